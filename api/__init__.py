@@ -1,0 +1,1 @@
+"""The REST face: prepare, end, look up, and the producer groups."""

@@ -1,0 +1,1 @@
+"""The daemon: sweep, check-back and relay."""

@@ -1,0 +1,32 @@
+"""The process's own clock, for pacing and for what people read; no rule of a message depends on it.
+
+Due times and ages come from PostgreSQL's clock, which arrives as a value with each read.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What a loop needs to know of time."""
+
+    def now(self) -> datetime:
+        """Return the wall-clock time in UTC."""
+
+    def monotonic(self) -> float:
+        """Return seconds that never jump, for durations and deadlines."""
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> datetime:
+        """Return the wall-clock time in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Return seconds that never jump, for durations and deadlines."""
+        return time.monotonic()

@@ -1,0 +1,81 @@
+"""Every error the library raises; each carries its facts as attributes.
+
+OutboxError
+├── ConfigurationError          a setting is missing, unknown or contradicts another
+├── InvalidMessageId            text that no message id of ours can be
+├── InvalidManifest             bytes that are no manifest, or one whose checksum differs
+├── UnknownGroup                no producer group of that name (for this caller)
+├── GroupInUse                  a group that still has undecided or unpublished messages
+├── PreconditionFailed          the stored object is not the one the caller had read
+├── MessageNotFound             no message of that id (for this caller)
+├── NotRecheckable              a decided message cannot be checked again
+├── Overloaded                  a bounded queue is full; try again later
+├── DatabaseUnavailable         PostgreSQL is down, read-only or refuses connections
+└── KafkaUnavailable            Kafka did not answer in time
+"""
+
+from __future__ import annotations
+
+
+class OutboxError(Exception):
+    """Something the outbox refuses or cannot do; subclasses say what, as facts."""
+
+
+class ConfigurationError(OutboxError):
+    """A setting is missing, unknown or contradicts another one."""
+
+
+class InvalidMessageId(OutboxError):
+    """The text is not a message id that this service could have issued."""
+
+
+class InvalidManifest(OutboxError):
+    """The bytes are not a manifest of a known version, or their checksum differs."""
+
+
+class UnknownGroup(OutboxError):
+    """No producer group has this name, or none that the caller may see."""
+
+    def __init__(self, producer_group: str) -> None:
+        super().__init__(f"producer group {producer_group!r} is not registered")
+        self.producer_group = producer_group
+
+
+class GroupInUse(OutboxError):
+    """The producer group still has undecided or unpublished messages."""
+
+    def __init__(self, producer_group: str) -> None:
+        super().__init__(f"producer group {producer_group!r} still has unfinished messages")
+        self.producer_group = producer_group
+
+
+class PreconditionFailed(OutboxError):
+    """The stored version is not the one that the caller had read."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"the stored version is {version}")
+        self.version = version
+
+
+class MessageNotFound(OutboxError):
+    """No message has this id, or none that the caller may see; both look alike (P18)."""
+
+
+class NotRecheckable(OutboxError):
+    """The message is decided, so there is nothing left to ask."""
+
+
+class Overloaded(OutboxError):
+    """A bounded queue is full; nothing was stored."""
+
+    def __init__(self, retry_after_seconds: int) -> None:
+        super().__init__("the service is at its limit of waiting requests")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class DatabaseUnavailable(OutboxError):
+    """PostgreSQL cannot be reached or cannot write; whether the last write stands is unknown."""
+
+
+class KafkaUnavailable(OutboxError):
+    """Kafka did not answer within the time allowed."""

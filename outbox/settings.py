@@ -1,0 +1,215 @@
+"""Every setting: name, type, unit, default and origin. The only reader of the environment.
+
+Precedence: flag (``overrides``), environment ``OUTBOX_<NAME>``, the TOML file that
+``OUTBOX_CONFIG_FILE`` names (same names without prefix), default. A secret may come from the file
+that ``OUTBOX_<NAME>_FILE`` names instead; both at once is an error, and so is an unknown
+``OUTBOX_`` key: a misspelt setting must not be silently ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import model_validator as validator
+
+from outbox.errors import ConfigurationError
+from outbox.setting_types import json_object, words
+
+PREFIX: Final = "OUTBOX_"
+
+Words = Annotated[tuple[str, ...], BeforeValidator(words)]
+JsonObject = Annotated[dict[str, Any], BeforeValidator(json_object)]
+
+
+class Settings(BaseModel):
+    """The whole configuration; numbers end in their unit, (s) secrets are SecretStr."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+    database_url: SecretStr | None = None
+    """(s) PostgreSQL >= 15, postgresql://…"""
+    database_pool_max: int = Field(10, ge=2, le=1000)
+    """Connections per process."""
+    kafka_bootstrap_servers: Words = ()
+    kafka_config: JsonObject = Field(default_factory=dict)
+    """(s) librdkafka properties; those that the delivery rests on are refused."""
+
+    http_bind: str = "127.0.0.1:8080"
+    http_workers: int = Field(1, ge=1, le=64)
+    http_max_body_bytes: int = Field(1_048_576, ge=1024)
+    http_max_batch_bytes: int = Field(8_388_608, ge=1024)
+    http_max_header_bytes: int = Field(16_384, ge=1024)
+    http_max_inflight: int = Field(1000, ge=1)
+    """Above it prepares and reads get 503; an end still gets through (P25)."""
+    message_max_bytes: int = Field(1_000_000, ge=1)
+    """Key + value + caller headers, decoded."""
+
+    auth_mode: Literal["keys", "dev-insecure"] = "keys"
+    auth_pepper: SecretStr | None = None
+    """(s) HMAC key over API keys; required with ``keys``."""
+    encryption_keys: SecretStr | None = None
+    """(s) Key ring for check secrets: base64 of 32 bytes each, comma separated, first encrypts."""
+    rate_prepare_per_second: int = Field(0, ge=0)
+    rate_read_per_second: int = Field(0, ge=0)
+
+    check_interval_seconds: int = Field(30, ge=1, le=86_400)
+    """RocketMQ transactionCheckInterval: 30 s since 5.1.1, 60 s before."""
+    check_max: int = Field(15, ge=1, le=1000)
+    """RocketMQ transactionCheckMax 15."""
+    check_timeout_seconds: int = Field(5, ge=1, le=30)
+    transaction_timeout_seconds: int = Field(6, ge=1, le=3600)
+    """RocketMQ transactionTimeOut 6 s."""
+    max_age_seconds: int = Field(259_200, ge=60, le=2_592_000)
+    """RocketMQ fileReservedTime 72 h, in its role of skipping old halves."""
+    check_max_inflight_per_group: int = Field(8, ge=1, le=256)
+    check_max_inflight: int = Field(256, ge=1, le=10_000)
+    check_batch_max: int = Field(100, ge=1, le=100)
+    check_allow_cidrs: Words = ()
+    check_allow_hosts: Words = ()
+    check_allow_ports: Words = ("80", "443", "1024-65535")
+    check_https_only: bool = False
+    check_proxy_url: SecretStr | None = None
+
+    checker_only: Words = ()
+    """Chores to run (relay, check, sweep, retire); empty = all."""
+    checker_heartbeat_seconds: int = Field(5, ge=1, le=300)
+    checker_metrics_bind: str = "127.0.0.1:9464"
+    metrics_bind: str | None = None
+
+    relay_batch_max: int = Field(2000, ge=1, le=4096)
+    """Records per Kafka transaction."""
+    relay_transactional_id_prefix: str = Field("outbox", min_length=1, max_length=64)
+    relay_delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+    failpoints: str | None = None
+
+    create_topics: bool = False
+    """Create a missing topic at prepare, with the broker's defaults."""
+    reject_half_messages: bool = False
+    """RocketMQ rejectTransactionMessage: refuse prepares, let ends and checks go on (P12)."""
+    parked_topic: str | None = None
+    retention_seconds: int = Field(604_800, ge=60)
+
+    reconcile_grace_seconds: int = Field(300, ge=0)
+    reconcile_spark_master: str = "local[*]"
+    reconcile_spark_conf: JsonObject = Field(default_factory=dict)
+    reconcile_jars_dir: Path | None = None
+    reconcile_report_dir: Path = Path("reports")
+    reconcile_report_samples: int = Field(50, ge=1, le=1000)
+    reconcile_stage_uri: str | None = None
+    """Where Parquet goes; default: below the report folder."""
+    reconcile_show_keys: bool = False
+    reconcile_fail_on: Literal["info", "low", "medium", "high", "critical"] = "low"
+    reconcile_exclude_topics: Words = ()
+
+    ui_enabled: bool = True
+    ui_prefix: str = "/ui"
+    docs_enabled: bool = True
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["json", "console"] = "json"
+    api_url: str | None = None
+    api_key: SecretStr | None = None
+
+    @validator(mode="after")
+    def _ages_fit(self) -> Self:
+        if self.max_age_seconds >= self.retention_seconds:
+            raise ValueError("MAX_AGE_SECONDS must be below RETENTION_SECONDS")
+        return self
+
+    def required_database_url(self) -> str:
+        """Return the database URL; raises ConfigurationError when it is not set."""
+        if self.database_url is None:
+            raise ConfigurationError("OUTBOX_DATABASE_URL is not set")
+        return self.database_url.get_secret_value()
+
+    def required_bootstrap_servers(self) -> str:
+        """Return Kafka's addresses, comma separated; raises ConfigurationError when not set."""
+        if not self.kafka_bootstrap_servers:
+            raise ConfigurationError("OUTBOX_KAFKA_BOOTSTRAP_SERVERS is not set")
+        return ",".join(self.kafka_bootstrap_servers)
+
+
+SECRETS: Final = frozenset(
+    {
+        "database_url",
+        "kafka_config",
+        "auth_pepper",
+        "encryption_keys",
+        "check_proxy_url",
+        "api_key",
+    }
+)
+
+
+def load_settings(
+    environment: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
+) -> Settings:
+    """Read flags, environment and configuration file into one frozen value.
+
+    Raises ConfigurationError with one line that names the setting and what is wrong with it.
+    """
+    values, _ = gather(os.environ if environment is None else environment)
+    values.update(overrides or {})
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = PREFIX + ".".join(str(part) for part in first["loc"]).upper()
+        raise ConfigurationError(f"{where.rstrip('_')}: {first['msg']}") from None
+
+
+def gather(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values that environment and file give, and where each one came from."""
+    values: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    path = environment.get(f"{PREFIX}CONFIG_FILE")
+    for name, value in (_from_file(path) if path else {}).items():
+        values[name], origin[name] = value, str(path)
+    for key, text in environment.items():
+        if key.startswith(PREFIX) and key != f"{PREFIX}CONFIG_FILE":
+            name, value = _from_environment(key, text, environment)
+            values[name], origin[name] = value, key
+    return values, origin
+
+
+def database_url() -> str:
+    """Return the database URL of this environment, for Alembic."""
+    return load_settings().required_database_url()
+
+
+def process_environment() -> dict[str, str]:
+    """Return a copy of this process's environment, to hand on to a child process."""
+    return dict(os.environ)
+
+
+def _from_environment(key: str, text: str, environment: Mapping[str, str]) -> tuple[str, Any]:
+    name = key.removeprefix(PREFIX).lower()
+    if name in Settings.model_fields:
+        return name, text
+    secret = name.removesuffix("_file")
+    if secret == name or secret not in SECRETS:
+        raise ConfigurationError(f"{key}: no such setting")
+    if PREFIX + secret.upper() in environment:
+        raise ConfigurationError(f"{key}: {PREFIX}{secret.upper()} is set as well; use one of them")
+    try:
+        return secret, Path(text).read_text("utf-8").strip()
+    except OSError as error:
+        raise ConfigurationError(f"{key}: cannot read {text}: {error.strerror}") from None
+
+
+def _from_file(path: str) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: {error}") from None
+    lowered = {name.lower(): value for name, value in values.items()}
+    unknown = sorted(set(lowered) - set(Settings.model_fields))
+    if unknown:
+        raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: no such setting {unknown[0]!r}")
+    return lowered

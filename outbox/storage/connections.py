@@ -1,0 +1,56 @@
+"""Connections to PostgreSQL, opened with the settings that the guarantees rest on.
+
+``synchronous_commit=on`` makes an acknowledged commit durable (G1); ``force_custom_plan`` lets every
+statement prune partitions; UTC keeps times comparable. One asyncio pool a process, and plain
+connections for the relay's threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+from psycopg_pool import AsyncConnectionPool
+
+SESSION_OPTIONS: Final = (
+    "-c synchronous_commit=on -c plan_cache_mode=force_custom_plan -c timezone=UTC"
+    " -c idle_in_transaction_session_timeout=60000 -c jit=off"
+)
+
+AsyncConnection = psycopg.AsyncConnection[Any]
+Connection = psycopg.Connection[Any]
+Pool = AsyncConnectionPool[AsyncConnection]
+
+
+def conninfo(database_url: str, application: str) -> str:
+    """Return the connection string with our session options and a name for pg_stat_activity."""
+    return make_conninfo(
+        database_url,
+        options=SESSION_OPTIONS,
+        application_name=f"outbox-{application}",
+        keepalives_idle=10,
+        keepalives_interval=3,
+        keepalives_count=3,
+        connect_timeout=5,
+    )
+
+
+def make_pool(database_url: str, application: str, *, pool_max: int, pool_min: int = 2) -> Pool:
+    """Return a closed pool of autocommit connections; open it with ``async with``."""
+    return AsyncConnectionPool(
+        conninfo(database_url, application),
+        min_size=min(pool_min, pool_max),
+        max_size=pool_max,
+        open=False,
+        timeout=5,
+        kwargs={"autocommit": True, "prepare_threshold": 1},
+        check=AsyncConnectionPool.check_connection,
+    )
+
+
+def connect(database_url: str, application: str) -> Connection:
+    """Open one autocommit connection for a thread that keeps it to itself."""
+    return psycopg.connect(
+        conninfo(database_url, application), autocommit=True, prepare_threshold=1
+    )

@@ -1,0 +1,152 @@
+"""Every metric and every log event, once, and how both are set up.
+
+The catalogue is data: a test compares it with the documentation. No message id, key or transaction
+id is ever a label; no value, key, header or secret is ever logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+NAMESPACE: Final = "outbox"
+SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600)
+RECORDS: Final = (1, 10, 50, 100, 250, 500, 1000, 2000, 4096)
+
+
+class Event(StrEnum):
+    """The log events; one for a change of state, none for a poll."""
+
+    HALF_PREPARED = "half_prepared"
+    HALF_ENDED = "half_ended"
+    HALF_PARKED = "half_parked"
+    HALF_PUBLISHED = "half_published"
+    CHECK_DONE = "check_done"
+    CHECK_BLOCKED = "check_blocked"
+    BREAKER_CHANGED = "breaker_changed"
+    GROUP_CHANGED = "group_changed"
+    OPERATOR_ACTION = "operator_action"
+    KEY_CHANGED = "key_changed"
+    PUBLISH_FAILED = "publish_failed"
+    DEPENDENCY_LOST = "dependency_lost"
+    DEPENDENCY_BACK = "dependency_back"
+    STARTED = "started"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric of the catalogue; its name gets the prefix ``outbox_``."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = SECONDS
+
+
+CATALOGUE: Final = (
+    Metric(
+        "half_messages", "gauge", "Undecided or unpublished messages", ("state", "producer_group")
+    ),
+    Metric(
+        "half_oldest_age_seconds", "gauge", "Age of the oldest one", ("state", "producer_group")
+    ),
+    Metric("parked_messages", "gauge", "Messages set aside undecided", ("producer_group",)),
+    Metric("publish_backlog_messages", "gauge", "Committed, not yet published", ("topic",)),
+    Metric("half_prepared_total", "counter", "Half messages stored", ("producer_group",)),
+    Metric(
+        "half_ended_total", "counter", "Decisions", ("producer_group", "decision", "decided_by")
+    ),
+    Metric(
+        "end_conflicts_total",
+        "counter",
+        "Ends against the standing decision",
+        ("producer_group", "decision", "decided_by"),
+    ),
+    Metric(
+        "half_resolution_duration_seconds",
+        "histogram",
+        "Prepare to decision",
+        ("decision", "decided_by"),
+    ),
+    Metric("publish_latency_seconds", "histogram", "Decision to acknowledgement", ("topic",)),
+    Metric("checks_total", "counter", "Checks by what came back", ("producer_group", "outcome")),
+    Metric("check_duration_seconds", "histogram", "One check call", ("producer_group", "outcome")),
+    Metric("check_inflight", "gauge", "Checks on the wire", ("producer_group",)),
+    Metric("check_schedule_lag_seconds", "gauge", "Oldest overdue check", ("producer_group",)),
+    Metric("check_ssrf_blocked_total", "counter", "Checks refused by the guard", ("rule",)),
+    Metric("relay_drops_total", "counter", "Kafka handles given up", ("reason",)),
+    Metric("relay_halted", "gauge", "Shards that wait for an operator", ("shard", "reason")),
+    Metric("relay_replay_seconds", "histogram", "Taking a shard over"),
+    Metric("relay_batch_records", "histogram", "Records per Kafka transaction", (), RECORDS),
+    Metric("relay_commit_seconds", "histogram", "Ending a Kafka transaction"),
+    Metric("relay_history_ids_total", "counter", "Ids Kafka had and PostgreSQL had forgotten"),
+    Metric("publish_total", "counter", "Records published", ("topic",)),
+    Metric("publish_errors_total", "counter", "Failed publishes", ("topic", "error")),
+    Metric("http_requests_total", "counter", "Requests", ("route", "method", "status")),
+    Metric("http_request_duration_seconds", "histogram", "Requests", ("route", "method", "status")),
+    Metric("http_rejected_total", "counter", "Requests refused before the route", ("reason",)),
+    Metric("db_pool_in_use", "gauge", "Connections in use"),
+    Metric("db_pool_max", "gauge", "Connections at most"),
+    Metric("db_tx_duration_seconds", "histogram", "Database transactions", ("operation",)),
+    Metric("default_leaf_rows", "gauge", "Rows outside every planned leaf", ("table",)),
+    Metric("checker_heartbeat_timestamp_seconds", "gauge", "Last beat of a chore", ("chore",)),
+    Metric("build_info", "gauge", "Always 1", ("version", "commit")),
+    Metric("reconcile_last_success_timestamp_seconds", "gauge", "Last finished reconciliation"),
+    Metric("reconcile_discrepancies", "gauge", "Open discrepancies", ("kind",)),
+)
+
+_KINDS: Final[dict[str, Any]] = {"counter": Counter, "gauge": Gauge}
+
+
+class Metrics:
+    """The catalogue's metrics on a registry of their own, read by name."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._by_name: dict[str, Any] = {metric.name: self._make(metric) for metric in CATALOGUE}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._by_name[name]
+
+    def _make(self, metric: Metric) -> Any:
+        where = {"namespace": NAMESPACE, "registry": self.registry}
+        if metric.kind == "histogram":
+            return Histogram(
+                metric.name, metric.help, metric.labels, buckets=metric.buckets, **where
+            )
+        return _KINDS[metric.kind](metric.name, metric.help, metric.labels, **where)
+
+
+def configure_logging(level: str, style: Literal["json", "console"]) -> None:
+    """Send one structured line an event to stderr; library logs below warning stay silent."""
+    renderer: Any = (
+        structlog.processors.JSONRenderer()
+        if style == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+
+
+def get_logger() -> Any:
+    """Return the logger; call ``log.info(Event.X, fact=…)``."""
+    return structlog.get_logger()

@@ -1,0 +1,1 @@
+"""The reconciliation: Spark compares the outbox with Kafka and reports."""
