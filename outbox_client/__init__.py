@@ -1,0 +1,55 @@
+"""Send messages to Kafka if, and only if, your own database transaction commits.
+
+A producer prepares a half message, runs its local transaction, then ends the message with COMMIT
+or ROLLBACK (``TransactionProducer``). If the end never arrives the service asks back, and the
+producer answers (``CheckEndpoint``), definitively if it keeps a barrier row in its own database.
+"""
+
+from outbox_client.barrier import Barrier
+from outbox_client.check_endpoint import CheckEndpoint, Reply
+from outbox_client.client import TransactionProducer
+from outbox_client.errors import (
+    AlreadyEnded,
+    BadAnswer,
+    BarrierUnsupported,
+    OutboxError,
+    PrepareFailed,
+    ServiceError,
+    ServiceUnreachable,
+    TransactionFenced,
+)
+from outbox_client.listener import Check, CheckListener, TransactionListener
+from outbox_client.message import (
+    Ending,
+    EndResult,
+    LocalTransactionState,
+    Message,
+    PreparedMessage,
+    Publication,
+    TransactionSendResult,
+)
+
+__all__ = [
+    "AlreadyEnded",
+    "BadAnswer",
+    "Barrier",
+    "BarrierUnsupported",
+    "Check",
+    "CheckEndpoint",
+    "CheckListener",
+    "EndResult",
+    "Ending",
+    "LocalTransactionState",
+    "Message",
+    "OutboxError",
+    "PrepareFailed",
+    "PreparedMessage",
+    "Publication",
+    "Reply",
+    "ServiceError",
+    "ServiceUnreachable",
+    "TransactionFenced",
+    "TransactionListener",
+    "TransactionProducer",
+    "TransactionSendResult",
+]

@@ -1,0 +1,20 @@
+"""The check endpoint as a FastAPI router."""
+
+from fastapi import APIRouter, Request, Response
+
+from outbox_client.check_endpoint import CheckEndpoint
+from outbox_client.starlette import DEFAULT_PATH, answer
+
+
+def check_router(endpoint: CheckEndpoint, path: str = DEFAULT_PATH) -> APIRouter:
+    """Return a router that answers check-backs with POST at ``path``; include it in the app.
+
+    It stays out of the app's OpenAPI page: only the outbox service calls it.
+    """
+    router = APIRouter()
+
+    async def answer_check(request: Request) -> Response:
+        return await answer(endpoint, request)
+
+    router.add_api_route(path, answer_check, methods=["POST"], include_in_schema=False)
+    return router

@@ -1,0 +1,108 @@
+"""What a producer sends and what the service answers: frozen values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from uuid import uuid4
+
+
+class LocalTransactionState(StrEnum):
+    """What became of the local transaction; UNKNOWN decides nothing."""
+
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One event to publish if, and only if, the local transaction commits.
+
+    ``value`` and ``key`` are bytes, text (sent as its UTF-8 bytes) or None (a tombstone, no key).
+    A missing ``transaction_id`` is made up, once: sending the same object again names the same
+    half message, so a prepare can be repeated safely. A new event is a new ``Message``.
+    """
+
+    topic: str
+    value: bytes | str | None
+    key: bytes | str | None = None
+    partition: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str | None = None
+    transaction_id: str | None = None
+    check_immunity_seconds: int | None = None
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.transaction_id is None:
+            object.__setattr__(self, "transaction_id", str(uuid4()))
+        object.__setattr__(self, "headers", dict(self.headers))
+        object.__setattr__(self, "tags", tuple(self.tags))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedMessage:
+    """A half message the service has stored: durable, and invisible until it is ended.
+
+    ``message`` is what was sent. ``replayed`` tells that an earlier prepare with the same
+    ``transaction_id`` had stored it; ``state`` is then its current state.
+    """
+
+    message_id: str
+    state: str
+    producer_group: str
+    transaction_id: str | None
+    topic: str
+    prepared_at: datetime
+    next_check_at: datetime | None
+    replayed: bool
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """One decision of ``end_batch``."""
+
+    message_id: str
+    decision: LocalTransactionState
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """Where Kafka stored the record."""
+
+    topic: str
+    partition: int
+    offset: int
+    published_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndResult:
+    """The answer to an end: the standing decision, and who took it."""
+
+    message_id: str
+    state: str
+    decision: LocalTransactionState | None
+    decided_by: str | None
+    decided_at: datetime | None
+    already_ended: bool
+    publication: Publication | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionSendResult:
+    """How ``send_in_transaction`` went.
+
+    ``end_delivered`` is False if the end reached nobody: the service's check-back settles the
+    message, and ``state`` is the last one known.
+    """
+
+    message_id: str
+    transaction_id: str | None
+    local_state: LocalTransactionState
+    state: str
+    publication: Publication | None
+    end_delivered: bool

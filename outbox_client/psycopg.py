@@ -1,0 +1,156 @@
+"""The barrier on psycopg 3 (PostgreSQL).
+
+``record`` takes the connection (or cursor) of the local transaction; the other calls take an idle
+connection or a pool (``psycopg_pool.ConnectionPool``) and run transactions of their own.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+import psycopg
+from psycopg import errors
+from psycopg.pq import TransactionStatus
+
+from outbox_client import barrier
+from outbox_client.errors import BarrierUnsupported, TransactionFenced
+from outbox_client.listener import Check
+from outbox_client.message import LocalTransactionState, PreparedMessage
+
+Connection = psycopg.Connection[Any]
+Cursor = psycopg.Cursor[Any]
+
+CREATE_TABLE = """
+CREATE TABLE IF NOT EXISTS outbox_barrier (
+  producer_group text NOT NULL,
+  message_id     text NOT NULL,
+  outcome        text NOT NULL CHECK (outcome IN ('committed', 'fenced')),
+  created_at     timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  PRIMARY KEY (producer_group, message_id)
+)"""
+
+RECORD = """
+INSERT INTO outbox_barrier (producer_group, message_id, outcome)
+VALUES (%s, %s, 'committed')"""
+
+BOUND_THE_WAIT = "SELECT set_config('lock_timeout', %s, true)"
+
+# A fence that a crash of the database could forget would not be one.
+MAKE_DURABLE = """
+SELECT set_config('synchronous_commit', 'on', true)
+WHERE current_setting('synchronous_commit') = 'off'"""
+
+FENCE = """
+INSERT INTO outbox_barrier (producer_group, message_id, outcome)
+VALUES (%s, %s, 'fenced') ON CONFLICT DO NOTHING"""
+
+READ = """
+SELECT (SELECT outcome FROM outbox_barrier WHERE producer_group = %s AND message_id = %s),
+       (SELECT created_at FROM outbox_barrier WHERE producer_group = %s AND message_id = %s)"""
+
+MARK_PURGE = """
+INSERT INTO outbox_barrier (producer_group, message_id, outcome, created_at)
+VALUES (%s, %s, 'fenced', clock_timestamp() - %s)
+ON CONFLICT (producer_group, message_id) DO UPDATE
+SET created_at = greatest(outbox_barrier.created_at, excluded.created_at)
+RETURNING created_at"""
+
+PURGE = "DELETE FROM outbox_barrier WHERE created_at < %s AND producer_group <> %s"
+
+
+class Pool(Protocol):
+    """What lends connections, ``psycopg_pool.ConnectionPool`` for one."""
+
+    def connection(self) -> AbstractContextManager[Connection]:
+        """Lend an idle connection."""
+        ...
+
+
+class PsycopgBarrier:
+    """A ``Barrier`` whose check waits at most ``lock_timeout`` for a local transaction in flight.
+
+    Keep ``lock_timeout`` below the group's ``check_timeout_seconds``.
+    """
+
+    def __init__(self, lock_timeout: timedelta = barrier.LOCK_TIMEOUT) -> None:
+        self._lock_timeout = f"{barrier.milliseconds(lock_timeout)}ms"
+
+    def record(self, db: Connection | Cursor, prepared: PreparedMessage, /) -> None:
+        """Insert ``committed`` inside the local transaction.
+
+        Raises ``TransactionFenced``: the transaction must roll back, and PostgreSQL will not let
+        it do anything else. Raises ``BarrierUnsupported`` outside a transaction (autocommit).
+        """
+        connection = db.connection if isinstance(db, psycopg.Cursor) else db
+        idle = connection.info.transaction_status == TransactionStatus.IDLE
+        if connection.autocommit and idle:
+            raise BarrierUnsupported("record belongs inside the local transaction")
+        try:
+            db.execute(RECORD, (prepared.producer_group, prepared.message_id))
+        except errors.UniqueViolation as error:
+            raise TransactionFenced(prepared.message_id) from error
+
+    def check(self, db: Connection | Pool, check: Check, /) -> LocalTransactionState:
+        """Fence the message unless it is recorded, and say which of the two it is.
+
+        The row is read in a transaction of its own, after the fence is durable.
+        """
+        ids = (check.producer_group, check.message_id)
+        with _own(db) as connection:
+            if not self._fence(connection, ids):
+                return LocalTransactionState.UNKNOWN
+            outcome, purged_before = _read(connection, ids)
+        return barrier.answer(outcome, check.prepared_at, purged_before)
+
+    def create_table(self, db: Connection | Pool, /) -> None:
+        """Create the table if it is missing."""
+        with _own(db) as connection, connection.transaction():
+            connection.execute(CREATE_TABLE)
+
+    def purge(self, db: Connection | Pool, older_than: timedelta, /) -> int:
+        """Delete rows older than ``older_than`` (at least 7 days) and return how many.
+
+        The horizon is stored first, so that a check of an older message answers UNKNOWN.
+        """
+        age = barrier.purge_age(older_than)
+        with _own(db) as connection:
+            with connection.transaction():
+                mark = (barrier.PURGE_GROUP, barrier.PURGE_MARK, age)
+                horizon = connection.execute(MARK_PURGE, mark).fetchone()
+            with connection.transaction():
+                bound = (horizon and horizon[0], barrier.PURGE_GROUP)
+                return connection.execute(PURGE, bound).rowcount
+
+    def _fence(self, connection: Connection, ids: tuple[str, str]) -> bool:
+        try:
+            with connection.transaction():
+                connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+                connection.execute(BOUND_THE_WAIT, (self._lock_timeout,))
+                connection.execute(MAKE_DURABLE)
+                connection.execute(FENCE, ids)
+        except errors.LockNotAvailable:
+            return False
+        return True
+
+
+def _read(connection: Connection, ids: tuple[str, str]) -> tuple[str | None, datetime | None]:
+    with connection.transaction():
+        mark = (barrier.PURGE_GROUP, barrier.PURGE_MARK)
+        row = connection.execute(READ, (*ids, *mark)).fetchone()
+    return (row[0], row[1]) if row else (None, None)
+
+
+@contextmanager
+def _own(db: Connection | Pool) -> Iterator[Connection]:
+    if isinstance(db, psycopg.Connection):
+        yield _idle(db)
+        return
+    with db.connection() as connection:
+        yield _idle(connection)
+
+
+def _idle(connection: Connection) -> Connection:
+    if connection.info.transaction_status != TransactionStatus.IDLE:
+        raise BarrierUnsupported("this call needs a connection that is not in a transaction")
+    return connection

@@ -1,0 +1,60 @@
+"""When to try again: bounded in time, spread by full jitter, stopped at once by ``close``."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
+from time import monotonic
+
+from outbox_client.errors import OutboxError
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 2.0
+SHORTEST_ATTEMPT_SECONDS = 0.05
+
+
+def pause_ceiling(attempt: int) -> float:
+    """Return the longest pause, in seconds, after failed attempt number ``attempt`` (from 1)."""
+    doublings = min(attempt - 1, 16)
+    return float(min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2**doublings))
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempts:
+    """The attempts of one call: at most ``budget_seconds`` together, pauses included.
+
+    One attempt may take half the budget (but at least ``floor_seconds``), so that a single dead
+    connection does not use up the whole of it.
+    """
+
+    budget_seconds: float
+    closing: Event
+    floor_seconds: float = 0.0
+    made: int = 0
+    now: Callable[[], float] = monotonic
+    jitter: Callable[[], float] = random.random
+    started: float | None = None
+
+    def attempt_seconds(self) -> float:
+        """Begin an attempt: return how long it may take."""
+        if self.started is None:
+            self.started = self.now()
+        self.made += 1
+        share = max(self.budget_seconds / 2, self.floor_seconds)
+        return max(min(share, self._left()), SHORTEST_ATTEMPT_SECONDS)
+
+    def again_after(self, error: OutboxError) -> bool:
+        """Wait as ``error`` deserves, then say whether another attempt is due."""
+        if not error.retryable:
+            return False
+        pause = max(
+            self.jitter() * pause_ceiling(self.made),
+            error.retry_after_seconds or 0.0,
+        )
+        if pause + SHORTEST_ATTEMPT_SECONDS > self._left():
+            return False
+        return not self.closing.wait(pause)
+
+    def _left(self) -> float:
+        spent = 0.0 if self.started is None else self.now() - self.started
+        return self.budget_seconds - spent

@@ -1,0 +1,216 @@
+"""The barrier on SQLAlchemy: PostgreSQL, and SQLite in a file.
+
+``record`` takes the session or connection of the local transaction; the other calls take the
+engine and run transactions of their own. Other databases, and SQLite in memory (where every
+thread shares, or misses, the uncommitted rows), are refused: the promise was not proven there.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Connection,
+    DateTime,
+    Engine,
+    MetaData,
+    Select,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.orm import Session
+
+from outbox_client import barrier
+from outbox_client.errors import BarrierUnsupported, TransactionFenced
+from outbox_client.listener import Check
+from outbox_client.message import LocalTransactionState, PreparedMessage
+
+metadata = MetaData()
+outbox_barrier = Table(
+    barrier.TABLE,
+    metadata,
+    Column("producer_group", Text, primary_key=True),
+    Column("message_id", Text, primary_key=True),
+    Column("outcome", Text, CheckConstraint("outcome IN ('committed', 'fenced')"), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+)
+"""The table, for those who let Alembic create it: add ``metadata`` to their target metadata."""
+
+LOCK_NOT_AVAILABLE = "55P03"
+SQLITE_BUSY = 5
+
+
+class SqlAlchemyBarrier:
+    """A ``Barrier`` whose check waits at most ``lock_timeout`` for a local transaction in flight.
+
+    Keep ``lock_timeout`` below the group's ``check_timeout_seconds``.
+    """
+
+    def __init__(self, lock_timeout: timedelta = barrier.LOCK_TIMEOUT) -> None:
+        self._lock_timeout_ms = barrier.milliseconds(lock_timeout)
+
+    def record(self, db: Session | Connection, prepared: PreparedMessage, /) -> None:
+        """Insert ``committed`` inside the local transaction.
+
+        Raises ``TransactionFenced``: the transaction must roll back. Raises
+        ``BarrierUnsupported`` on a database, or through a connection, without the promise.
+        """
+        connection = db.connection() if isinstance(db, Session) else db
+        _refuse_unproven(connection.engine)
+        if _commits_by_itself(connection):
+            raise BarrierUnsupported("record belongs inside the local transaction")
+        row = _row(prepared.producer_group, prepared.message_id, barrier.COMMITTED)
+        try:
+            connection.execute(insert(outbox_barrier).values(row))
+        except IntegrityError as error:
+            raise TransactionFenced(prepared.message_id) from error
+
+    def check(self, db: Engine, check: Check, /) -> LocalTransactionState:
+        """Fence the message unless it is recorded, and say which of the two it is.
+
+        The row is read in a transaction of its own, after the fence is durable.
+        """
+        _refuse_unproven(db)
+        if not self._fence(db, check):
+            return LocalTransactionState.UNKNOWN
+        with db.begin() as connection:
+            group, message_id = check.producer_group, check.message_id
+            outcome = connection.scalar(_cell("outcome", group, message_id))
+            mark = _cell("created_at", barrier.PURGE_GROUP, barrier.PURGE_MARK)
+            purged_before = _aware(connection.scalar(mark))
+        return barrier.answer(outcome, check.prepared_at, purged_before)
+
+    def create_table(self, db: Engine, /) -> None:
+        """Create the table if it is missing."""
+        _refuse_unproven(db)
+        metadata.create_all(db)
+
+    def purge(self, db: Engine, older_than: timedelta, /) -> int:
+        """Delete rows older than ``older_than`` (at least 7 days) and return how many.
+
+        The horizon is stored first, so that a check of an older message answers UNKNOWN.
+        """
+        age = barrier.purge_age(older_than)
+        _refuse_unproven(db)
+        with db.begin() as connection:
+            horizon = _mark_purge(connection, age)
+        with db.begin() as connection:
+            old = (outbox_barrier.c.created_at < horizon) & (
+                outbox_barrier.c.producer_group != barrier.PURGE_GROUP
+            )
+            return connection.execute(delete(outbox_barrier).where(old)).rowcount
+
+    def _fence(self, engine: Engine, check: Check) -> bool:
+        row = _row(check.producer_group, check.message_id, barrier.FENCED)
+        try:
+            with self._bounded(engine) as connection:
+                connection.execute(_insert_if_absent(connection, row))
+        except OperationalError as error:
+            if _waited_too_long(error):
+                return False
+            raise
+        return True
+
+    @contextmanager
+    def _bounded(self, engine: Engine) -> Iterator[Connection]:
+        if engine.dialect.name == "sqlite":
+            with _busy_timeout(engine, self._lock_timeout_ms) as connection, connection.begin():
+                yield connection
+            return
+        reading = engine.execution_options(isolation_level="READ COMMITTED")
+        with reading.begin() as connection:
+            _bound_the_wait(connection, self._lock_timeout_ms)
+            yield connection
+
+
+def _refuse_unproven(engine: Engine) -> None:
+    name = engine.dialect.name
+    if name not in ("postgresql", "sqlite"):
+        raise BarrierUnsupported(f"the barrier is proven on PostgreSQL and SQLite, not on {name}")
+    database = engine.url.database or ""
+    memory = database in ("", ":memory:") or "mode=memory" in str(engine.url)
+    if name == "sqlite" and (memory or "::memory:" in database):
+        raise BarrierUnsupported("SQLite in memory has no second connection to fence from")
+
+
+def _commits_by_itself(connection: Connection) -> bool:
+    dbapi: Any = connection.connection.dbapi_connection
+    if connection.dialect.name != "sqlite":
+        return connection.dialect.detect_autocommit_setting(dbapi)
+    manual = dbapi.isolation_level is None or getattr(dbapi, "autocommit", None) is True
+    return manual and not dbapi.in_transaction
+
+
+def _bound_the_wait(connection: Connection, milliseconds: int) -> None:
+    lock_timeout = text("SELECT set_config('lock_timeout', :value, true)")
+    connection.execute(lock_timeout, {"value": f"{milliseconds}ms"})
+    # A fence that a crash of the database could forget would not be one.
+    durable = "SELECT set_config('synchronous_commit', 'on', true)"
+    connection.execute(text(f"{durable} WHERE current_setting('synchronous_commit') = 'off'"))
+
+
+@contextmanager
+def _busy_timeout(engine: Engine, milliseconds: int) -> Iterator[Connection]:
+    with engine.connect() as connection:
+        before = connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one()
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {milliseconds}")
+        connection.rollback()
+        try:
+            yield connection
+        finally:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(before)}")
+
+
+def _waited_too_long(error: OperationalError) -> bool:
+    if getattr(error.orig, "sqlstate", None) == LOCK_NOT_AVAILABLE:
+        return True
+    if getattr(error.orig, "pgcode", None) == LOCK_NOT_AVAILABLE:
+        return True
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF == SQLITE_BUSY
+
+
+def _insert_if_absent(connection: Connection, row: dict[str, str]) -> Any:
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    return dialect.insert(outbox_barrier).values(row).on_conflict_do_nothing()
+
+
+def _mark_purge(connection: Connection, age: timedelta) -> datetime:
+    now = _aware(connection.scalar(select(func.now(type_=DateTime(timezone=True)))))
+    if now is None:
+        raise BarrierUnsupported("the database told no time")
+    mark = _cell("created_at", barrier.PURGE_GROUP, barrier.PURGE_MARK)
+    stored = _aware(connection.scalar(mark))
+    horizon = max(now - age, stored or now - age)
+    row = _row(barrier.PURGE_GROUP, barrier.PURGE_MARK, barrier.FENCED)
+    connection.execute(_insert_if_absent(connection, row))
+    purge_mark = (outbox_barrier.c.producer_group == barrier.PURGE_GROUP) & (
+        outbox_barrier.c.message_id == barrier.PURGE_MARK
+    )
+    connection.execute(update(outbox_barrier).where(purge_mark).values(created_at=horizon))
+    return horizon
+
+
+def _row(group: str, message_id: str, outcome: str) -> dict[str, str]:
+    return {"producer_group": group, "message_id": message_id, "outcome": outcome}
+
+
+def _cell(column: str, group: str, message_id: str) -> Select[Any]:
+    is_it = (outbox_barrier.c.producer_group == group) & (outbox_barrier.c.message_id == message_id)
+    return select(outbox_barrier.c[column]).where(is_it)
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    """SQLite keeps UTC without saying so."""
+    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
