@@ -1,0 +1,177 @@
+"""The manifest: the last record of a Kafka transaction, which names every message of its batch.
+
+It is the value of a record of ``outbox.progress``, partition = shard, in network byte order. Spark
+reads the prefix by column expressions (``substring(value, offset + 1, size)``), so the layout is a
+contract; a change of it is a new version.
+
+====== ==== ==========================================================================
+offset size field
+====== ==== ==========================================================================
+0      1    version, now 1
+1      16   installation, the UUID made by the first migration
+17     2    shard
+19     4    gen: counts the owners of the shard, never falls
+23     1    kind: 1 batch, 2 release, 3 repair
+24     8    batch_no: +1 from manifest to manifest of a shard
+32     4    prev_crc: the crc of the manifest before, 0 for the first
+36     8    from.xid   (positions are exclusive below: the batch is what follows ``from``,
+44     4    from.n      up to and including ``to``)
+48     8    to.xid
+56     4    to.n
+60     4    number of entries
+64     4    number of entries with status P
+68     17 n entries in order: message id (16) and status (1), ASCII P, S or K
+68+17n 4    crc: CRC-32 (zlib) over all bytes before it
+====== ==== ==========================================================================
+
+Pure: no I/O, no clock.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+from uuid import UUID
+from zlib import crc32
+
+from outbox.errors import InvalidManifest
+
+VERSION: Final = 1
+PREFIX: Final = struct.Struct(">B16sHIBQIQIQIII")
+"""The fixed-width prefix, all that stands before the entries."""
+ENTRY_BYTES: Final = 17
+MAX_ENTRIES: Final = 4096
+
+_CRC: Final = struct.Struct(">I")
+
+PUBLISHED: Final = b"P"
+"""The record is in this very Kafka transaction."""
+PUBLISHED_BEFORE: Final = b"S"
+"""Kafka had the record before PostgreSQL listed the commit here; nothing was produced."""
+HELD: Final = b"K"
+"""Kafka refuses the record, or it waits behind one that Kafka refuses."""
+
+_KINDS: Final = frozenset((1, 2, 3))
+_STATUSES: Final = frozenset(PUBLISHED + PUBLISHED_BEFORE + HELD)
+
+
+class Position(NamedTuple):
+    """How far a shard has come: the first ``n`` ids of commit log row ``xid`` are done."""
+
+    xid: int
+    n: int
+
+
+START: Final = Position(0, 0)
+
+
+class Kind(IntEnum):
+    """Why a manifest was written."""
+
+    BATCH = 1
+    """The next range of the commit log; empty as a sign of life."""
+    RELEASE = 2
+    """Held records that Kafka takes again; its range is empty."""
+    REPAIR = 3
+    """Records that an operator ordered anew; its range is empty."""
+
+
+class Entry(NamedTuple):
+    """One message of a batch: the 16 bytes of its message id, and what became of it."""
+
+    message_id: bytes
+    status: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What one Kafka transaction of a shard contains."""
+
+    installation: UUID
+    shard: int
+    gen: int
+    kind: Kind
+    batch_no: int
+    prev_crc: int
+    after: Position
+    """``from``: where the batch before ended."""
+    to: Position
+    entries: tuple[Entry, ...]
+
+    @property
+    def published(self) -> tuple[bytes, ...]:
+        """The message ids whose records are in this transaction, in order."""
+        return tuple(entry.message_id for entry in self.entries if entry.status == PUBLISHED)
+
+
+def encode(manifest: Manifest) -> bytes:
+    """Return the bytes of a manifest. Raises ValueError when a field does not fit its width."""
+    body = _prefix(manifest) + _join(manifest.entries)
+    return body + _CRC.pack(crc32(body))
+
+
+def decode(value: bytes) -> Manifest:
+    """Read a manifest back. Raises InvalidManifest for what ``encode`` cannot have made."""
+    crc_of(value)
+    (version, installation, shard, gen, kind, batch_no, prev_crc, *rest) = PREFIX.unpack_from(value)
+    from_xid, from_n, to_xid, to_n, count, published = rest
+    if version != VERSION:
+        raise InvalidManifest(f"version {version} is not known here")
+    entries = _split(value, count)
+    if kind not in _KINDS or sum(entry.status == PUBLISHED for entry in entries) != published:
+        raise InvalidManifest("its prefix contradicts itself")
+    return Manifest(
+        installation=UUID(bytes=installation),
+        shard=shard,
+        gen=gen,
+        kind=Kind(kind),
+        batch_no=batch_no,
+        prev_crc=prev_crc,
+        after=Position(from_xid, from_n),
+        to=Position(to_xid, to_n),
+        entries=entries,
+    )
+
+
+def crc_of(value: bytes) -> int:
+    """Return the crc at the end of a manifest. Raises InvalidManifest when it does not hold."""
+    if len(value) < PREFIX.size + _CRC.size:
+        raise InvalidManifest(f"{len(value)} bytes are too few")
+    (crc,) = _CRC.unpack_from(value, len(value) - _CRC.size)
+    if crc != crc32(memoryview(value)[: -_CRC.size]):
+        raise InvalidManifest("its checksum differs")
+    return int(crc)
+
+
+def _prefix(manifest: Manifest) -> bytes:
+    if len(manifest.entries) > MAX_ENTRIES:
+        raise ValueError(f"{len(manifest.entries)} entries are more than {MAX_ENTRIES}")
+    fields = (
+        *(VERSION, manifest.installation.bytes, manifest.shard, manifest.gen, manifest.kind),
+        *(manifest.batch_no, manifest.prev_crc, *manifest.after, *manifest.to),
+        *(len(manifest.entries), sum(entry.status == PUBLISHED for entry in manifest.entries)),
+    )
+    try:
+        return PREFIX.pack(*fields)
+    except struct.error as error:
+        raise ValueError(f"a field of the manifest does not fit: {error}") from error
+
+
+def _join(entries: Iterable[Entry]) -> bytes:
+    joined = b"".join([message_id + status for message_id, status in entries])
+    if len(joined) % ENTRY_BYTES:
+        raise ValueError("an entry is 16 bytes of message id and 1 of status")
+    return joined
+
+
+def _split(value: bytes, count: int) -> tuple[Entry, ...]:
+    end = PREFIX.size + count * ENTRY_BYTES
+    if count > MAX_ENTRIES or len(value) != end + _CRC.size:
+        raise InvalidManifest(f"{len(value)} bytes do not hold {count} entries")
+    starts = range(PREFIX.size, end, ENTRY_BYTES)
+    if not _STATUSES.issuperset(value[PREFIX.size + ENTRY_BYTES - 1 : end : ENTRY_BYTES]):
+        raise InvalidManifest("an entry has an unknown status")
+    return tuple(Entry(value[at : at + 16], value[at + 16 : at + 17]) for at in starts)
