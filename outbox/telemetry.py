@@ -117,7 +117,7 @@ class Metrics:
         return self._by_name[name]
 
     def _make(self, metric: Metric) -> Any:
-        where = {"namespace": NAMESPACE, "registry": self.registry}
+        where: dict[str, Any] = {"namespace": NAMESPACE, "registry": self.registry}
         if metric.kind == "histogram":
             return Histogram(
                 metric.name, metric.help, metric.labels, buckets=metric.buckets, **where

@@ -22,4 +22,4 @@ down_revision = None
 def upgrade() -> None:
     """Create the schema's tables, functions and first leaves."""
     script = Path(__file__).with_suffix(".sql").read_text("utf-8")
-    op.get_bind().exec_driver_sql(script)
+    op.get_bind().connection.driver_connection.execute(script)

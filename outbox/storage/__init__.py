@@ -1,0 +1,1 @@
+"""PostgreSQL: one module a port, each beside its SQL."""

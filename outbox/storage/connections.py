@@ -1,7 +1,7 @@
 """Connections to PostgreSQL, opened with the settings that the guarantees rest on.
 
-``synchronous_commit=on`` makes an acknowledged commit durable (G1); ``force_custom_plan`` lets every
-statement prune partitions; UTC keeps times comparable. One asyncio pool a process, and plain
+``synchronous_commit=on`` makes an acknowledged commit durable (G1); ``force_custom_plan`` lets
+every statement prune partitions; UTC keeps times comparable. One asyncio pool a process, and plain
 connections for the relay's threads.
 """
 

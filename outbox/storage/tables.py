@@ -1,7 +1,7 @@
 """The tables as SQLAlchemy sees them: what Alembic compares and what composed queries are made of.
 
-The migrations are the truth; a test holds this page equal to the migrated schema. Hot statements are
-plain SQL files beside their module, not made from here.
+The migrations are the truth; a test holds this page equal to the migrated schema. Hot statements
+are plain SQL files beside their module, not made from here.
 """
 
 from __future__ import annotations

@@ -1,0 +1,142 @@
+"""Decides half messages: one statement that appends ops and commit log together.
+
+Used by the API's flush and, inside its own transaction, by the check-back's settlement, so there is
+one way to decide (G2), and I11 (op COMMIT exactly where the commit log has it) holds by its form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from psycopg.errors import UniqueViolation
+
+from outbox.message import (
+    End,
+    Ended,
+    EndOutcome,
+    NoSuchMessage,
+    OpMessage,
+    Resolution,
+    Standing,
+    State,
+)
+from outbox.message_id import HalfId
+from outbox.storage.codes import DECIDED_BY_CODE, DECISION_CODE
+from outbox.storage.standing import read_standings
+from outbox.storage.statements import load
+from outbox.transaction import end as end_state
+
+if TYPE_CHECKING:
+    from outbox.storage.connections import AsyncConnection
+
+SQL: Final = load("half_store")
+END: Final = SQL["end"].format(on_conflict="")
+END_RACING: Final = SQL["end"].format(on_conflict="ON CONFLICT DO NOTHING")
+"""The slower form, for when another process may decide the same halves at this moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What the statement wrote for one end: whose half it was, its birth and its decision."""
+
+    producer_group_id: int
+    prepared_at: datetime
+    decided_at: datetime
+
+
+async def answer_ends(connection: AsyncConnection, ends: Sequence[End]) -> Sequence[EndOutcome]:
+    """Decide what is open in a transaction of its own and answer each end in the order asked."""
+    try:
+        decided = await decide(connection, ends)
+    except UniqueViolation:
+        decided = await decide(connection, ends, racing=True)
+    rest = sorted({end.half_id for n, end in enumerate(ends) if n not in decided})
+    standings = await read_standings(connection, rest)
+    return [
+        _fresh(end, decided[n]) if n in decided else _standing(end, standings)
+        for n, end in enumerate(ends)
+    ]
+
+
+async def decide(
+    connection: AsyncConnection, ends: Sequence[End], *, racing: bool = False
+) -> dict[int, Decided]:
+    """Append the decisions of those ends that may decide; return them by their place in ``ends``.
+
+    Runs in the caller's transaction, or in one of its own on an autocommit connection. ``racing``
+    skips what another process decides at this moment; without it that raises UniqueViolation.
+    """
+    places = [n for n, end in enumerate(ends) if end.decision is not Resolution.UNKNOWN]
+    if not places:
+        return {}
+    asked = [ends[n] for n in places]
+    parameters = {**_columns(asked), **_scope(asked)}
+    async with connection.cursor() as cursor:
+        await cursor.execute(END_RACING if racing else END, parameters)
+        rows = await cursor.fetchall()
+    return {
+        places[place - 1]: Decided(
+            producer_group_id=group, prepared_at=prepared_at, decided_at=decided_at
+        )
+        for place, group, prepared_at, decided_at in rows
+    }
+
+
+def _columns(asked: Sequence[End]) -> dict[str, object]:
+    half_ids = [end.half_id for end in asked]
+    return {
+        "half_ids": half_ids,
+        "nonces": [end.nonce for end in asked],
+        "decisions": [DECISION_CODE[end.decision] for end in asked],
+        "decided_by": [DECIDED_BY_CODE[end.decided_by] for end in asked],
+        "reasons": [end.reason for end in asked],
+        "actors": [end.actor for end in asked],
+        "low": min(half_ids),
+        "high": max(half_ids),
+    }
+
+
+def _scope(asked: Sequence[End]) -> dict[str, object]:
+    """Number the callers that are bound to groups and list which groups each may touch (P5)."""
+    callers: dict[frozenset[int], int] = {}
+    numbers = [
+        None if end.groups is None else callers.setdefault(end.groups, len(callers))
+        for end in asked
+    ]
+    pairs = [(number, group) for groups, number in callers.items() for group in groups]
+    return {
+        "callers": numbers,
+        "scope_callers": [number for number, _ in pairs],
+        "scope_groups": [group for _, group in pairs],
+    }
+
+
+def _fresh(end: End, decided: Decided) -> Ended:
+    op = OpMessage(
+        decision=end.decision,
+        decided_by=end.decided_by,
+        decided_at=decided.decided_at,
+        reason=end.reason,
+    )
+    standing = Standing(
+        half_id=end.half_id,
+        nonce=end.nonce,
+        producer_group_id=decided.producer_group_id,
+        state=end_state(State.PREPARED, end.decision),
+        op=op,
+    )
+    return Ended(standing=standing, already_ended=False)
+
+
+def _standing(end: End, standings: dict[HalfId, Standing]) -> EndOutcome:
+    standing = standings.get(end.half_id)
+    if standing is None or standing.nonce != end.nonce:
+        return NoSuchMessage()
+    if end.groups is not None and standing.producer_group_id not in end.groups:
+        return NoSuchMessage()
+    op = standing.op
+    conflict = op is not None and end.decision not in (op.decision, Resolution.UNKNOWN)
+    return Ended(standing=standing, already_ended=op is not None, conflict=conflict)

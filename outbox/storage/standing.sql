@@ -1,0 +1,47 @@
+-- name: standing
+-- Reads, by key, where messages stand: the half or its parked copy, the op, the relay's position of the
+-- shard, and any held record. The bounds prune leaves; LATERAL … OFFSET 0 keeps every look-up by key.
+SELECT h.half_id, h.nonce, h.producer_group_id, h.transaction_id,
+    o.decision, o.decided_by, o.decided_at, o.reason, o.xid,
+    parked.half_id IS NOT NULL AND parked.resumed_at IS NULL AS parked,
+    coalesce(o.xid < p.position OR (o.xid = p.position AND p.position_n > 0 AND (
+        SELECT array_position(c.half_ids, h.half_id) FROM outbox.commit_log c
+        WHERE c.shard = (h.half_id & 15)::int2 AND c.xid = o.xid) <= p.position_n), false) AS published,
+    held.half_id IS NOT NULL AND held.released_at IS NULL AS held,
+    held.publish_error
+FROM (
+    SELECT half_id, nonce, producer_group_id, transaction_id FROM outbox.half_message
+    WHERE half_id = ANY (%(half_ids)s::int8[]) AND half_id BETWEEN %(low)s AND %(high)s
+    UNION
+    SELECT half_id, nonce, producer_group_id, transaction_id FROM outbox.parked_message
+    WHERE half_id = ANY (%(half_ids)s::int8[])
+) h
+LEFT JOIN LATERAL (
+    SELECT decision, decided_by, decided_at, reason, xid FROM outbox.op_message
+    WHERE half_id = h.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+) o ON true
+LEFT JOIN outbox.parked_message parked ON parked.half_id = h.half_id
+LEFT JOIN outbox.held_record held ON held.half_id = h.half_id
+LEFT JOIN outbox.progress p ON p.name = 'relay:' || (h.half_id & 15)
+
+-- name: publications
+-- Reads, by key, where Kafka put committed messages: the first batch of the shard that ends beyond the
+-- message's place in commit_log. The relay writes these rows at most a second late.
+SELECT asked.half_id, t.name AS topic, batch.partitions[batch.at] AS "partition", batch.offsets[batch.at] AS "offset",
+    batch.published_at
+FROM unnest(%(half_ids)s::int8[], %(xids)s::int8[]) AS asked (half_id, xid)
+CROSS JOIN LATERAL (
+    SELECT topic_id FROM outbox.half_message
+    WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s
+    UNION
+    SELECT topic_id FROM outbox.parked_message WHERE half_id = asked.half_id
+) h
+JOIN outbox.topic t ON t.id = h.topic_id
+CROSS JOIN LATERAL (
+    SELECT l.partitions, l.offsets, l.published_at, array_position(l.half_ids, asked.half_id) AS at
+    FROM outbox.publication_log l
+    WHERE l.shard = (asked.half_id & 15)::int2 AND (l.to_xid, l.to_n) >= (asked.xid, 1)
+    ORDER BY l.to_xid, l.to_n, l.batch_no
+    LIMIT 16
+) batch
+WHERE batch.at IS NOT NULL

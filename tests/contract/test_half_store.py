@@ -1,0 +1,173 @@
+"""What every HalfStore promises."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from outbox.message import (
+    DecidedBy,
+    End,
+    Ended,
+    NoSuchMessage,
+    Prepared,
+    Resolution,
+    State,
+    TransactionIdReused,
+)
+from outbox.ports import HalfStore
+from outbox.storage.connections import Pool
+from outbox.storage.half_store import PostgresHalfStore
+from tests.factories import make_group, make_message, store_group, store_topic
+
+COMMIT, ROLLBACK, UNKNOWN = Resolution.COMMIT, Resolution.ROLLBACK, Resolution.UNKNOWN
+
+
+@pytest.fixture
+async def store(pool: Pool) -> HalfStore:
+    await store_group(pool, make_group())
+    await store_topic(pool, "points-earned")
+    return PostgresHalfStore(pool)
+
+
+async def prepared(store: HalfStore, **fields: object) -> Prepared:
+    (answer,) = await store.prepare([make_message(**fields)])  # type: ignore[arg-type]
+    assert isinstance(answer, Prepared)
+    return answer
+
+
+def ending(half: Prepared, decision: Resolution = COMMIT, **fields: object) -> End:
+    return End(half_id=half.half.half_id, nonce=half.half.nonce, decision=decision, **fields)  # type: ignore[arg-type]
+
+
+async def ended(store: HalfStore, end: End) -> Ended:
+    (answer,) = await store.end([end])
+    assert isinstance(answer, Ended)
+    return answer
+
+
+async def test_a_prepared_half_is_undecided_until_it_is_ended(store: HalfStore) -> None:
+    half = await prepared(store)
+    answer = await ended(store, ending(half, UNKNOWN))
+    assert (answer.standing.state, answer.already_ended, answer.standing.op) == (
+        State.PREPARED,
+        False,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("decision", "state"), [(COMMIT, State.COMMITTED), (ROLLBACK, State.ROLLED_BACK)]
+)
+async def test_the_first_decision_stands_for_ever(
+    store: HalfStore, decision: Resolution, state: State
+) -> None:
+    half = await prepared(store)
+    first = await ended(store, ending(half, decision))
+    again = await ended(store, ending(half, decision, decided_by=DecidedBy.CHECK))
+    opposite = ROLLBACK if decision is COMMIT else COMMIT
+    against = await ended(store, ending(half, opposite))
+    assert (first.standing.state, first.already_ended, first.conflict) == (state, False, False)
+    assert (again.standing.op, again.already_ended, again.conflict) == (
+        first.standing.op,
+        True,
+        False,
+    )
+    assert (against.standing.op, against.already_ended, against.conflict) == (
+        first.standing.op,
+        True,
+        True,
+    )
+
+
+async def test_one_flush_that_names_a_half_twice_decides_it_once_by_arrival(
+    store: HalfStore,
+) -> None:
+    half = await prepared(store)
+    answers = await store.end([ending(half, ROLLBACK), ending(half, COMMIT)])
+    first, second = answers
+    assert isinstance(first, Ended)
+    assert isinstance(second, Ended)
+    assert (first.already_ended, second.conflict) == (False, True)
+    assert second.standing.state is State.ROLLED_BACK
+
+
+async def test_an_id_with_wrong_random_bits_looks_like_an_unknown_one(store: HalfStore) -> None:
+    half = await prepared(store)
+    guessed = End(half_id=half.half.half_id, nonce=half.half.nonce ^ 1, decision=COMMIT)  # type: ignore[arg-type]
+    assert await store.end([guessed]) == [NoSuchMessage()]
+    assert (await ended(store, ending(half, UNKNOWN))).standing.state is State.PREPARED
+
+
+async def test_a_foreign_groups_message_looks_like_an_unknown_one(store: HalfStore) -> None:
+    half = await prepared(store)
+    foreign = ending(half, COMMIT, groups=frozenset({99}))
+    own = ending(half, COMMIT, groups=frozenset({1, 99}))
+    assert await store.end([foreign]) == [NoSuchMessage()]
+    assert (await ended(store, own)).already_ended is False
+    assert await store.end([foreign]) == [NoSuchMessage()]
+
+
+async def test_a_repeated_prepare_answers_with_the_first_message(store: HalfStore) -> None:
+    first = await prepared(store, transaction_id="invoice-1")
+    await store.end([ending(first, COMMIT)])
+    again = await prepared(store, transaction_id="invoice-1")
+    assert again.replayed
+    assert again.half == first.half
+    assert again.state is State.COMMITTED
+
+
+async def test_a_transaction_id_with_other_content_is_refused(store: HalfStore) -> None:
+    first = await prepared(store, transaction_id="invoice-1")
+    (answer,) = await store.prepare([make_message(transaction_id="invoice-1", value=b"other")])
+    assert answer == TransactionIdReused(existing_message_id=first.half.message_id)
+
+
+async def test_twins_in_one_flush_make_one_half(store: HalfStore) -> None:
+    twin = make_message(transaction_id="invoice-1")
+    first, second = await store.prepare([twin, twin])
+    assert isinstance(first, Prepared)
+    assert isinstance(second, Prepared)
+    assert (first.replayed, second.replayed) == (False, True)
+    assert first.half == second.half
+
+
+async def test_concurrent_twins_make_one_half(store: HalfStore) -> None:
+    answers = await asyncio.gather(*(prepared(store, transaction_id="invoice-1") for _ in range(8)))
+    assert len({answer.half.message_id for answer in answers}) == 1
+    assert sum(not answer.replayed for answer in answers) == 1
+
+
+async def test_two_hundred_racing_ends_give_one_decision(store: HalfStore) -> None:
+    """A25, D1: one winner, everybody else is told the standing decision."""
+    half = await prepared(store)
+    racers = [ending(half, COMMIT if n % 2 else ROLLBACK) for n in range(200)]
+    answers = [answer for (answer,) in await asyncio.gather(*(store.end([r]) for r in racers))]
+    winners = [
+        answer for answer in answers if isinstance(answer, Ended) and not answer.already_ended
+    ]
+    assert len(winners) == 1
+    ops = {answer.standing.op for answer in answers if isinstance(answer, Ended)}
+    assert ops == {winners[0].standing.op}
+
+
+async def test_everything_of_a_half_is_read_back_as_it_was_sent(store: HalfStore) -> None:
+    message = make_message(
+        key=b"\x00\xff",
+        value=None,
+        headers=(("tenant", "north"), ("a", "ü")),
+        content_type="application/json",
+        traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        partition=3,
+        tags=("x", "y"),
+        transaction_id="t",
+        check_immunity_seconds=60,
+        key_id="k1",
+    )
+    (first,) = await store.prepare([message])
+    (again,) = await store.prepare([message])
+    assert isinstance(first, Prepared)
+    assert isinstance(again, Prepared)
+    assert again.half == first.half
+    assert again.half.message == message
