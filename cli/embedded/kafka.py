@@ -1,0 +1,151 @@
+"""A real Kafka broker on loopback: KRaft, one node, its data in a folder of ours.
+
+The storage is always formatted by Kafka's own tool: without that the broker starts too, but with
+`transaction.version` 0.
+"""
+
+import base64
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from cli.embedded.child import CLEAN_ENVIRONMENT, Child, Command, run_to_end
+from cli.embedded.class_archive import (
+    archive_options,
+    archive_path,
+    class_path,
+    java,
+    recording_options,
+)
+from cli.embedded.kafka_config import java_options, server_properties
+from cli.embedded.kafka_wire import has_controller
+from cli.embedded.ports import LOOPBACK, free_ports
+
+LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
+START_SECONDS = 60.0
+FORMAT_SECONDS = 60.0
+
+
+class EmbeddedKafka:
+    """One broker as our child."""
+
+    def __init__(
+        self, data_dir: Path, *, port: int = 0, java_extra: Sequence[str] | None = None
+    ) -> None:
+        """Prepare a broker: `port` 0 picks a free one; `java_extra` replaces the use of the class
+        archive.
+        """
+        self._home = data_dir.resolve()
+        self.port, self._controller_port = free_ports(2) if not port else (port, free_ports(1)[0])
+        self._java_extra = java_extra
+        self._child: Child | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Address for Kafka clients."""
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the running broker."""
+        return self._child.pid if self._child else None
+
+    def start(self) -> None:
+        """Start and return once the broker answers a metadata request.
+
+        Raises ServerFailed or ArtifactsMissing.
+        """
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
+        """Start without waiting; formats the storage the first time."""
+        self._home.mkdir(mode=0o711, parents=True, exist_ok=True)
+        self._write_properties()
+        if not (self._logs / "meta.properties").exists():
+            self._format()
+        extra = archive_options() if self._java_extra is None else self._java_extra
+        self._child = Child(
+            self._command("Kafka", [*self._java(extra), "kafka.Kafka", str(self._properties)])
+        )
+
+    def wait_ready(self, seconds: float = START_SECONDS) -> None:
+        """Return once the broker answers; raise ServerFailed otherwise."""
+        if self._child is not None:
+            self._child.wait_until(lambda: has_controller(self.port), seconds)
+
+    def exit_code(self) -> int | None:
+        """Return how it ended, None while it runs."""
+        return self._child.exit_code() if self._child else None
+
+    def stop(self) -> None:
+        """Stop it in order (SIGTERM); what it wrote stays."""
+        if self._child is not None:
+            self._child.stop()
+            self._child = None
+
+    def kill(self) -> None:
+        """Crash it (SIGKILL)."""
+        if self._child is not None:
+            self._child.kill()
+            self._child = None
+
+    def erase(self) -> None:
+        """Delete the data of a stopped broker."""
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    @property
+    def _logs(self) -> Path:
+        return self._home / "data"
+
+    @property
+    def _properties(self) -> Path:
+        return self._home / "server.properties"
+
+    def _write_properties(self) -> None:
+        settings = server_properties(self._logs, self.port, self._controller_port)
+        self._properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+
+    def _format(self) -> None:
+        tool = [
+            "kafka.tools.StorageTool",
+            "format",
+            "--config",
+            str(self._properties),
+            f"--cluster-id={_new_cluster_id()}",
+        ]
+        run_to_end(
+            self._command("Kafka's StorageTool", [*self._java(archive_options()), *tool]),
+            FORMAT_SECONDS,
+        )
+
+    def _java(self, extra: Sequence[str]) -> list[str]:
+        options = java_options(LOG_CONFIG, self._home / "kafka.log")
+        return [str(java()), *options, *extra, "-cp", class_path()]
+
+    def _command(self, name: str, arguments: Sequence[str]) -> Command:
+        log = self._home / "kafka.out"
+        return Command(name=name, arguments=arguments, log=log, environment=CLEAN_ENVIRONMENT)
+
+
+def _new_cluster_id() -> str:
+    """Return an id of Kafka's form, so that data made afresh is never taken for the old cluster."""
+    return base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+
+
+def make_class_archive() -> Path:
+    """Run a throw-away broker once and keep its loaded classes; returns the archive, at once if it
+    is there.
+    """
+    archive = archive_path()
+    if not archive.exists():
+        with tempfile.TemporaryDirectory(prefix="outbox-class-archive-") as scratch:
+            made = archive.with_suffix(".new")
+            broker = EmbeddedKafka(Path(scratch), java_extra=recording_options(made))
+            broker.start()
+            broker.stop()
+            if made.is_file():
+                made.rename(archive)
+    return archive
