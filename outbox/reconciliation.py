@@ -1,0 +1,152 @@
+"""What the reconciliation asks both stores, and what it leaves behind: plain values.
+
+The reconciliation believes the two stores alone, so these are facts as they stand there, not
+conclusions. Pure: no I/O, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from outbox.message import DecidedBy, HalfMessage, Resolution
+from outbox.message_id import HalfId
+
+
+class Partition(NamedTuple):
+    """One partition of a Kafka topic."""
+
+    topic: str
+    number: int
+
+
+class LogEnd(StrEnum):
+    """Which offset of a partition is asked for."""
+
+    START = "start"
+    HIGH_WATERMARK = "high_watermark"
+    LAST_STABLE = "last_stable"
+    """The offset below which every transaction has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offsets:
+    """The offsets that could be read, and why the others could not."""
+
+    offsets: Mapping[Partition, int]
+    errors: Mapping[Partition, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRecord:
+    """One record read again by its offset, to compare it field by field; never stored."""
+
+    partition: Partition
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdbcAddress:
+    """The source database as a JVM names it."""
+
+    url: str
+    user: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotIdentity:
+    """An exported snapshot: its id for importers, its content to compare, the database's time."""
+
+    exported_id: str
+    visible: str
+    taken_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownHalf:
+    """A half message as the snapshot knows it; ``decision`` None is PREPARED or PARKED."""
+
+    half: HalfMessage
+    parked: bool
+    decision: Resolution | None = None
+    decided_by: DecidedBy | None = None
+    decided_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A committed message that Kafka refuses, or that waits behind such a one."""
+
+    publish_error: str
+    held_at: datetime
+    attempts: int
+    waiting: int
+    """How many messages of its shard are held as well."""
+    released: bool
+    dropped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedPlace:
+    """Where the relay wrote down that Kafka had put a record; evidence, never believed."""
+
+    partition: int
+    offset: int
+    batch_no: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undecided:
+    """How many half messages have no decision in the snapshot."""
+
+    prepared: int
+    parked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFinding:
+    """A finding as it is kept from run to run; ``detail`` holds its evidence, no value."""
+
+    finding_id: str
+    kind: str
+    finding_class: str
+    severity: str
+    half_id: HalfId | None
+    topic: str | None
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """What one run leaves in the database, written in one transaction."""
+
+    run_id: str
+    mode: str
+    started_at: datetime
+    cut_at: datetime
+    verdict: str
+    sentence: str
+    complete: bool
+    """The whole plan was read, so that findings not seen again are resolved."""
+    plan: Mapping[str, Any]
+    counts: Mapping[str, int]
+    totals: Mapping[str, int]
+    timings: Mapping[str, float]
+    findings: tuple[StoredFinding, ...]
+    reports: Mapping[str, str]
+    """The report's text by format: html, json, md, csv."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What is different from the run before."""
+
+    new: int
+    resolved: int
