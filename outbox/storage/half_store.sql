@@ -48,7 +48,8 @@ JOIN outbox.topic t ON t.id = h.topic_id
 -- Decides the asked halves that exist, belong to the caller and have no op: appends their op messages
 -- and, for each shard, one commit_log row with the committed ids in order of arrival. Each half and op is
 -- looked up by key (LATERAL … OFFSET 0 leaves the planner no range to scan); inserts are sorted by id. A
--- unique violation means that another process decided one of them just now.
+-- unique violation means that another process decided one of them just now. "IN … IS TRUE" is hashed; a
+-- join here would be planned for one row and cost the square of the batch.
 WITH flush AS MATERIALIZED (
     SELECT outbox.current_xid() AS xid, clock_timestamp() AS at
 ), open AS MATERIALIZED (
@@ -81,9 +82,10 @@ WITH flush AS MATERIALIZED (
     INSERT INTO outbox.commit_log (shard, xid, committed_at, half_ids, content_digests)
     SELECT (half_id & 15)::int2, min(flush.xid), min(flush.at),
         array_agg(half_id ORDER BY place), array_agg(content_digest ORDER BY place)
-    FROM open JOIN decided USING (half_id) CROSS JOIN flush
-    WHERE open.decision = 1
+    FROM open CROSS JOIN flush
+    WHERE decision = 1 AND (half_id IN (SELECT half_id FROM decided)) IS TRUE
     GROUP BY half_id & 15
 )
 SELECT open.place, open.producer_group_id, open.prepared_at, flush.at
-FROM open JOIN decided USING (half_id) CROSS JOIN flush
+FROM open CROSS JOIN flush
+WHERE (half_id IN (SELECT half_id FROM decided)) IS TRUE
