@@ -1,0 +1,1 @@
+"""The only door to Kafka: `confluent_kafka` is imported in this folder alone."""

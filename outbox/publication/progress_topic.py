@@ -1,0 +1,73 @@
+"""The topic `outbox.progress`: the relay's manifests, one partition a shard, kept and never
+compacted.
+
+Made by `outbox migrate up`; the relay never creates a topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from outbox.errors import KafkaUnavailable
+
+PROGRESS_TOPIC: Final = "outbox.progress"
+PARTITIONS: Final = 16
+RETENTION_MS: Final = 30 * 24 * 3600 * 1000
+REPLICATION: Final = 3
+TIMEOUT_SECONDS: Final = 30.0
+
+
+def ensure_progress_topic(
+    bootstrap_servers: str,
+    kafka_config: Mapping[str, Any] | None = None,
+    *,
+    replication: int | None = None,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+) -> bool:
+    """Create the topic unless it is there; tell whether it was created.
+
+    `replication` None takes three replicas, or as many as the cluster has brokers. Raises
+    KafkaUnavailable if Kafka does not answer in time or refuses.
+    """
+    addressed = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
+    admin = AdminClient({**(kafka_config or {}), **addressed})
+    try:
+        known = admin.list_topics(timeout=timeout_seconds)
+        if PROGRESS_TOPIC in known.topics:
+            return False
+        return _create(admin, replication or min(REPLICATION, len(known.brokers)), timeout_seconds)
+    except KafkaException as error:
+        raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
+
+
+def topic_settings(replication: int) -> dict[str, str]:
+    """Return the topic's settings for this number of replicas."""
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": str(RETENTION_MS),
+        "min.insync.replicas": "2" if replication >= REPLICATION else "1",
+        "unclean.leader.election.enable": "false",
+    }
+
+
+def _create(admin: AdminClient, replication: int, timeout_seconds: float) -> bool:
+    """Create it; another caller may have been first, which is as good."""
+    topic = NewTopic(
+        PROGRESS_TOPIC,
+        num_partitions=PARTITIONS,
+        replication_factor=replication,
+        config=topic_settings(replication),
+    )
+    done = admin.create_topics([topic], operation_timeout=timeout_seconds)
+    try:
+        done[PROGRESS_TOPIC].result()
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        raise
+    return True

@@ -1,0 +1,40 @@
+"""The manifests' topic on a real broker."""
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+
+from cli.embedded.kafka import EmbeddedKafka
+from cli.embedded.ports import free_ports
+from outbox.errors import KafkaUnavailable
+from outbox.publication.progress_topic import (
+    PROGRESS_TOPIC,
+    ensure_progress_topic,
+    topic_settings,
+)
+
+pytestmark = pytest.mark.kafka
+
+
+def test_it_is_made_once_with_sixteen_partitions_and_kept_thirty_days(
+    kafka_broker: EmbeddedKafka,
+) -> None:
+    ensure_progress_topic(kafka_broker.bootstrap_servers)
+    assert not ensure_progress_topic(kafka_broker.bootstrap_servers)
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
+    assert len(admin.list_topics(timeout=10).topics[PROGRESS_TOPIC].partitions) == 16
+    resource = ConfigResource(ResourceType.TOPIC, PROGRESS_TOPIC)
+    settings = admin.describe_configs([resource])[resource].result(timeout=10)
+    assert settings["cleanup.policy"].value == "delete"
+    assert int(settings["retention.ms"].value) == 30 * 86_400 * 1000
+
+
+def test_three_replicas_ask_for_two_in_sync() -> None:
+    assert topic_settings(3)["min.insync.replicas"] == "2"
+    assert topic_settings(1)["min.insync.replicas"] == "1"
+
+
+def test_a_kafka_that_does_not_answer_is_said_so() -> None:
+    with pytest.raises(KafkaUnavailable):
+        ensure_progress_topic(f"127.0.0.1:{free_ports(1)[0]}", timeout_seconds=1.0)
