@@ -65,7 +65,7 @@ class CheckEndpoint:
         if not given:
             raise ValueError("a check endpoint needs the check secret of its group")
         self._producer_group = producer_group
-        self._verifiers = [Webhook(secret) for secret in given]
+        self._verifiers = [_verifier(secret) for secret in given]
         self._listener = listener
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="outbox-check")
 
@@ -123,6 +123,13 @@ def refusal(status: int, title: str) -> Reply:
     """Return a problem+json answer, without anything of the request in it."""
     body = json.dumps({"status": status, "title": title}).encode()
     return Reply(status=status, body=body, content_type="application/problem+json")
+
+
+def _verifier(secret: str) -> Webhook:
+    try:
+        return Webhook(secret)
+    except Exception as error:  # the library's own class, or base64's; never with the secret in it
+        raise ValueError("a check secret is whsec_ and base64, and not empty") from error
 
 
 def _verifies(verifier: Webhook, headers: dict[str, str], body: bytes) -> bool:

@@ -1,0 +1,189 @@
+"""A server of the REST contract, in this process, over real HTTP: what the client talks to.
+
+It keeps half messages in a dictionary and obeys the first decision. ``faults`` are met first, one
+a request: an answer to give instead, a connection to cut, or an answer to lose after the work.
+"""
+
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from uuid import uuid4
+
+Members = dict[str, object]
+AT = "2026-09-21T14:13:26Z"
+CUT = "cut the connection"
+LOSE_ANSWER = "do the work, then cut the connection"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An answer given instead of the work."""
+
+    status: int
+    members: object
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Half:
+    """One half message and its decision."""
+
+    content: Members
+    message_id: str = field(default_factory=lambda: str(uuid4()))
+    decision: str | None = None
+    decided_by: str | None = None
+    state: str = "PREPARED"
+
+    def decide(self, decision: str, decided_by: str) -> None:
+        """Let the first decision win."""
+        self.decision, self.decided_by = decision, decided_by
+        self.state = "COMMITTED" if decision == "COMMIT" else "ROLLED_BACK"
+
+
+class ContractService:
+    """The rules: idempotent prepare, first decision wins, batches item by item."""
+
+    def __init__(self) -> None:
+        self.halves: dict[str, Half] = {}
+        self.requests: list[tuple[str, Mapping[str, str], Members]] = []
+        self.faults: deque[Fault | str] = deque()
+        self.item_faults: deque[Fault | None] = deque()
+        self._lock = Lock()
+
+    def half_of(self, transaction_id: str) -> Half | None:
+        """Find a half by its transaction id."""
+        known = (h for h in self.halves.values() if h.content["transaction_id"] == transaction_id)
+        return next(known, None)
+
+    def answer(self, path: str, body: Members) -> tuple[int, Members, dict[str, str]]:
+        """Route one POST."""
+        with self._lock:
+            if path == "/v1/half-messages":
+                return self._prepare(body)
+            if path in ("/v1/half-messages/batch", "/v1/half-messages/end-batch"):
+                return 207, self._batch(path, body), {}
+            match = re.fullmatch(r"/v1/half-messages/([^/]+)/end", path)
+            return self._end(match[1], body) if match else problem(404, "not-found")
+
+    def _prepare(self, body: Members) -> tuple[int, Members, dict[str, str]]:
+        half = self.half_of(str(body["transaction_id"]))
+        if half is not None and half.content != body:
+            return problem(422, "transaction-id-reused", existing_message_id=half.message_id)
+        headers = {"Idempotency-Replayed": "true"} if half else {}
+        half = half or Half(body)
+        self.halves[half.message_id] = half
+        kept = ("producer_group", "transaction_id", "topic")
+        members: Members = {name: body[name] for name in kept} | {"message_id": half.message_id}
+        return 201, members | {"state": half.state, "prepared_at": AT, "next_check_at": AT}, headers
+
+    def _end(self, message_id: str, body: Members) -> tuple[int, Members, dict[str, str]]:
+        half = self.halves.get(message_id)
+        if half is None:
+            return problem(404, "message-not-found")
+        decision, already = str(body["decision"]), half.decision is not None
+        if already and decision not in (half.decision, "UNKNOWN"):
+            return problem(
+                409,
+                "already-ended",
+                winning_decision=half.decision,
+                decided_by=half.decided_by,
+                decided_at=AT,
+            )
+        if not already and decision != "UNKNOWN":
+            half.decide(decision, "producer")
+        return 200, ended(half, already), {}
+
+    def _batch(self, path: str, body: Members) -> Members:
+        items = body["items"]
+        assert isinstance(items, list)
+        return {"items": [self._item(path, index, item) for index, item in enumerate(items)]}
+
+    def _item(self, path: str, index: int, item: Members) -> Members:
+        fault = self.item_faults.popleft() if self.item_faults else None
+        if fault is not None:
+            return {"index": index, "status": fault.status, "problem": fault.members}
+        if path.endswith("/end-batch"):
+            status, members, _ = self._end(str(item.pop("message_id")), item)
+        else:
+            status, members, _ = self._prepare(item)
+        part = "result" if status < 300 else "problem"
+        return {"index": index, "status": status, part: members}
+
+
+def ended(half: Half, already: bool) -> Members:
+    """Return the body of a successful end."""
+    return {
+        "message_id": half.message_id,
+        "state": half.state,
+        "decision": half.decision,
+        "decided_by": half.decided_by,
+        "decided_at": AT if half.decision else None,
+        "already_ended": already,
+        "publication": None,
+    }
+
+
+def problem(status: int, code: str, **members: object) -> tuple[int, Members, dict[str, str]]:
+    """Return a problem+json answer."""
+    retryable = status in (429, 503)
+    return status, {"code": code, "status": status, "retryable": retryable, **members}, {}
+
+
+def fault(status: int, code: str, **headers: str) -> Fault:
+    """Return a problem to be met by the next request."""
+    members = problem(status, code)[1]
+    return Fault(
+        status, members, {name.replace("_", "-"): value for name, value in headers.items()}
+    )
+
+
+@contextmanager
+def serving(service: ContractService) -> Iterator[str]:
+    """Serve the contract on a free port of the loopback; yield the URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(service))
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _handler_of(service: ContractService) -> Callable[..., BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            service.requests.append((self.path, dict(self.headers.items()), body))
+            fault = service.faults.popleft() if service.faults else None
+            if isinstance(fault, Fault):
+                self._send(fault.status, fault.members, dict(fault.headers))
+                return
+            answer = service.answer(self.path, body) if fault != CUT else None
+            if answer is None or fault == LOSE_ANSWER:
+                self.close_connection = True
+                return
+            self._send(*answer)
+
+        def _send(self, status: int, members: object, headers: dict[str, str]) -> None:
+            body = members if isinstance(members, bytes) else json.dumps(members).encode()
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    return Handler

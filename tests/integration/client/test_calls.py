@@ -1,0 +1,273 @@
+"""The single and batch calls: what is retried, for how long, and what is never repeated."""
+
+from threading import Event, Thread
+from time import monotonic
+
+import pytest
+
+from outbox_client import (
+    BadAnswer,
+    Ending,
+    LocalTransactionState,
+    Message,
+    OutboxError,
+    PreparedMessage,
+    ServiceUnreachable,
+    TransactionProducer,
+)
+from outbox_client.errors import (
+    DatabaseUnavailable,
+    InvalidRequest,
+    MessageNotFound,
+    Overloaded,
+    TransactionIdReused,
+)
+from tests.integration.client.contract_server import (
+    CUT,
+    LOSE_ANSWER,
+    ContractService,
+    Fault,
+    fault,
+)
+
+COMMIT = LocalTransactionState.COMMIT
+ROLLBACK = LocalTransactionState.ROLLBACK
+UNKNOWN = LocalTransactionState.UNKNOWN
+
+PASSING = [
+    CUT,
+    fault(503, "database-unavailable"),
+    fault(429, "rate-limited", retry_after="0"),
+    Fault(502, b"<html>bad gateway</html>"),
+]
+PASSING_NAMES = ["connection cut", "503", "429", "gateway"]
+
+
+@pytest.mark.parametrize("passing", PASSING, ids=PASSING_NAMES)
+def test_a_prepare_is_retried_with_the_same_transaction_id(
+    service: ContractService, producer: TransactionProducer, passing: Fault | str
+) -> None:
+    service.faults.extend([passing, passing])
+    prepared = producer.prepare(Message("invoices", "v"))
+    ids = [body["transaction_id"] for _, _, body in service.requests]
+    assert ids == [prepared.transaction_id] * 3
+    assert len(service.halves) == 1
+
+
+@pytest.mark.parametrize("passing", PASSING, ids=PASSING_NAMES)
+def test_an_end_is_retried(
+    service: ContractService, producer: TransactionProducer, passing: Fault | str
+) -> None:
+    prepared = producer.prepare(Message("invoices", "v"))
+    service.faults.extend([passing, passing])
+    assert producer.end(prepared.message_id, COMMIT).state == "COMMITTED"
+
+
+def test_a_prepare_whose_answer_was_lost_finds_its_half_again(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    service.faults.append(LOSE_ANSWER)
+    prepared = producer.prepare(Message("invoices", "v"))
+    assert prepared.replayed
+    assert list(service.halves) == [prepared.message_id]
+
+
+def test_an_end_whose_answer_was_lost_finds_its_own_decision(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    prepared = producer.prepare(Message("invoices", "v"))
+    service.faults.append(LOSE_ANSWER)
+    ended = producer.end(prepared.message_id, COMMIT)
+    assert (ended.already_ended, ended.decision) == (True, COMMIT)
+
+
+def test_a_refusal_is_not_repeated(service: ContractService, producer: TransactionProducer) -> None:
+    service.faults.append(fault(422, "invalid-request"))
+    with pytest.raises(InvalidRequest):
+        producer.prepare(Message("invoices", "v"))
+    assert len(service.requests) == 1
+
+
+def test_retries_end_with_the_last_error_when_the_time_is_over(
+    service: ContractService, service_url: str
+) -> None:
+    service.faults.extend([fault(503, "overloaded")] * 1000)
+    started = monotonic()
+    with (
+        TransactionProducer(service_url, "billing", timeout=0.5) as producer,
+        pytest.raises(Overloaded),
+    ):
+        producer.prepare(Message("invoices", "v"))
+    assert monotonic() - started < 1.5
+    assert len(service.requests) > 2
+
+
+def test_a_retry_after_beyond_the_time_is_not_waited_for(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    service.faults.append(fault(503, "database-unavailable", retry_after="60"))
+    started = monotonic()
+    with pytest.raises(DatabaseUnavailable) as caught:
+        producer.prepare(Message("invoices", "v"))
+    assert caught.value.retry_after_seconds == 60.0
+    assert monotonic() - started < 1.0
+
+
+def test_closing_the_producer_ends_a_call_that_waits_for_its_next_attempt(
+    service: ContractService, service_url: str
+) -> None:
+    service.faults.append(fault(503, "database-unavailable", retry_after="20"))
+    producer = TransactionProducer(service_url, "billing", timeout=30.0)
+    failed = Event()
+
+    def prepare() -> None:
+        with pytest.raises(DatabaseUnavailable):
+            producer.prepare(Message("invoices", "v"))
+        failed.set()
+
+    thread = Thread(target=prepare)
+    thread.start()
+    while not service.requests:
+        failed.wait(0.01)
+    producer.close()
+    assert failed.wait(5)
+    thread.join()
+
+
+def test_a_redirect_is_not_followed(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    service.faults.append(Fault(307, {}, {"location": "/v1/half-messages"}))
+    with pytest.raises(BadAnswer):
+        producer.prepare(Message("invoices", "v"))
+    assert service.halves == {}
+
+
+def test_an_unreachable_service_is_named_as_such() -> None:
+    with (
+        TransactionProducer("http://127.0.0.1:1", "billing", timeout=0.2) as producer,
+        pytest.raises(ServiceUnreachable) as caught,
+    ):
+        producer.end("some-id", COMMIT)
+    assert caught.value.retryable
+
+
+def test_a_transaction_id_with_other_content_is_refused(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    first = producer.prepare(Message("invoices", "v", transaction_id="invoice-7"))
+    with pytest.raises(TransactionIdReused) as caught:
+        producer.prepare(Message("invoices", "other", transaction_id="invoice-7"))
+    assert caught.value.existing_message_id == first.message_id
+
+
+def test_an_end_with_unknown_tells_what_stands(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    prepared = producer.prepare(Message("invoices", "v"))
+    assert producer.end(prepared.message_id, UNKNOWN).decision is None
+    producer.end(prepared.message_id, ROLLBACK)
+    standing = producer.end(prepared.message_id, UNKNOWN)
+    assert (standing.decision, standing.already_ended) == (ROLLBACK, True)
+
+
+def test_a_wait_is_asked_for_by_the_prefer_header(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    prepared = producer.prepare(Message("invoices", "v"))
+    producer.end(prepared.message_id, COMMIT, reason="paid", wait=5)
+    _, headers, body = service.requests[-1]
+    assert {name.lower(): value for name, value in headers.items()}["prefer"] == "wait=5"
+    assert body == {"decision": "COMMIT", "reason": "paid"}
+
+
+def test_the_api_key_travels_as_a_bearer_token(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    producer.prepare(Message("invoices", "v"))
+    headers = {name.lower(): value for name, value in service.requests[0][1].items()}
+    assert headers["authorization"] == "Bearer obx_key"
+    assert headers["content-type"] == "application/json"
+
+
+def test_the_environments_proxies_are_not_used(
+    service: ContractService, service_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    with TransactionProducer(service_url, "billing", timeout=1.0) as producer:
+        assert producer.prepare(Message("invoices", "v")).state == "PREPARED"
+
+
+def prepared_in(results: list[PreparedMessage | OutboxError]) -> list[PreparedMessage]:
+    return [result for result in results if isinstance(result, PreparedMessage)]
+
+
+def test_a_batch_returns_the_result_of_each_item_in_order(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    service.item_faults.extend([None, fault(422, "unknown-topic"), None])
+    results = producer.prepare_batch([Message("invoices", str(number)) for number in range(3)])
+    assert [getattr(result, "code", "ok") for result in results] == ["ok", "unknown-topic", "ok"]
+    values = [service.halves[p.message_id].content["value"] for p in prepared_in(results)]
+    assert values == ["0", "2"]
+
+
+def test_only_the_items_that_may_pass_later_are_sent_again(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    busy, refused = fault(503, "database-unavailable"), fault(422, "unknown-topic")
+    service.item_faults.extend([None, busy, refused])
+    results = producer.prepare_batch([Message("invoices", str(number)) for number in range(3)])
+    assert len(prepared_in(results)) == 2
+    assert [len(body["items"]) for _, _, body in service.requests] == [3, 1]  # type: ignore[arg-type]
+
+
+def test_a_batch_whose_answer_was_lost_is_sent_again(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    service.faults.append(LOSE_ANSWER)
+    results = producer.prepare_batch([Message("invoices", str(number)) for number in range(5)])
+    assert len(prepared_in(results)) == len(service.halves) == 5
+
+
+def test_a_long_batch_is_cut_into_several_requests(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    results = producer.prepare_batch([Message("invoices", "v") for _ in range(1001)])
+    assert len(prepared_in(results)) == 1001
+    assert len(service.requests) == 2
+
+
+def test_an_end_batch_decides_each_item_on_its_own(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    prepared = prepared_in(producer.prepare_batch([Message("invoices", "v") for _ in range(3)]))
+    first, second, third = (item.message_id for item in prepared)
+    producer.end(second, ROLLBACK)
+    results = producer.end_batch(
+        [Ending(first, COMMIT), Ending(second, COMMIT), Ending("nobody", COMMIT)]
+    )
+    assert [getattr(result, "code", "ok") for result in results] == [
+        "ok",
+        "already-ended",
+        "message-not-found",
+    ]
+    assert isinstance(results[2], MessageNotFound)
+    assert service.halves[third].decision is None
+
+
+def test_a_batch_that_is_refused_as_a_whole_gives_every_item_that_error(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    service.faults.append(fault(401, "unauthenticated"))
+    results = producer.end_batch([Ending("a", COMMIT), Ending("b", COMMIT)])
+    assert [getattr(result, "code", "ok") for result in results] == ["unauthenticated"] * 2
+
+
+def test_an_empty_batch_sends_nothing(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    assert producer.prepare_batch([]) == []
+    assert producer.end_batch([]) == []
+    assert service.requests == []

@@ -1,0 +1,247 @@
+"""Prepare, local transaction, end: in that order, over real HTTP."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import get_ident
+
+import pytest
+
+from outbox_client import (
+    AlreadyEnded,
+    Check,
+    LocalTransactionState,
+    Message,
+    PreparedMessage,
+    PrepareFailed,
+    TransactionProducer,
+)
+from tests.integration.client.contract_server import CUT, ContractService, Half, fault
+
+COMMIT = LocalTransactionState.COMMIT
+ROLLBACK = LocalTransactionState.ROLLBACK
+UNKNOWN = LocalTransactionState.UNKNOWN
+
+
+class LocalTransaction:
+    """Returns or raises what it was told, and remembers with what and where it ran."""
+
+    def __init__(self, outcome: object = COMMIT) -> None:
+        self.outcome = outcome
+        self.ran_with: list[PreparedMessage] = []
+        self.ran_in: list[int] = []
+
+    def __call__(self, prepared: PreparedMessage) -> LocalTransactionState | None:
+        self.ran_with.append(prepared)
+        self.ran_in.append(get_ident())
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome  # type: ignore[return-value]
+
+
+class Listener:
+    """A producer's listener."""
+
+    def __init__(self) -> None:
+        self.executed: list[PreparedMessage] = []
+
+    def execute_local_transaction(
+        self, message: PreparedMessage, /
+    ) -> LocalTransactionState | None:
+        self.executed.append(message)
+        return ROLLBACK
+
+    def check_local_transaction(self, check: Check, /) -> LocalTransactionState | None:
+        return None
+
+
+def only_half(service: ContractService) -> Half:
+    assert len(service.halves) == 1
+    return next(iter(service.halves.values()))
+
+
+def test_a_committed_local_transaction_commits_the_message(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    message = Message("invoices", "v", transaction_id="invoice-7")
+    result = producer.send_in_transaction(message, LocalTransaction(COMMIT))
+    half = only_half(service)
+    assert (half.decision, half.decided_by) == ("COMMIT", "producer")
+    assert (result.message_id, result.transaction_id) == (half.message_id, "invoice-7")
+    assert (result.local_state, result.state, result.end_delivered) == (COMMIT, "COMMITTED", True)
+
+
+def test_a_failed_local_transaction_rolls_the_message_back(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    result = producer.send_in_transaction(Message("invoices", "v"), LocalTransaction(ROLLBACK))
+    assert only_half(service).state == result.state == "ROLLED_BACK"
+
+
+@pytest.mark.parametrize("returned", [None, UNKNOWN, "nonsense", True])
+def test_none_and_garbage_mean_unknown_and_decide_nothing(
+    service: ContractService, producer: TransactionProducer, returned: object
+) -> None:
+    result = producer.send_in_transaction(Message("invoices", "v"), LocalTransaction(returned))
+    assert (result.local_state, result.state, result.end_delivered) == (UNKNOWN, "PREPARED", True)
+    assert only_half(service).decision is None
+
+
+def test_the_message_is_prepared_before_the_local_transaction_runs_in_the_callers_thread(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    local = LocalTransaction()
+    producer.send_in_transaction(Message("invoices", "v"), local)
+    assert local.ran_with[0].message_id == only_half(service).message_id
+    assert local.ran_in == [get_ident()]
+
+
+def test_an_exception_ends_with_unknown_and_propagates_unchanged(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    failure = LookupError("balance")
+    with pytest.raises(LookupError) as caught:
+        producer.send_in_transaction(Message("invoices", "v"), LocalTransaction(failure))
+    assert caught.value is failure
+    assert service.requests[-1][2] == {"decision": "UNKNOWN"}
+    assert only_half(service).decision is None
+
+
+def test_an_exception_propagates_unchanged_though_the_service_is_gone(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    service.faults.clear()
+
+    def fail(prepared: PreparedMessage) -> LocalTransactionState:
+        service.faults.append(CUT)
+        raise LookupError("balance")
+
+    with pytest.raises(LookupError, match="balance"):
+        producer.send_in_transaction(Message("invoices", "v"), fail)
+
+
+def test_without_a_callable_the_listener_runs_the_local_transaction(
+    service: ContractService, service_url: str
+) -> None:
+    listener = Listener()
+    with TransactionProducer(service_url, "billing", listener=listener) as producer:
+        producer.send_in_transaction(Message("invoices", "v"))
+    assert [prepared.message.value for prepared in listener.executed] == ["v"]
+    assert only_half(service).decision == "ROLLBACK"
+
+
+def test_without_callable_and_listener_nothing_is_prepared(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    with pytest.raises(TypeError, match="listener"):
+        producer.send_in_transaction(Message("invoices", "v"))
+    assert service.requests == []
+
+
+def test_a_failed_prepare_never_runs_the_local_transaction(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    service.faults.append(fault(422, "unknown-topic"))
+    local = LocalTransaction()
+    with pytest.raises(PrepareFailed) as caught:
+        producer.send_in_transaction(Message("invoices", "v", transaction_id="i-7"), local)
+    assert (caught.value.transaction_id, caught.value.retryable) == ("i-7", False)
+    assert getattr(caught.value.__cause__, "code", None) == "unknown-topic"
+    assert local.ran_with == []
+
+
+def test_an_unreachable_service_never_runs_the_local_transaction() -> None:
+    local = LocalTransaction()
+    with (
+        TransactionProducer("http://127.0.0.1:1", "billing", timeout=0.3) as producer,
+        pytest.raises(PrepareFailed) as caught,
+    ):
+        producer.send_in_transaction(Message("invoices", "v"), local)
+    assert caught.value.retryable
+    assert local.ran_with == []
+
+
+def test_a_repeated_message_that_was_decided_raises_and_runs_nothing(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    message = Message("invoices", "v", transaction_id="invoice-7")
+    producer.send_in_transaction(message, LocalTransaction(ROLLBACK))
+    again = LocalTransaction(COMMIT)
+    with pytest.raises(AlreadyEnded) as caught:
+        producer.send_in_transaction(message, again)
+    assert (caught.value.winning_decision, caught.value.decided_by) == ("ROLLBACK", "producer")
+    assert again.ran_with == []
+    assert only_half(service).decision == "ROLLBACK"
+
+
+def test_a_repeated_message_that_is_parked_raises_and_runs_nothing(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    message = Message("invoices", "v")
+    producer.prepare(message)
+    only_half(service).state = "PARKED"
+    again = LocalTransaction()
+    with pytest.raises(AlreadyEnded, match="PARKED") as caught:
+        producer.send_in_transaction(message, again)
+    assert caught.value.winning_decision is None
+    assert again.ran_with == []
+
+
+def test_a_repeated_message_that_is_undecided_runs_its_local_transaction(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    message = Message("invoices", "v")
+    producer.prepare(message)
+    local = LocalTransaction()
+    producer.send_in_transaction(message, local)
+    assert local.ran_with[0].replayed
+    assert only_half(service).decision == "COMMIT"
+
+
+def test_a_standing_decision_that_contradicts_the_local_state_raises(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    def commit_too_late(prepared: PreparedMessage) -> LocalTransactionState:
+        service.halves[prepared.message_id].decide("ROLLBACK", "check")
+        return COMMIT
+
+    with pytest.raises(AlreadyEnded) as caught:
+        producer.send_in_transaction(Message("invoices", "v"), commit_too_late)
+    assert (caught.value.winning_decision, caught.value.decided_by) == ("ROLLBACK", "check")
+
+
+@pytest.mark.parametrize("code", ["message-not-found", "unauthenticated"])
+def test_an_end_that_is_refused_does_not_raise(
+    service: ContractService, producer: TransactionProducer, code: str
+) -> None:
+    def pay(prepared: PreparedMessage) -> LocalTransactionState:
+        service.faults.append(fault(404, code))
+        return COMMIT
+
+    result = producer.send_in_transaction(Message("invoices", "v"), pay)
+    assert (result.end_delivered, result.local_state) == (False, COMMIT)
+    assert result.state == "PREPARED"
+
+
+def test_an_end_that_reaches_nobody_does_not_raise(
+    service: ContractService, service_url: str
+) -> None:
+    def pay(prepared: PreparedMessage) -> LocalTransactionState:
+        service.faults.extend([CUT] * 100)
+        return COMMIT
+
+    with TransactionProducer(service_url, "billing", timeout=0.5) as producer:
+        result = producer.send_in_transaction(Message("invoices", "v"), pay)
+    assert not result.end_delivered
+    assert only_half(service).decision is None
+
+
+def test_one_producer_serves_many_threads(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    def send(number: int) -> str:
+        message = Message("invoices", str(number), transaction_id=f"invoice-{number}")
+        return producer.send_in_transaction(message, LocalTransaction()).state
+
+    with ThreadPoolExecutor(16) as threads:
+        states = list(threads.map(send, range(200)))
+    assert states == ["COMMITTED"] * 200
+    assert len(service.halves) == 200
