@@ -11,7 +11,7 @@ from typing import Final
 
 from outbox.content_digest import content_digest
 from outbox.message import Content, DecidedBy, HalfMessage, Headers
-from outbox.message_id import HalfId, Nonce, message_id_of
+from outbox.message_id import HalfId, Nonce, message_id_text
 
 MESSAGE_ID: Final = "outbox_message_id"
 BATCH: Final = "outbox_batch"
@@ -60,7 +60,7 @@ def digest_of(
 ) -> int:
     """Return the content digest of the record that this half message would become."""
     return content_digest(
-        str(message_id_of(half_id, nonce)),
+        message_id_text(half_id, nonce),
         content.topic,
         content.key,
         content.value,
@@ -77,7 +77,7 @@ def render(
     """
     message, content = half.message, half.message.content
     leading: list[tuple[str, str]] = [
-        (MESSAGE_ID, str(half.message_id)),
+        (MESSAGE_ID, message_id_text(half.half_id, half.nonce)),
         (BATCH, batch),
         (DECIDED_BY, decided_by.value),
     ]
