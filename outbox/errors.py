@@ -10,6 +10,7 @@ OutboxError
 ├── MessageNotFound             no message of that id (for this caller)
 ├── NotRecheckable              a decided message cannot be checked again
 ├── Overloaded                  a bounded queue is full; try again later
+├── CursorMoved                 another process has settled these rows; nothing was written
 ├── DatabaseUnavailable         PostgreSQL is down, read-only or refuses connections
 └── KafkaUnavailable            Kafka did not answer in time
 """
@@ -71,6 +72,10 @@ class Overloaded(OutboxError):
     def __init__(self, retry_after_seconds: int) -> None:
         super().__init__("the service is at its limit of waiting requests")
         self.retry_after_seconds = retry_after_seconds
+
+
+class CursorMoved(OutboxError):
+    """Another process has moved this cursor meanwhile; nothing was written."""
 
 
 class DatabaseUnavailable(OutboxError):

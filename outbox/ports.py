@@ -7,10 +7,11 @@ A port has the colour of its one kind of caller: ``async def`` for the API and t
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol
 
-from outbox.message import End, EndOutcome, Message, PrepareOutcome
+from outbox.check import Answer, DueSlice, GroupDue, Question, Settled, Settlement, SweepRound
+from outbox.message import End, EndOutcome, Message, PrepareOutcome, ProducerGroup
 from outbox.message_id import HalfId
 from outbox.reconciliation import (
     Changes,
@@ -106,3 +107,68 @@ class RunStore(Protocol):
 
     def save(self, run: StoredRun) -> None:
         """Store a run and its findings in one transaction; saving it again changes nothing."""
+
+
+class Sweep(Protocol):
+    """Finds the undecided half messages once they are a second old."""
+
+    async def sweep(self, limit: int) -> SweepRound:
+        """Queue the undecided among the next ``limit`` halves and pass them all, in one commit.
+
+        Raises CursorMoved when another sweep was faster, and DatabaseUnavailable.
+        """
+
+
+class CheckQueue(Protocol):
+    """The halves that wait for a check, read in due order, settled in one commit a round."""
+
+    async def due_groups(self) -> Sequence[GroupDue]:
+        """Return the groups that have waiting halves; one index probe a delay class."""
+
+    async def claim(self, producer_group_id: int, limit: int) -> DueSlice | None:
+        """Read up to ``limit`` due rows of a group and the group itself; locks nothing.
+
+        None when the group or its due rows are gone. Raises DatabaseUnavailable.
+        """
+
+    async def settle(self, settlement: Settlement) -> Settled:
+        """Write what a round has found out, all or nothing.
+
+        Raises CursorMoved when another checker has settled these rows, and DatabaseUnavailable;
+        then nothing was written and the same halves are asked again.
+        """
+
+
+class CheckEndpoint(Protocol):
+    """Asks a producer group what became of its local transactions."""
+
+    async def ask(self, group: ProducerGroup, questions: Sequence[Question]) -> Sequence[Answer]:
+        """Make one call and answer each question in order; never raises for what came back.
+
+        More than one question needs a group with the batch form. Whatever is not one valid
+        verdict for the id that was asked is an Answer without a verdict.
+        """
+
+
+class Turns(Protocol):
+    """Takes turns with other processes; for liveness only, no rule relies on it."""
+
+    def turn(self, kind: str, number: int = 0) -> AbstractAsyncContextManager[bool]:
+        """Hold a turn for the block; False when another process holds it."""
+
+
+class Heartbeats(Protocol):
+    """Tells others that a chore is alive."""
+
+    async def beat(self, chore: str) -> None:
+        """Note, by the database's clock, that the chore has just made progress."""
+
+
+class Leaves(Protocol):
+    """The partitions that rows go to."""
+
+    async def create_ahead(self, count: int) -> int:
+        """Make sure that the next ``count`` leaves exist; return how many were missing."""
+
+    async def default_rows(self) -> Mapping[str, bool]:
+        """Tell for each partitioned table whether rows had to go to its default leaf."""

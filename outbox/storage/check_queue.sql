@@ -1,0 +1,67 @@
+-- name: due_groups
+-- Reads the head of every delay class: which groups have waiting halves and how long the oldest is
+-- overdue. One index probe a class; no locks beyond reading.
+SELECT c.producer_group_id, g.name,
+    extract(epoch FROM clock_timestamp() - min(head.due_at))::float8 AS overdue_seconds
+FROM outbox.check_class c
+JOIN outbox.producer_group g ON g.id = c.producer_group_id
+CROSS JOIN LATERAL (
+    SELECT q.due_at FROM outbox.check_queue q
+    WHERE q.producer_group_id = c.producer_group_id AND q.delay_seconds = c.delay_seconds
+        AND q.id > c.position AND q.id < (SELECT outbox.watermark() << 15)
+    ORDER BY q.id
+    LIMIT 1
+) head
+GROUP BY c.producer_group_id, g.name
+
+-- name: group
+-- Reads a group as it is set now, with the secrets that sign at this moment, and the database's time.
+SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
+    transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
+    max_age_seconds, paused, pause_reason, version, created_at, updated_at, secret,
+    CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END AS previous_secret,
+    clock_timestamp() AS now
+FROM outbox.producer_group
+WHERE id = %(group)s
+
+-- name: due_rows
+-- Reads the rows of a group that are due: per delay class in id order, beyond its cursor, below the
+-- watermark (a row of a lower id can no longer appear), up to the first that is not due.
+SELECT c.delay_seconds, c.position, q.id, q.half_id, q.round, q.check_count, q.only_unknown, q.age_from, q.due_at
+FROM outbox.check_class c
+CROSS JOIN LATERAL (
+    SELECT head.*, bool_and(head.due_at <= %(now)s) OVER (ORDER BY head.id) AS due
+    FROM (
+        SELECT * FROM outbox.check_queue
+        WHERE producer_group_id = c.producer_group_id AND delay_seconds = c.delay_seconds
+            AND id > c.position AND id < (SELECT outbox.watermark() << 15)
+        ORDER BY id
+        LIMIT %(limit)s
+    ) head
+) q
+WHERE c.producer_group_id = %(group)s AND q.due
+ORDER BY c.delay_seconds, q.id
+
+-- name: claimed_halves
+-- Reads, by key, the halves that due rows name, whether they have an op, their standing round and
+-- whether they are parked. The bounds prune leaves; LATERAL … OFFSET 0 keeps every look-up by key.
+SELECT asked.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
+    h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.key,
+    CASE WHEN %(with_value)s THEN h.value END AS value, h.headers, h.content_type, h.traceparent, h.tags, h.key_id,
+    h.nonce IS NOT NULL AS stored,
+    o.decided IS NOT NULL AS decided,
+    coalesce(r.round, 1) AS standing_round,
+    p.half_id IS NOT NULL AND p.resumed_at IS NULL AS parked
+FROM unnest(%(half_ids)s::int8[]) AS asked (half_id)
+LEFT JOIN LATERAL (
+    SELECT * FROM outbox.half_message
+    WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+) h ON true
+LEFT JOIN LATERAL (
+    SELECT true AS decided FROM outbox.op_message
+    WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+) o ON true
+LEFT JOIN outbox.recheck r ON r.half_id = asked.half_id
+LEFT JOIN outbox.parked_message p ON p.half_id = asked.half_id
+LEFT JOIN outbox.producer_group g ON g.id = h.producer_group_id
+LEFT JOIN outbox.topic t ON t.id = h.topic_id

@@ -1,0 +1,84 @@
+-- name: move_cursors
+-- Moves the cursors of a group's delay classes from where they were read, and locks them. Fewer rows
+-- than asked means that another checker has settled these rows.
+UPDATE outbox.check_class c
+SET position = moved.goal
+FROM unnest(%(delays)s::int4[], %(positions)s::int8[], %(goals)s::int8[]) AS moved (delay, position, goal)
+WHERE c.producer_group_id = %(group)s AND c.delay_seconds = moved.delay AND c.position = moved.position
+
+-- name: open_classes
+-- Makes sure that the delay classes exist; sorted, so that two writers cannot wait for each other.
+INSERT INTO outbox.check_class (producer_group_id, delay_seconds)
+SELECT DISTINCT g, d FROM unnest(%(groups)s::int4[], %(delays)s::int4[]) AS asked (g, d)
+ORDER BY g, d
+ON CONFLICT DO NOTHING
+
+-- name: put_back
+-- Appends one reference a half that waits for a later check, due after its class's delay.
+INSERT INTO outbox.check_queue (
+    producer_group_id, delay_seconds, id, half_id, round, check_count, only_unknown, age_from, due_at)
+SELECT %(group)s, delay, (flush.xid << 15) + place, half_id, round, check_count, only_unknown, age_from,
+    flush.at + delay * interval '1 second'
+FROM unnest(
+    %(delays)s::int4[], %(half_ids)s::int8[], %(rounds)s::int4[], %(check_counts)s::int4[],
+    %(only_unknowns)s::bool[], %(ages_from)s::timestamptz[]
+) WITH ORDINALITY AS back (delay, half_id, round, check_count, only_unknown, age_from, place)
+CROSS JOIN (SELECT outbox.current_xid() AS xid, clock_timestamp() AS at) flush
+
+-- name: queue
+-- Appends the first reference of halves that a sweep found undecided, due when their immunity ends.
+INSERT INTO outbox.check_queue (producer_group_id, delay_seconds, id, half_id, age_from, due_at)
+SELECT group_id, delay, (flush.xid << 15) + place, half_id, prepared_at, due_at
+FROM unnest(
+    %(groups)s::int4[], %(delays)s::int4[], %(half_ids)s::int8[], %(prepared)s::timestamptz[],
+    %(due)s::timestamptz[]
+) WITH ORDINALITY AS found (group_id, delay, half_id, prepared_at, due_at, place)
+CROSS JOIN (SELECT outbox.current_xid() AS xid) flush
+
+-- name: attempts
+-- Appends the history of the checks that were made; it lives in the leaf of its half.
+INSERT INTO outbox.check_attempt (
+    half_id, look_id, round, attempt, asked_at, outcome, http_status, latency_ms, counted, applied, error)
+SELECT * FROM unnest(
+    %(half_ids)s::int8[], %(look_ids)s::int8[], %(rounds)s::int4[], %(attempts)s::int4[],
+    %(asked)s::timestamptz[], %(outcomes)s::text[], %(statuses)s::int4[], %(latencies)s::int4[],
+    %(counted)s::bool[], %(applied)s::bool[], %(errors)s::text[])
+
+-- name: park
+-- Sets halves aside undecided, payload included, unless they have an op or a newer round at this moment
+-- (D8). A half that was resumed and is parked again takes the newer facts.
+INSERT INTO outbox.parked_message (
+    half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
+    check_immunity_seconds, transaction_id, key, value, headers, content_type, traceparent, tags, key_id,
+    parked_at, parked_reason, check_count)
+SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, h.topic_id, h."partition",
+    h.check_immunity_seconds, h.transaction_id, h.key, h.value, h.headers, h.content_type, h.traceparent,
+    h.tags, h.key_id, clock_timestamp(), aside.reason, aside.check_count
+FROM unnest(%(half_ids)s::int8[], %(rounds)s::int4[], %(reasons)s::text[], %(check_counts)s::int4[])
+    AS aside (half_id, round, reason, check_count)
+CROSS JOIN LATERAL (
+    SELECT * FROM outbox.half_message
+    WHERE half_id = aside.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+) h
+LEFT JOIN LATERAL (
+    SELECT true AS decided FROM outbox.op_message
+    WHERE half_id = aside.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+) o ON true
+LEFT JOIN outbox.recheck r ON r.half_id = aside.half_id
+WHERE o.decided IS NULL AND coalesce(r.round, 1) = aside.round
+ON CONFLICT (half_id) DO UPDATE SET
+    parked_at = excluded.parked_at, parked_reason = excluded.parked_reason,
+    check_count = excluded.check_count, resumed_at = NULL
+RETURNING half_id
+
+-- name: resume
+-- Lifts the parking of halves whose recheck came while they were being parked.
+UPDATE outbox.parked_message
+SET resumed_at = clock_timestamp()
+WHERE half_id = ANY (%(half_ids)s::int8[]) AND resumed_at IS NULL
+
+-- name: pause_group
+-- Pauses a group's checks unless somebody has changed the group since it was read.
+UPDATE outbox.producer_group
+SET paused = true, pause_reason = %(reason)s, version = version + 1, updated_at = clock_timestamp()
+WHERE id = %(group)s AND version = %(version)s AND NOT paused
