@@ -1,0 +1,86 @@
+"""One step of the protocol: which rule answers which report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from outbox.relay_protocol.actions import Fence, ReadCommits, ReadStanding, TryLock
+from outbox.relay_protocol.answers import (
+    Answer,
+    Bounds,
+    CommitEnded,
+    CommitsRead,
+    Compared,
+    Delivered,
+    Failed,
+    Fenced,
+    LockBusy,
+    LockTaken,
+    ManifestDelivered,
+    ManifestsRead,
+    Recovered,
+    Rested,
+    Standing,
+    StopAsked,
+)
+from outbox.relay_protocol.leaving import Next, on_failed, on_stop_asked
+from outbox.relay_protocol.publishing import (
+    on_commit_ended,
+    on_commits_read,
+    on_delivered,
+    on_manifest_delivered,
+)
+from outbox.relay_protocol.replay import (
+    on_bounds,
+    on_compared,
+    on_fenced,
+    on_manifests_read,
+    on_recovered,
+    read_on,
+)
+from outbox.relay_protocol.state import Phase, Relay
+from outbox.relay_protocol.takeover import on_lock_busy, on_lock_taken, on_standing
+
+
+def step(state: Relay, answer: Answer) -> Next:
+    """Return the next state and what to do; the answer to the last action is the next answer.
+
+    Actions are performed in order; if one fails, those after it are not done and the answer is
+    ``Failed``.
+    """
+    return _ON[type(answer)](state, answer)
+
+
+def _on_rested(state: Relay, _: Rested) -> Next:
+    """Go on where the phase stands."""
+    match state.phase:
+        case Phase.IDLE:
+            return state, (TryLock(),)
+        case Phase.VERIFY | Phase.HALT:
+            return state, (ReadStanding(),)
+        case Phase.FENCE:
+            return state, (Fence(),)
+        case Phase.REPLAY:
+            return read_on(state)
+        case Phase.RUN:
+            return state, (ReadCommits(state.at.position),)
+
+
+_ON: Final[dict[type[Any], Callable[[Relay, Any], Next]]] = {
+    Rested: _on_rested,
+    StopAsked: on_stop_asked,
+    LockTaken: on_lock_taken,
+    LockBusy: on_lock_busy,
+    Standing: on_standing,
+    Fenced: on_fenced,
+    Bounds: on_bounds,
+    ManifestsRead: on_manifests_read,
+    Compared: on_compared,
+    Recovered: on_recovered,
+    CommitsRead: on_commits_read,
+    Delivered: on_delivered,
+    ManifestDelivered: on_manifest_delivered,
+    CommitEnded: on_commit_ended,
+    Failed: on_failed,
+}
