@@ -1,0 +1,103 @@
+-- Committed messages in decision order, as Spark reads them: arrays, so few and narrow rows.
+CREATE VIEW outbox.reconciliation_commits AS
+SELECT shard, xid, committed_at, half_ids, content_digests FROM outbox.commit_log;
+
+-- A half message with its names, its decision and whether it is parked; looked up by half_id, bounded.
+CREATE VIEW outbox.reconciliation_halves AS
+SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
+    h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.key, h.value,
+    h.headers, h.content_type, h.traceparent, h.tags, h.key_id,
+    o.decision, o.decided_by, o.decided_at,
+    o.half_id IS NULL AND EXISTS (
+        SELECT FROM outbox.parked_message p WHERE p.half_id = h.half_id AND p.resumed_at IS NULL) AS parked
+FROM (
+    SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
+        check_immunity_seconds, transaction_id, key, value, headers, content_type, traceparent, tags, key_id
+    FROM outbox.half_message
+    UNION ALL
+    SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
+        check_immunity_seconds, transaction_id, key, value, headers, content_type, traceparent, tags, key_id
+    FROM outbox.parked_message p
+    WHERE NOT EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = p.half_id)
+) h
+JOIN outbox.producer_group g ON g.id = h.producer_group_id
+JOIN outbox.topic t ON t.id = h.topic_id
+LEFT JOIN outbox.op_message o ON o.half_id = h.half_id;
+
+-- Half messages without a decision. A parked one may have outlived its leaf.
+CREATE VIEW outbox.reconciliation_open AS
+SELECT h.half_id, h.producer_group_id, h.prepared_at, EXISTS (
+    SELECT FROM outbox.parked_message p WHERE p.half_id = h.half_id AND p.resumed_at IS NULL) AS parked
+FROM outbox.half_message h
+WHERE NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = h.half_id)
+UNION ALL
+SELECT p.half_id, p.producer_group_id, p.prepared_at, p.resumed_at IS NULL
+FROM outbox.parked_message p
+WHERE NOT EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = p.half_id)
+    AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = p.half_id);
+
+-- One row a finished run.
+CREATE TABLE outbox.reconciliation_run (
+    run_id text CONSTRAINT pk_reconciliation_run PRIMARY KEY,
+    previous_run_id text,
+    mode text NOT NULL,
+    started_at timestamptz NOT NULL,
+    cut_at timestamptz NOT NULL,
+    finished_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    verdict text NOT NULL CONSTRAINT ck_reconciliation_run_verdict CHECK (verdict IN ('clean', 'findings', 'inconclusive')),
+    sentence text NOT NULL,
+    complete boolean NOT NULL,
+    plan jsonb NOT NULL,
+    counts jsonb NOT NULL,
+    totals jsonb NOT NULL,
+    timings jsonb NOT NULL
+);
+CREATE INDEX ix_reconciliation_run_finished_at ON outbox.reconciliation_run (finished_at);
+
+-- Findings from run to run; detail is evidence without any value.
+CREATE TABLE outbox.reconciliation_finding (
+    finding_id text CONSTRAINT pk_reconciliation_finding PRIMARY KEY,
+    first_run_id text NOT NULL,
+    last_run_id text NOT NULL,
+    status text NOT NULL CONSTRAINT ck_reconciliation_finding_status CHECK (
+        status IN ('open', 'resolved', 'fixed', 'accepted', 'unverifiable')),
+    kind text NOT NULL,
+    class text NOT NULL,
+    severity text NOT NULL,
+    half_id bigint,
+    topic text,
+    detail jsonb NOT NULL,
+    found_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX ix_reconciliation_finding_open ON outbox.reconciliation_finding (kind, class) WHERE status = 'open';
+CREATE INDEX ix_reconciliation_finding_half_id ON outbox.reconciliation_finding (half_id) WHERE half_id IS NOT NULL;
+
+-- The reports of the last runs, one row a format.
+CREATE TABLE outbox.reconciliation_report (
+    run_id text NOT NULL,
+    format text NOT NULL CONSTRAINT ck_reconciliation_report_format CHECK (format IN ('html', 'json', 'md', 'csv')),
+    body text NOT NULL,
+    CONSTRAINT pk_reconciliation_report PRIMARY KEY (run_id, format)
+);
+
+-- The role is the cluster's, the rights are this database's.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'outbox_reconcile') THEN
+        CREATE ROLE outbox_reconcile NOLOGIN;
+    END IF;
+EXCEPTION
+    WHEN insufficient_privilege OR duplicate_object OR unique_violation THEN NULL;
+END $$;
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'outbox_reconcile') THEN
+        GRANT USAGE ON SCHEMA outbox TO outbox_reconcile;
+        GRANT SELECT ON outbox.reconciliation_commits, outbox.reconciliation_halves, outbox.reconciliation_open,
+            outbox.topic, outbox.held_record, outbox.already_published, outbox.publication_log, outbox.op_message
+            TO outbox_reconcile;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON outbox.reconciliation_run, outbox.reconciliation_finding,
+            outbox.reconciliation_report TO outbox_reconcile;
+    END IF;
+END $$;

@@ -1,0 +1,143 @@
+"""What the reconciliation asks Kafka directly: partitions, offsets, single records by offset.
+
+One thread. Reads only, never as part of a consumer group, and always with a bound on time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import closing
+from typing import Any, Final
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from outbox.errors import KafkaUnavailable
+from outbox.reconciliation import LogEnd, LogRecord, Offsets, Partition
+
+REQUEST_SECONDS: Final = 15.0
+RECORD_SECONDS: Final = 10.0
+"""How long one record may take; what is not there by then counts as gone."""
+
+_SPEC: Final[Mapping[LogEnd, tuple[Callable[[], Any], IsolationLevel]]] = {
+    LogEnd.START: (OffsetSpec.earliest, IsolationLevel.READ_UNCOMMITTED),
+    LogEnd.HIGH_WATERMARK: (OffsetSpec.latest, IsolationLevel.READ_UNCOMMITTED),
+    LogEnd.LAST_STABLE: (OffsetSpec.latest, IsolationLevel.READ_COMMITTED),
+}
+
+
+class KafkaLogFacts:
+    """The LogFacts of one cluster."""
+
+    def __init__(self, bootstrap_servers: str, config: Mapping[str, Any] | None = None) -> None:
+        self._config = {**(config or {}), "bootstrap.servers": bootstrap_servers}
+        self._admin = AdminClient({**self._config, "log_level": 0})
+
+    def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
+        """Return every partition of those topics that exist."""
+        try:
+            known = self._admin.list_topics(timeout=REQUEST_SECONDS).topics
+        except KafkaException as error:
+            raise _unavailable(error) from error
+        return [
+            Partition(topic, number)
+            for topic in sorted(set(topics) & known.keys())
+            for number in sorted(known[topic].partitions)
+        ]
+
+    def offsets(self, partitions: Collection[Partition], end: LogEnd) -> Offsets:
+        """Return one offset a partition."""
+        if not partitions:
+            return Offsets(offsets={})
+        spec, isolation = _SPEC[end]
+        futures = self._admin.list_offsets(
+            {TopicPartition(topic, number): spec() for topic, number in partitions},
+            isolation_level=isolation,
+            request_timeout=REQUEST_SECONDS,
+        )
+        offsets, errors = _sort_out(futures)
+        if not offsets:
+            raise KafkaUnavailable(f"Kafka: {next(iter(errors.values()))}")
+        return Offsets(offsets=offsets, errors=errors)
+
+    def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
+        """Read single committed records by offset; those that are gone are left out."""
+        if not places:
+            return []
+        with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
+            return list(_read_each(consumer, sorted(places)))
+
+    def _consumer_config(self) -> dict[str, Any]:
+        return {
+            **self._config,
+            "group.id": "outbox-reconcile",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "fetch.queue.backoff.ms": 10,
+            "queued.min.messages": 1,
+            "log_level": 0,
+        }
+
+
+def _sort_out(
+    futures: Mapping[TopicPartition, Future[Any]],
+) -> tuple[dict[Partition, int], dict[Partition, str]]:
+    offsets: dict[Partition, int] = {}
+    errors: dict[Partition, str] = {}
+    for asked, future in futures.items():
+        partition = Partition(asked.topic, asked.partition)
+        try:
+            offsets[partition] = future.result(timeout=2 * REQUEST_SECONDS).offset
+        except (KafkaException, TimeoutError) as error:
+            errors[partition] = _words(error)
+    return offsets, errors
+
+
+def _read_each(consumer: Consumer, places: Sequence[tuple[Partition, int]]) -> Iterator[LogRecord]:
+    for partition, offset in places:
+        consumer.assign([TopicPartition(partition.topic, partition.number, offset)])
+        message = _next_of(consumer, partition)
+        if message is not None and message.error() is None and message.offset() == offset:
+            yield _record(partition, message)
+
+
+def _next_of(consumer: Consumer, partition: Partition) -> Message | None:
+    """Return the next event of this partition, passing over leftovers of the one before."""
+    for _ in range(3):
+        message = consumer.poll(RECORD_SECONDS)
+        if message is None or (message.topic(), message.partition()) == partition:
+            return message
+    return None
+
+
+def _record(partition: Partition, message: Message) -> LogRecord:
+    headers: Iterable[tuple[str, str | bytes | None]] = message.headers() or ()  # type: ignore[assignment]
+    return LogRecord(
+        partition=partition,
+        offset=message.offset() or 0,
+        key=_bytes(message.key()),
+        value=_bytes(message.value()),
+        headers=tuple((name, _bytes(value)) for name, value in headers),
+    )
+
+
+def _bytes(given: str | bytes | None) -> bytes | None:
+    return given.encode() if isinstance(given, str) else given
+
+
+def _unavailable(error: KafkaException) -> KafkaUnavailable:
+    return KafkaUnavailable(f"Kafka: {_words(error)}")
+
+
+def _words(error: Exception) -> str:
+    reason = error.args[0] if error.args else error
+    return str(reason.str()) if hasattr(reason, "str") else str(reason) or type(error).__name__

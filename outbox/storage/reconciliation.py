@@ -1,0 +1,206 @@
+"""The reconciliation's side of PostgreSQL: one snapshot to read from, and where runs are kept.
+
+One thread. The snapshot's transaction is read-only and takes no xid, so it holds up no relay; the
+message tables are never written from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from outbox.errors import DatabaseUnavailable
+from outbox.message_id import HalfId
+from outbox.reconciliation import (
+    Changes,
+    Hold,
+    JdbcAddress,
+    KnownHalf,
+    RecordedPlace,
+    SnapshotIdentity,
+    StoredFinding,
+    StoredRun,
+    Undecided,
+)
+from outbox.storage.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
+from outbox.storage.connections import Connection, connect
+from outbox.storage.half_rows import read_half
+from outbox.storage.jdbc import jdbc_address
+from outbox.storage.statements import load
+
+SQL: Final = load("reconciliation")
+SNAPSHOT_MAX_SECONDS: Final = 3600
+STATEMENT_TIMEOUT_SECONDS: Final = 600
+
+
+class PostgresSource:
+    """The ReconciliationSource on one database."""
+
+    def __init__(self, database_url: str) -> None:
+        self._database_url = database_url
+        self.jdbc: JdbcAddress = jdbc_address(database_url)
+
+    def topics(self) -> Sequence[str]:
+        """Return every interned topic."""
+        with _session(self._database_url) as connection:
+            return [name for (name,) in connection.execute(SQL["topics"])]
+
+    @contextmanager
+    def snapshot(self) -> Iterator[PostgresSnapshot]:
+        """Export a snapshot; it lives as long as the block."""
+        with _session(self._database_url) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            with connection.transaction():
+                row = connection.execute(SQL["export_snapshot"]).fetchone()
+                assert row is not None
+                identity = SnapshotIdentity(exported_id=row[0], visible=row[1], taken_at=row[2])
+                yield PostgresSnapshot(connection, identity)
+
+
+class PostgresSnapshot:
+    """The SourceSnapshot on the very session that exported it."""
+
+    def __init__(self, connection: Connection, identity: SnapshotIdentity) -> None:
+        self._connection = connection
+        self.identity = identity
+
+    def retired_below(self) -> HalfId:
+        """Return the lowest half id whose leaf is still attached."""
+        return HalfId(self._only_row("retired_below")[0])
+
+    def undecided(self) -> Undecided:
+        """Count the half messages without a decision."""
+        prepared, parked = self._only_row("undecided")
+        return Undecided(prepared=prepared, parked=parked)
+
+    def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
+        """Return the known half messages by id."""
+        return {row["half_id"]: _known_half(row) for row in self._by_ids("halves", half_ids)}
+
+    def holds(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, Hold]:
+        """Return the held records by id."""
+        return {row.pop("half_id"): Hold(**row) for row in self._by_ids("holds", half_ids)}
+
+    def already_published(self, half_ids: Sequence[HalfId]) -> frozenset[HalfId]:
+        """Return the ids that Kafka had and this database had forgotten."""
+        return frozenset(row["half_id"] for row in self._by_ids("already_published", half_ids))
+
+    def places(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, RecordedPlace]:
+        """Return where the relay recorded that the records are."""
+        rows = self._by_ids("places", half_ids)
+        return {row.pop("half_id"): RecordedPlace(**row) for row in rows}
+
+    def _only_row(self, name: str) -> tuple[Any, ...]:
+        with _available():
+            row: tuple[Any, ...] | None = self._connection.execute(SQL[name]).fetchone()
+        assert row is not None
+        return row
+
+    def _by_ids(self, name: str, half_ids: Sequence[HalfId]) -> list[dict[str, Any]]:
+        if not half_ids:
+            return []
+        asked = {"half_ids": list(half_ids), "low": min(half_ids), "high": max(half_ids)}
+        with _available(), self._connection.cursor(row_factory=dict_row) as cursor:
+            return cursor.execute(SQL[name], asked).fetchall()
+
+
+class PostgresRunStore:
+    """The RunStore on the same database; one connection a call, one transaction a run."""
+
+    def __init__(self, database_url: str) -> None:
+        self._database_url = database_url
+
+    def changes(self, finding_ids: Sequence[str], complete: bool) -> Changes:
+        """Tell how these open findings differ from the stored ones."""
+        asked = {"finding_ids": list(finding_ids), "complete": complete}
+        with _session(self._database_url) as connection:
+            row = connection.execute(SQL["changes"], asked).fetchone()
+        assert row is not None
+        return Changes(new=row[0], resolved=row[1])
+
+    def save(self, run: StoredRun) -> None:
+        """Store the run, its findings and its reports in one transaction."""
+        with _session(self._database_url) as connection, connection.transaction():
+            connection.execute(SQL["save_run"], _run_row(run))
+            _save_findings(connection, run)
+            for kind, body in run.reports.items():
+                report = {"run_id": run.run_id, "format": kind, "body": body}
+                connection.execute(SQL["save_report"], report)
+            connection.execute(SQL["forget_reports"])
+
+
+@contextmanager
+def _session(database_url: str) -> Iterator[Connection]:
+    """Open a connection that may stay idle in its transaction for as long as a run may take."""
+    with _available(), connect(database_url, "reconcile") as connection:
+        for setting, seconds in (
+            ("idle_in_transaction_session_timeout", SNAPSHOT_MAX_SECONDS),
+            ("statement_timeout", STATEMENT_TIMEOUT_SECONDS),
+        ):
+            connection.execute("SELECT set_config(%s, %s, false)", (setting, f"{seconds}s"))
+        yield connection
+
+
+@contextmanager
+def _available() -> Iterator[None]:
+    """Turn a broken connection or a refusing server into DatabaseUnavailable."""
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise DatabaseUnavailable(f"PostgreSQL: {str(error).splitlines()[0]}") from error
+
+
+def _known_half(row: Mapping[str, Any]) -> KnownHalf:
+    if row["decision"] is None:
+        return KnownHalf(half=read_half(row), parked=row["parked"])
+    return KnownHalf(
+        half=read_half(row),
+        parked=False,
+        decision=DECISION_OF_CODE[row["decision"]],
+        decided_by=DECIDED_BY_OF_CODE[row["decided_by"]],
+        decided_at=row["decided_at"],
+    )
+
+
+def _run_row(run: StoredRun) -> dict[str, Any]:
+    return {
+        "run_id": run.run_id,
+        "mode": run.mode,
+        "started_at": run.started_at,
+        "cut_at": run.cut_at,
+        "verdict": run.verdict,
+        "sentence": run.sentence,
+        "complete": run.complete,
+        "plan": Jsonb(dict(run.plan)),
+        "counts": Jsonb(dict(run.counts)),
+        "totals": Jsonb(dict(run.totals)),
+        "timings": Jsonb(dict(run.timings)),
+    }
+
+
+def _save_findings(connection: Connection, run: StoredRun) -> None:
+    with connection.cursor() as cursor:
+        if run.findings:
+            rows = [_finding_row(run.run_id, finding) for finding in run.findings]
+            cursor.executemany(SQL["save_finding"], rows)
+        if run.complete:
+            cursor.execute(SQL["resolve_unseen"], {"run_id": run.run_id})
+
+
+def _finding_row(run_id: str, finding: StoredFinding) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "finding_id": finding.finding_id,
+        "kind": finding.kind,
+        "class": finding.finding_class,
+        "severity": finding.severity,
+        "half_id": finding.half_id,
+        "topic": finding.topic,
+        "detail": Jsonb(dict(finding.detail)),
+    }

@@ -1,0 +1,96 @@
+-- name: topics
+-- Reads the interned topic names: what may hold our records.
+SELECT name FROM outbox.topic ORDER BY name
+
+-- name: export_snapshot
+-- Fixes what the transaction sees and lets other sessions import it. Takes no xid.
+SELECT pg_export_snapshot(), pg_current_snapshot()::text, clock_timestamp()
+
+-- name: retired_below
+-- Reads the catalogue for the lowest leaf of half messages that is still attached.
+SELECT coalesce(min(substring(c.relname FROM '_(\d+)$')::bigint), 0) << 35
+FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
+WHERE i.inhparent = 'outbox.half_message'::regclass AND c.relname ~ '_\d+$'
+
+-- name: undecided
+-- Reads all halves against all ops: one anti-join, the only full scan here.
+SELECT count(*) FILTER (WHERE NOT parked), count(*) FILTER (WHERE parked) FROM outbox.reconciliation_open
+
+-- name: halves
+-- Reads halves by key with their decisions; the bounds prune leaves.
+SELECT * FROM outbox.reconciliation_halves
+WHERE half_id = ANY (%(half_ids)s::int8[]) AND half_id BETWEEN %(low)s AND %(high)s
+
+-- name: holds
+-- Reads held records by key, and how many are held in each of their shards.
+SELECT h.half_id, h.publish_error, h.held_at, h.attempts,
+    h.released_at IS NOT NULL AS released, h.dropped_at IS NOT NULL AS dropped,
+    (SELECT count(*) FROM outbox.held_record w
+     WHERE w.shard = h.shard AND w.released_at IS NULL AND w.dropped_at IS NULL) AS waiting
+FROM outbox.held_record h
+WHERE h.half_id = ANY (%(half_ids)s::int8[])
+
+-- name: already_published
+-- Reads by key which ids the relay's recovery had found in Kafka.
+SELECT DISTINCT half_id FROM outbox.already_published WHERE half_id = ANY (%(half_ids)s::int8[])
+
+-- name: places
+-- Reads where the relay noted its records: the batches of the shard that end at or beyond the decision.
+SELECT asked.half_id, batch.partitions[batch.at] AS "partition", batch.offsets[batch.at] AS "offset", batch.batch_no
+FROM unnest(%(half_ids)s::int8[]) AS asked (half_id)
+CROSS JOIN LATERAL (
+    SELECT xid FROM outbox.op_message
+    WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+) o
+CROSS JOIN LATERAL (
+    SELECT l.partitions, l.offsets, l.batch_no, array_position(l.half_ids, asked.half_id) AS at
+    FROM outbox.publication_log l
+    WHERE l.shard = (asked.half_id & 15)::int2 AND (l.to_xid, l.to_n) >= (o.xid, 1)
+    ORDER BY l.to_xid, l.to_n, l.batch_no
+    LIMIT 16
+) batch
+WHERE batch.at IS NOT NULL
+
+-- name: changes
+-- Reads which of this run's findings were open before, and how many of the open ones it did not see.
+SELECT
+    cardinality(%(finding_ids)s::text[]) - count(*) FILTER (WHERE finding_id = ANY (%(finding_ids)s::text[])) AS new,
+    count(*) FILTER (WHERE %(complete)s AND finding_id <> ALL (%(finding_ids)s::text[])) AS resolved
+FROM outbox.reconciliation_finding
+WHERE status = 'open'
+
+-- name: save_run
+-- Writes the run; a repetition of the same run replaces it.
+INSERT INTO outbox.reconciliation_run (
+    run_id, mode, started_at, cut_at, verdict, sentence, complete, plan, counts, totals, timings)
+VALUES (%(run_id)s, %(mode)s, %(started_at)s, %(cut_at)s, %(verdict)s, %(sentence)s, %(complete)s,
+    %(plan)s, %(counts)s, %(totals)s, %(timings)s)
+ON CONFLICT (run_id) DO UPDATE SET (
+    mode, started_at, cut_at, finished_at, verdict, sentence, complete, plan, counts, totals, timings)
+    = (excluded.mode, excluded.started_at, excluded.cut_at, clock_timestamp(), excluded.verdict, excluded.sentence,
+       excluded.complete, excluded.plan, excluded.counts, excluded.totals, excluded.timings)
+
+-- name: save_finding
+-- Writes a finding by its stable id, or moves it to this run; an accepted one stays accepted.
+INSERT INTO outbox.reconciliation_finding AS known (
+    finding_id, first_run_id, last_run_id, status, kind, class, severity, half_id, topic, detail)
+VALUES (%(finding_id)s, %(run_id)s, %(run_id)s, 'open', %(kind)s, %(class)s, %(severity)s, %(half_id)s, %(topic)s, %(detail)s)
+ON CONFLICT (finding_id) DO UPDATE SET
+    last_run_id = excluded.last_run_id, kind = excluded.kind, class = excluded.class, severity = excluded.severity,
+    half_id = excluded.half_id, topic = excluded.topic, detail = excluded.detail, updated_at = clock_timestamp(),
+    status = CASE WHEN known.status = 'accepted' THEN known.status ELSE 'open' END
+
+-- name: resolve_unseen
+-- Resolves the open findings that a complete run did not see again.
+UPDATE outbox.reconciliation_finding SET status = 'resolved', updated_at = clock_timestamp()
+WHERE status = 'open' AND last_run_id <> %(run_id)s
+
+-- name: save_report
+-- Writes one format of the report.
+INSERT INTO outbox.reconciliation_report (run_id, format, body) VALUES (%(run_id)s, %(format)s, %(body)s)
+ON CONFLICT (run_id, format) DO UPDATE SET body = excluded.body
+
+-- name: forget_reports
+-- Deletes the reports of all but the last 30 runs.
+DELETE FROM outbox.reconciliation_report WHERE run_id NOT IN (
+    SELECT run_id FROM outbox.reconciliation_run ORDER BY finished_at DESC LIMIT 30)
