@@ -1,0 +1,274 @@
+"""The barrier on real databases: one row, and whoever commits it first is right."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy
+from psycopg_pool import ConnectionPool
+from sqlalchemy.orm import Session
+
+from outbox_client import (
+    BarrierUnsupported,
+    Check,
+    LocalTransactionState,
+    Message,
+    PreparedMessage,
+    TransactionFenced,
+)
+from outbox_client.psycopg import PsycopgBarrier
+from outbox_client.sqlalchemy import SqlAlchemyBarrier
+
+COMMIT = LocalTransactionState.COMMIT
+ROLLBACK = LocalTransactionState.ROLLBACK
+UNKNOWN = LocalTransactionState.UNKNOWN
+PATIENCE = timedelta(milliseconds=300)
+NOW = datetime.now(UTC)  # noqa: TID251  compared with the database's own clock
+
+pytestmark = pytest.mark.postgres
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A database with a barrier and a table of payments, behind one of the adapters."""
+
+    barrier: Any
+    db: Any
+    local: Callable[[], AbstractContextManager[Any]]
+    run: Callable[[Any, str], Any]
+
+
+@contextmanager
+def psycopg_place(url: str) -> Iterator[Place]:
+    @contextmanager
+    def local() -> Iterator[Any]:
+        with psycopg.connect(url) as connection:
+            yield connection
+
+    def run(db: Any, statement: str) -> Any:
+        cursor = db.execute(statement)
+        return cursor.fetchone() if cursor.description else None
+
+    with ConnectionPool(url, min_size=1, max_size=4, open=True) as pool:
+        yield Place(PsycopgBarrier(PATIENCE), pool, local, run)
+
+
+@contextmanager
+def sqlalchemy_place(url: str) -> Iterator[Place]:
+    engine = sqlalchemy.create_engine(url)
+
+    @contextmanager
+    def local() -> Iterator[Any]:
+        with Session(engine) as session, session.begin():
+            yield session
+
+    def run(db: Any, statement: str) -> Any:
+        result = db.execute(sqlalchemy.text(statement))
+        return result.fetchone() if result.returns_rows else None
+
+    yield Place(SqlAlchemyBarrier(PATIENCE), engine, local, run)
+    engine.dispose()
+
+
+@pytest.fixture(params=["psycopg", "sqlalchemy", "sqlite"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    if request.param == "sqlite":
+        opened = sqlalchemy_place(f"sqlite:///{tmp_path}/local.db")
+    else:
+        url = request.getfixturevalue("local_database")
+        named = url.replace("postgresql:", "postgresql+psycopg:")
+        opened = psycopg_place(url) if request.param == "psycopg" else sqlalchemy_place(named)
+    with opened as place:
+        place.barrier.create_table(place.db)
+        with place.local() as db:
+            place.run(db, "CREATE TABLE payment (id integer PRIMARY KEY)")
+        yield place
+
+
+def make_prepared(message_id: str = "m-1", group: str = "billing") -> PreparedMessage:
+    return PreparedMessage(
+        message_id=message_id,
+        state="PREPARED",
+        producer_group=group,
+        transaction_id="t-1",
+        topic="invoices",
+        prepared_at=NOW,
+        next_check_at=None,
+        replayed=False,
+        message=Message("invoices", "v"),
+    )
+
+
+def make_check(
+    message_id: str = "m-1", group: str = "billing", prepared_at: datetime = NOW
+) -> Check:
+    return Check(
+        message_id=message_id,
+        transaction_id="t-1",
+        producer_group=group,
+        topic="invoices",
+        key=None,
+        headers={},
+        attempt=1,
+        max_attempts=15,
+        prepared_at=prepared_at,
+        reply_by=prepared_at + timedelta(seconds=5),
+    )
+
+
+def payments(place: Place) -> int:
+    with place.local() as db:
+        return int(place.run(db, "SELECT count(*) FROM payment")[0])
+
+
+def pay(place: Place, db: Any, prepared: PreparedMessage) -> None:
+    place.run(db, "INSERT INTO payment VALUES (1)")
+    place.barrier.record(db, prepared)
+
+
+def test_a_recorded_message_is_committed(place: Place) -> None:
+    with place.local() as db:
+        pay(place, db, make_prepared())
+    assert place.barrier.check(place.db, make_check()) == COMMIT
+
+
+def test_a_message_without_a_record_is_fenced_and_rolled_back(place: Place) -> None:
+    answers = [place.barrier.check(place.db, make_check()) for _ in range(2)]
+    assert answers == [ROLLBACK, ROLLBACK]
+
+
+def test_after_the_fence_the_local_transaction_cannot_commit(place: Place) -> None:
+    place.barrier.check(place.db, make_check())
+    with pytest.raises(TransactionFenced) as caught, place.local() as db:
+        pay(place, db, make_prepared())
+    assert caught.value.message_id == "m-1"
+    assert payments(place) == 0
+
+
+def test_a_rolled_back_local_transaction_leaves_no_record(place: Place) -> None:
+    def pay_and_fail() -> None:
+        with place.local() as db:
+            pay(place, db, make_prepared())
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        pay_and_fail()
+    assert place.barrier.check(place.db, make_check()) == ROLLBACK
+
+
+def test_a_local_transaction_in_flight_is_waited_for_and_then_unknown(place: Place) -> None:
+    with place.local() as db:
+        pay(place, db, make_prepared())
+        assert place.barrier.check(place.db, make_check()) == UNKNOWN
+    assert place.barrier.check(place.db, make_check()) == COMMIT
+
+
+def test_a_message_recorded_twice_is_refused_the_second_time(place: Place) -> None:
+    with place.local() as db:
+        pay(place, db, make_prepared())
+    with pytest.raises(TransactionFenced), place.local() as db:
+        place.barrier.record(db, make_prepared())
+    assert place.barrier.check(place.db, make_check()) == COMMIT
+
+
+def test_the_same_message_id_of_another_group_is_another_row(place: Place) -> None:
+    with place.local() as db:
+        pay(place, db, make_prepared())
+    assert place.barrier.check(place.db, make_check(group="shipping")) == ROLLBACK
+
+
+def test_the_table_is_created_once(place: Place) -> None:
+    place.barrier.create_table(place.db)
+    assert place.barrier.check(place.db, make_check()) == ROLLBACK
+
+
+def age_rows(place: Place, days: int) -> None:
+    moment = (NOW - timedelta(days=days)).strftime("%Y-%m-%d %H:%M:%S")
+    with place.local() as db:
+        place.run(db, f"UPDATE outbox_barrier SET created_at = '{moment}'")
+
+
+def test_a_purge_takes_old_rows_only(place: Place) -> None:
+    for name in ("old-1", "old-2"):
+        place.barrier.check(place.db, make_check(name))
+    age_rows(place, days=9)
+    with place.local() as db:
+        pay(place, db, make_prepared("young"))
+    assert place.barrier.purge(place.db, timedelta(days=8)) == 2
+    assert place.barrier.check(place.db, make_check("young")) == COMMIT
+    assert place.barrier.purge(place.db, timedelta(days=8)) == 0
+
+
+def test_a_purge_below_seven_days_is_refused(place: Place) -> None:
+    with pytest.raises(ValueError, match="7 days"):
+        place.barrier.purge(place.db, timedelta(days=6))
+
+
+def test_after_a_purge_an_old_message_is_unknown_and_never_rolled_back(place: Place) -> None:
+    long_ago = NOW - timedelta(days=9)
+    with place.local() as db:
+        pay(place, db, make_prepared())
+    age_rows(place, days=9)
+    place.barrier.purge(place.db, timedelta(days=8))
+    place.barrier.purge(place.db, timedelta(days=30))
+    assert place.barrier.check(place.db, make_check(prepared_at=long_ago)) == UNKNOWN
+    assert place.barrier.check(place.db, make_check("young")) == ROLLBACK
+
+
+def test_recording_outside_a_transaction_is_refused(local_database: str) -> None:
+    url = local_database.replace("postgresql:", "postgresql+psycopg:")
+    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
+    SqlAlchemyBarrier().create_table(engine)
+    with engine.connect() as connection, pytest.raises(BarrierUnsupported):
+        SqlAlchemyBarrier().record(connection, make_prepared())
+    engine.dispose()
+    with psycopg.connect(local_database, autocommit=True) as plain:
+        with pytest.raises(BarrierUnsupported):
+            PsycopgBarrier().record(plain, make_prepared())
+        with plain.transaction():
+            PsycopgBarrier().record(plain, make_prepared())
+
+
+def test_recording_in_sqlites_autocommit_is_refused(tmp_path: Path) -> None:
+    engine = sqlalchemy.create_engine(f"sqlite:///{tmp_path}/local.db")
+    SqlAlchemyBarrier().create_table(engine)
+    with engine.connect() as connection:
+        dbapi: Any = connection.connection.dbapi_connection
+        dbapi.isolation_level = None
+        with pytest.raises(BarrierUnsupported):
+            SqlAlchemyBarrier().record(connection, make_prepared())
+    engine.dispose()
+
+
+def test_checking_on_a_connection_in_a_transaction_is_refused(local_database: str) -> None:
+    with psycopg.connect(local_database) as connection:
+        connection.execute("SELECT 1")
+        with pytest.raises(BarrierUnsupported):
+            PsycopgBarrier().check(connection, make_check())
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql+pymysql://h/d"])
+def test_a_database_without_the_promise_is_refused(url: str) -> None:
+    engine = sqlalchemy.create_engine(url, module=sqlite3)
+    with pytest.raises(BarrierUnsupported):
+        SqlAlchemyBarrier().check(engine, make_check())
+    engine.dispose()
+
+
+@pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
+def test_a_stricter_default_isolation_changes_no_answer(local_database: str, level: str) -> None:
+    with psycopg.connect(local_database, autocommit=True) as admin:
+        name = admin.info.dbname
+        admin.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = '{level}'")
+    with psycopg_place(local_database) as place:
+        place.barrier.create_table(place.db)
+        with place.local() as db:
+            place.barrier.record(db, make_prepared())
+        assert place.barrier.check(place.db, make_check()) == COMMIT
+        assert place.barrier.check(place.db, make_check("m-2")) == ROLLBACK

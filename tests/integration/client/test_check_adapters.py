@@ -1,0 +1,135 @@
+"""The check endpoint behind real servers: FastAPI, Starlette and WSGI answer alike."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from threading import Event, Thread
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+import httpx2
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from starlette.applications import Starlette
+
+from outbox_client import Check, CheckEndpoint, LocalTransactionState, fastapi, starlette, wsgi
+from outbox_client.check_endpoint import BODY_MAX_BYTES
+from tests.unit.client.checks import (
+    GROUP,
+    OTHER_SECRET,
+    SECRET,
+    batch,
+    make_check,
+    signed_headers,
+    single,
+)
+
+
+class Listener:
+    """Commits whatever it is asked, and counts."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def check_local_transaction(self, check: Check, /) -> LocalTransactionState:
+        self.asked.append(check.message_id)
+        return LocalTransactionState.COMMIT
+
+
+@contextmanager
+def asgi_server(app: Any) -> Iterator[str]:
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    thread = Thread(target=server.run)
+    thread.start()
+    pause = Event()
+    while not server.started and thread.is_alive():
+        pause.wait(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/outbox/check"
+    server.should_exit = True
+    thread.join()
+
+
+def fastapi_server(endpoint: CheckEndpoint) -> AbstractContextManager[str]:
+    app = FastAPI()
+    app.include_router(fastapi.check_router(endpoint))
+    return asgi_server(app)
+
+
+def starlette_server(endpoint: CheckEndpoint) -> AbstractContextManager[str]:
+    return asgi_server(Starlette(routes=[starlette.check_route(endpoint)]))
+
+
+class QuietHandler(WSGIRequestHandler):
+    """Logs nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def wsgi_server(endpoint: CheckEndpoint) -> Iterator[str]:
+    app = wsgi.check_app(endpoint)
+    server = make_server("127.0.0.1", 0, app, WSGIServer, QuietHandler)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/outbox/check"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+SERVERS = [fastapi_server, starlette_server, wsgi_server]
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+@pytest.fixture(params=SERVERS, ids=["fastapi", "starlette", "wsgi"])
+def check_url(request: pytest.FixtureRequest, listener: Listener) -> Iterator[str]:
+    server: Callable[[CheckEndpoint], AbstractContextManager[str]] = request.param
+    with CheckEndpoint(GROUP, SECRET, listener) as endpoint, server(endpoint) as url:
+        yield url
+
+
+def ask(url: str, body: bytes, *secrets: str) -> httpx2.Response:
+    with httpx2.Client(trust_env=False) as http:
+        return http.post(url, content=body, headers=signed_headers(body, *secrets))
+
+
+def test_a_signed_check_is_answered(check_url: str) -> None:
+    response = ask(check_url, single())
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("application/json")
+    assert response.json()["decision"] == "COMMIT"
+
+
+def test_a_batch_is_answered(check_url: str) -> None:
+    response = ask(check_url, batch(make_check("a"), make_check("b")))
+    assert [verdict["message_id"] for verdict in response.json()["verdicts"]] == ["a", "b"]
+
+
+def test_a_bad_signature_is_401(check_url: str, listener: Listener) -> None:
+    assert ask(check_url, single(), OTHER_SECRET).status_code == 401
+    assert listener.asked == []
+
+
+def test_another_groups_check_is_403(check_url: str, listener: Listener) -> None:
+    assert ask(check_url, single(make_check(producer_group="shipping"))).status_code == 403
+    assert listener.asked == []
+
+
+def test_only_post_is_answered(check_url: str) -> None:
+    assert httpx2.get(check_url, trust_env=False).status_code == 405
+
+
+def test_the_body_is_verified_as_it_came(check_url: str) -> None:
+    respaced = json.dumps(json.loads(single()), indent=2, ensure_ascii=False).encode()
+    assert ask(check_url, respaced).status_code == 200
+
+
+def test_an_over_long_body_is_413(check_url: str, listener: Listener) -> None:
+    assert ask(check_url, b"x" * (BODY_MAX_BYTES + 1)).status_code == 413
+    assert listener.asked == []
