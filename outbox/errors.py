@@ -4,9 +4,11 @@ OutboxError
 ├── ConfigurationError          a setting is missing, unknown or contradicts another
 ├── InvalidMessageId            text that no message id of ours can be
 ├── InvalidManifest             bytes that are no manifest, or one whose checksum differs
+├── CheckUrlForbidden           a check URL that the callback guard refuses, and by which rule
 ├── UnknownGroup                no producer group of that name (for this caller)
 ├── GroupInUse                  a group that still has undecided or unpublished messages
 ├── PreconditionFailed          the stored object is not the one the caller had read
+├── PreconditionRequired        an existing object is changed only by naming its version
 ├── MessageNotFound             no message of that id (for this caller)
 ├── NotRecheckable              a decided message cannot be checked again
 ├── Overloaded                  a bounded queue is full; try again later
@@ -34,6 +36,14 @@ class InvalidManifest(OutboxError):
     """The bytes are not a manifest of a known version, or their checksum differs."""
 
 
+class CheckUrlForbidden(OutboxError):
+    """A check must not go to this URL; ``rule`` names what refuses it, never the URL itself."""
+
+    def __init__(self, rule: str) -> None:
+        super().__init__(f"the check URL is refused by the rule {rule}")
+        self.rule = rule
+
+
 class UnknownGroup(OutboxError):
     """No producer group has this name, or none that the caller may see."""
 
@@ -56,6 +66,10 @@ class PreconditionFailed(OutboxError):
     def __init__(self, version: int) -> None:
         super().__init__(f"the stored version is {version}")
         self.version = version
+
+
+class PreconditionRequired(OutboxError):
+    """The object exists, and the caller did not say which version of it is to be changed."""
 
 
 class MessageNotFound(OutboxError):
