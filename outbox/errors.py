@@ -14,7 +14,9 @@ OutboxError
 ├── Overloaded                  a bounded queue is full; try again later
 ├── CursorMoved                 another process has settled these rows; nothing was written
 ├── DatabaseUnavailable         PostgreSQL is down, read-only or refuses connections
+│   └── CommittedMessageMissing a committed message whose row is not where it must be
 └── KafkaUnavailable            Kafka did not answer in time
+    └── PublisherFenced         a newer producer of the shard exists, or ours is beyond repair
 """
 
 from __future__ import annotations
@@ -98,3 +100,15 @@ class DatabaseUnavailable(OutboxError):
 
 class KafkaUnavailable(OutboxError):
     """Kafka did not answer within the time allowed."""
+
+
+class CommittedMessageMissing(DatabaseUnavailable):
+    """The commit log names a message that is neither in its leaf nor parked."""
+
+    def __init__(self, half_id: int) -> None:
+        super().__init__(f"no half message {half_id}")
+        self.half_id = half_id
+
+
+class PublisherFenced(KafkaUnavailable):
+    """A newer producer of this shard exists, or the handle is beyond repair."""

@@ -6,8 +6,8 @@ batch and are not covered by the content digest, all later ones are. Spark reads
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from outbox.content_digest import content_digest
 from outbox.message import Content, DecidedBy, HalfMessage, Headers
@@ -29,8 +29,7 @@ DELAY_PREFIX: Final = "timer_"
 """Header names that ask for a delay, which is refused rather than dropped silently (P14)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(NamedTuple):
     """What is handed to Kafka. ``partition`` None leaves the choice to murmur2 over the key."""
 
     topic: str
@@ -40,15 +39,34 @@ class Record:
     headers: tuple[tuple[str, bytes], ...]
 
 
+class Committed(NamedTuple):
+    """A committed half message with all that its record needs; one of 2 000 in a relay's batch."""
+
+    half_id: HalfId
+    nonce: Nonce
+    decided_by: str
+    producer_group: str
+    transaction_id: str | None
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    partition: int | None
+    content_type: str | None
+    traceparent: str | None
+    headers: Iterable[tuple[str, str]]
+
+
 def covered_headers(content: Content, producer_group: str, transaction_id: str | None) -> Headers:
     """Return the headers that the content digest covers, in record order."""
-    optional = (
-        (TRANSACTION_ID, transaction_id),
-        (CONTENT_TYPE, content.content_type),
-        (TRACEPARENT, content.traceparent),
+    return tuple(
+        _covered(
+            producer_group,
+            transaction_id,
+            content.content_type,
+            content.traceparent,
+            content.headers,
+        )
     )
-    present = tuple((name, text) for name, text in optional if text is not None)
-    return ((PRODUCER_GROUP, producer_group), *present, *content.headers)
 
 
 def digest_of(
@@ -76,20 +94,45 @@ def render(
     ``batch`` is ``<shard>.<batch number>.<index>``, the relay batch that publishes it.
     """
     message, content = half.message, half.message.content
-    leading: list[tuple[str, str]] = [
-        (MESSAGE_ID, message_id_text(half.half_id, half.nonce)),
-        (BATCH, batch),
-        (DECIDED_BY, decided_by.value),
-    ]
-    if redriven is not None:
-        leading.append((REDRIVEN, redriven))
-    covered = covered_headers(content, message.producer_group, message.transaction_id)
-    return Record(
+    committed = Committed(
+        half_id=half.half_id,
+        nonce=half.nonce,
+        decided_by=decided_by.value,
+        producer_group=message.producer_group,
+        transaction_id=message.transaction_id,
         topic=content.topic,
         key=content.key,
         value=content.value,
         partition=content.partition,
-        headers=tuple((name, text.encode()) for name, text in (*leading, *covered)),
+        content_type=content.content_type,
+        traceparent=content.traceparent,
+        headers=content.headers,
+    )
+    return record_of(committed, batch, redriven)
+
+
+def record_of(committed: Committed, batch: str, redriven: str | None = None) -> Record:
+    """Render a record from what the relay has read; see ``render``."""
+    headers = [
+        (MESSAGE_ID, message_id_text(committed.half_id, committed.nonce)),
+        (BATCH, batch),
+        (DECIDED_BY, committed.decided_by),
+    ]
+    if redriven is not None:
+        headers.append((REDRIVEN, redriven))
+    headers += _covered(
+        committed.producer_group,
+        committed.transaction_id,
+        committed.content_type,
+        committed.traceparent,
+        committed.headers,
+    )
+    return Record(
+        committed.topic,
+        committed.key,
+        committed.value,
+        committed.partition,
+        tuple([(name, text.encode()) for name, text in headers]),
     )
 
 
@@ -103,3 +146,21 @@ def asks_for_delay(name: str) -> bool:
     """Tell whether a header name asks for delayed delivery (P14)."""
     lowered = name.lower()
     return lowered in DELAY_NAMES or lowered.startswith(DELAY_PREFIX)
+
+
+def _covered(
+    producer_group: str,
+    transaction_id: str | None,
+    content_type: str | None,
+    traceparent: str | None,
+    callers: Iterable[tuple[str, str]],
+) -> list[tuple[str, str]]:
+    covered = [(PRODUCER_GROUP, producer_group)]
+    if transaction_id is not None:
+        covered.append((TRANSACTION_ID, transaction_id))
+    if content_type is not None:
+        covered.append((CONTENT_TYPE, content_type))
+    if traceparent is not None:
+        covered.append((TRACEPARENT, traceparent))
+    covered.extend(callers)
+    return covered
