@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -17,18 +18,23 @@ from outbox.message import (
     TransactionIdReused,
 )
 from outbox.ports import HalfStore
-from outbox.storage.connections import Pool
+from outbox.storage.connections import make_pool
 from outbox.storage.half_store import PostgresHalfStore
+from outbox.storage.memory import MemoryHalfStore
 from tests.factories import make_group, make_message, store_group, store_topic
 
 COMMIT, ROLLBACK, UNKNOWN = Resolution.COMMIT, Resolution.ROLLBACK, Resolution.UNKNOWN
 
 
-@pytest.fixture
-async def store(pool: Pool) -> HalfStore:
-    await store_group(pool, make_group())
-    await store_topic(pool, "points-earned")
-    return PostgresHalfStore(pool)
+@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.postgres)])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[HalfStore]:
+    if request.param == "memory":
+        yield MemoryHalfStore()
+        return
+    async with make_pool(request.getfixturevalue("database_url"), "test", pool_max=10) as pool:
+        await store_group(pool, make_group())
+        await store_topic(pool, "points-earned")
+        yield PostgresHalfStore(pool)
 
 
 async def prepared(store: HalfStore, **fields: object) -> Prepared:
