@@ -8,11 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from datetime import datetime
 from typing import Protocol
 
+from outbox.access import ApiKey, NewApiKey
 from outbox.check import Answer, DueSlice, GroupDue, Question, Settled, Settlement, SweepRound
-from outbox.message import End, EndOutcome, Message, PrepareOutcome, ProducerGroup
+from outbox.message import (
+    End,
+    Ended,
+    EndOutcome,
+    Message,
+    PrepareOutcome,
+    ProducerGroup,
+    Standing,
+)
 from outbox.message_id import HalfId
+from outbox.message_view import (
+    HistoryEvent,
+    MessageFilter,
+    MessagePage,
+    MessageView,
+    OperatorAction,
+)
+from outbox.producer_groups import NewSecret, Precondition, StoredGroup
 from outbox.reconciliation import (
     Changes,
     Hold,
@@ -172,3 +190,113 @@ class Leaves(Protocol):
 
     async def default_rows(self) -> Mapping[str, bool]:
         """Tell for each partitioned table whether rows had to go to its default leaf."""
+
+
+class Names(Protocol):
+    """Interned names: a producer group's and a topic's id stand for them in the hot tables."""
+
+    async def groups(self, names: Collection[str]) -> dict[str, ProducerGroup]:
+        """Return the registered ones of these groups, without their secrets."""
+
+    async def group_names(self, ids: Collection[int]) -> dict[int, str]:
+        """Return group names by id, deleted groups included."""
+
+    async def intern_topics(self, names: Collection[str]) -> dict[str, int]:
+        """Return the ids of these topics, giving new ones to new names."""
+
+
+class Standings(Protocol):
+    """Where messages stand now."""
+
+    async def read(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, Standing]:
+        """Return standings by id; unknown ids are missing. Raises DatabaseUnavailable."""
+
+
+class TopicCatalogue(Protocol):
+    """Kafka's own list of topics; asked from a thread, never by a hot request."""
+
+    def partitions(self) -> Mapping[str, int]:
+        """Return the partition count of every topic. Raises KafkaUnavailable."""
+
+    def create(self, topics: Sequence[str]) -> None:
+        """Create topics with the broker's defaults; existing ones stay. Raises KafkaUnavailable."""
+
+
+class MessageBrowser(Protocol):
+    """The lists and filters that people compose."""
+
+    async def page(self, wanted: MessageFilter) -> MessagePage:
+        """Return the newest messages that match. Raises DatabaseUnavailable."""
+
+    async def get(self, half_id: HalfId) -> MessageView | None:
+        """Return one message as it stands."""
+
+    async def history(self, half_id: HalfId) -> Sequence[HistoryEvent]:
+        """Return what happened to a message, oldest first."""
+
+
+class Operations(Protocol):
+    """An operator's interventions, each in one transaction with its audit row."""
+
+    async def recheck(self, half_id: HalfId, action: OperatorAction) -> datetime:
+        """Make an undecided message due now, with a new round of checks; return when.
+
+        Raises MessageNotFound, or NotRecheckable when it is decided.
+        """
+
+    async def force_end(self, end: End, action: OperatorAction) -> Ended:
+        """Decide in the operator's name. Raises MessageNotFound."""
+
+
+class ProducerGroups(Protocol):
+    """Registered producer groups; every change is audited and raises the version."""
+
+    async def page(
+        self, names: Collection[str] | None, after: str, limit: int
+    ) -> Sequence[ProducerGroup]:
+        """Return groups by name, those beyond ``after``; ``names`` None means all."""
+
+    async def get(self, name: str) -> ProducerGroup:
+        """Return one group. Raises UnknownGroup."""
+
+    async def put(
+        self, group: ProducerGroup, precondition: Precondition, key_id: str | None
+    ) -> StoredGroup:
+        """Register or replace a group.
+
+        Raises PreconditionRequired or PreconditionFailed when it exists and would change.
+        """
+
+    async def delete(self, name: str, precondition: Precondition, key_id: str | None) -> None:
+        """Delete a group. Raises UnknownGroup, PreconditionFailed, GroupInUse."""
+
+    async def pause(
+        self, name: str, reason: str, *, paused: bool, key_id: str | None
+    ) -> ProducerGroup:
+        """Stop or go on asking a group; ends go on either way. Raises UnknownGroup."""
+
+    async def rotate_secret(self, name: str, overlap_seconds: int, key_id: str | None) -> NewSecret:
+        """Give the group a new signing secret; the old one lives on for the overlap."""
+
+
+class ApiKeys(Protocol):
+    """API keys; the secret itself is never stored."""
+
+    async def verify(self, token: str) -> ApiKey | None:
+        """Return the key that a bearer token is, or None; a bad checksum costs no query."""
+
+    async def create(self, key: NewApiKey, actor: str | None) -> tuple[ApiKey, str]:
+        """Store a new key; return it with its token, which nobody can read again."""
+
+    async def page(self, after: str, limit: int) -> Sequence[ApiKey]:
+        """Return standing keys by id, those beyond ``after``."""
+
+    async def revoke(self, key_id: str, actor: str | None) -> bool:
+        """Make a key useless; False when there is no such key."""
+
+
+class Readiness(Protocol):
+    """What the probes ask of PostgreSQL."""
+
+    async def checks(self, heartbeat_seconds: int) -> Mapping[str, str]:
+        """Return ``ok`` or a reason for ``postgres``, ``migrations`` and ``checker_heartbeat``."""

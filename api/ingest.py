@@ -1,0 +1,273 @@
+"""Prepare and end: judge each request, join a flush, answer after its commit. Knows no HTTP.
+
+A list goes in and a list of the same length comes out: each item is a message, decided alone. One
+request is a list of one, so the path that is fast is the path that is tested.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec import UNSET
+
+from api.answers import ended, not_prepared, prepared_half, unseen, words
+from api.batcher import MicroBatcher
+from api.directory import Directory
+from api.known_topics import KnownTopics
+from api.prepare_rules import content_of, transaction_id_of
+from api.problems import Problem, invalid
+from api.publication_wait import PublicationWait
+from api.schemas import EndedHalf, EndItem, PreparedHalf, PrepareRequest
+from outbox.access import Caller
+from outbox.errors import InvalidMessageId
+from outbox.message import (
+    Content,
+    End,
+    Ended,
+    EndOutcome,
+    Message,
+    Prepared,
+    PrepareOutcome,
+    ProducerGroup,
+    Standing,
+)
+from outbox.message_id import HalfId, parse_message_id
+from outbox.telemetry import Metrics
+
+ROW_OVERHEAD_BYTES = 300
+"""What a message weighs in a flush besides its value, for the flush's byte bound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestPolicy:
+    """The settings that prepare obeys; sizes are in bytes."""
+
+    message_max_bytes: int = 1_000_000
+    reserved_topics: frozenset[str] = frozenset()
+    reject_half_messages: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What came beside the body of a prepare."""
+
+    traceparent: str | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replayable:
+    """A prepare's answer, and whether an earlier prepare had stored the message."""
+
+    half: PreparedHalf
+    replayed: bool
+
+
+class Ingest:
+    """The two use cases of a producer."""
+
+    def __init__(
+        self,
+        *,
+        prepares: MicroBatcher[Message, PrepareOutcome],
+        ends: MicroBatcher[End, EndOutcome],
+        directory: Directory,
+        topics: KnownTopics,
+        publications: PublicationWait,
+        policy: IngestPolicy,
+        metrics: Metrics,
+    ) -> None:
+        self._prepares = prepares
+        self._ends = ends
+        self._directory = directory
+        self._topics = topics
+        self._publications = publications
+        self._policy = policy
+        self._metrics = metrics
+
+    # -- prepare ---------------------------------------------------------------------------------
+
+    async def prepare(
+        self, requests: Sequence[PrepareRequest | Problem], caller: Caller, origin: Origin
+    ) -> Sequence[Replayable | Problem]:
+        """Store half messages; answer each in order once its flush has committed.
+
+        A Problem among the requests passes through, so that a batch keeps its places. Raises
+        Problem, Overloaded or DatabaseUnavailable when none of them was stored.
+        """
+        if self._policy.reject_half_messages:
+            raise Problem(slug="half-messages-refused")
+        contents = [self._content(request, origin) for request in requests]
+        await self._look_up(requests, contents, caller)
+        judged = [
+            content
+            if isinstance(content, Problem) or isinstance(request, Problem)
+            else self._message(request, content, caller, origin)
+            for request, content in zip(requests, contents, strict=True)
+        ]
+        messages = [message for message in judged if isinstance(message, Message)]
+        if not messages:
+            return [item for item in judged if isinstance(item, Problem)]
+        outcomes = await self._prepares.submit(messages, _weight(messages))
+        answers = iter([self._answer(outcome) for outcome in outcomes])
+        self._count_prepared(outcomes)
+        return [item if isinstance(item, Problem) else next(answers) for item in judged]
+
+    def _content(self, request: PrepareRequest | Problem, origin: Origin) -> Content | Problem:
+        if isinstance(request, Problem):
+            return request
+        try:
+            return content_of(
+                request,
+                traceparent=origin.traceparent,
+                message_max_bytes=self._policy.message_max_bytes,
+                reserved_topics=self._policy.reserved_topics,
+            )
+        except Problem as problem:
+            return problem
+
+    async def _look_up(
+        self,
+        requests: Sequence[PrepareRequest | Problem],
+        contents: Sequence[Content | Problem],
+        caller: Caller,
+    ) -> None:
+        """Learn what the judging needs: groups, Kafka's topics, and ids for allowed topics."""
+        pairs = [
+            (request.producer_group, content)
+            for request, content in zip(requests, contents, strict=True)
+            if not isinstance(request, Problem) and not isinstance(content, Problem)
+        ]
+        await self._directory.know_groups({group for group, _ in pairs if caller.sees(group)})
+        allowed = [content for name, content in pairs if self._allowed(name, content.topic, caller)]
+        targets = {(content.topic, content.partition) for content in allowed}
+        await self._topics.know(targets)
+        fit = {topic for topic, partition in targets if not self._topics.refusal(topic, partition)}
+        await self._directory.know_topics(fit)
+
+    def _allowed(self, group_name: str, topic: str, caller: Caller) -> bool:
+        group = self._directory.group(group_name) if caller.sees(group_name) else None
+        return group is not None and may_write(group, topic)
+
+    def _message(
+        self, request: PrepareRequest, content: Content, caller: Caller, origin: Origin
+    ) -> Message | Problem:
+        """Return the message to store, or the rule that refuses it."""
+        name, topic = request.producer_group, content.topic
+        group = self._directory.group(name) if caller.sees(name) else None
+        if group is None:
+            return invalid("/producer_group", "is not registered", "unknown-group")
+        if not may_write(group, topic):
+            return invalid("/topic", "the group may not write this topic", "topic-not-allowed")
+        refusal = self._topics.refusal(topic, content.partition)
+        if refusal is not None:
+            pointer = "/topic" if refusal == "unknown-topic" else "/partition"
+            return invalid(pointer, "Kafka has no such target", refusal)
+        try:
+            transaction_id = transaction_id_of(request, origin.idempotency_key)
+        except Problem as problem:
+            return problem
+        immunity, tags = request.check_immunity_seconds, request.tags
+        return Message(
+            content=content,
+            producer_group=name,
+            producer_group_id=group.id,
+            topic_id=self._directory.topic_id(topic),
+            transaction_id=transaction_id,
+            check_immunity_seconds=None if immunity is UNSET else immunity,
+            tags=() if tags is UNSET or tags is None else tuple(tags),
+            key_id=caller.key_id,
+        )
+
+    def _answer(self, outcome: PrepareOutcome) -> Replayable | Problem:
+        if not isinstance(outcome, Prepared):
+            return not_prepared(outcome)
+        group = self._directory.group(outcome.half.message.producer_group)
+        default = group.transaction_timeout_seconds if group else 0
+        return Replayable(prepared_half(outcome, default), outcome.replayed)
+
+    def _count_prepared(self, outcomes: Sequence[PrepareOutcome]) -> None:
+        stored = Counter(
+            outcome.half.message.producer_group
+            for outcome in outcomes
+            if isinstance(outcome, Prepared) and not outcome.replayed
+        )
+        for group, number in stored.items():
+            self._metrics["half_prepared_total"].labels(group).inc(number)
+
+    # -- end -------------------------------------------------------------------------------------
+
+    async def end(
+        self, requests: Sequence[EndItem | Problem], caller: Caller, wait_seconds: int | None
+    ) -> Sequence[EndedHalf | Problem]:
+        """Decide half messages; answer each in order once its flush has committed.
+
+        ``wait_seconds`` waits once, for all of them, until Kafka has acknowledged the committed.
+        Raises DatabaseUnavailable; the same ends may be repeated.
+        """
+        groups = await self._directory.ids_of(caller)
+        judged = [_end_of(request, groups) for request in requests]
+        ends = [end for end in judged if isinstance(end, End)]
+        if not ends:
+            return [item for item in judged if isinstance(item, Problem)]
+        outcomes = await self._ends.submit(ends)
+        await self._count_ended(outcomes)
+        standings = await self._wait(outcomes, wait_seconds) if wait_seconds else {}
+        answers = iter([ended(outcome, standings) for outcome in outcomes])
+        return [item if isinstance(item, Problem) else next(answers) for item in judged]
+
+    async def _wait(self, outcomes: Sequence[EndOutcome], seconds: int) -> dict[HalfId, Standing]:
+        """Return the standings of those that Kafka acknowledged in time."""
+        open_ids = {
+            outcome.standing.half_id
+            for outcome in outcomes
+            if isinstance(outcome, Ended) and not outcome.conflict and unseen(outcome.standing)
+        }
+        return dict(await self._publications.wait(sorted(open_ids), seconds))
+
+    async def _count_ended(self, outcomes: Sequence[EndOutcome]) -> None:
+        ended = [item for item in outcomes if isinstance(item, Ended) and item.standing.op]
+        counted = Counter(
+            (item.conflict, item.standing.producer_group_id, words(item.standing))
+            for item in ended
+            if item.conflict or not item.already_ended
+        )
+        if not counted:
+            return
+        names = await self._directory.group_names({group for _, group, _ in counted})
+        for (conflict, group, labels), number in counted.items():
+            metric = "end_conflicts_total" if conflict else "half_ended_total"
+            self._metrics[metric].labels(names.get(group, ""), *labels).inc(number)
+
+
+def may_write(group: ProducerGroup, topic: str) -> bool:
+    """Tell whether a group's allow-list names this topic; an empty list allows every topic."""
+    return not group.topics or any(
+        topic.startswith(allowed[:-1]) if allowed.endswith("*") else topic == allowed
+        for allowed in group.topics
+    )
+
+
+def _weight(messages: Sequence[Message]) -> int:
+    return sum(
+        len(message.content.value or b"") + len(message.content.key or b"") + ROW_OVERHEAD_BYTES
+        for message in messages
+    )
+
+
+def _end_of(request: EndItem | Problem, groups: frozenset[int] | None) -> End | Problem:
+    if isinstance(request, Problem):
+        return request
+    try:
+        half_id, nonce = parse_message_id(request.message_id)
+    except InvalidMessageId:
+        return Problem(slug="message-not-found")
+    return End(
+        half_id=half_id,
+        nonce=nonce,
+        decision=request.decision,
+        groups=groups,
+        reason=None if request.reason is UNSET else request.reason,
+    )

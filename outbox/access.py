@@ -1,0 +1,74 @@
+"""Who may do what: scopes, and the API key that carries them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+ALL_GROUPS: Final = "*"
+"""In a key's ``producer_groups``: every group."""
+
+
+class Scope(StrEnum):
+    """What a key may do; ``admin`` implies all of them."""
+
+    MESSAGES_WRITE = "messages:write"
+    MESSAGES_END = "messages:end"
+    MESSAGES_READ = "messages:read"
+    MESSAGES_PAYLOAD = "messages:payload"
+    GROUPS_READ = "groups:read"
+    GROUPS_WRITE = "groups:write"
+    OPS_FORCE = "ops:force"
+    REPORTS_READ = "reports:read"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewApiKey:
+    """What an administrator asks for; ``expires_at`` None never expires."""
+
+    name: str
+    producer_groups: tuple[str, ...]
+    scopes: tuple[Scope, ...]
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """A stored API key, without its secret."""
+
+    key_id: str
+    name: str
+    producer_groups: tuple[str, ...]
+    scopes: tuple[Scope, ...]
+    created_at: datetime
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who is asking: the key, its scopes, and the groups it is bound to (None: every group)."""
+
+    key_id: str | None
+    scopes: frozenset[Scope]
+    groups: frozenset[str] | None
+
+    def has(self, scope: Scope) -> bool:
+        """Tell whether the caller's scopes include this one."""
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
+    def sees(self, producer_group: str) -> bool:
+        """Tell whether the caller is bound to this group; others look like missing ones (P18)."""
+        return self.groups is None or producer_group in self.groups
+
+
+def caller_of(key: ApiKey) -> Caller:
+    """Return the caller that a valid key stands for."""
+    bound = None if ALL_GROUPS in key.producer_groups else frozenset(key.producer_groups)
+    return Caller(key_id=key.key_id, scopes=frozenset(key.scopes), groups=bound)
+
+
+ANYBODY: Final = Caller(key_id=None, scopes=frozenset({Scope.ADMIN}), groups=None)
+"""The caller of every request under ``AUTH_MODE=dev-insecure``, which listens on loopback only."""
