@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 from outbox.check_policy import Waiting
 from outbox.message import End, HalfMessage, ParkedReason, ProducerGroup, Resolution
@@ -160,6 +161,8 @@ class Parking:
     """A half to be set aside undecided, unless it has an op by then (D8)."""
 
     half_id: HalfId
+    message_id: UUID | None = None
+    """For the log; None when the stored half cannot be read."""
     round: int
     reason: ParkedReason
     check_count: int
