@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
 from outbox.access import ApiKey, NewApiKey
 from outbox.check import Answer, DueSlice, GroupDue, Question, Settled, Settlement, SweepRound
@@ -98,8 +99,8 @@ class SourceSnapshot(Protocol):
     def holds(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, Hold]:
         """Return what is known of held records."""
 
-    def already_published(self, half_ids: Sequence[HalfId]) -> frozenset[HalfId]:
-        """Return the ids that Kafka had and this database had forgotten."""
+    def already_published(self, half_ids: Sequence[HalfId]) -> frozenset[UUID]:
+        """Return the message ids that Kafka had and this database had forgotten."""
 
     def places(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, RecordedPlace]:
         """Return where the relay recorded that the records are."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
+from uuid import UUID
 
 import psycopg
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from outbox.errors import DatabaseUnavailable
-from outbox.message_id import HalfId
+from outbox.message_id import HalfId, message_id_of
 from outbox.reconciliation import (
     Changes,
     Hold,
@@ -87,9 +88,10 @@ class PostgresSnapshot:
         """Return the held records by id."""
         return {row.pop("half_id"): Hold(**row) for row in self._by_ids("holds", half_ids)}
 
-    def already_published(self, half_ids: Sequence[HalfId]) -> frozenset[HalfId]:
-        """Return the ids that Kafka had and this database had forgotten."""
-        return frozenset(row["half_id"] for row in self._by_ids("already_published", half_ids))
+    def already_published(self, half_ids: Sequence[HalfId]) -> frozenset[UUID]:
+        """Return the message ids that Kafka had and this database had forgotten."""
+        rows = self._by_ids("already_published", half_ids)
+        return frozenset(message_id_of(row["half_id"], row["nonce"]) for row in rows)
 
     def places(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, RecordedPlace]:
         """Return where the relay recorded that the records are."""

@@ -32,7 +32,7 @@ WHERE h.half_id = ANY (%(half_ids)s::int8[])
 
 -- name: already_published
 -- Reads by key which ids the relay's recovery had found in Kafka.
-SELECT DISTINCT half_id FROM outbox.already_published WHERE half_id = ANY (%(half_ids)s::int8[])
+SELECT half_id, nonce FROM outbox.already_published WHERE half_id = ANY (%(half_ids)s::int8[])
 
 -- name: places
 -- Reads where the relay noted its records: the batches of the shard that end at or beyond the decision.
