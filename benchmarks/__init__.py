@@ -1,0 +1,1 @@
+"""One question a file; each prints what it measured, with the machine and the settings."""

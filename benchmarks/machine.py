@@ -1,0 +1,36 @@
+"""What every result is printed beside: the machine, the versions, the load."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from typing import Any
+
+import confluent_kafka
+import psycopg
+
+
+def facts() -> dict[str, Any]:
+    """Return the machine and the versions that a figure depends on."""
+    return {
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "psycopg": psycopg.__version__,
+        "librdkafka": confluent_kafka.libversion()[0],
+        "load_1m": round(os.getloadavg()[0], 2),
+    }
+
+
+def report(question: str, **figures: Any) -> None:
+    """Print one result as one line of JSON."""
+    print(json.dumps({"benchmark": question, **figures}), flush=True)
+
+
+def start(question: str, **settings: Any) -> None:
+    """Print the line that a run of results begins with."""
+    report(question, settings=settings, **facts())
+    sys.stdout.flush()

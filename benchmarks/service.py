@@ -1,0 +1,103 @@
+"""How many prepare + COMMIT cycles a second does the whole service take, beside the bare parts?
+
+Single requests over 1 and 64 connections, batches of 500, and in the same run COPY alone, so that
+the figures can be read as ratios on any machine. The service is a real ``outbox dev``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks import raw_copy
+from benchmarks.http_load import batch_cycles, half, single_cycles
+from benchmarks.machine import report, start
+
+GROUP, TOPIC = "bench", "bench-topic"
+READY_SECONDS = 60
+
+
+def main() -> None:
+    """Run the benchmark; ``--scale`` multiplies its sizes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--size", type=int, default=256, help="bytes of each value")
+    arguments = parser.parse_args()
+    with outbox_dev() as running:
+        start("service", value_bytes=arguments.size, scale=arguments.scale)
+        register(running["api_url"])
+        asyncio.run(measure(running, arguments.scale, "x" * arguments.size))
+
+
+async def measure(running: dict[str, Any], scale: float, value: str) -> None:
+    """Measure the service, with the bare COPY before and after it."""
+
+    def make(n: int) -> dict[str, Any]:
+        return half(GROUP, TOPIC, n, value)
+
+    url = running["api_url"]
+    bare = await asyncio.to_thread(raw_copy.rate, running["database_url"], int(50_000 * scale), 500)
+    report("raw COPY", **bare)
+    await single_cycles(url, 8, 400, make)
+    for connections, cycles in ((1, 1000), (64, 10_000)):
+        load = await single_cycles(url, connections, int(cycles * scale), make)
+        report("single prepare + COMMIT", connections=connections, **load.summary())
+    load = await batch_cycles(url, 4, int(160 * scale), 500, make)
+    ratio = round(load.summary()["per_second"] / bare["per_second"], 2)
+    report("batch prepare + COMMIT", connections=4, size=500, to_raw_copy=ratio, **load.summary())
+
+
+def register(api_url: str) -> None:
+    """Register the producer group that the load names."""
+    body = json.dumps({"check_url": "http://127.0.0.1:9/check"}).encode()
+    request = urllib.request.Request(
+        f"{api_url}/v1/producer-groups/{GROUP}",
+        data=body,
+        method="PUT",
+        headers={"content-type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=10):
+        pass
+
+
+@contextmanager
+def outbox_dev() -> Iterator[dict[str, Any]]:
+    """Run ``outbox dev`` in a folder of its own; yield its dev.json."""
+    with tempfile.TemporaryDirectory(prefix="outbox-bench-") as folder:
+        command = [str(Path(sys.executable).parent / "outbox"), "dev", "--data-dir", folder]
+        with (Path(folder) / "dev.log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            yield wait_ready(Path(folder) / "dev.json", process)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=30)
+
+
+def wait_ready(path: Path, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """Wait for the file that says everything is up; raises SystemExit when it does not come."""
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        if path.exists():
+            running: dict[str, Any] = json.loads(path.read_text("utf-8"))
+            return running
+        try:
+            process.wait(timeout=0.05)
+        except subprocess.TimeoutExpired:
+            continue
+    raise SystemExit("outbox dev did not become ready")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Acceptance: processes die, everything restarts, load is full; the outcome is the planned one."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.check_endpoint import check_endpoint
+from tests.e2e.service import Service, outbox_dev
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
+
+GAUGES = {"PREPARED", "COMMITTED", "PARKED"}
+
+
+def gauges(service: Service, group: str) -> Counter[str]:
+    """Return the state gauges of one producer group, zeros left out."""
+    found: Counter[str] = Counter()
+    for line in service.http.get("/metrics").text.splitlines():
+        if line.startswith("outbox_half_messages{") and f'producer_group="{group}"' in line:
+            state = line.split('state="')[1].split('"')[0]
+            found[state] = int(float(line.rsplit(" ", 1)[1]))
+    return +found
+
+
+def states(service: Service, group: str) -> Counter[str]:
+    """Return the states of a group's messages as the list shows them."""
+    params = {"producer_group": group, "limit": "500"}
+    page = service.http.get("/v1/half-messages", params=params).json()
+    return Counter(message["state"] for message in page["data"])
+
+
+def test_a15_after_a_restart_of_everything_gauges_equal_the_tables(tmp_path: Path) -> None:
+    with outbox_dev(tmp_path / "data") as service, check_endpoint(lambda _: "UNKNOWN") as endpoint:
+        topic = service.new_name("topic")
+        parking = service.group(endpoint.url, check_max=1)
+        waiting = service.group(endpoint.url, transaction_timeout_seconds=600)
+        parked = [service.prepare(parking, topic) for _ in range(3)]
+        left = [service.prepare(waiting, topic) for _ in range(9)]
+        for message_id in left[:4]:
+            service.end(message_id, "COMMIT", wait=20)
+        for message_id in left[4:6]:
+            service.end(message_id, "ROLLBACK")
+        for message_id in parked:
+            service.wait_state(message_id, "PARKED")
+    with outbox_dev(tmp_path / "data") as service:
+        assert states(service, waiting) == Counter(PUBLISHED=4, ROLLED_BACK=2, PREPARED=3)
+        for group in (parking, waiting):
+            counts = Counter({s: n for s, n in states(service, group).items() if s in GAUGES})
+            wait_for(lambda g=group, c=counts: gauges(service, g) == c)  # type: ignore[misc]
+
+
+@contextmanager
+def second_checker(service: Service) -> Iterator[subprocess.Popen[bytes]]:
+    """Run one more checker on the service's stores, with the settings of the first."""
+    pid = service.facts()["pids"]["checker"]
+    pairs = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    environment = dict(pair.decode().split("=", 1) for pair in pairs if b"=" in pair)
+    environment["OUTBOX_CHECKER_METRICS_BIND"] = "127.0.0.1:0"
+    process = subprocess.Popen(
+        [str(Path(sys.executable).parent / "outbox-checker")], env=environment
+    )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=20)
+
+
+def test_a20_killed_processes_are_replaced_and_return_without_extra_records(
+    tmp_path: Path,
+) -> None:
+    with outbox_dev(tmp_path / "data") as service, check_endpoint(lambda _: "COMMIT") as endpoint:
+        with second_checker(service):
+            topic = service.new_name("topic")
+            group = service.group(endpoint.url)
+            ids = [service.prepare(group, topic, key=str(n)) for n in range(16)]
+            pids = service.facts()["pids"]
+            for name in ("api", "checker"):
+                os.kill(pids[name], signal.SIGKILL)
+            wait_for(lambda: service.facts()["pids"]["checker"] != pids["checker"])
+            wait_for(lambda: service.facts()["pids"]["api"] != pids["api"])
+            service.http = type(service.http)(
+                base_url=service.facts()["api_url"], timeout=10, trust_env=False
+            )
+            for message_id in ids:
+                service.wait_state(message_id, "PUBLISHED", seconds=40)
+            assert Counter(r.message_id for r in service.records(topic)) == Counter(ids)
+
+
+def test_a21_under_full_load_every_outcome_is_the_planned_one(service: Service) -> None:
+    """Each value plans its end and its verdicts; nobody is asked after a decision or twice."""
+    plan = random.Random(21)
+    asked: Counter[tuple[str, int]] = Counter()
+    unexpected: list[str] = []
+    decided: set[str] = set()
+
+    def verdict(question: dict[str, object]) -> str:
+        verdicts = json.loads(str(question["value"]))["verdicts"]
+        message_id, attempt = str(question["message_id"]), int(str(question["attempt"]))
+        asked[message_id, attempt] += 1
+        if message_id in decided:
+            unexpected.append(message_id)
+        answer = str(verdicts[attempt - 1])
+        if answer != "UNKNOWN":
+            decided.add(message_id)
+        return answer
+
+    with check_endpoint(verdict) as endpoint:
+        topic = service.new_name("topic")
+        group = service.group(endpoint.url, check_payload=True, max_inflight=16)
+        items, planned = [], []
+        for n in range(500):
+            end = plan.choices(["COMMIT", "ROLLBACK", "UNKNOWN"], [7, 1, 2])[0]
+            verdicts = plan.choices(["COMMIT", "ROLLBACK", "UNKNOWN"], [2, 1, 1], k=20)
+            value = json.dumps({"number": n, "end": end, "verdicts": verdicts})
+            items.append({"producer_group": group, "topic": topic, "key": str(n), "value": value})
+            planned.append((end, verdicts[:3]))
+        answer = service.http.post("/v1/half-messages/batch", json={"items": items})
+        ids = [item["result"]["message_id"] for item in answer.json()["items"]]
+        ends = [
+            {"message_id": i, "decision": end} for i, (end, _) in zip(ids, planned, strict=True)
+        ]
+        decided.update(end["message_id"] for end in ends if end["decision"] != "UNKNOWN")
+        service.http.post("/v1/half-messages/end-batch", json={"items": ends})
+        expected = Counter(outcome(end, verdicts) for end, verdicts in planned)
+        wait_for(lambda: states(service, group) == expected, 60)
+    assert (unexpected, [pair for pair, times in asked.items() if times > 1]) == ([], [])
+    committed = {
+        message_id
+        for message_id, (end, verdicts) in zip(ids, planned, strict=True)
+        if outcome(end, verdicts) == "PUBLISHED"
+    }
+    assert Counter(r.message_id for r in service.records(topic)) == Counter(committed)
+
+
+def outcome(end: str, verdicts: list[str]) -> str:
+    """Return the state that a plan leads to with three checks at most."""
+    for resolution in (end, *verdicts):
+        if resolution != "UNKNOWN":
+            return {"COMMIT": "PUBLISHED", "ROLLBACK": "ROLLED_BACK"}[resolution]
+    return "PARKED"
