@@ -10,6 +10,7 @@ after them (prctl(2), PR_SET_PDEATHSIG). UID and GID -1 keep the user.
 
 import ctypes
 import os
+import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
@@ -24,6 +25,7 @@ def main() -> None:
         os.setgroups([])
         os.setgid(gid)
         os.setuid(uid)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     libc.prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
     if os.getppid() != parent:
         sys.exit(1)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -24,11 +25,11 @@ LOG_TAIL_BYTES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """How to start a child and how to end it."""
+    """How to start a child and how to end it; without a log it shares our output."""
 
     name: str
     arguments: Sequence[str]
-    log: Path
+    log: Path | None
     environment: Mapping[str, str] | None = None
     run_as: RunAs | None = None
     stop_signal: signal.Signals = signal.SIGTERM
@@ -42,12 +43,13 @@ class Child:
     def __init__(self, command: Command) -> None:
         """Start the process; an `environment` of None hands on ours."""
         self.command = command
-        with command.log.open("ab") as log:
+        with ExitStack() as opened:
+            log = opened.enter_context(command.log.open("ab")) if command.log else None
             self._process = subprocess.Popen(
                 _bound(command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
-                stderr=subprocess.STDOUT,
+                stderr=None if log is None else subprocess.STDOUT,
                 cwd="/",
                 env=command.environment,
                 start_new_session=True,
@@ -94,6 +96,8 @@ class Child:
 
     def last_words(self) -> str:
         """Return the last line of its log."""
+        if self.command.log is None:
+            return "see above"
         with self.command.log.open("rb") as log:
             log.seek(max(0, self.command.log.stat().st_size - LOG_TAIL_BYTES))
             lines = log.read().decode(errors="replace").strip().splitlines()

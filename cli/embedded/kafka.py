@@ -32,13 +32,20 @@ class EmbeddedKafka:
     """One broker as our child."""
 
     def __init__(
-        self, data_dir: Path, *, port: int = 0, java_extra: Sequence[str] | None = None
+        self,
+        data_dir: Path,
+        *,
+        port: int = 0,
+        controller_port: int = 0,
+        java_extra: Sequence[str] | None = None,
     ) -> None:
         """Prepare a broker: `port` 0 picks a free one; `java_extra` replaces the use of the class
         archive.
         """
         self._home = data_dir.resolve()
-        self.port, self._controller_port = free_ports(2) if not port else (port, free_ports(1)[0])
+        free = free_ports(2)
+        self.port = port or free[0]
+        self._controller_port = controller_port or free[1]
         self._java_extra = java_extra
         self._child: Child | None = None
 
@@ -79,6 +86,11 @@ class EmbeddedKafka:
     def exit_code(self) -> int | None:
         """Return how it ended, None while it runs."""
         return self._child.exit_code() if self._child else None
+
+    def signal_stop(self) -> None:
+        """Ask it to stop, without waiting."""
+        if self._child is not None:
+            self._child.signal_stop()
 
     def stop(self) -> None:
         """Stop it in order (SIGTERM); what it wrote stays."""

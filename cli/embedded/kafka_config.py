@@ -40,10 +40,15 @@ def server_properties(logs: Path, broker_port: int, controller_port: int) -> Map
 
 
 def java_options(log_config: Path, log: Path) -> list[str]:
-    """Return the JVM's options, class path and archive apart."""
+    """Return the JVM's options, class path and archive apart.
+
+    The first compiler alone: the second one spends more CPU in a run this short than it saves
+    (start 1.4 s for 2.0 s; 300 000 records cost the broker 5.4 s of CPU for 9.2 s).
+    """
     return [
         HEAP,
         "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
         "-Djava.awt.headless=true",
         "-Djava.net.preferIPv4Stack=true",
         f"-Dlog4j2.configurationFile={log_config}",

@@ -53,7 +53,7 @@ class EmbeddedPostgres:
     @property
     def database_url(self) -> str:
         """Address of the maintenance database, password included."""
-        return f"postgresql://{SUPERUSER}:{self._password()}@{LOOPBACK}:{self.port}/{DATABASE}"
+        return self.url_of(DATABASE)
 
     @property
     def pid(self) -> int | None:
@@ -64,6 +64,10 @@ class EmbeddedPostgres:
     def home(self) -> Path:
         """Where data and log are: not in the wanted folder if its user cannot go there."""
         return self._home
+
+    def url_of(self, database: str) -> str:
+        """Return the address of one database, password included."""
+        return f"postgresql://{SUPERUSER}:{self._password()}@{LOOPBACK}:{self.port}/{database}"
 
     def start(self) -> None:
         """Start and return once a connection succeeds.
@@ -91,6 +95,11 @@ class EmbeddedPostgres:
     def exit_code(self) -> int | None:
         """Return how it ended, None while it runs."""
         return self._child.exit_code() if self._child else None
+
+    def signal_stop(self) -> None:
+        """Ask it to stop, without waiting."""
+        if self._child is not None:
+            self._child.signal_stop()
 
     def stop(self) -> None:
         """Stop fast: open transactions are rolled back (SIGINT)."""

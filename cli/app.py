@@ -1,0 +1,52 @@
+"""The `outbox` command: global flags and the commands below them."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from cli.dev.command import dev
+from cli.invocation import Invocation, Output
+
+DEFAULT_TIMEOUT_SECONDS = 30.0
+
+
+def make_app() -> typer.Typer:
+    """Put the command together."""
+    app = typer.Typer(
+        name="outbox",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(root)
+    app.command("dev")(dev)
+    return app
+
+
+def root(
+    context: typer.Context,
+    *,
+    output: Annotated[
+        Output | None, typer.Option("-o", "--output", show_default="table on a terminal, else json")
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="The API; else a running `outbox dev`.")] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds for one request.")
+    ] = DEFAULT_TIMEOUT_SECONDS,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", envvar="NO_COLOR")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Answer questions with yes.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Half messages for Kafka: prepared, decided once, published exactly once."""
+    default = Output.TABLE if sys.stdout.isatty() else Output.JSON
+    context.obj = Invocation(
+        output=output or default,
+        url=url,
+        timeout_seconds=timeout,
+        quiet=quiet,
+        color=not no_color and sys.stdout.isatty(),
+        yes=yes,
+    )

@@ -1,0 +1,80 @@
+"""`outbox dev`: its flags."""
+
+import json
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.dev.run import run_dev
+from cli.dev.stack import DevOptions
+from cli.dev.state_file import DEFAULT_DATA_DIR, DevState
+from cli.exit_codes import ExitCode
+from cli.invocation import Invocation, Output, invocation_of
+from outbox.settings import load_settings, process_environment
+
+
+class Auth(StrEnum):
+    """Who may call the API."""
+
+    DEV_INSECURE = "dev-insecure"
+    KEYS = "keys"
+
+
+Port = Annotated[int, typer.Option(min=0, max=65535, show_default="a free one")]
+
+
+def dev(
+    context: typer.Context,
+    *,
+    demo: Annotated[bool, typer.Option("--demo", help="Play the main cases, then stop.")] = False,
+    data_dir: Annotated[Path, typer.Option(help="Everything is kept here.")] = DEFAULT_DATA_DIR,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete the data first.")] = False,
+    postgres_bin: Annotated[
+        Path | None, typer.Option(help="Use this folder's PostgreSQL (initdb, postgres).")
+    ] = None,
+    api_port: Port = 0,
+    postgres_port: Port = 0,
+    kafka_port: Port = 0,
+    auth: Annotated[Auth, typer.Option(help="Who may call the API.")] = Auth.DEV_INSECURE,
+    fetch: Annotated[
+        bool, typer.Option("--fetch", help="Fetch what pom.xml names, then exit.")
+    ] = False,
+) -> None:
+    """Run PostgreSQL, Kafka, the API and the checker here, for development."""
+    invocation = invocation_of(context)
+    if fetch:
+        from cli.dev.fetch import fetch_artifacts
+
+        fetch_artifacts(invocation.say)
+        return
+    load_settings()  # an unknown OUTBOX_ name should stop us, not each child
+    ports = {"api": api_port, "postgres": postgres_port, "kafka": kafka_port}
+    code = run_dev(
+        DevOptions(data_dir=data_dir, postgres_bin=postgres_bin, ports=ports, auth=auth.value),
+        process_environment(),
+        fresh=fresh,
+        demo=demo,
+        say=invocation.say,
+        announce=lambda state: _announce(invocation, state),
+    )
+    if code is not ExitCode.OK:
+        raise typer.Exit(code)
+
+
+def _announce(invocation: Invocation, state: DevState) -> None:
+    """Print how to reach it; the password stays in `dev.json`."""
+    if invocation.output is not Output.TABLE:
+        print(json.dumps(asdict(state)), flush=True)
+        return
+    lines = {
+        "API": state.api_url,
+        "documentation": f"{state.api_url}/docs",
+        "Kafka": state.kafka_bootstrap_servers,
+        "PostgreSQL": state.database_url.partition("@")[2],
+    }
+    for name, value in lines.items():
+        print(f"  {name:<14}{value}", flush=True)
+    invocation.say("Ctrl-C stops everything")

@@ -1,0 +1,123 @@
+"""The folder of one `outbox dev`: its lock, its secrets, its ports, the servers' data.
+
+The lock is the kernel's (flock), so it ends with the process that holds it, however that one ends.
+"""
+
+import base64
+import fcntl
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from cli.embedded.ports import free_ports, is_free
+from cli.embedded.unprivileged import unprivileged_user
+from cli.exit_codes import CommandFailed, ExitCode
+
+LOCK = "lock"
+PORT_NAMES = ("api", "postgres", "kafka", "kafka_controller", "checker_metrics")
+
+
+class DataDir:
+    """A locked data directory."""
+
+    def __init__(self, path: Path, lock: IO[str]) -> None:
+        """Use `open_data_dir`."""
+        self.path = path
+        self._lock = lock
+
+    @property
+    def postgres(self) -> Path:
+        """Folder for PostgreSQL."""
+        return self.path / "postgres"
+
+    @property
+    def kafka(self) -> Path:
+        """Folder for Kafka."""
+        return self.path / "kafka"
+
+    def log(self, name: str) -> Path:
+        """Return the log file of a program."""
+        return self.path / f"{name}.log"
+
+    def ports(self, given: Mapping[str, int]) -> dict[str, int]:
+        """Return a port for each name: the given one, last time's if still free, or a new one.
+
+        Raises CommandFailed if a given one is taken.
+        """
+        taken = [port for port in given.values() if port and not is_free(port)]
+        if taken:
+            line = f"port {taken[0]} on 127.0.0.1 is in use by another process"
+            raise CommandFailed(line, ExitCode.CONFLICT)
+        kept = self._kept_ports()
+        fresh = iter(free_ports(len(PORT_NAMES)))
+        ports = {}
+        for name in PORT_NAMES:
+            candidate = given.get(name) or kept.get(name, 0)
+            ports[name] = candidate if given.get(name) or _usable(candidate) else next(fresh)
+        _write_private(self.path / "ports.json", json.dumps(ports))
+        return ports
+
+    def secret(self, name: str) -> str:
+        """Return a random secret of 32 bytes in base64, made at the first call and kept."""
+        file = self.path / f"{name}.secret"
+        if not file.exists():
+            _write_private(file, base64.b64encode(secrets.token_bytes(32)).decode())
+        return file.read_text()
+
+    def erase(self) -> None:
+        """Delete everything in it but the lock."""
+        for entry in self.path.iterdir():
+            if entry.name == LOCK:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+    def release(self) -> None:
+        """Give the lock back."""
+        self._lock.close()
+
+    def _kept_ports(self) -> dict[str, int]:
+        try:
+            found = json.loads((self.path / "ports.json").read_text())
+            return {name: int(found[name]) for name in PORT_NAMES if name in found}
+        except (OSError, ValueError, TypeError):
+            return {}
+
+
+def open_data_dir(path: Path) -> DataDir:
+    """Create the folder if need be and lock it.
+
+    Raises CommandFailed with CONFLICT, naming the holder's pid, if another `outbox dev` has it.
+    """
+    path = path.resolve()
+    # As root, PostgreSQL's unprivileged user must be able to pass through.
+    path.mkdir(mode=0o711 if unprivileged_user() else 0o700, parents=True, exist_ok=True)
+    lock = (path / LOCK).open("a+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        holder = lock.read().strip() or "unknown"
+        lock.close()
+        line = f"{path} is in use by another `outbox dev`, process {holder}"
+        raise CommandFailed(line, ExitCode.CONFLICT) from None
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+    return DataDir(path, lock)
+
+
+def _usable(port: int) -> bool:
+    return port > 0 and is_free(port)
+
+
+def _write_private(file: Path, text: str) -> None:
+    file.touch(mode=0o600)
+    file.chmod(0o600)
+    file.write_text(text)

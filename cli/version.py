@@ -1,0 +1,11 @@
+"""The version of what is installed."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+
+def installed_version() -> str:
+    """Return the version of the `outbox` distribution; `0` when run from a bare checkout."""
+    try:
+        return version("outbox")
+    except PackageNotFoundError:
+        return "0"
