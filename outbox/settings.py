@@ -29,90 +29,134 @@ JsonObject = Annotated[dict[str, Any], BeforeValidator(json_object)]
 class Settings(BaseModel):
     """The whole configuration; numbers end in their unit, (s) secrets are SecretStr."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", str_strip_whitespace=True, use_attribute_docstrings=True
+    )
 
     database_url: SecretStr | None = None
-    """(s) PostgreSQL >= 15, postgresql://…"""
+    """(s) PostgreSQL 15 or later, postgresql://…"""
     database_pool_max: int = Field(10, ge=2, le=1000)
-    """Connections per process."""
+    """connections per process"""
     kafka_bootstrap_servers: Words = ()
+    """brokers, comma separated"""
     kafka_config: JsonObject = Field(default_factory=dict)
-    """(s) librdkafka properties; those that the delivery rests on are refused."""
+    """(s) librdkafka properties; those that the delivery rests on are refused"""
 
     http_bind: str = "127.0.0.1:8080"
+    """listener of the API"""
     http_workers: int = Field(1, ge=1, le=64)
+    """API processes"""
     http_max_body_bytes: int = Field(1_048_576, ge=1024)
+    """largest body of a single call"""
     http_max_batch_bytes: int = Field(8_388_608, ge=1024)
+    """largest body of a batch call"""
     http_max_header_bytes: int = Field(16_384, ge=1024)
+    """largest header block"""
     http_max_inflight: int = Field(1000, ge=1)
-    """Above it prepares and reads get 503; an end still gets through (P25)."""
+    """requests at once; above it prepares and reads get 503, ends still pass (P25)"""
     message_max_bytes: int = Field(1_000_000, ge=1)
-    """Key + value + caller headers, decoded."""
+    """key + value + caller headers, decoded"""
 
     auth_mode: Literal["keys", "dev-insecure"] = "keys"
+    """`dev-insecure` needs no keys and starts only on a loopback bind"""
     auth_pepper: SecretStr | None = None
-    """(s) HMAC key over API keys; required with ``keys``."""
+    """(s) HMAC key over API keys; required with `keys`"""
     encryption_keys: SecretStr | None = None
-    """(s) Key ring for check secrets: base64 of 32 bytes each, comma separated, first encrypts."""
+    """(s) key ring of check secrets: base64 of 32 bytes each, comma separated; first encrypts"""
     rate_prepare_per_second: int = Field(0, ge=0)
+    """prepares an API key may make; 0 = off"""
     rate_read_per_second: int = Field(0, ge=0)
+    """reads an API key may make; 0 = off"""
 
     check_interval_seconds: int = Field(30, ge=1, le=86_400)
-    """RocketMQ transactionCheckInterval: 30 s since 5.1.1, 60 s before."""
+    """from one check to the next (RocketMQ transactionCheckInterval: 30 s, before 5.1.1 60 s)"""
     check_max: int = Field(15, ge=1, le=1000)
-    """RocketMQ transactionCheckMax 15."""
+    """spent checks before `on_check_max` (RocketMQ transactionCheckMax)"""
     check_timeout_seconds: int = Field(5, ge=1, le=30)
+    """one check call in all"""
     transaction_timeout_seconds: int = Field(6, ge=1, le=3600)
-    """RocketMQ transactionTimeOut 6 s."""
+    """age before the first check (RocketMQ transactionTimeOut)"""
     max_age_seconds: int = Field(259_200, ge=60, le=2_592_000)
-    """RocketMQ fileReservedTime 72 h, in its role of skipping old halves."""
+    """an older undecided message is parked; below RETENTION_SECONDS (RocketMQ fileReservedTime)"""
     check_max_inflight_per_group: int = Field(8, ge=1, le=256)
+    """concurrent checks to one group, for groups that leave it out"""
     check_max_inflight: int = Field(256, ge=1, le=10_000)
+    """concurrent checks of one checker"""
     check_batch_max: int = Field(100, ge=1, le=100)
+    """ids in one batch check"""
     check_allow_cidrs: Words = ()
+    """networks that checks may reach although they are not globally routable"""
     check_allow_hosts: Words = ()
+    """host names that may resolve to such networks"""
     check_allow_ports: Words = ("80", "443", "1024-65535")
+    """ports a check URL may name"""
     check_https_only: bool = False
+    """refuse plain http everywhere"""
     check_proxy_url: SecretStr | None = None
+    """(s) egress proxy for checks"""
 
     checker_only: Words = ()
-    """Chores to run (relay, check, sweep, retire); empty = all."""
+    """chores to run (relay, check, sweep, retire); empty = all"""
     checker_heartbeat_seconds: int = Field(5, ge=1, le=300)
+    """time between heartbeats; three missed fail /readyz"""
     checker_metrics_bind: str = "127.0.0.1:9464"
+    """listener of the checker's /metrics"""
     metrics_bind: str | None = None
+    """if set, the API's /metrics moves there"""
 
     relay_batch_max: int = Field(2000, ge=1, le=4096)
-    """Records per Kafka transaction."""
+    """records in one Kafka transaction"""
     relay_transactional_id_prefix: str = Field("outbox", min_length=1, max_length=64)
+    """first part of each transactional.id"""
     relay_delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+    """`at_least_once` gives up the manifests; switch only with the relays stopped"""
     failpoints: str | None = None
+    """named points where a process kills itself, for crash tests"""
 
     create_topics: bool = False
-    """Create a missing topic at prepare, with the broker's defaults."""
+    """create a missing topic at prepare, with the broker's defaults"""
     reject_half_messages: bool = False
-    """RocketMQ rejectTransactionMessage: refuse prepares, let ends and checks go on (P12)."""
+    """refuse every prepare while ends and checks go on (RocketMQ rejectTransactionMessage)"""
     parked_topic: str | None = None
+    """copy parked messages to this topic"""
     retention_seconds: int = Field(604_800, ge=60)
+    """how long published and rolled back messages are kept"""
 
     reconcile_grace_seconds: int = Field(300, ge=0)
+    """age after which an unpublished commit counts as overdue"""
     reconcile_spark_master: str = "local[*]"
+    """Spark master"""
     reconcile_spark_conf: JsonObject = Field(default_factory=dict)
+    """further Spark settings, a JSON object"""
     reconcile_jars_dir: Path | None = None
+    """folder of the connector jars; default: what `make setup` fetched"""
     reconcile_report_dir: Path = Path("reports")
+    """folder of the reports"""
     reconcile_report_samples: int = Field(50, ge=1, le=1000)
+    """findings of one class that a report lists"""
     reconcile_stage_uri: str | None = None
-    """Where Parquet goes; default: below the report folder."""
+    """where Parquet goes; default: below the report folder"""
     reconcile_show_keys: bool = False
+    """show keys in reports instead of their hash"""
     reconcile_fail_on: Literal["info", "low", "medium", "high", "critical"] = "low"
+    """exit 7 from this severity on"""
     reconcile_exclude_topics: Words = ()
+    """topics that are not read"""
 
     ui_enabled: bool = True
+    """serve the console"""
     ui_prefix: str = "/ui"
+    """path of the console"""
     docs_enabled: bool = True
+    """serve /docs"""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """least severe level that is written"""
     log_format: Literal["json", "console"] = "json"
+    """`json`, or `console` for people"""
     api_url: str | None = None
+    """service that the command line talks to"""
     api_key: SecretStr | None = None
+    """(s) API key of the command line"""
 
     @validator(mode="after")
     def _ages_fit(self) -> Self:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -81,7 +81,9 @@ def second_checker(service: Service) -> Iterator[subprocess.Popen[bytes]]:
 def test_a20_killed_processes_are_replaced_and_return_without_extra_records(
     tmp_path: Path,
 ) -> None:
-    with outbox_dev(tmp_path / "data") as service, check_endpoint(lambda _: "COMMIT") as endpoint:
+    with ExitStack() as stack:
+        service = stack.enter_context(outbox_dev(tmp_path / "data"))
+        endpoint = stack.enter_context(check_endpoint(lambda _: "COMMIT"))
         with second_checker(service):
             topic = service.new_name("topic")
             group = service.group(endpoint.url)

@@ -1,0 +1,56 @@
+"""Prints the page of all settings, so that documentation and code cannot differ."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from annotated_types import Ge, Le, MaxLen, MinLen
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from outbox.settings import Settings
+
+HEAD: Final = """# Settings
+
+Each is an environment variable `OUTBOX_` + name, or the same name without the prefix in the TOML
+file that `OUTBOX_CONFIG_FILE` names. A flag wins over the environment, the environment over the
+file. A secret, marked (s), may come from a file instead: `OUTBOX_<NAME>_FILE`. An unknown
+`OUTBOX_` key stops the start with exit code 2.
+
+| name (`OUTBOX_` +) | default | range | meaning |
+|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """Return docs/settings.md."""
+    return HEAD + "".join(_row(name, field) for name, field in Settings.model_fields.items())
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    return f"| `{name.upper()}` | {_default(field)} | {_range(field)} | {field.description} |\n"
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.get_default(call_default_factory=True, validated_data={})
+    if value is None or value is PydanticUndefined:
+        return "–"
+    if isinstance(value, tuple):
+        value = ",".join(value)
+    text = json.dumps(value) if isinstance(value, (bool, dict)) else str(value)
+    return f"`{text}`" if text else "empty"
+
+
+def _range(field: FieldInfo) -> str:
+    bounds: dict[str, object] = {}
+    for rule in field.metadata:
+        if isinstance(rule, Ge):
+            bounds["from"] = rule.ge
+        elif isinstance(rule, Le):
+            bounds["to"] = rule.le
+        elif isinstance(rule, MinLen):
+            bounds["from"] = f"{rule.min_length} characters"
+        elif isinstance(rule, MaxLen):
+            bounds["to"] = f"{rule.max_length}"
+    return " ".join(f"{word} {value}" for word, value in bounds.items()) or "–"
