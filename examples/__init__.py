@@ -1,0 +1,1 @@
+"""The example of docs/semantics.md in running code: pay in one service, grant points in another."""

@@ -1,0 +1,58 @@
+"""Run one account process: ``python -m examples.account_service --port 8101 …``.
+
+Several may share one port (SO_REUSEPORT): whichever is alive answers buyers and check-backs. The
+environment brings what is secret: ACCOUNT_DATABASE_URL, ACCOUNT_CHECK_SECRET, ACCOUNT_API_KEY.
+"""
+
+import argparse
+import os
+import socket
+
+import uvicorn
+from sqlalchemy import create_engine
+
+from examples.account_service.app import create_app
+from examples.account_service.purchases import Purchases
+from outbox_client import CheckEndpoint, TransactionProducer
+from outbox_client.sqlalchemy import SqlAlchemyBarrier
+
+REVIEW_ABOVE = 1_000
+
+
+def main() -> None:
+    """Serve until SIGTERM or Ctrl-C."""
+    arguments = _arguments()
+    engine = create_engine(os.environ["ACCOUNT_DATABASE_URL"], pool_size=20, max_overflow=20)
+    purchases = Purchases(engine, SqlAlchemyBarrier(), REVIEW_ABOVE)
+    group = arguments.producer_group
+    key = os.environ.get("ACCOUNT_API_KEY")
+    with (
+        TransactionProducer(arguments.outbox_url, group, api_key=key) as producer,
+        CheckEndpoint(group, os.environ["ACCOUNT_CHECK_SECRET"], purchases) as endpoint,
+        shared_listener(arguments.port) as listener,
+    ):
+        app = create_app(purchases, producer, endpoint, demo_switches=arguments.demo_switches)
+        config = uvicorn.Config(app, log_level="warning", lifespan="off")
+        uvicorn.Server(config).run(sockets=[listener])
+    engine.dispose()
+
+
+def shared_listener(port: int) -> socket.socket:
+    """Return a socket on a loopback port that other processes of this service may share."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    listener.bind(("127.0.0.1", port))
+    return listener
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="account_service")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--outbox-url", required=True)
+    parser.add_argument("--producer-group", required=True)
+    parser.add_argument("--demo-switches", action="store_true", help="obey the header X-Demo-Fail")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Buying: one local transaction takes the money and records the message in the barrier.
+
+``Purchases`` is also the listener: asked later what became of a purchase, it answers from the
+barrier, which fences a payment that has not happened yet; a purchase under review is UNKNOWN.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from examples.account_service.tables import account, payment, review
+from outbox_client import (
+    AlreadyEnded,
+    Check,
+    LocalTransactionState,
+    Message,
+    PreparedMessage,
+    TransactionFenced,
+    TransactionProducer,
+)
+from outbox_client.sqlalchemy import SqlAlchemyBarrier
+
+TOPIC = "points-earned"
+
+COMMIT = LocalTransactionState.COMMIT
+ROLLBACK = LocalTransactionState.ROLLBACK
+UNKNOWN = LocalTransactionState.UNKNOWN
+
+
+class Outcome(StrEnum):
+    """What the buyer is told."""
+
+    PAID = "paid"
+    REFUSED = "refused"
+    IN_REVIEW = "in_review"
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """One purchase; its id is the shop's, so that asking twice buys once."""
+
+    purchase_id: str
+    member: str
+    amount: int
+
+    @property
+    def transaction_id(self) -> str:
+        """The name of the local transaction, the same on every attempt."""
+        return f"purchase-{self.purchase_id}"
+
+    def message(self) -> Message:
+        """Return the event to publish if the payment happens."""
+        value = {"purchase_id": self.purchase_id, "member": self.member, "points": self.amount}
+        return Message(
+            TOPIC,
+            json.dumps(value),
+            key=self.member,
+            content_type="application/json",
+            transaction_id=self.transaction_id,
+        )
+
+
+class Purchases:
+    """The use cases of the account service, and its answers to check-backs."""
+
+    def __init__(self, engine: Engine, barrier: SqlAlchemyBarrier, review_above: int) -> None:
+        self._engine = engine
+        self._barrier = barrier
+        self._review_above = review_above
+
+    def buy(
+        self,
+        producer: TransactionProducer,
+        purchase: Purchase,
+        after_commit: Callable[[], None],
+    ) -> Outcome:
+        """Pay and tell, both or neither; ``after_commit`` runs between the two."""
+
+        def local_transaction(prepared: PreparedMessage) -> LocalTransactionState:
+            if purchase.amount > self._review_above:
+                return self._ask_reviewer(purchase)
+            state = self._pay(purchase, prepared)
+            if state is COMMIT:
+                after_commit()
+            return state
+
+        try:
+            sent = producer.send_in_transaction(purchase.message(), local_transaction)
+        except AlreadyEnded as ended:
+            return Outcome.PAID if ended.winning_decision == COMMIT else Outcome.REFUSED
+        except TransactionFenced:
+            return Outcome.REFUSED
+        return _OUTCOMES[sent.local_state]
+
+    def close_review(
+        self, producer: TransactionProducer, purchase_id: str, *, approved: bool
+    ) -> Outcome | None:
+        """Pay for, or refuse, a purchase under review and end its message; None if unknown."""
+        purchase = self._under_review(purchase_id)
+        if purchase is None:
+            return None
+        prepared = producer.prepare(purchase.message())
+        state = self._pay(purchase, prepared) if approved else self._refuse(purchase)
+        producer.end(prepared.message_id, state, reason="reviewed")
+        return _OUTCOMES[state]
+
+    def check_local_transaction(self, check: Check, /) -> LocalTransactionState:
+        """Answer a check-back: under review is UNKNOWN, all else is in the barrier."""
+        with self._engine.connect() as db:
+            mine = review.c.transaction_id == check.transaction_id
+            waiting = db.scalar(select(review.c.purchase_id).where(mine))
+        return UNKNOWN if waiting else self._barrier.check(self._engine, check)
+
+    def _pay(self, purchase: Purchase, prepared: PreparedMessage) -> LocalTransactionState:
+        with self._engine.begin() as db:
+            if _is_paid(db, purchase):
+                return COMMIT
+            db.execute(delete(review).where(review.c.purchase_id == purchase.purchase_id))
+            if not _take(db, purchase):
+                return ROLLBACK
+            row = {"purchase_id": purchase.purchase_id, "member": purchase.member}
+            row |= {"message_id": prepared.message_id}
+            db.execute(insert(payment).values(**row, amount=purchase.amount))
+            self._barrier.record(db, prepared)
+        return COMMIT
+
+    def _refuse(self, purchase: Purchase) -> LocalTransactionState:
+        with self._engine.begin() as db:
+            db.execute(delete(review).where(review.c.purchase_id == purchase.purchase_id))
+        return ROLLBACK
+
+    def _ask_reviewer(self, purchase: Purchase) -> LocalTransactionState:
+        row = {"purchase_id": purchase.purchase_id, "member": purchase.member}
+        row |= {"transaction_id": purchase.transaction_id}
+        with self._engine.begin() as db:
+            statement = upsert(review).values(**row, amount=purchase.amount)
+            db.execute(statement.on_conflict_do_nothing())
+        return UNKNOWN
+
+    def _under_review(self, purchase_id: str) -> Purchase | None:
+        columns = (review.c.purchase_id, review.c.member, review.c.amount)
+        with self._engine.connect() as db:
+            row = db.execute(select(*columns).where(review.c.purchase_id == purchase_id)).first()
+        return Purchase(*row) if row else None
+
+
+_OUTCOMES = {COMMIT: Outcome.PAID, ROLLBACK: Outcome.REFUSED, UNKNOWN: Outcome.IN_REVIEW}
+
+
+def _is_paid(db: Connection, purchase: Purchase) -> bool:
+    paid = select(payment.c.purchase_id).where(payment.c.purchase_id == purchase.purchase_id)
+    return db.scalar(paid) is not None
+
+
+def _take(db: Connection, purchase: Purchase) -> bool:
+    enough = (account.c.member == purchase.member) & (account.c.balance >= purchase.amount)
+    left = account.c.balance - purchase.amount
+    return db.execute(update(account).where(enough).values(balance=left)).rowcount == 1

@@ -1,0 +1,78 @@
+"""Tells the demo: headings, facts, and progress that moves on a terminal, sparse elsewhere."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+PLAIN_EVERY_SECONDS = 2.0
+
+
+class Gauge(Protocol):
+    """Takes what is done so far, and a word on it."""
+
+    def __call__(self, done: int, note: str) -> None:
+        """Show it."""
+        ...
+
+
+class Narrator:
+    """Prints to standard output; knows whether somebody watches."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False, soft_wrap=True)
+        self._started = monotonic()
+        self._acts = 0
+
+    def act(self, title: str, story: str) -> None:
+        """Open the next act."""
+        self._acts += 1
+        seconds = monotonic() - self._started
+        self._console.print(f"\n[bold]Act {self._acts}. {title}[/bold]  [dim]{seconds:.0f} s[/dim]")
+        self._console.print(f"  [dim]{story}[/dim]")
+
+    def say(self, fact: str) -> None:
+        """Tell one fact."""
+        self._console.print(f"  {fact}", markup=False)
+
+    def verdict(self, line: str, *, good: bool) -> None:
+        """Tell the end."""
+        self._console.print(f"\n[bold {'green' if good else 'red'}]{line}[/]")
+
+    @contextmanager
+    def progress(self, label: str, total: int) -> Iterator[Gauge]:
+        """Show progress towards ``total`` while the block runs."""
+        shown = self._bar(label, total) if self._console.is_terminal else self._lines(label, total)
+        with shown as gauge:
+            yield gauge
+
+    @contextmanager
+    def _bar(self, label: str, total: int) -> Iterator[Gauge]:
+        columns = (
+            TextColumn("  {task.description}"),
+            BarColumn(30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
+        with Progress(*columns, console=self._console) as bar:
+            task = bar.add_task(label, total=total, note="")
+
+            def show(done: int, note: str) -> None:
+                bar.update(task, completed=done, note=note)
+
+            yield show
+
+    @contextmanager
+    def _lines(self, label: str, total: int) -> Iterator[Gauge]:
+        said = monotonic()
+
+        def show(done: int, note: str) -> None:
+            nonlocal said
+            if monotonic() - said > PLAIN_EVERY_SECONDS or done == total:
+                said = monotonic()
+                self.say(f"{label} {done}/{total} {note}".rstrip())
+
+        yield show

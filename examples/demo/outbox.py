@@ -1,0 +1,63 @@
+"""The outbox as the demo sees it: groups, messages by state, one message's facts."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import httpx2
+
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """How often and how long a group is asked; short, so that the demo is."""
+
+    check_url: str
+    transaction_timeout_seconds: int
+    check_interval_seconds: int
+    check_max: int
+    check_timeout_seconds: int = 3
+
+
+class Outbox:
+    """A small client of the service's REST interface, for what producers do not need."""
+
+    def __init__(self, url: str, api_key: str | None) -> None:
+        headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._http = httpx2.Client(base_url=url, headers=headers, trust_env=False, timeout=10.0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def register_group(self, name: str, settings: GroupSettings) -> str:
+        """Register a producer group; return its check secret, shown once."""
+        body = {field: getattr(settings, field) for field in settings.__slots__}
+        answer = self._http.put(f"/v1/producer-groups/{name}", json=body)
+        return str(_members(answer)["check_secret"])
+
+    def messages(self, **filters: str) -> list[dict[str, Any]]:
+        """Return every message that fits, newest first."""
+        query: dict[str, str | int] = {**filters, "limit": PAGE}
+        found: list[dict[str, Any]] = []
+        while True:
+            page = _members(self._http.get("/v1/half-messages", params=query))
+            found += page["data"]
+            if not page["has_more"]:
+                return found
+            query["cursor"] = page["next_cursor"]
+
+    def message_of(self, transaction_id: str, producer_group: str) -> dict[str, Any]:
+        """Return the message of a transaction."""
+        query = {"transaction_id": transaction_id, "producer_group": producer_group}
+        page = _members(self._http.get("/v1/half-messages", params=query))
+        message: dict[str, Any] = page["data"][0]
+        return message
+
+
+def _members(answer: httpx2.Response) -> dict[str, Any]:
+    answer.raise_for_status()
+    members: dict[str, Any] = answer.json()
+    return members

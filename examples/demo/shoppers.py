@@ -1,0 +1,135 @@
+"""Shoppers: many purchases at once, some of them asking the service to fail in a certain way."""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from random import Random
+from threading import Event
+from time import monotonic
+
+import httpx2
+
+from examples.account_service.demo_switches import HEADER, DemoSwitch
+from examples.demo.waiting import DidNotHappen
+
+SHOPPERS = 16
+PATIENCE_SECONDS = 30.0
+RETRY_SECONDS = 0.2
+PRICE = 100
+PRICE_UNDER_REVIEW = 5_000
+RICH_MEMBERS = tuple(f"member-{number:02d}" for number in range(50))
+POOR_MEMBER = "member-poor"
+
+
+@dataclass(frozen=True, slots=True)
+class Basket:
+    """One purchase to be made, and how it is to fail."""
+
+    purchase_id: str
+    member: str
+    amount: int = PRICE
+    fail: DemoSwitch | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How many purchases, and how many of them end in each special way."""
+
+    purchases: int
+    deaths: int
+    lost_ends: int
+    reviews: int
+
+    @property
+    def refused(self) -> int:
+        """One in twelve cannot pay."""
+        return self.purchases // 12
+
+    def baskets(self) -> list[Basket]:
+        """Return the purchases, special ones spread among the plain ones, the same every time."""
+        shuffle = Random(7)
+        special = [self._special(kind, i) for kind, count in self._kinds() for i in range(count)]
+        plain = self.purchases - len(special)
+        baskets = [self._plain(number, shuffle) for number in range(plain)]
+        for basket in special:
+            baskets.insert(shuffle.randrange(len(baskets) + 1), basket)
+        return baskets
+
+    def _kinds(self) -> list[tuple[str, int]]:
+        return [
+            ("death", self.deaths),
+            ("lost", self.lost_ends),
+            ("review", self.reviews),
+            ("refused", self.refused),
+        ]
+
+    def _plain(self, number: int, shuffle: Random) -> Basket:
+        return Basket(f"p{number:05d}", shuffle.choice(RICH_MEMBERS))
+
+    def _special(self, kind: str, number: int) -> Basket:
+        name, member = f"{kind}-{number}", RICH_MEMBERS[number % len(RICH_MEMBERS)]
+        match kind:
+            case "death":
+                return Basket(name, member, fail=DemoSwitch.DIE_AFTER_COMMIT)
+            case "lost":
+                return Basket(name, member, fail=DemoSwitch.LOSE_THE_END)
+            case "review":
+                return Basket(name, member, PRICE_UNDER_REVIEW)
+            case _:
+                return Basket(name, POOR_MEMBER)
+
+
+class Shoppers:
+    """Threads that buy; the caller's thread watches and keeps the service alive meanwhile."""
+
+    def __init__(self, url: str) -> None:
+        limits = httpx2.Limits(max_connections=SHOPPERS, max_keepalive_connections=SHOPPERS)
+        self._http = httpx2.Client(base_url=url, trust_env=False, timeout=15.0, limits=limits)
+        self._stop = Event()
+
+    def buy_all(
+        self, baskets: list[Basket], meanwhile: Callable[[Counter[str]], object]
+    ) -> Counter[str]:
+        """Buy every basket; return how many ended in which way."""
+        tally: Counter[str] = Counter()
+        threads = ThreadPoolExecutor(SHOPPERS)
+        try:
+            waiting: set[Future[str]] = {threads.submit(self.buy, basket) for basket in baskets}
+            while waiting:
+                done, waiting = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
+                tally.update(future.result() for future in done)
+                meanwhile(tally)
+        finally:
+            self._stop.set()
+            threads.shutdown(cancel_futures=True)
+            self._http.close()
+        return tally
+
+    def buy(self, basket: Basket) -> str:
+        """Buy once; a connection that breaks is tried again with the same purchase id.
+
+        Only the shopper whose purchase kills the process does not ask again: the check-back has
+        to find out alone.
+        """
+        deadline = monotonic() + PATIENCE_SECONDS
+        while monotonic() < deadline and not self._stop.is_set():
+            outcome = self._buy_once(basket)
+            if outcome is not None:
+                return outcome
+            self._stop.wait(RETRY_SECONDS)
+        raise DidNotHappen(f"purchase {basket.purchase_id} got no answer")
+
+    def _buy_once(self, basket: Basket) -> str | None:
+        body = {"purchase_id": basket.purchase_id, "member": basket.member, "amount": basket.amount}
+        headers = {HEADER: basket.fail.value} if basket.fail else {}
+        try:
+            answer = self._http.post("/purchases", json=body, headers=headers)
+        except httpx2.ConnectError:
+            return None
+        except httpx2.TransportError:
+            return "killed" if basket.fail is DemoSwitch.DIE_AFTER_COMMIT else None
+        if answer.status_code == 503:
+            return None
+        answer.raise_for_status()
+        return str(answer.json()["outcome"])

@@ -1,0 +1,79 @@
+"""Run the member service: ``python -m examples.member_service --bootstrap-servers …``.
+
+Offsets are committed to Kafka only after the points are committed to PostgreSQL. The database
+comes from the environment: MEMBER_DATABASE_URL.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from threading import Event
+
+import psycopg
+from confluent_kafka import Consumer, KafkaException, Message
+
+from examples.member_service.points import create_tables, grant, read_event
+
+BATCH_MAX = 500
+POLL_SECONDS = 0.5
+
+
+def main() -> None:
+    """Grant points until SIGTERM or Ctrl-C."""
+    arguments = _arguments()
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with psycopg.connect(os.environ["MEMBER_DATABASE_URL"], autocommit=True) as connection:
+        create_tables(connection)
+        consumer = _consumer(arguments.bootstrap_servers)
+        consumer.subscribe([arguments.topic])
+        try:
+            while not stop.is_set():
+                _consume_once(consumer, connection)
+        finally:
+            consumer.close()
+
+
+def _consumer(bootstrap_servers: str) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": "member-service",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "topic.metadata.refresh.interval.ms": 1000,
+            "log_level": 3,
+        }
+    )
+
+
+def _consume_once(consumer: Consumer, connection: psycopg.Connection[object]) -> None:
+    records = [r for r in consumer.consume(BATCH_MAX, POLL_SECONDS) if _is_record(r)]
+    if not records:
+        return
+    grant(connection, [read_event(r.headers(), r.value()) for r in records])
+    consumer.commit(asynchronous=False)
+
+
+def _is_record(message: Message) -> bool:
+    error = message.error()
+    if error is None:
+        return True
+    if error.fatal():
+        raise KafkaException(error)
+    print(f"member service: {error.str()}", file=sys.stderr)
+    return False
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="member_service")
+    parser.add_argument("--bootstrap-servers", required=True)
+    parser.add_argument("--topic", required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
