@@ -45,10 +45,15 @@ class LastCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageView:
-    """One message as it stands: the half, its decision, its checks, its parking."""
+    """One message as it stands: the half, its decision, its checks, its parking.
+
+    Without ``payload`` the half has lost its key, headers and value; ``value_bytes`` stays.
+    """
 
     half: HalfMessage
     standing: Standing
+    value_bytes: int | None = None
+    payload: bool = False
     next_check_at: datetime | None = None
     check_count: int = 0
     last_check: LastCheck | None = None

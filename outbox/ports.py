@@ -229,8 +229,8 @@ class MessageBrowser(Protocol):
     async def page(self, wanted: MessageFilter) -> MessagePage:
         """Return the newest messages that match. Raises DatabaseUnavailable."""
 
-    async def get(self, half_id: HalfId) -> MessageView | None:
-        """Return one message as it stands."""
+    async def get(self, half_id: HalfId, *, payload: bool = False) -> MessageView | None:
+        """Return one message as it stands; ``payload`` adds key, headers and value."""
 
     async def history(self, half_id: HalfId) -> Sequence[HistoryEvent]:
         """Return what happened to a message, oldest first."""

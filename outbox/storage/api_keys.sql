@@ -1,0 +1,37 @@
+-- name: standing
+-- Reads a key that is neither revoked nor expired.
+SELECT key_id, name, secret_hmac, producer_groups, scopes, expires_at, created_at
+FROM outbox.api_key
+WHERE key_id = %(key_id)s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())
+
+-- name: create
+-- Stores a key and its audit row.
+WITH stored AS (
+    INSERT INTO outbox.api_key (key_id, name, secret_hmac, producer_groups, scopes, expires_at)
+    VALUES (%(key_id)s, %(name)s, %(secret_hmac)s, %(producer_groups)s, %(scopes)s, %(expires_at)s)
+    RETURNING *
+), audited AS (
+    INSERT INTO outbox.audit_log (action, target, key_id, detail)
+    SELECT 'key.create', key_id, %(actor)s::text, jsonb_build_object('name', name, 'scopes', scopes) FROM stored
+)
+SELECT key_id, name, producer_groups, scopes, expires_at, created_at FROM stored
+
+-- name: page
+-- Reads standing keys by id beyond the last one of the page before.
+SELECT key_id, name, producer_groups, scopes, expires_at, created_at
+FROM outbox.api_key
+WHERE revoked_at IS NULL AND key_id > %(after)s
+ORDER BY key_id
+LIMIT %(limit)s
+
+-- name: revoke
+-- Revokes a key, with its audit row; no row when there is no such key.
+WITH revoked AS (
+    UPDATE outbox.api_key SET revoked_at = clock_timestamp()
+    WHERE key_id = %(key_id)s AND revoked_at IS NULL
+    RETURNING key_id
+), audited AS (
+    INSERT INTO outbox.audit_log (action, target, key_id)
+    SELECT 'key.revoke', key_id, %(actor)s::text FROM revoked
+)
+SELECT key_id FROM revoked

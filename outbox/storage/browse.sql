@@ -1,0 +1,67 @@
+-- name: views
+-- Reads, by key, messages without their values: the half or its parked copy, its parking, its standing
+-- round and the checks made since its age began. The bounds prune leaves.
+SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
+    h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.content_type,
+    h.traceparent, h.tags, h.key_id, h.value_bytes,
+    coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds) AS immunity_seconds,
+    g.check_interval_seconds, p.parked_at, p.parked_reason, p.resumed_at, r.rechecked_at,
+    spent.checks, last.asked_at, last.outcome, last.http_status, last.latency_ms
+FROM (
+    SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
+        check_immunity_seconds, transaction_id, octet_length(value) AS value_bytes, content_type, traceparent, tags, key_id
+    FROM outbox.half_message
+    WHERE half_id = ANY (%(half_ids)s::int8[]) AND half_id BETWEEN %(low)s AND %(high)s
+    UNION
+    SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
+        check_immunity_seconds, transaction_id, octet_length(value) AS value_bytes, content_type, traceparent, tags, key_id
+    FROM outbox.parked_message
+    WHERE half_id = ANY (%(half_ids)s::int8[])
+) h
+JOIN outbox.producer_group g ON g.id = h.producer_group_id
+JOIN outbox.topic t ON t.id = h.topic_id
+LEFT JOIN outbox.parked_message p ON p.half_id = h.half_id
+LEFT JOIN outbox.recheck r ON r.half_id = h.half_id
+LEFT JOIN LATERAL (
+    SELECT count(*) AS checks FROM outbox.check_attempt
+    WHERE half_id = h.half_id AND half_id BETWEEN %(low)s AND %(high)s AND counted
+        AND asked_at >= coalesce(r.rechecked_at, h.prepared_at)
+) spent ON true
+LEFT JOIN LATERAL (
+    SELECT asked_at, outcome, http_status, latency_ms FROM outbox.check_attempt
+    WHERE half_id = h.half_id AND half_id BETWEEN %(low)s AND %(high)s
+    ORDER BY look_id DESC LIMIT 1
+) last ON true
+
+-- name: history
+-- Reads, by key, everything that happened to one half, oldest first; ``rank`` orders equal instants.
+SELECT at, type, facts FROM (
+    SELECT prepared_at AS at, 1 AS rank, 0::bigint AS n, 'prepared' AS type,
+        jsonb_build_object('key_id', key_id, 'traceparent', traceparent) AS facts
+    FROM (
+        SELECT half_id, prepared_at, key_id, traceparent FROM outbox.half_message WHERE half_id = %(half_id)s
+        UNION
+        SELECT half_id, prepared_at, key_id, traceparent FROM outbox.parked_message WHERE half_id = %(half_id)s
+    ) h
+    UNION ALL
+    SELECT asked_at, 3, look_id, 'check', jsonb_build_object(
+        'attempt', attempt, 'outcome', outcome, 'http_status', http_status, 'latency_ms', latency_ms,
+        'counted', counted, 'applied', applied)
+    FROM outbox.check_attempt WHERE half_id = %(half_id)s
+    UNION ALL
+    SELECT decided_at, 5, 0, 'decided', jsonb_build_object(
+        'decision', CASE decision WHEN 1 THEN 'COMMIT' ELSE 'ROLLBACK' END,
+        'decided_by', (ARRAY['producer', 'check', 'operator', 'policy', 'recovery'])[decided_by],
+        'operator', actor, 'reason', reason)
+    FROM outbox.op_message WHERE half_id = %(half_id)s
+    UNION ALL
+    SELECT parked_at, 4, 0, 'parked', jsonb_build_object('reason', parked_reason, 'check_count', check_count)
+    FROM outbox.parked_message WHERE half_id = %(half_id)s
+    UNION ALL
+    SELECT at, 2, id, 'recheck', jsonb_build_object('operator', operator, 'reason', reason)
+    FROM outbox.audit_log WHERE half_id = %(half_id)s AND action = 'message.recheck'
+    UNION ALL
+    SELECT held_at, 6, 0, 'publish_failed', jsonb_build_object('error', publish_error, 'attempts', attempts)
+    FROM outbox.held_record WHERE half_id = %(half_id)s
+) happened
+ORDER BY at, rank, n

@@ -1,0 +1,108 @@
+-- name: lock_name
+-- Lets one change of a group's name at a time pass, also while no such row exists yet.
+SELECT pg_advisory_xact_lock(hashtext('outbox.producer_group'), hashtext(%(name)s))
+
+-- name: page
+-- Reads registered groups by name beyond the last one of the page before.
+SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
+    transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
+    max_age_seconds, paused, pause_reason, version, created_at, updated_at
+FROM outbox.producer_group
+WHERE deleted_at IS NULL AND name > %(after)s AND (%(names)s::text[] IS NULL OR name = ANY (%(names)s::text[]))
+ORDER BY name
+LIMIT %(limit)s
+
+-- name: get
+-- Reads one registered group.
+SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
+    transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
+    max_age_seconds, paused, pause_reason, version, created_at, updated_at
+FROM outbox.producer_group
+WHERE name = %(name)s AND deleted_at IS NULL
+
+-- name: create
+-- Registers a group, or brings a deleted one back: its messages still carry its id.
+INSERT INTO outbox.producer_group AS g (
+    name, check_url, check_interval_seconds, check_max, check_timeout_seconds, transaction_timeout_seconds,
+    on_check_max, backoff, max_inflight, batch_check, check_payload, topics, max_age_seconds, secret)
+VALUES (
+    %(name)s, %(check_url)s, %(check_interval_seconds)s, %(check_max)s, %(check_timeout_seconds)s,
+    %(transaction_timeout_seconds)s, %(on_check_max)s, %(backoff)s, %(max_inflight)s, %(batch_check)s,
+    %(check_payload)s, %(topics)s, %(max_age_seconds)s, %(secret)s)
+ON CONFLICT (name) DO UPDATE SET
+    check_url = excluded.check_url, check_interval_seconds = excluded.check_interval_seconds,
+    check_max = excluded.check_max, check_timeout_seconds = excluded.check_timeout_seconds,
+    transaction_timeout_seconds = excluded.transaction_timeout_seconds, on_check_max = excluded.on_check_max,
+    backoff = excluded.backoff, max_inflight = excluded.max_inflight, batch_check = excluded.batch_check,
+    check_payload = excluded.check_payload, topics = excluded.topics, max_age_seconds = excluded.max_age_seconds,
+    secret = excluded.secret, previous_secret = NULL, previous_expires_at = NULL, paused = false,
+    pause_reason = NULL, version = g.version + 1, created_at = clock_timestamp(), updated_at = clock_timestamp(),
+    deleted_at = NULL
+
+-- name: replace
+-- Replaces a group's settings; the version rises, pause and secrets stay.
+UPDATE outbox.producer_group SET
+    check_url = %(check_url)s, check_interval_seconds = %(check_interval_seconds)s, check_max = %(check_max)s,
+    check_timeout_seconds = %(check_timeout_seconds)s,
+    transaction_timeout_seconds = %(transaction_timeout_seconds)s, on_check_max = %(on_check_max)s,
+    backoff = %(backoff)s, max_inflight = %(max_inflight)s, batch_check = %(batch_check)s,
+    check_payload = %(check_payload)s, topics = %(topics)s, max_age_seconds = %(max_age_seconds)s,
+    version = version + 1, updated_at = clock_timestamp()
+WHERE name = %(name)s
+
+-- name: in_use
+-- Tells whether a group has undecided messages (not yet swept, queued, or parked) or committed ones that
+-- no relay has passed yet. Reads beyond the cursors only, never history.
+SELECT EXISTS (
+    SELECT FROM outbox.half_message h
+    WHERE h.half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)
+        AND h.producer_group_id = %(group)s
+        AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = h.half_id)
+) OR EXISTS (
+    SELECT FROM outbox.check_queue q
+    JOIN outbox.check_class c USING (producer_group_id, delay_seconds)
+    LEFT JOIN outbox.recheck r ON r.half_id = q.half_id
+    WHERE q.producer_group_id = %(group)s AND q.id > c.position AND q.round = coalesce(r.round, 1)
+        AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = q.half_id)
+) OR EXISTS (
+    SELECT FROM outbox.parked_message p
+    WHERE p.producer_group_id = %(group)s
+        AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = p.half_id)
+) OR EXISTS (
+    SELECT FROM outbox.commit_log c
+    LEFT JOIN outbox.progress p ON p.name = 'relay:' || c.shard
+    CROSS JOIN LATERAL unnest(c.half_ids) WITH ORDINALITY AS committed (half_id, n)
+    JOIN outbox.half_message h ON h.half_id = committed.half_id
+    WHERE (c.xid, committed.n) > (coalesce(p.position, 0), coalesce(p.position_n, 0))
+        AND h.producer_group_id = %(group)s
+) OR EXISTS (
+    SELECT FROM outbox.held_record r
+    JOIN outbox.half_message h ON h.half_id = r.half_id
+    WHERE r.released_at IS NULL AND r.dropped_at IS NULL AND h.producer_group_id = %(group)s
+)
+
+-- name: delete
+-- Hides a group; its id and name stay for the messages that carry them.
+UPDATE outbox.producer_group
+SET deleted_at = clock_timestamp(), version = version + 1, updated_at = clock_timestamp()
+WHERE name = %(name)s
+
+-- name: pause
+-- Stops or resumes checks of a group; prepare, end and publishing do not read this.
+UPDATE outbox.producer_group
+SET paused = %(paused)s, pause_reason = %(reason)s, version = version + 1, updated_at = clock_timestamp()
+WHERE name = %(name)s AND deleted_at IS NULL
+
+-- name: rotate_secret
+-- Puts a new secret in front; the one before signs beside it until the overlap ends.
+UPDATE outbox.producer_group
+SET previous_secret = secret, secret = %(secret)s,
+    previous_expires_at = clock_timestamp() + %(overlap)s * interval '1 second',
+    version = version + 1, updated_at = clock_timestamp()
+WHERE name = %(name)s AND deleted_at IS NULL
+RETURNING previous_expires_at
+
+-- name: audit
+-- Appends who changed what.
+INSERT INTO outbox.audit_log (action, target, key_id, reason, detail)
+VALUES (%(action)s, %(target)s, %(key_id)s, %(reason)s, %(detail)s)

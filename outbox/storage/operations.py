@@ -1,0 +1,96 @@
+"""An operator's interventions, each in one transaction with its audit row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from psycopg.types.json import Jsonb
+
+from outbox.errors import MessageNotFound, NotRecheckable
+from outbox.message import End, Ended
+from outbox.message_id import HalfId, message_id_of
+from outbox.message_view import OperatorAction
+from outbox.storage.availability import available
+from outbox.storage.ends import decide
+from outbox.storage.standing import read_standings
+from outbox.storage.statements import load
+from outbox.transaction import UNDECIDED, contradicts
+
+if TYPE_CHECKING:
+    from outbox.storage.connections import AsyncConnection, Pool
+
+SQL: Final = load("operations")
+
+
+class PostgresOperations:
+    """The Operations on a pool of connections."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def recheck(self, half_id: HalfId, action: OperatorAction) -> datetime:
+        """Make an undecided message due now; see Operations.recheck."""
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            standing = (await read_standings(connection, [half_id])).get(half_id)
+            if standing is None:
+                raise MessageNotFound
+            if standing.state not in UNDECIDED:
+                raise NotRecheckable
+            await connection.execute(SQL["open_class"], {"group": standing.producer_group_id})
+            cursor = await connection.execute(SQL["recheck"], {"half_id": half_id})
+            row = await cursor.fetchone()
+            assert row is not None
+            target = str(message_id_of(half_id, standing.nonce))
+            await _audit(connection, "message.recheck", target, half_id, action)
+        due_at: datetime = row[0]
+        return due_at
+
+    async def force_end(self, end: End, action: OperatorAction) -> Ended:
+        """Decide in the operator's name; see Operations.force_end."""
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            decided = await decide(connection, [end], racing=True)
+            standing = (await read_standings(connection, [end.half_id])).get(end.half_id)
+            if standing is None or standing.nonce != end.nonce:
+                raise MessageNotFound
+            if end.groups is not None and standing.producer_group_id not in end.groups:
+                raise MessageNotFound
+            detail = {"decision": end.decision.value, "applied": bool(decided)}
+            target = str(message_id_of(end.half_id, end.nonce))
+            await _audit(connection, "message.force_end", target, end.half_id, action, detail)
+        return Ended(
+            standing=standing,
+            already_ended=not decided,
+            conflict=contradicts(standing.state, end.decision),
+        )
+
+
+async def _audit(
+    connection: AsyncConnection,
+    what: str,
+    target: str,
+    half_id: HalfId,
+    action: OperatorAction,
+    detail: Mapping[str, object] | None = None,
+) -> None:
+    await connection.execute(
+        SQL["audit"],
+        {
+            "action": what,
+            "target": target,
+            "half_id": half_id,
+            "key_id": action.key_id,
+            "operator": action.operator,
+            "reason": action.reason,
+            "detail": None if detail is None else Jsonb(dict(detail)),
+        },
+    )

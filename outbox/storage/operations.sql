@@ -1,0 +1,45 @@
+-- name: open_class
+-- Makes sure that the delay class "now" of the group exists.
+INSERT INTO outbox.check_class (producer_group_id, delay_seconds) VALUES (%(group)s, 0) ON CONFLICT DO NOTHING
+
+-- name: recheck
+-- Begins a new round of an undecided half: voids its older references by the round, lifts its parking
+-- (then spent checks and age start again; else they stay) and appends a reference that is due now.
+-- recheck.rechecked_at is where the age starts. Locks the half's recheck row.
+WITH flush AS MATERIALIZED (
+    SELECT outbox.current_xid() AS xid, clock_timestamp() AS at
+), half AS MATERIALIZED (
+    SELECT half_id, producer_group_id, prepared_at FROM outbox.half_message WHERE half_id = %(half_id)s
+    UNION
+    SELECT half_id, producer_group_id, prepared_at FROM outbox.parked_message WHERE half_id = %(half_id)s
+), resumed AS (
+    UPDATE outbox.parked_message SET resumed_at = flush.at
+    FROM flush
+    WHERE half_id = %(half_id)s AND resumed_at IS NULL
+    RETURNING half_id
+), renewed AS (
+    INSERT INTO outbox.recheck AS r (half_id, round, rechecked_at)
+    SELECT half_id, 2, CASE WHEN EXISTS (SELECT FROM resumed) THEN flush.at ELSE prepared_at END
+    FROM half CROSS JOIN flush
+    ON CONFLICT (half_id) DO UPDATE SET round = r.round + 1,
+        rechecked_at = CASE WHEN EXISTS (SELECT FROM resumed) THEN excluded.rechecked_at ELSE r.rechecked_at END
+    RETURNING half_id, round, rechecked_at
+)
+INSERT INTO outbox.check_queue (
+    producer_group_id, delay_seconds, id, half_id, round, check_count, only_unknown, age_from, due_at)
+SELECT half.producer_group_id, 0, (flush.xid << 15) + 1, half_id, renewed.round, spent.checks, spent.only_unknown,
+    renewed.rechecked_at, flush.at
+FROM half
+JOIN renewed USING (half_id)
+CROSS JOIN flush
+CROSS JOIN LATERAL (
+    SELECT count(*) AS checks, coalesce(bool_and(outcome = 'unknown'), true) AS only_unknown
+    FROM outbox.check_attempt
+    WHERE half_id = renewed.half_id AND counted AND asked_at >= renewed.rechecked_at
+) spent
+RETURNING due_at
+
+-- name: audit
+-- Appends who intervened, and why.
+INSERT INTO outbox.audit_log (action, target, half_id, key_id, operator, reason, detail)
+VALUES (%(action)s, %(target)s, %(half_id)s, %(key_id)s, %(operator)s, %(reason)s, %(detail)s)

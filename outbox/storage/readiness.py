@@ -1,0 +1,70 @@
+"""What the probes and gauges ask of PostgreSQL; reads beyond cursors only, never history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from psycopg.rows import class_row
+
+from outbox.errors import DatabaseUnavailable
+from outbox.storage.availability import available
+from outbox.storage.statements import load
+
+if TYPE_CHECKING:
+    from outbox.storage.connections import Pool
+
+SQL: Final = load("readiness")
+BEATS_MISSED: Final = 3
+OK: Final = "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """How many messages of a group are in a state, and the age of the oldest in seconds."""
+
+    state: str
+    producer_group: str
+    messages: int
+    oldest_age_seconds: float
+
+
+class PostgresReadiness:
+    """The Readiness on a pool; ``revision`` is the newest migration that this code knows."""
+
+    def __init__(self, pool: Pool, revision: str) -> None:
+        self._pool = pool
+        self._revision = revision
+
+    async def checks(self, heartbeat_seconds: int) -> Mapping[str, str]:
+        """Return what is fine and what is not; see Readiness.checks."""
+        silent = {"migrations": "unknown", "checker_heartbeat": "unknown"}
+        try:
+            async with available(), self._pool.connection(timeout=2) as connection:
+                cursor = await connection.execute(SQL["revision"])
+                row = await cursor.fetchone()
+                if row is None or not row[0]:
+                    return {"postgres": OK, **silent, "migrations": "none"}
+                cursor = await connection.execute(SQL["state"])
+                state = await cursor.fetchone()
+        except DatabaseUnavailable:
+            return {"postgres": "unavailable", **silent}
+        assert state is not None
+        revision, age = state
+        silent_after = BEATS_MISSED * heartbeat_seconds
+        return {
+            "postgres": OK,
+            "migrations": OK if revision == self._revision else "behind",
+            "checker_heartbeat": OK if age is not None and age <= silent_after else "silent",
+        }
+
+    async def unfinished(self) -> list[Unfinished]:
+        """Count undecided, parked and unpublished messages by group, for the gauges."""
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.cursor(row_factory=class_row(Unfinished)) as cursor,
+        ):
+            await cursor.execute(SQL["unfinished"])
+            return await cursor.fetchall()

@@ -1,0 +1,86 @@
+"""Seals signing secrets with AES-GCM under a ring of keys: the first seals, every one opens.
+
+A key is rotated by putting a new one in front; what the old one sealed still opens until it leaves
+the ring. The sealed form is a version byte, four bytes that name the key, the nonce, the rest.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import secrets
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from outbox.errors import ConfigurationError
+
+KEY_BYTES: Final = 32
+NONCE_BYTES: Final = 12
+SECRET_PREFIX: Final = "whsec_"
+_VERSION: Final = b"\x01"
+_NAME_BYTES: Final = 4
+_INSECURE: Final = hashlib.sha256(b"outbox dev-insecure").digest()
+
+
+class KeyRing:
+    """The keys of one installation, newest first; each 32 bytes."""
+
+    def __init__(self, keys: tuple[bytes, ...]) -> None:
+        self._first = _name_of(keys[0])
+        self._keys = {_name_of(key): AESGCM(key) for key in keys}
+
+    def seal(self, secret: str) -> bytes:
+        """Encrypt a secret for storage."""
+        nonce = os.urandom(NONCE_BYTES)
+        sealed = self._keys[self._first].encrypt(nonce, secret.encode(), _VERSION)
+        return _VERSION + self._first + nonce + sealed
+
+    def open(self, stored: bytes) -> str:
+        """Decrypt a stored secret.
+
+        Raises ConfigurationError when no key of the ring has sealed it, or it was altered.
+        """
+        name, rest = stored[1 : 1 + _NAME_BYTES], stored[1 + _NAME_BYTES :]
+        key = self._keys.get(name)
+        if stored[:1] != _VERSION or key is None:
+            raise ConfigurationError("OUTBOX_ENCRYPTION_KEYS has no key for a stored secret")
+        try:
+            return key.decrypt(rest[:NONCE_BYTES], rest[NONCE_BYTES:], _VERSION).decode()
+        except InvalidTag:
+            raise ConfigurationError("a stored secret does not open with its key") from None
+
+
+def key_ring(text: str | None, *, insecure: bool = False) -> KeyRing:
+    """Read OUTBOX_ENCRYPTION_KEYS: base64 of 32 bytes each, comma separated, newest first.
+
+    ``insecure`` (AUTH_MODE=dev-insecure) allows none and takes a key that anybody can know. Raises
+    ConfigurationError.
+    """
+    if not text:
+        if insecure:
+            return KeyRing((_INSECURE,))
+        raise ConfigurationError("OUTBOX_ENCRYPTION_KEYS is not set")
+    return KeyRing(tuple(_read_key(part.strip()) for part in text.split(",")))
+
+
+def new_secret() -> str:
+    """Return a fresh signing secret: ``whsec_`` and base64 of 32 random bytes."""
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+
+
+def _read_key(text: str) -> bytes:
+    try:
+        key = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise ConfigurationError("OUTBOX_ENCRYPTION_KEYS: a key is not base64") from None
+    if len(key) != KEY_BYTES:
+        raise ConfigurationError("OUTBOX_ENCRYPTION_KEYS: a key is not 32 bytes long")
+    return key
+
+
+def _name_of(key: bytes) -> bytes:
+    return hashlib.sha256(key).digest()[:_NAME_BYTES]
