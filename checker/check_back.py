@@ -26,14 +26,14 @@ SLICE_ROWS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRound:
-    """What one round of a group did; ``left`` are due rows that it did not get to."""
+    """What one round of a group did; ``more`` when it did not get to everything that is due."""
 
     asked: int = 0
     decided: int = 0
     put_back: int = 0
     parked: int = 0
     dropped: int = 0
-    left: int = 0
+    more: bool = False
     superseded: bool = False
     """Another checker had settled these rows; nothing was written."""
 
@@ -57,7 +57,7 @@ class CheckBack:
         try:
             settled = await self._queue.settle(settlement)
         except CursorMoved:
-            return CheckRound(superseded=True, left=len(due.rows))
+            return CheckRound(superseded=True)
         self._facts.settled(settlement, settled)
         return CheckRound(
             asked=len(settlement.attempts),
@@ -65,7 +65,7 @@ class CheckBack:
             put_back=len(settlement.put_backs),
             parked=len(settled.parked),
             dropped=sum(finding.look is None for finding in findings),
-            left=len(due.rows) - len(findings),
+            more=due.more or len(findings) < len(due.rows),
         )
 
     def _look_at(self, due: DueSlice) -> tuple[list[Finding], list[Asking]]:

@@ -20,7 +20,6 @@ from outbox.message import End, ProducerGroup
 from outbox.message_id import message_id_of
 from outbox.telemetry import Event, Metrics, get_logger
 
-
 SKIPPED: Final = "skipped"
 """The outcome of a half that could not be asked at all."""
 

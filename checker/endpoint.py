@@ -42,7 +42,9 @@ class HttpCheckEndpoint:
         self._proxy_url = proxy_url
         self._resolver = GuardedResolver(policy)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0) if proxy_url else guarded_connector(policy),
+            connector=aiohttp.TCPConnector(limit=0)
+            if proxy_url
+            else guarded_connector(policy, self._resolver),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar
+from threading import Thread
 from typing import Any, Final
 
 from aiohttp import TCPConnector
@@ -18,7 +19,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from outbox.callback_guard import CallbackPolicy, CheckUrl, Rule, judge
 
-RESOLVER_THREADS: Final = 64
+LOOK_UPS: Final = 64
 """Name look-ups under way at most: a slow name server of one group must not delay the others."""
 
 TARGET: ContextVar[CheckUrl] = ContextVar("TARGET")
@@ -34,28 +35,54 @@ class Blocked(Exception):
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves names on threads of its own and refuses a set that holds a forbidden address."""
+    """Resolves names on threads of its own and refuses a set that holds a forbidden address.
+
+    The threads are daemons: a name server that hangs must not hold up the end of the process.
+    """
 
     def __init__(self, policy: CallbackPolicy) -> None:
         self._policy = policy
-        self._threads = ThreadPoolExecutor(RESOLVER_THREADS, "resolve")
+        self._slots = asyncio.Semaphore(LOOK_UPS)
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """Return the addresses of a host; raises OSError, or Blocked before any is connected to."""
-        loop = asyncio.get_running_loop()
-        infos = await loop.run_in_executor(self._threads, _look_up, host, port, family)
+        await self._slots.acquire()
+        found: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        look_up = Thread(target=self._look_up, args=(found, host, port, family), daemon=True)
+        look_up.start()
+        infos = await found
         for *_, address in infos:
             _refuse(self._policy, str(address[0]))
         return [_result(host, port, info) for info in infos]
 
     async def close(self) -> None:
-        """Let the threads go; a look-up under way is not waited for."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Nothing to close: a look-up under way ends by itself."""
+
+    def _look_up(self, found: asyncio.Future[list[Any]], host: str, port: int, family: int) -> None:
+        """Resolve in this thread and hand the result to the loop, which may be gone by then."""
+        infos, error = [], None
+        try:
+            infos = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as raised:
+            error = raised if isinstance(raised, OSError) else OSError("the name is not valid")
+        with suppress(RuntimeError):
+            found.get_loop().call_soon_threadsafe(self._deliver, found, infos, error)
+
+    def _deliver(
+        self, found: asyncio.Future[list[Any]], infos: list[Any], error: OSError | None
+    ) -> None:
+        self._slots.release()
+        if found.done():
+            return
+        if error is None:
+            found.set_result(infos)
+        else:
+            found.set_exception(error)
 
 
-def guarded_connector(policy: CallbackPolicy) -> TCPConnector:
+def guarded_connector(policy: CallbackPolicy, resolver: GuardedResolver) -> TCPConnector:
     """Return a connector whose every socket is judged; the caller bounds how many it opens."""
 
     def make_socket(info: Any) -> socket.socket:
@@ -64,7 +91,7 @@ def guarded_connector(policy: CallbackPolicy) -> TCPConnector:
         return socket.socket(family=family, type=kind, proto=protocol)
 
     return TCPConnector(
-        resolver=GuardedResolver(policy),
+        resolver=resolver,
         socket_factory=make_socket,
         use_dns_cache=False,
         happy_eyeballs_delay=None,
@@ -78,10 +105,6 @@ def _refuse(policy: CallbackPolicy, address: str) -> None:
     rule = judge(TARGET.get(), address, policy)
     if rule is not None:
         raise Blocked(rule)
-
-
-def _look_up(host: str, port: int, family: int) -> list[Any]:
-    return socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
 
 
 def _result(host: str, port: int, info: Any) -> ResolveResult:

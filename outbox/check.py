@@ -116,6 +116,8 @@ class DueSlice:
     now: datetime
     cursors: dict[int, int]
     rows: tuple[QueueRow, ...]
+    more: bool = False
+    """The slice is full: there may be more due rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

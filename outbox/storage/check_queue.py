@@ -112,7 +112,8 @@ async def _read_slice(
 ) -> DueSlice | None:
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(SQL["due_rows"], {"group": group.id, "now": now, "limit": limit})
-        due = in_due_order(await cursor.fetchall())[:limit]
+        found = in_due_order(await cursor.fetchall())
+        due = found[:limit]
         if not due:
             return None
         half_ids = sorted({row["half_id"] for row in due})
@@ -127,6 +128,7 @@ async def _read_slice(
         now=now,
         cursors={row["delay_seconds"]: row["position"] for row in due},
         rows=tuple(_queue_row(row, halves[row["half_id"]]) for row in due),
+        more=len(found) >= limit,
     )
 
 

@@ -1,0 +1,61 @@
+"""The checker: asks producers about silent half messages and publishes the committed ones."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from checker.wiring import open_daemon
+from outbox.errors import ConfigurationError
+from outbox.settings import Settings, load_settings
+from outbox.telemetry import configure_logging
+
+OK: Final = 0
+USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the checker until SIGTERM (exit 0) or Ctrl-C (130); a wrong setting exits 2."""
+    only = _parser().parse_args(arguments).only
+    try:
+        settings = load_settings(overrides={"checker_only": only} if only else None)
+        configure_logging(settings.log_level, settings.log_format)
+        logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+        return asyncio.run(_run(settings))
+    except ConfigurationError as error:
+        print(f"outbox-checker: {error}", file=sys.stderr)  # noqa: T201
+        return USAGE
+
+
+async def _run(settings: Settings) -> int:
+    loop, stop, received = asyncio.get_running_loop(), asyncio.Event(), set[int]()
+
+    def end(number: int) -> None:
+        received.add(number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end, number)
+    async with open_daemon(settings) as daemon:
+        await daemon.run(stop)
+    return INTERRUPTED if signal.SIGINT in received else OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="outbox-checker", description=__doc__)
+    parser.add_argument(
+        "--only",
+        metavar="CHORES",
+        help="some of relay,check,sweep,retire; without it all run",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
