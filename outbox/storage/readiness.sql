@@ -1,10 +1,10 @@
 -- name: revision
 -- Tells whether the database was ever migrated.
-SELECT to_regclass('public.alembic_version') IS NOT NULL AND to_regclass('outbox.progress') IS NOT NULL
+SELECT to_regclass('outbox.alembic_version') IS NOT NULL AND to_regclass('outbox.progress') IS NOT NULL
 
 -- name: state
 -- Reads the newest migration applied, and the age of the least recent heartbeat among those that still beat.
-SELECT (SELECT version_num FROM public.alembic_version),
+SELECT (SELECT version_num FROM outbox.alembic_version),
     (SELECT extract(epoch FROM clock_timestamp() - max(updated_at))::float8
      FROM outbox.progress WHERE name LIKE 'heartbeat:%%')
 
