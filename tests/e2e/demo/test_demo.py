@@ -1,0 +1,44 @@
+"""`make demo`, shorter: the whole main job over the real service ends well and leaves nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.places import PROJECT
+
+pytestmark = pytest.mark.e2e
+
+SECONDS = 400.0
+
+
+def processes_of(marker: str) -> list[str]:
+    """Return the command lines that name ``marker``."""
+    lines = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if marker in line:
+            lines.append(line)
+    return lines
+
+
+def test_payments_records_and_points_agree_and_the_report_is_clean(tmp_path: Path) -> None:
+    reports = tmp_path / "reports"
+    arguments = [sys.executable, "-m", "examples.demo", "--purchases", "200"]
+    demo = subprocess.run(
+        [*arguments, "--report", str(reports)],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    assert "verdict: clean" in demo.stdout
+    assert "Every payment has its points, exactly once." in demo.stdout
+    assert list(reports.rglob("*.html"))
+    assert processes_of("outbox-demo-") == []
