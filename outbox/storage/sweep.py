@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+import psycopg
 from psycopg.rows import dict_row
 
 from outbox.check import SweepRound
@@ -56,11 +57,7 @@ class PostgresSweep:
 
 async def _slice(connection: AsyncConnection, limit: int) -> _Slice | None:
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL["position"])
-        start = await cursor.fetchone()
-        if start is None:
-            await cursor.execute(SQL["start"])
-            return None
+        start = await _start(cursor)
         await cursor.execute(
             SQL["slice"],
             {
@@ -74,6 +71,16 @@ async def _slice(connection: AsyncConnection, limit: int) -> _Slice | None:
     if part is None or not part["looked"]:
         return None
     return _Slice(**part, position=start["position"], now=start["now"])
+
+
+async def _start(cursor: psycopg.AsyncCursor[dict[str, Any]]) -> dict[str, Any]:
+    """Read the cursor, which the very first sweep creates."""
+    await cursor.execute(SQL["position"])
+    start = await cursor.fetchone()
+    if start is None:
+        await cursor.execute(SQL["start"])
+        return await _start(cursor)
+    return start
 
 
 async def _undecided(connection: AsyncConnection, part: _Slice) -> list[Any]:
