@@ -2,19 +2,18 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from threading import Event, Thread
-from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from contextlib import AbstractContextManager
 
 import httpx2
 import pytest
-import uvicorn
-from fastapi import FastAPI
-from starlette.applications import Starlette
 
-from outbox_client import Check, CheckEndpoint, LocalTransactionState, fastapi, starlette, wsgi
+from outbox_client import Check, CheckEndpoint, LocalTransactionState
 from outbox_client.check_endpoint import BODY_MAX_BYTES
+from tests.integration.client.check_servers import (
+    fastapi_server,
+    starlette_server,
+    wsgi_server,
+)
 from tests.unit.client.checks import (
     GROUP,
     OTHER_SECRET,
@@ -35,48 +34,6 @@ class Listener:
     def check_local_transaction(self, check: Check, /) -> LocalTransactionState:
         self.asked.append(check.message_id)
         return LocalTransactionState.COMMIT
-
-
-@contextmanager
-def asgi_server(app: Any) -> Iterator[str]:
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
-    thread = Thread(target=server.run)
-    thread.start()
-    pause = Event()
-    while not server.started and thread.is_alive():
-        pause.wait(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/outbox/check"
-    server.should_exit = True
-    thread.join()
-
-
-def fastapi_server(endpoint: CheckEndpoint) -> AbstractContextManager[str]:
-    app = FastAPI()
-    app.include_router(fastapi.check_router(endpoint))
-    return asgi_server(app)
-
-
-def starlette_server(endpoint: CheckEndpoint) -> AbstractContextManager[str]:
-    return asgi_server(Starlette(routes=[starlette.check_route(endpoint)]))
-
-
-class QuietHandler(WSGIRequestHandler):
-    """Logs nothing."""
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def wsgi_server(endpoint: CheckEndpoint) -> Iterator[str]:
-    app = wsgi.check_app(endpoint)
-    server = make_server("127.0.0.1", 0, app, WSGIServer, QuietHandler)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/outbox/check"
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 SERVERS = [fastapi_server, starlette_server, wsgi_server]

@@ -1,0 +1,178 @@
+"""The fence over the real service: what a check and a paused payment do to each other, up to Kafka.
+
+With the barrier the late local commit fails. With a plain look-up in its place the payment stands
+and its message is gone: the anomaly that the barrier is there for.
+"""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+import pytest
+
+from outbox_client import (
+    AlreadyEnded,
+    Check,
+    CheckEndpoint,
+    CheckListener,
+    Ending,
+    EndResult,
+    LocalTransactionState,
+    Message,
+    PreparedMessage,
+    TransactionFenced,
+    TransactionProducer,
+)
+from outbox_client.psycopg import PsycopgBarrier
+from tests.databases import drop_database, make_database
+from tests.e2e.service import Service
+from tests.integration.client.check_servers import wsgi_server
+
+pytestmark = pytest.mark.e2e
+
+BARRIER = PsycopgBarrier()
+COMMIT = LocalTransactionState.COMMIT
+ROLLBACK = LocalTransactionState.ROLLBACK
+
+
+@dataclass(slots=True)
+class Shop:
+    """A producer's own database, and what it answers when it is asked."""
+
+    database: str
+    service: Service
+    topic: str
+
+    def payments(self) -> int:
+        """Count the payments."""
+        with psycopg.connect(self.database) as connection:
+            row = connection.execute("SELECT count(*) FROM payment").fetchone()
+        return int(row[0]) if row else 0
+
+    def pay(
+        self, pause: Callable[[PreparedMessage], object], *, record: bool
+    ) -> Callable[[PreparedMessage], LocalTransactionState]:
+        """Return a local transaction that pauses between paying and committing."""
+
+        def local_transaction(prepared: PreparedMessage) -> LocalTransactionState:
+            with psycopg.connect(self.database) as connection:
+                connection.execute("INSERT INTO payment VALUES (%s)", (prepared.transaction_id,))
+                pause(prepared)
+                if record:
+                    BARRIER.record(connection, prepared)
+            return COMMIT
+
+        return local_transaction
+
+    def until_rolled_back(self, prepared: PreparedMessage) -> None:
+        """Wait for the service's check to be answered."""
+        message = self.service.wait_state(prepared.message_id, "ROLLED_BACK")
+        assert message["decided_by"] == "check"
+
+
+class BarrierLookup:
+    """Answers what the barrier proves."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.shop = shop
+
+    def check_local_transaction(self, check: Check, /) -> LocalTransactionState:
+        with psycopg.connect(self.shop.database, autocommit=True) as connection:
+            return BARRIER.check(connection, check)
+
+
+class PlainLookup(BarrierLookup):
+    """Answers what a look-up shows: the mistake."""
+
+    def check_local_transaction(self, check: Check, /) -> LocalTransactionState:
+        return COMMIT if self.shop.payments() else ROLLBACK
+
+
+@pytest.fixture
+def shop(service: Service) -> Iterator[Shop]:
+    server_url = service.facts()["database_url"]
+    database = make_database(server_url, None)
+    with psycopg.connect(database, autocommit=True) as connection:
+        BARRIER.create_table(connection)
+        connection.execute("CREATE TABLE payment (transaction_id text PRIMARY KEY)")
+    yield Shop(database, service, service.new_name("fence"))
+    drop_database(server_url, database)
+
+
+@contextmanager
+def producer_of(shop: Shop, listener: CheckListener) -> Iterator[TransactionProducer]:
+    """Register a group whose checks the listener answers; yield its producer."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        port = holder.getsockname()[1]
+    http, group = shop.service.http, shop.service.new_name("fence-group")
+    settings = {"transaction_timeout_seconds": 1, "check_interval_seconds": 1}
+    url = f"http://127.0.0.1:{port}/outbox/check"
+    answer = http.put(f"/v1/producer-groups/{group}", json={"check_url": url, **settings})
+    secret = answer.json()["check_secret"]
+    with (
+        CheckEndpoint(group, secret, listener) as endpoint,
+        wsgi_server(endpoint, port),
+        TransactionProducer(shop.service.facts()["api_url"], group) as producer,
+    ):
+        yield producer
+
+
+def test_behind_the_fence_the_late_local_commit_fails_and_nothing_reaches_kafka(shop: Shop) -> None:
+    with producer_of(shop, BarrierLookup(shop)) as producer, pytest.raises(TransactionFenced):
+        producer.send_in_transaction(
+            Message(shop.topic, "100"), shop.pay(shop.until_rolled_back, record=True)
+        )
+    assert shop.payments() == 0
+    assert shop.service.records(shop.topic, committed=False) == []
+
+
+def test_with_a_plain_lookup_the_payment_stands_and_its_message_is_gone(shop: Shop) -> None:
+    with producer_of(shop, PlainLookup(shop)) as producer, pytest.raises(AlreadyEnded) as caught:
+        producer.send_in_transaction(
+            Message(shop.topic, "100"), shop.pay(shop.until_rolled_back, record=False)
+        )
+    assert (caught.value.winning_decision, caught.value.decided_by) == ("ROLLBACK", "check")
+    assert shop.payments() == 1, "the anomaly: paid"
+    assert shop.service.records(shop.topic, committed=False) == [], "and no message, ever"
+
+
+def test_a_payment_whose_end_was_lost_is_committed_by_the_check(shop: Shop) -> None:
+    with producer_of(shop, BarrierLookup(shop)) as producer:
+        prepared = producer.prepare(Message(shop.topic, "100", key="m1"))
+        shop.pay(lambda _: None, record=True)(prepared)
+        message = shop.service.wait_state(prepared.message_id, "PUBLISHED")
+    assert message["decided_by"] == "check"
+    records = shop.service.records(shop.topic)
+    assert [record.message_id for record in records] == [prepared.message_id]
+
+
+def test_a_send_that_waits_sees_its_record_in_kafka(shop: Shop) -> None:
+    with producer_of(shop, BarrierLookup(shop)) as producer:
+        message = Message(shop.topic, "100", key="m1", headers={"tenant": "north"})
+        sent = producer.send_in_transaction(message, shop.pay(lambda _: None, record=True), wait=20)
+    assert (sent.state, sent.end_delivered) == ("PUBLISHED", True)
+    assert sent.publication is not None
+    [record] = shop.service.records(shop.topic)
+    assert (record.partition, record.offset) == (
+        sent.publication.partition,
+        sent.publication.offset,
+    )
+    assert (record.key, record.value) == (b"m1", b"100")
+    assert dict(record.headers)["tenant"] == "north"
+
+
+def test_batches_are_decided_item_by_item(shop: Shop) -> None:
+    with producer_of(shop, BarrierLookup(shop)) as producer:
+        results = producer.prepare_batch([Message(shop.topic, str(n), key="m1") for n in range(5)])
+        prepared = [result for result in results if isinstance(result, PreparedMessage)]
+        assert len(prepared) == 5
+        endings = [Ending(item.message_id, COMMIT) for item in prepared]
+        endings[2] = Ending(prepared[2].message_id, ROLLBACK)
+        ended = producer.end_batch(endings, wait=20)
+    states = [result.state for result in ended if isinstance(result, EndResult)]
+    assert states == ["PUBLISHED", "PUBLISHED", "ROLLED_BACK", "PUBLISHED", "PUBLISHED"]
+    values = {record.value for record in shop.service.records(shop.topic)}
+    assert values == {b"0", b"1", b"3", b"4"}

@@ -1,0 +1,59 @@
+"""The check endpoint behind real servers, each on a free port of the loopback."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from threading import Event, Thread
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.applications import Starlette
+
+from outbox_client import CheckEndpoint, fastapi, starlette, wsgi
+
+
+@contextmanager
+def asgi_server(app: Any) -> Iterator[str]:
+    """Serve an application by uvicorn; yield the URL of its check endpoint."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    thread = Thread(target=server.run)
+    thread.start()
+    pause = Event()
+    while not server.started and thread.is_alive():
+        pause.wait(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/outbox/check"
+    server.should_exit = True
+    thread.join()
+
+
+def fastapi_server(endpoint: CheckEndpoint) -> AbstractContextManager[str]:
+    """Serve the endpoint by FastAPI."""
+    app = FastAPI()
+    app.include_router(fastapi.check_router(endpoint))
+    return asgi_server(app)
+
+
+def starlette_server(endpoint: CheckEndpoint) -> AbstractContextManager[str]:
+    """Serve the endpoint by Starlette."""
+    return asgi_server(Starlette(routes=[starlette.check_route(endpoint)]))
+
+
+class QuietHandler(WSGIRequestHandler):
+    """Logs nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def wsgi_server(endpoint: CheckEndpoint, port: int = 0) -> Iterator[str]:
+    """Serve the endpoint by WSGI; yield its URL."""
+    app = wsgi.check_app(endpoint)
+    server = make_server("127.0.0.1", port, app, WSGIServer, QuietHandler)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/outbox/check"
+    server.shutdown()
+    thread.join()
+    server.server_close()
