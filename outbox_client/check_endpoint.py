@@ -85,7 +85,10 @@ class CheckEndpoint:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Answer one call: 401 unsigned, 400 unreadable, 403 another group's, else 200."""
+        """Answer one call: 401 unsigned, 400 unreadable, 403 another group's, else 200.
+
+        503 while closing: unlike an UNKNOWN, that spends no check.
+        """
         received = monotonic()
         if not self._is_signed(headers, body):
             return refusal(401, "the signature does not fit")
@@ -95,7 +98,10 @@ class CheckEndpoint:
             return refusal(refused.status, refused.title)
         if any(check.producer_group != self._producer_group for check in request.checks):
             return refusal(403, "a check of another producer group")
-        return _reply(request, self._verdicts(request, received))
+        try:
+            return _reply(request, self._verdicts(request, received))
+        except RuntimeError:  # no thread is started any more
+            return refusal(503, "the endpoint is closing")
 
     def _is_signed(self, headers: Mapping[str, str], body: bytes) -> bool:
         named = {name.lower(): value for name, value in headers.items()}

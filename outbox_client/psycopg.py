@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import psycopg
 from psycopg import errors
 from psycopg.pq import TransactionStatus
+from psycopg.rows import TupleRow, tuple_row
 
 from outbox_client import barrier
 from outbox_client.errors import BarrierUnsupported, TransactionFenced
@@ -82,12 +83,12 @@ class PsycopgBarrier:
         Raises ``TransactionFenced``: the transaction must roll back, and PostgreSQL will not let
         it do anything else. Raises ``BarrierUnsupported`` outside a transaction (autocommit).
         """
-        connection = db.connection if isinstance(db, psycopg.Cursor) else db
+        connection = _connection_of(db)
         idle = connection.info.transaction_status == TransactionStatus.IDLE
         if connection.autocommit and idle:
             raise BarrierUnsupported("record belongs inside the local transaction")
         try:
-            db.execute(RECORD, (prepared.producer_group, prepared.message_id))
+            connection.execute(RECORD, (prepared.producer_group, prepared.message_id))
         except errors.UniqueViolation as error:
             raise TransactionFenced(prepared.message_id) from error
 
@@ -117,7 +118,7 @@ class PsycopgBarrier:
         with _own(db) as connection:
             with connection.transaction():
                 mark = (barrier.PURGE_GROUP, barrier.PURGE_MARK, age)
-                horizon = connection.execute(MARK_PURGE, mark).fetchone()
+                horizon = _tuples(connection).execute(MARK_PURGE, mark).fetchone()
             with connection.transaction():
                 bound = (horizon and horizon[0], barrier.PURGE_GROUP)
                 return connection.execute(PURGE, bound).rowcount
@@ -137,8 +138,21 @@ class PsycopgBarrier:
 def _read(connection: Connection, ids: tuple[str, str]) -> tuple[str | None, datetime | None]:
     with connection.transaction():
         mark = (barrier.PURGE_GROUP, barrier.PURGE_MARK)
-        row = connection.execute(READ, (*ids, *mark)).fetchone()
+        row = _tuples(connection).execute(READ, (*ids, *mark)).fetchone()
     return (row[0], row[1]) if row else (None, None)
+
+
+def _tuples(connection: Connection) -> psycopg.Cursor[TupleRow]:
+    """The connection may be set to return other kinds of rows."""
+    return connection.cursor(row_factory=tuple_row)
+
+
+def _connection_of(db: object) -> Connection:
+    if isinstance(db, psycopg.Cursor):
+        return db.connection
+    if not isinstance(db, psycopg.Connection):  # an asynchronous one would record nothing
+        raise BarrierUnsupported(f"record needs a psycopg connection, not {type(db).__name__}")
+    return db
 
 
 @contextmanager

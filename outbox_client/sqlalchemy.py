@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError, OperationalError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, scoped_session
 
 from outbox_client import barrier
 from outbox_client.errors import BarrierUnsupported, TransactionFenced
@@ -47,6 +47,8 @@ outbox_barrier = Table(
 )
 """The table, for those who let Alembic create it: add ``metadata`` to their target metadata."""
 
+Local = Session | scoped_session[Session] | Connection
+
 LOCK_NOT_AVAILABLE = "55P03"
 SQLITE_BUSY = 5
 
@@ -60,13 +62,13 @@ class SqlAlchemyBarrier:
     def __init__(self, lock_timeout: timedelta = barrier.LOCK_TIMEOUT) -> None:
         self._lock_timeout_ms = barrier.milliseconds(lock_timeout)
 
-    def record(self, db: Session | Connection, prepared: PreparedMessage, /) -> None:
+    def record(self, db: Local, prepared: PreparedMessage, /) -> None:
         """Insert ``committed`` inside the local transaction.
 
         Raises ``TransactionFenced``: the transaction must roll back. Raises
         ``BarrierUnsupported`` on a database, or through a connection, without the promise.
         """
-        connection = db.connection() if isinstance(db, Session) else db
+        connection = _connection_of(db)
         _refuse_unproven(connection.engine)
         if _commits_by_itself(connection):
             raise BarrierUnsupported("record belongs inside the local transaction")
@@ -132,6 +134,14 @@ class SqlAlchemyBarrier:
         with reading.begin() as connection:
             _bound_the_wait(connection, self._lock_timeout_ms)
             yield connection
+
+
+def _connection_of(db: object) -> Connection:
+    if isinstance(db, Session | scoped_session):
+        return db.connection()
+    if not isinstance(db, Connection):  # an asynchronous one would record nothing
+        raise BarrierUnsupported(f"record needs a session or connection, not {type(db).__name__}")
+    return db
 
 
 def _refuse_unproven(engine: Engine) -> None:

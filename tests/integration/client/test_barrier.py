@@ -11,8 +11,9 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy
+from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from outbox_client import (
     BarrierUnsupported,
@@ -272,3 +273,31 @@ def test_a_stricter_default_isolation_changes_no_answer(local_database: str, lev
             place.barrier.record(db, make_prepared())
         assert place.barrier.check(place.db, make_check()) == COMMIT
         assert place.barrier.check(place.db, make_check("m-2")) == ROLLBACK
+
+
+def test_a_connection_with_other_row_kinds_gets_the_same_answers(local_database: str) -> None:
+    connect: Any = psycopg.connect
+    with connect(local_database, autocommit=True, row_factory=dict_row) as connection:
+        barrier = PsycopgBarrier()
+        barrier.create_table(connection)
+        assert barrier.check(connection, make_check()) == ROLLBACK
+        assert barrier.purge(connection, timedelta(days=8)) == 0
+
+
+def test_recording_through_what_cannot_record_is_refused() -> None:
+    for barrier in (PsycopgBarrier(), SqlAlchemyBarrier()):
+        recorder: Any = barrier
+        with pytest.raises(BarrierUnsupported, match="not object"):
+            recorder.record(object(), make_prepared())
+
+
+def test_a_scoped_session_records_too(local_database: str) -> None:
+    engine = sqlalchemy.create_engine(local_database.replace("postgresql:", "postgresql+psycopg:"))
+    barrier = SqlAlchemyBarrier()
+    barrier.create_table(engine)
+    session = scoped_session(sessionmaker(engine))
+    barrier.record(session, make_prepared())
+    session.commit()
+    session.remove()
+    assert barrier.check(engine, make_check()) == COMMIT
+    engine.dispose()

@@ -233,3 +233,10 @@ def test_an_endpoint_without_a_secret_is_refused(listener: Listener) -> None:
         CheckEndpoint(GROUP, [], listener)
     with pytest.raises(ValueError, match="empty"):
         CheckEndpoint(GROUP, "whsec_", listener)
+
+
+def test_a_closed_endpoint_is_unavailable_and_spends_no_check(listener: Listener) -> None:
+    endpoint = CheckEndpoint(GROUP, SECRET, listener)
+    endpoint.close()
+    assert ask(endpoint, single()).status == 503
+    assert listener.asked == []
