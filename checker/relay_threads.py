@@ -1,67 +1,58 @@
-"""One thread a shard for the relay, and one that wakes those whose shard has new commits."""
+"""One thread a shard for the relay, and one that wakes them when commits have become final.
+
+Several processes share the shards: each thread asks for its lock and waits for it, in an order of
+the process's own, so that processes that start together get about as many each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from threading import Event as Flag
-from threading import Thread
-from typing import Final, Protocol
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
+from checker.relay import ShardRelay
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 from outbox.relay_ports import CommitWatch
 from outbox.telemetry import Event, get_logger
 
 PAUSE_SECONDS: Final = 1.0
-"""A relay that raised is opened anew after this long; so is a lost watch."""
-WATCH_SECONDS: Final = (0.003, 0.025)
-"""How often the watch asks: right after a commit, and at least, when there are none."""
+"""A relay that raised is opened anew after this long; an unreachable watch asks again."""
 JOIN_SECONDS: Final = 8.0
-
-
-class Rested(Protocol):
-    """What a relay's step says of the rest after it."""
-
-    @property
-    def rest_seconds(self) -> float:
-        """How long to rest."""
-
-    @property
-    def until_commits(self) -> bool:
-        """A new commit in the shard ends the rest."""
-
-
-class Relay(Protocol):
-    """What a thread drives: the relay of one shard."""
-
-    def run_once(self) -> Rested:
-        """Do one bounded step; never rests itself."""
-
-    def close(self) -> object:
-        """Store what is known and give the shard back."""
+STAGGER_SECONDS: Final = 0.025
+WATCH_BUSY_SECONDS: Final = 0.003
+WATCH_IDLE_SECONDS: Final = 0.015
+IDLE_LOOKS: Final = 100
+"""So many looks without a new commit make the watch idle."""
 
 
 class RelayThreads:
-    """The relay's threads: started and stopped here, and nowhere else are there any."""
+    """The relay's threads, started and stopped together."""
 
     def __init__(
         self,
         shards: Sequence[int],
-        open_relay: Callable[[int], Relay],
+        open_relay: Callable[[int], ShardRelay],
         watch: CommitWatch,
         clock: Clock,
     ) -> None:
         self._open_relay = open_relay
         self._watch = watch
         self._clock = clock
-        self._stop = Flag()
-        self._commits = {shard: Flag() for shard in shards}
+        self._stop = threading.Event()
+        self._wake = {shard: threading.Event() for shard in shards}
         self._progress = {shard: clock.monotonic() for shard in shards}
+        in_turn = secrets.SystemRandom().sample(list(shards), len(shards))
         self._threads = [
-            Thread(target=self._run, args=(shard,), name=f"relay-{shard}", daemon=True)
-            for shard in shards
+            threading.Thread(
+                target=self._run, args=(shard, rank), name=f"relay-{shard}", daemon=True
+            )
+            for rank, shard in enumerate(in_turn)
         ]
-        self._threads.append(Thread(target=self._run_watch, name="relay-watch", daemon=True))
+        self._threads.append(
+            threading.Thread(target=self._look_out, name="relay-watch", daemon=True)
+        )
         self._log = get_logger()
 
     def start(self) -> None:
@@ -70,59 +61,56 @@ class RelayThreads:
             thread.start()
 
     def stop(self) -> None:
-        """Ask every thread to end after its step and wait for them, for a bounded time."""
+        """Ask every thread to end after its round and wait for them, for a bounded time."""
         self._stop.set()
-        for commits in self._commits.values():
-            commits.set()
+        self._wake_all(self._wake)
         deadline = self._clock.monotonic() + JOIN_SECONDS
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(max(0.0, deadline - self._clock.monotonic()))
 
     def silent_seconds(self) -> float:
-        """Return how long the quietest shard has made no step."""
+        """Return how long the quietest shard has made no round."""
         return self._clock.monotonic() - min(self._progress.values())
 
-    # -- A shard's thread ------------------------------------------------------------------------
-
-    def _run(self, shard: int) -> None:
+    def _run(self, rank: int, shard: int) -> None:
+        self._stop.wait(rank * STAGGER_SECONDS)
         while not self._stop.is_set():
             try:
-                self._drive(shard)
+                self._relay(shard)
             except Exception as error:
                 self._log.exception(
                     Event.STOPPED, chore="relay", shard=shard, error=type(error).__name__
                 )
                 self._stop.wait(PAUSE_SECONDS)
 
-    def _drive(self, shard: int) -> None:
-        """Drive a shard's relay until told to stop. The flag is lowered before each step, so a
-        commit that comes during it is not slept through.
-        """
-        relay, commits = self._open_relay(shard), self._commits[shard]
+    def _relay(self, shard: int) -> None:
+        """Drive a shard's relay until told to stop."""
+        relay, wake = self._open_relay(shard), self._wake[shard]
         try:
             while not self._stop.is_set():
-                commits.clear()
-                step = relay.run_once()
+                wake.clear()
+                done = relay.run_once()
                 self._progress[shard] = self._clock.monotonic()
-                if step.rest_seconds > 0 and not self._stop.is_set():
-                    rest = commits if step.until_commits else self._stop
-                    rest.wait(step.rest_seconds)
+                if done.rest_seconds and not self._stop.is_set():
+                    (wake if done.until_commits else self._stop).wait(done.rest_seconds)
         finally:
             relay.close()
 
-    # -- The watch's thread ----------------------------------------------------------------------
-
-    def _run_watch(self) -> None:
-        soon, late = WATCH_SECONDS
-        pause = soon
-        while not self._stop.wait(pause):
+    def _look_out(self) -> None:
+        """Wake the relays of shards with new final commits; without it they look once a second."""
+        quiet = 0
+        while not self._stop.is_set():
             try:
                 fresh = self._watch.fresh_shards()
             except DatabaseUnavailable:
-                pause = PAUSE_SECONDS
+                self._stop.wait(PAUSE_SECONDS)
                 continue
-            for shard in fresh & self._commits.keys():
-                self._commits[shard].set()
-            pause = soon if fresh else min(2 * pause, late)
+            self._wake_all(fresh & self._wake.keys())
+            quiet = 0 if fresh else quiet + 1
+            self._stop.wait(WATCH_BUSY_SECONDS if quiet < IDLE_LOOKS else WATCH_IDLE_SECONDS)
         self._watch.close()
+
+    def _wake_all(self, shards: Iterable[int]) -> None:
+        for shard in shards:
+            self._wake[shard].set()

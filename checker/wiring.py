@@ -18,7 +18,7 @@ from checker.group_rounds import GroupRounds
 from checker.leaves import LeafKeeper
 from checker.metrics_server import metrics_server
 from checker.own_listeners import own_listeners
-from checker.relay_threads import RelayThreads
+from checker.relay_wiring import relay_threads
 from checker.sweep import Sweeper
 from outbox.callback_guard import CallbackPolicy, policy_of
 from outbox.clock import SystemClock
@@ -60,7 +60,7 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
             chores.append(Chore(name="check", step=rounds.step))
         relay = None
         if "relay" in chosen:
-            relay = _relay_threads(settings, metrics)
+            relay = relay_threads(settings, metrics)
             chores.append(relay_chore(relay))
         yield Daemon(
             chores,
@@ -115,7 +115,3 @@ async def _group_rounds(
         batch_max=settings.check_batch_max,
     )
     return GroupRounds(CheckBack(queue, asker, facts), queue, turns, clock, facts)
-
-
-def _relay_threads(settings: Settings, metrics: Metrics) -> RelayThreads:
-    raise NotImplementedError

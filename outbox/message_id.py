@@ -73,6 +73,11 @@ def message_id_text(half_id: HalfId, nonce: Nonce) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
+def message_id_bytes(half_id: HalfId, nonce: Nonce) -> bytes:
+    """Return the public id's 16 bytes, as manifests hold them."""
+    return _number(half_id, nonce).to_bytes(16)
+
+
 def _number(half_id: HalfId, nonce: Nonce) -> int:
     low = half_id & ((1 << LOW_BITS) - 1)
     number = (half_id >> LOW_BITS) << 80 | _VERSION_8 | (low >> 3) << 64

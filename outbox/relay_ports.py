@@ -20,8 +20,9 @@ class Commits(NamedTuple):
 
     to: Position
     messages: Sequence[Committed]
-    before: frozenset[HalfId]
-    """Those that Kafka has already."""
+    message_ids: tuple[bytes, ...]
+    before: frozenset[bytes]
+    """The message ids that Kafka has already."""
 
 
 class Rival(NamedTuple):
@@ -149,7 +150,7 @@ class Publisher(Protocol):
     repair, and KafkaUnavailable for everything else; either way the transaction is in doubt.
     """
 
-    def fence(self) -> None:
+    def fence(self, installation: UUID) -> None:
         """Make a new handle; returns when it is alone and older transactions are complete."""
 
     def begin(self) -> None:

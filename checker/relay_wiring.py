@@ -1,0 +1,65 @@
+"""Builds the relay's threads from the settings: PostgreSQL sessions, Kafka handles, facts."""
+
+from __future__ import annotations
+
+import os
+import socket
+from uuid import UUID
+
+from checker.relay import ShardRelay
+from checker.relay_facts import RelayFacts
+from checker.relay_threads import RelayThreads
+from outbox.clock import SystemClock
+from outbox.publication.kafka import KafkaPublisher
+from outbox.publication.kafka_settings import consumer_config, producer_config, transactional_id
+from outbox.publication.progress_log import KafkaProgressLog, admin_client
+from outbox.relay_protocol.state import SHARDS
+from outbox.settings import Settings
+from outbox.storage.commit_log import PostgresCommitLog
+from outbox.storage.commit_watch import PostgresCommitWatch
+from outbox.telemetry import Metrics
+
+
+def relay_threads(settings: Settings, metrics: Metrics) -> RelayThreads:
+    """Return the relay of every shard, not yet started. Raises ConfigurationError.
+
+    PostgreSQL and Kafka may still be away: a relay waits for both.
+    """
+    relays = RelayBuilder(settings, metrics)
+    watch = PostgresCommitWatch(settings.required_database_url())
+    return RelayThreads(range(SHARDS), relays.open, watch, SystemClock())
+
+
+class RelayBuilder:
+    """Opens the relay of a shard; all of a process share one Kafka admin client."""
+
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._clock = SystemClock()
+        self._servers = settings.required_bootstrap_servers()
+        self._owner = f"{socket.gethostname()}:{os.getpid()}"
+        self._consumer = consumer_config(self._servers, settings.kafka_config)
+        self._admin = admin_client(self._servers, settings.kafka_config)
+
+    def open(self, shard: int) -> ShardRelay:
+        """Return a relay that holds nothing yet."""
+        commit_log = PostgresCommitLog(
+            self._settings.required_database_url(),
+            shard,
+            batch_max=self._settings.relay_batch_max,
+            owner=self._owner,
+        )
+        return ShardRelay(
+            shard,
+            commit_log,
+            KafkaPublisher(lambda installation: self._producer(installation, shard), shard),
+            KafkaProgressLog(self._admin, self._consumer, shard),
+            self._clock,
+            RelayFacts(self._metrics, self._clock),
+        )
+
+    def _producer(self, installation: UUID, shard: int) -> dict[str, object]:
+        prefix = self._settings.relay_transactional_id_prefix
+        name = transactional_id(prefix, installation, shard)
+        return producer_config(self._servers, self._settings.kafka_config, name)

@@ -1,0 +1,196 @@
+"""Performs the relay's plans on PostgreSQL and Kafka; decides nothing.
+
+Errors of the two stores leave it as they are: the loop turns them into the protocol's failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from checker.relay_facts import RelayFacts
+from outbox.clock import Clock
+from outbox.manifest import PUBLISHED, Manifest, crc_of, encode
+from outbox.record import Committed, Record, record_of
+from outbox.relay_ports import (
+    CommitLog,
+    Commits,
+    Delivery,
+    ProgressLog,
+    PublishedBatch,
+    Publisher,
+)
+from outbox.relay_protocol import actions as do
+from outbox.relay_protocol import answers as came
+from outbox.relay_protocol.state import Identity, Relay
+
+
+class RelayWork:
+    """What a shard's relay has in its hands: a session, a handle, the batch that was read last."""
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        publisher: Publisher,
+        progress_log: ProgressLog,
+        clock: Clock,
+        facts: RelayFacts,
+    ) -> None:
+        self._commit_log = commit_log
+        self._publisher = publisher
+        self._progress_log = progress_log
+        self._clock = clock
+        self._facts = facts
+        self._commits: Commits | None = None
+        self._sent: list[Committed] = []
+        self._delivery: Delivery | None = None
+        self._doubtful: PublishedBatch | None = None
+        """The batch whose transaction may or may not have been committed."""
+        self._published: list[PublishedBatch] = []
+        """Batches that Kafka has and ``publication_log`` has not yet: at most a second of them."""
+
+    def perform(self, state: Relay, plan: tuple[do.Action, ...]) -> came.Answer:
+        """Do the plan in order and return the last action's answer; the first error ends it."""
+        answer: came.Answer = came.Rested()
+        for action in plan:
+            answer = _DO[type(action)](self, state, action) or answer
+        return answer
+
+    # -- The lock, and who is who ----------------------------------------------------------------
+
+    def _try_lock(self, _: Relay, __: do.TryLock) -> came.Answer:
+        if self._commit_log.try_lock():
+            return came.LockTaken()
+        rival = self._commit_log.rival()
+        return came.LockBusy(self._clock.monotonic(), rival.position, rival.waiting)
+
+    def _terminate_holder(self, _: Relay, __: do.TerminateHolder) -> None:
+        self._commit_log.terminate_holder()
+
+    def _close_session(self, _: Relay, __: do.CloseSession) -> None:
+        self._commit_log.close()
+        self._doubtful = None
+        self._published.clear()
+
+    def _read_standing(self, _: Relay, __: do.ReadStanding) -> came.Answer:
+        installation, pg_system_id = self._commit_log.installation()
+        cluster = self._progress_log.cluster()
+        identity = Identity(cluster.cluster_id, cluster.topic_id, pg_system_id)
+        progress = self._commit_log.progress()
+        return came.Standing(installation, identity, cluster.partitions, progress)
+
+    # -- Taking over -----------------------------------------------------------------------------
+
+    def _fence(self, state: Relay, _: do.Fence) -> came.Answer:
+        assert state.installation is not None
+        self._publisher.fence(state.installation)
+        return came.Fenced()
+
+    def _read_bounds(self, _: Relay, __: do.ReadBounds) -> came.Answer:
+        start, end = self._progress_log.bounds()
+        return came.Bounds(self._commit_log.progress(), start, end)
+
+    def _read_manifests(self, _: Relay, asked: do.ReadManifests) -> came.Answer:
+        found, reached = self._progress_log.read(asked.first, asked.end)
+        return came.ManifestsRead(found, reached)
+
+    def _compare(self, _: Relay, asked: do.Compare) -> came.Answer:
+        seen = self._commit_log.compare(asked.after, asked.manifest)
+        return came.Compared(seen.message_ids, seen.below_watermark, seen.held)
+
+    def _recover(self, state: Relay, asked: do.Recover) -> came.Answer:
+        manifest = asked.manifest
+        lost = self._commit_log.recover(manifest, asked.offset, asked.cursor, asked.identity)
+        self._facts.recovered(state, len(manifest.published), rolled_back=lost)
+        return came.Recovered()
+
+    def _store_halt(self, _: Relay, asked: do.StoreHalt) -> None:
+        self._commit_log.halt(asked.reason)
+
+    def _save_progress(self, _: Relay, asked: do.SaveProgress) -> None:
+        cursor, doubtful = asked.cursor, self._doubtful
+        if doubtful is not None and doubtful.batch_no <= cursor.batch_no:
+            if (doubtful.batch_no, doubtful.crc) == (cursor.batch_no, cursor.crc):
+                self._published.append(doubtful)
+            self._doubtful = None
+        self._commit_log.save(cursor, asked.identity, tuple(self._published))
+        self._published.clear()
+
+    # -- Publishing ------------------------------------------------------------------------------
+
+    def _read_commits(self, _: Relay, asked: do.ReadCommits) -> came.Answer:
+        self._sent, self._delivery = [], None
+        self._commits = commits = self._commit_log.read(asked.after)
+        return came.CommitsRead(
+            self._clock.monotonic(), commits.to, commits.message_ids, commits.before
+        )
+
+    def _begin(self, _: Relay, __: do.Begin) -> None:
+        self._publisher.begin()
+
+    def _publish(self, state: Relay, asked: do.Publish) -> came.Answer:
+        assert self._commits is not None
+        records = self._render(asked.batch, self._commits)
+        self._delivery = delivery = self._publisher.publish(records)
+        if delivery.refused is not None:
+            refused = delivery.refused
+            self._facts.refused(state, self._sent[refused.place], refused.error)
+        return came.Delivered(delivery.good, delivery.refused is not None)
+
+    def _render(self, batch: Manifest, commits: Commits) -> list[Record]:
+        prefix = f"{batch.shard}.{batch.batch_no}."
+        pairs = [
+            (message, prefix + str(index))
+            for index, (message, entry) in enumerate(
+                zip(commits.messages, batch.entries, strict=True)
+            )
+            if entry.status == PUBLISHED
+        ]
+        self._sent = [message for message, _ in pairs]
+        return [record_of(message, place) for message, place in pairs]
+
+    def _publish_manifest(self, _: Relay, asked: do.PublishManifest) -> came.Answer:
+        batch, value = asked.batch, encode(asked.batch)
+        offset, crc = self._publisher.publish_manifest(value), crc_of(value)
+        if self._delivery is not None:
+            half_ids = [message.half_id for message in self._sent]
+            self._doubtful = PublishedBatch(
+                batch.batch_no, crc, batch.after, batch.to, half_ids, self._delivery.places
+            )
+        return came.ManifestDelivered(offset, crc)
+
+    def _commit(self, state: Relay, _: do.Commit) -> came.Answer:
+        began = self._clock.monotonic()
+        self._publisher.commit()
+        ended = self._clock.monotonic()
+        self._facts.committed(state, [message.topic for message in self._sent], ended - began)
+        return came.CommitEnded(ended, ended - began)
+
+    def _drop_handle(self, state: Relay, asked: do.DropHandle) -> None:
+        self._publisher.drop()
+        self._facts.dropped(state, asked.reason)
+
+    def _rest(self, _: Relay, __: do.Rest) -> None:
+        """Nothing: whoever drives the relay rests."""
+
+
+_DO: Final[dict[type[Any], Callable[[RelayWork, Relay, Any], came.Answer | None]]] = {
+    do.TryLock: RelayWork._try_lock,
+    do.TerminateHolder: RelayWork._terminate_holder,
+    do.CloseSession: RelayWork._close_session,
+    do.ReadStanding: RelayWork._read_standing,
+    do.Fence: RelayWork._fence,
+    do.ReadBounds: RelayWork._read_bounds,
+    do.ReadManifests: RelayWork._read_manifests,
+    do.Compare: RelayWork._compare,
+    do.Recover: RelayWork._recover,
+    do.StoreHalt: RelayWork._store_halt,
+    do.SaveProgress: RelayWork._save_progress,
+    do.ReadCommits: RelayWork._read_commits,
+    do.Begin: RelayWork._begin,
+    do.Publish: RelayWork._publish,
+    do.PublishManifest: RelayWork._publish_manifest,
+    do.Commit: RelayWork._commit,
+    do.DropHandle: RelayWork._drop_handle,
+    do.Rest: RelayWork._rest,
+}

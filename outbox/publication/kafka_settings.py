@@ -1,0 +1,81 @@
+"""The librdkafka properties that exactly-once delivery rests on, and what an operator may add."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from outbox.errors import ConfigurationError
+
+PRODUCER_FIXED: Final[Mapping[str, Any]] = {
+    "enable.idempotence": True,
+    "acks": "all",
+    "max.in.flight.requests.per.connection": 5,
+    "retry.backoff.ms": 1000,
+    "retry.backoff.max.ms": 1000,
+    "transaction.timeout.ms": 10_000,
+    "message.timeout.ms": 8_000,
+    "partitioner": "murmur2_random",
+}
+"""The CLEAN rule compares a commit's time with the retry back-off: neither may be changed alone."""
+PRODUCER_DEFAULTS: Final[Mapping[str, Any]] = {
+    "linger.ms": 5,
+    "message.max.bytes": 1_048_588,
+    "log_level": 0,
+}
+CONSUMER_FIXED: Final[Mapping[str, Any]] = {
+    "isolation.level": "read_committed",
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+}
+CONSUMER_DEFAULTS: Final[Mapping[str, Any]] = {
+    "group.id": "outbox-relay",
+    "fetch.wait.max.ms": 50,
+    "log_level": 0,
+}
+"""A group is named because the library asks for one; nobody joins it."""
+
+_OURS: Final = frozenset({"bootstrap.servers", "transactional.id"})
+_ALIASES: Final = {
+    "request.required.acks": "acks",
+    "max.in.flight": "max.in.flight.requests.per.connection",
+    "delivery.timeout.ms": "message.timeout.ms",
+}
+
+
+def check_kafka_config(kafka_config: Mapping[str, Any]) -> None:
+    """Raise ConfigurationError when an operator's properties touch what delivery rests on."""
+    for name in kafka_config:
+        if _ALIASES.get(name, name) in {*PRODUCER_FIXED, *CONSUMER_FIXED, *_OURS}:
+            raise ConfigurationError(f"OUTBOX_KAFKA_CONFIG: {name} is fixed by the outbox")
+
+
+def producer_config(
+    bootstrap_servers: str, kafka_config: Mapping[str, Any], transactional_id: str
+) -> dict[str, Any]:
+    """Return the properties of a shard's producer. Raises ConfigurationError."""
+    check_kafka_config(kafka_config)
+    return {
+        **PRODUCER_DEFAULTS,
+        **kafka_config,
+        **PRODUCER_FIXED,
+        "bootstrap.servers": bootstrap_servers,
+        "transactional.id": transactional_id,
+    }
+
+
+def consumer_config(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties of the manifests' reader. Raises ConfigurationError."""
+    check_kafka_config(kafka_config)
+    return {
+        **CONSUMER_DEFAULTS,
+        **kafka_config,
+        **CONSUMER_FIXED,
+        "bootstrap.servers": bootstrap_servers,
+    }
+
+
+def transactional_id(prefix: str, installation: object, shard: int) -> str:
+    """Return a shard's transactional id: never random, for it is what the fence names."""
+    return f"{prefix}.{installation}.{shard}"

@@ -1,0 +1,141 @@
+"""Reads a shard's manifests back: who the topic is, where its log ends, what is committed in it.
+
+The end is the high watermark, asked for with read_uncommitted by an admin client: a read_committed
+consumer would answer with the last stable offset. "No message" ends nothing, since aborted records
+and markers fill offsets too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any, Final
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from outbox.clock import Clock, SystemClock
+from outbox.errors import InvalidManifest, KafkaUnavailable
+from outbox.manifest import crc_of, decode
+from outbox.publication.progress_topic import PROGRESS_TOPIC
+from outbox.relay_ports import Cluster
+from outbox.relay_protocol.state import Found
+
+REQUEST_SECONDS: Final = 10.0
+STUCK_SECONDS: Final = 60.0
+"""Longer than any transaction of ours may last: whoever is in the way is a stranger."""
+MANIFESTS_AT_ONCE: Final = 256
+POLL_SECONDS: Final = 0.25
+
+
+def admin_client(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> AdminClient:
+    """Return an admin client that every shard of a process may share."""
+    addressed: dict[str, Any] = {"bootstrap.servers": bootstrap_servers}
+    return AdminClient({"log_level": 0, **kafka_config, **addressed})
+
+
+class KafkaProgressLog:
+    """The ProgressLog of one shard; the admin client may be shared by all of them."""
+
+    def __init__(
+        self,
+        admin: AdminClient,
+        consumer_config: Mapping[str, Any],
+        shard: int,
+        *,
+        clock: Clock | None = None,
+        stuck_seconds: float = STUCK_SECONDS,
+    ) -> None:
+        self._admin = admin
+        self._config = dict(consumer_config)
+        self._shard = shard
+        self._clock = clock or SystemClock()
+        self._stuck_seconds = stuck_seconds
+
+    def cluster(self) -> Cluster:
+        """Return who the cluster and the progress topic are."""
+        with _translated():
+            cluster = self._admin.describe_cluster(request_timeout=REQUEST_SECONDS).result()
+            futures = self._admin.describe_topics(
+                TopicCollection([PROGRESS_TOPIC]), request_timeout=REQUEST_SECONDS
+            )
+            topic = futures[PROGRESS_TOPIC].result()
+        return Cluster(str(cluster.cluster_id), str(topic.topic_id), len(topic.partitions))
+
+    def bounds(self) -> tuple[int, int]:
+        """Return where the shard's log starts and ends; aborted records and markers count."""
+        with _translated():
+            start = self._end(OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+            return start, self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+    def read(self, first: int, end: int) -> tuple[tuple[Found, ...], bool]:
+        """Read committed manifests from an offset on; see ProgressLog."""
+        deadline = self._clock.monotonic() + self._stuck_seconds
+        with _translated(), closing(Consumer(self._config)) as consumer:
+            consumer.assign([TopicPartition(PROGRESS_TOPIC, self._shard, first)])
+            return self._read(consumer, end, deadline)
+
+    def _read(
+        self, consumer: Consumer, end: int, deadline: float
+    ) -> tuple[tuple[Found, ...], bool]:
+        found: list[Found] = []
+        while self._clock.monotonic() < deadline and len(found) < MANIFESTS_AT_ONCE:
+            message = consumer.poll(POLL_SECONDS)
+            if message is not None and not _is_end(message):
+                found.append(_found(message))
+            if self._position(consumer, message) >= end:
+                return tuple(found), True
+        return tuple(found), False
+
+    def _position(self, consumer: Consumer, message: Message | None) -> int:
+        """Return the offset below which everything was seen: an end event counts markers too."""
+        (partition,) = consumer.position([TopicPartition(PROGRESS_TOPIC, self._shard)])
+        return max(partition.offset, _offset(message) if message and message.error() else 0)
+
+    def _end(self, spec: Any) -> int:
+        partition = TopicPartition(PROGRESS_TOPIC, self._shard)
+        futures = self._admin.list_offsets(
+            {partition: spec},
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=REQUEST_SECONDS,
+        )
+        return int(futures[partition].result().offset)
+
+
+def _is_end(message: Message) -> bool:
+    """Tell whether this is the end-of-partition event. Raises KafkaException for an error."""
+    error = message.error()
+    if error is None:
+        return False
+    if error.code() == KafkaError._PARTITION_EOF:
+        return True
+    raise KafkaException(error)
+
+
+def _found(message: Message) -> Found:
+    offset, value = _offset(message), bytes(message.value() or b"")
+    try:
+        return Found(offset, decode(value), crc_of(value))
+    except InvalidManifest:
+        return Found(offset, None, 0)
+
+
+def _offset(message: Message) -> int:
+    offset = message.offset()
+    return -1 if offset is None else offset
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        raise KafkaUnavailable(error.args[0].str()) from error

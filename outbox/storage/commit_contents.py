@@ -1,0 +1,154 @@
+"""Reads the next committed messages of a shard: ids from the commit log, contents by key.
+
+Two statements a batch. Rows stay tuples: one batch holds 2 000 of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, takewhile
+from typing import Any, Final
+
+from outbox.errors import CommittedMessageMissing
+from outbox.manifest import Position
+from outbox.message_id import HalfId, message_id_bytes
+from outbox.record import Committed
+from outbox.relay_ports import Commits
+from outbox.storage.codes import DECIDED_BY_OF_CODE
+from outbox.storage.connections import Connection
+from outbox.storage.half_rows import read_headers
+from outbox.storage.statements import load
+
+SQL: Final = load("commit_log")
+BATCH_BYTES: Final = 4 << 20
+"""Values that a batch reads at most, but for one larger value."""
+
+_DECIDED_BY: Final = {code: word.value for code, word in DECIDED_BY_OF_CODE.items()}
+_ROWS_FIRST: Final = 64
+_ROWS_LEAST: Final = 4
+_GROUP, _TOPIC, _KNOWN = 3, 5, 12
+"""Places in a row of ``read_contents``."""
+
+Row = Sequence[Any]
+
+
+class CommitReader:
+    """Reads batches of one shard; remembers names, and how many rows made the last batch."""
+
+    def __init__(self, shard: int, *, batch_max: int, batch_bytes: int = BATCH_BYTES) -> None:
+        self._shard = shard
+        self._batch_max = batch_max
+        self._batch_bytes = batch_bytes
+        self._rows = min(batch_max, _ROWS_FIRST)
+        self._topics: dict[int, str] = {}
+        self._groups: dict[int, str] = {}
+
+    def read(self, session: Connection, after: Position) -> Commits:
+        """Read what follows a position and is below the watermark, up to the batch's bounds.
+
+        Raises CommittedMessageMissing when the next message is neither in its leaf nor parked.
+        """
+        ids, ends = self._read_ids(session, after)
+        if not ids:
+            return Commits(after, (), (), frozenset())
+        rows = self._read_contents(session, ids)
+        run = [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
+        message_ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
+        before = frozenset(
+            message_id for message_id, row in zip(message_ids, run, strict=True) if row[_KNOWN]
+        )
+        return Commits(ends[len(run) - 1], self._committed(session, run), message_ids, before)
+
+    def _read_ids(
+        self, session: Connection, after: Position
+    ) -> tuple[list[HalfId], list[Position]]:
+        """Return the next ids and, for each, the position that it ends."""
+        asked = {"shard": self._shard, "xid": after.xid, "rows": self._rows}
+        with session.cursor(binary=True) as cursor:
+            rows = cursor.execute(SQL["read_commits"], asked).fetchall()
+        self._rows = self._rows_for(rows)
+        found = (
+            (half_id, Position(xid, n))
+            for xid, half_ids in rows
+            for n, half_id in enumerate(half_ids, 1)
+            if xid > after.xid or n > after.n
+        )
+        pairs = list(islice(found, self._batch_max))
+        return [half_id for half_id, _ in pairs], [position for _, position in pairs]
+
+    def _rows_for(self, rows: Sequence[Row]) -> int:
+        """Return how many rows like these make a batch: a row holds 1 to 2 048 ids."""
+        ids = sum(len(half_ids) for _, half_ids in rows)
+        if not ids:
+            return self._rows
+        wanted = self._batch_max * len(rows) // ids + 2
+        return min(self._batch_max + 1, max(_ROWS_LEAST, wanted))
+
+    def _read_contents(self, session: Connection, ids: Sequence[HalfId]) -> Mapping[HalfId, Row]:
+        """Return the contents by id; the first id is always among them."""
+        rows = self._read_rows(session, ids)
+        if ids[0] in rows:
+            return rows
+        return self._read_rows(session, ids[:1]) or self._read_parked(session, ids[0])
+
+    def _read_rows(self, session: Connection, ids: Sequence[HalfId]) -> dict[HalfId, Row]:
+        asked = {"half_ids": ids, "bytes": self._batch_bytes, **bounds(ids)}
+        with session.cursor(binary=True) as cursor:
+            return {row[0]: row for row in cursor.execute(SQL["read_contents"], asked)}
+
+    def _read_parked(self, session: Connection, half_id: HalfId) -> dict[HalfId, Row]:
+        with session.cursor(binary=True) as cursor:
+            row = cursor.execute(SQL["read_parked"], {"half_id": half_id}).fetchone()
+        if row is None:
+            raise CommittedMessageMissing(half_id)
+        return {half_id: row}
+
+    def _committed(self, session: Connection, rows: Sequence[Row]) -> list[Committed]:
+        self._learn(session, rows)
+        topics, groups = self._topics, self._groups
+        return [
+            Committed(
+                half_id,
+                nonce,
+                _DECIDED_BY[decided_by],
+                groups[group],
+                transaction_id,
+                topics[topic],
+                key,
+                value,
+                partition,
+                content_type,
+                traceparent,
+                read_headers(headers) if headers else (),
+            )
+            for (
+                half_id,
+                nonce,
+                decided_by,
+                group,
+                transaction_id,
+                topic,
+                key,
+                value,
+                partition,
+                content_type,
+                traceparent,
+                headers,
+                _,
+            ) in rows
+        ]
+
+    def _learn(self, session: Connection, rows: Iterable[Row]) -> None:
+        """Read the names that these rows need and that are not yet known; names never change."""
+        topics, groups = {row[_TOPIC] for row in rows}, {row[_GROUP] for row in rows}
+        if not topics <= self._topics.keys():
+            asked = {"ids": list(topics)}
+            self._topics.update(session.execute(SQL["topic_names"], asked).fetchall())
+        if not groups <= self._groups.keys():
+            asked = {"ids": list(groups)}
+            self._groups.update(session.execute(SQL["group_names"], asked).fetchall())
+
+
+def bounds(half_ids: Sequence[HalfId]) -> dict[str, int]:
+    """Return the parameters ``low`` and ``high`` that let PostgreSQL prune leaves."""
+    return {"low": min(half_ids, default=0), "high": max(half_ids, default=0)}
