@@ -3,12 +3,11 @@
 import sys
 from collections.abc import Sequence
 
-import click
-
 from cli.app import make_app
 from cli.embedded.errors import ArtifactsMissing, EmbeddedError
 from cli.exit_codes import CommandFailed, ExitCode
-from cli.global_flags import hoisted
+from cli.global_flags import hoisted, wants_json
+from cli.problem import ApiProblem
 from cli.version import installed_version
 from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable, OutboxError
 
@@ -25,19 +24,19 @@ def run(arguments: Sequence[str]) -> int:
         print(installed_version())
         return ExitCode.OK
     try:
-        code = make_app()(list(arguments), prog_name="outbox", standalone_mode=False)
-    except (click.ClickException, click.Abort, KeyboardInterrupt) as error:
-        return _usage(error)
-    except (CommandFailed, EmbeddedError, OutboxError) as error:
-        print(f"outbox: {error}", file=sys.stderr)
+        make_app()(arguments, prog_name="outbox")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else ExitCode.OK
+    except Exception as error:
+        print(_line(error, as_json=wants_json(arguments)), file=sys.stderr)
         return exit_code_of(error)
-    return int(code or 0)
+    return ExitCode.OK
 
 
 def exit_code_of(error: Exception) -> ExitCode:
-    """Return the exit code of an error of ours."""
+    """Return the exit code of an error."""
     match error:
-        case CommandFailed():
+        case CommandFailed() | ApiProblem():
             return error.exit_code
         case ConfigurationError() | ArtifactsMissing():
             return ExitCode.USAGE
@@ -47,11 +46,16 @@ def exit_code_of(error: Exception) -> ExitCode:
             return ExitCode.ERROR
 
 
-def _usage(error: BaseException) -> int:
-    if isinstance(error, click.ClickException):
-        error.show()
-        return error.exit_code
-    return ExitCode.INTERRUPTED
+def _line(error: Exception, *, as_json: bool) -> str:
+    """Return what a person, or a program, needs to know of an error."""
+    match error:
+        case ApiProblem():
+            return error.as_json() if as_json else f"outbox: {error.as_text()}"
+        case CommandFailed() | EmbeddedError() | OutboxError() | OSError():
+            return f"outbox: {error}"
+        case _:
+            first = next(iter(str(error).splitlines()), "")
+            return f"outbox: internal error: {type(error).__name__}: {first}"
 
 
 if __name__ == "__main__":

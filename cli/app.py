@@ -5,10 +5,15 @@ from typing import Annotated
 
 import typer
 
+from cli import config, group, key, message, migrate
 from cli.dev.command import dev
+from cli.doctor import doctor
 from cli.invocation import Invocation, Output
+from cli.programs import api, checker, reconcile
+from cli.status import status
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
 def make_app() -> typer.Typer:
@@ -22,6 +27,16 @@ def make_app() -> typer.Typer:
     )
     app.callback()(root)
     app.command("dev")(dev)
+    app.command("api")(api)
+    app.command("checker")(checker)
+    app.add_typer(migrate.make_app(), name="migrate")
+    app.command("reconcile", context_settings=PASS_ON)(reconcile)
+    app.add_typer(message.make_app(), name="message")
+    app.add_typer(group.make_app(), name="group")
+    app.add_typer(key.make_app(), name="key")
+    app.command("status")(status)
+    app.command("doctor")(doctor)
+    app.add_typer(config.make_app(), name="config")
     return app
 
 

@@ -1,5 +1,6 @@
 """Global flags may stand anywhere on the line, as people type them."""
 
+import sys
 from collections.abc import Iterator, Sequence
 
 WITH_VALUE = ("-o", "--output", "--url", "--timeout")
@@ -23,3 +24,10 @@ def _split(arguments: Iterator[str], flags: list[str]) -> Iterator[str]:
             flags.extend(value for value in [next(arguments, None)] if value is not None)
         else:
             yield argument
+
+
+def wants_json(flags: Sequence[str]) -> bool:
+    """Tell whether the hoisted flags ask for JSON, or nobody is there to read a table."""
+    if not sys.stdout.isatty() and not any(flag in ("-o", "--output") for flag in flags):
+        return True
+    return any(flag in ("json", "jsonl", "--output=json", "--output=jsonl") for flag in flags)

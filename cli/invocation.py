@@ -1,5 +1,6 @@
 """What the global flags say, for every command."""
 
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import cast
@@ -32,8 +33,10 @@ class Invocation:
             typer.echo(line, err=True)
 
     def confirm(self, question: str) -> None:
-        """Ask on the terminal before something that cannot be undone; `--yes` answers."""
-        if not self.yes:
+        """Ask a person before something that cannot be undone; `--yes` answers, a script is
+        trusted.
+        """
+        if not self.yes and sys.stdin.isatty():
             typer.confirm(question, abort=True, err=True)
 
 

@@ -1,9 +1,17 @@
-"""Where our own programs are: scripts beside this interpreter."""
+"""Our own programs: where they are, and the commands that become one of them."""
 
+import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated, NoReturn
 
+import typer
+
+from cli.database import settings_or_dev
 from cli.exit_codes import CommandFailed
+from cli.invocation import Output, invocation_of
+from outbox.settings import load_settings, process_environment
 
 
 def script(name: str) -> str:
@@ -12,3 +20,43 @@ def script(name: str) -> str:
     if not path.is_file():
         raise CommandFailed(f"{name} is not installed beside {sys.executable}: run `make setup`")
     return str(path)
+
+
+def api(
+    bind: Annotated[str | None, typer.Option(help="HOST:PORT to listen on.")] = None,
+) -> None:
+    """Serve the HTTP API."""
+    _become("outbox-api", [], {"OUTBOX_HTTP_BIND": bind} if bind else {})
+
+
+def checker(
+    only: Annotated[
+        str | None, typer.Option(help="Some of relay,check,sweep,retire; all without it.")
+    ] = None,
+) -> None:
+    """Check, publish, sweep and retire."""
+    _become("outbox-checker", [], {"OUTBOX_CHECKER_ONLY": only} if only else {})
+
+
+def reconcile(context: typer.Context) -> None:
+    """Compare PostgreSQL with Kafka in Spark."""
+    invocation = invocation_of(context)
+    output = [] if invocation.output is Output.TABLE else ["--output", "json"]
+    _become("outbox-reconcile", [*context.args, *output], _addresses())
+
+
+def _addresses() -> dict[str, str]:
+    """Return where a running `outbox dev` keeps its data, if the settings name nothing."""
+    settings = settings_or_dev()
+    if load_settings().database_url is not None or settings.database_url is None:
+        return {}
+    return {
+        "OUTBOX_DATABASE_URL": settings.required_database_url(),
+        "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": settings.required_bootstrap_servers(),
+    }
+
+
+def _become(name: str, arguments: Sequence[str], settings: Mapping[str, str]) -> NoReturn:
+    """Replace this process, so that signals and the exit code are the program's own."""
+    path = script(name)
+    os.execve(path, [path, *arguments], {**process_environment(), **settings})

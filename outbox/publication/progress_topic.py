@@ -7,10 +7,13 @@ Made by `outbox migrate up`; the relay never creates a topic.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.errors import KafkaUnavailable
@@ -20,6 +23,16 @@ PARTITIONS: Final = 16
 RETENTION_MS: Final = 30 * 24 * 3600 * 1000
 REPLICATION: Final = 3
 TIMEOUT_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFacts:
+    """The cluster and its progress topic, as found."""
+
+    brokers: int
+    topics: int
+    partitions: int
+    settings: Mapping[str, str]
 
 
 def ensure_progress_topic(
@@ -34,13 +47,36 @@ def ensure_progress_topic(
     `replication` None takes three replicas, or as many as the cluster has brokers. Raises
     KafkaUnavailable if Kafka does not answer in time or refuses.
     """
-    addressed = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
-    admin = AdminClient({**(kafka_config or {}), **addressed})
+    admin = _admin(bootstrap_servers, kafka_config)
     try:
         known = admin.list_topics(timeout=timeout_seconds)
         if PROGRESS_TOPIC in known.topics:
             return False
         return _create(admin, replication or min(REPLICATION, len(known.brokers)), timeout_seconds)
+    except KafkaException as error:
+        raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
+
+
+def progress_topic_facts(
+    bootstrap_servers: str,
+    kafka_config: Mapping[str, Any] | None = None,
+    *,
+    timeout_seconds: float = 10.0,
+) -> TopicFacts:
+    """Return what the cluster says of the topic; 0 partitions when it is absent.
+
+    Raises KafkaUnavailable.
+    """
+    admin = _admin(bootstrap_servers, kafka_config)
+    try:
+        known = admin.list_topics(timeout=timeout_seconds)
+        topic = known.topics.get(PROGRESS_TOPIC)
+        return TopicFacts(
+            brokers=len(known.brokers),
+            topics=len(known.topics),
+            partitions=len(topic.partitions) if topic else 0,
+            settings=_stored_settings(admin, timeout_seconds) if topic else {},
+        )
     except KafkaException as error:
         raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
 
@@ -53,6 +89,17 @@ def topic_settings(replication: int) -> dict[str, str]:
         "min.insync.replicas": "2" if replication >= REPLICATION else "1",
         "unclean.leader.election.enable": "false",
     }
+
+
+def _admin(bootstrap_servers: str, kafka_config: Mapping[str, Any] | None) -> AdminClient:
+    addressed: dict[str, Any] = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
+    return AdminClient({**(kafka_config or {}), **addressed})
+
+
+def _stored_settings(admin: AdminClient, timeout_seconds: float) -> dict[str, str]:
+    resource = ConfigResource(ResourceType.TOPIC, PROGRESS_TOPIC)
+    entries = admin.describe_configs([resource])[resource].result(timeout=timeout_seconds)
+    return {name: str(entry.value) for name, entry in entries.items()}
 
 
 def _create(admin: AdminClient, replication: int, timeout_seconds: float) -> bool:

@@ -1,16 +1,13 @@
 """The manifests' topic on a real broker."""
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigResource
-from confluent_kafka.admin._resource import ResourceType
 
 from cli.embedded.kafka import EmbeddedKafka
 from cli.embedded.ports import free_ports
 from outbox.errors import KafkaUnavailable
 from outbox.publication.progress_topic import (
-    PROGRESS_TOPIC,
     ensure_progress_topic,
+    progress_topic_facts,
     topic_settings,
 )
 
@@ -22,12 +19,10 @@ def test_it_is_made_once_with_sixteen_partitions_and_kept_thirty_days(
 ) -> None:
     ensure_progress_topic(kafka_broker.bootstrap_servers)
     assert not ensure_progress_topic(kafka_broker.bootstrap_servers)
-    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
-    assert len(admin.list_topics(timeout=10).topics[PROGRESS_TOPIC].partitions) == 16
-    resource = ConfigResource(ResourceType.TOPIC, PROGRESS_TOPIC)
-    settings = admin.describe_configs([resource])[resource].result(timeout=10)
-    assert settings["cleanup.policy"].value == "delete"
-    assert int(settings["retention.ms"].value) == 30 * 86_400 * 1000
+    facts = progress_topic_facts(kafka_broker.bootstrap_servers)
+    assert (facts.brokers, facts.partitions) == (1, 16)
+    assert facts.settings["cleanup.policy"] == "delete"
+    assert int(facts.settings["retention.ms"]) == 30 * 86_400 * 1000
 
 
 def test_three_replicas_ask_for_two_in_sync() -> None:

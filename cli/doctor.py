@@ -1,0 +1,133 @@
+"""`outbox doctor`: is everything the guarantees rest on as it should be?"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+import typer
+
+from cli.api_client import api_client
+from cli.database import settings_or_dev
+from cli.exit_codes import CommandFailed, ExitCode
+from cli.invocation import invocation_of
+from cli.output import print_rows
+from cli.problem import ApiProblem
+from outbox.clock import SystemClock
+from outbox.errors import DatabaseUnavailable, KafkaUnavailable
+from outbox.settings import Settings
+
+OLDEST_POSTGRES = 150_000
+MOST_SKEW_SECONDS = 1.0
+BEATS_MISSED = 3
+
+
+class Verdict(StrEnum):
+    """How a check came out."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing looked at."""
+
+    check: str
+    verdict: Verdict
+    detail: str
+
+
+def doctor(context: typer.Context) -> None:
+    """Look at PostgreSQL, Kafka, the checker and the check endpoints; exits 1 on a failure."""
+    settings = settings_or_dev()
+    findings = [*_database(settings), *_kafka(settings), *_endpoints(context)]
+    rows = [asdict(finding) for finding in findings]
+    print_rows(invocation_of(context), rows, ("check", "verdict", "detail"))
+    if any(finding.verdict is Verdict.FAILED for finding in findings):
+        raise typer.Exit(ExitCode.ERROR)
+
+
+def _database(settings: Settings) -> Iterator[Finding]:
+    from cli.schema import schema_state
+    from outbox.storage.operator_view import OperatorView
+
+    url = settings.required_database_url()
+    try:
+        with OperatorView(url) as view:
+            yield from server_findings(view.server(), SystemClock().now().timestamp())
+            state = schema_state(url)
+            detail = f"at {state.current or 'nothing'}, newest {state.newest}"
+            yield _finding("migrations", state.is_current, detail)
+            if state.is_current:
+                most = BEATS_MISSED * settings.checker_heartbeat_seconds
+                yield from heartbeat_findings(view.chores(), most)
+    except DatabaseUnavailable as error:
+        yield _finding("postgres", False, str(error))
+
+
+def server_findings(server: Mapping[str, Any], now: float) -> Iterator[Finding]:
+    """Judge the server's version, durability and clock; `now` is ours, in epoch seconds."""
+    version = int(server["version"])
+    shown = f"{version // 10_000}.{version % 10_000}"
+    yield _finding("postgres version", version >= OLDEST_POSTGRES, f"{shown}, 15 or newer wanted")
+    for name in ("fsync", "full_page_writes", "synchronous_commit"):
+        yield _finding(name, server[name] not in ("off", "local"), str(server[name]))
+    prepared = int(server["prepared_transactions"])
+    yield _finding("max_prepared_transactions", prepared == 0, f"{prepared}, 0 wanted")
+    skew = abs(now - float(server["clock"]))
+    verdict = Verdict.OK if skew <= MOST_SKEW_SECONDS else Verdict.WARNING
+    yield Finding(check="clock skew", verdict=verdict, detail=f"{skew:.3f} s")
+
+
+def heartbeat_findings(chores: list[dict[str, Any]], most_seconds: float) -> Iterator[Finding]:
+    """Judge the age of each chore's last sign of life."""
+    if not chores:
+        yield _finding("checker", False, "no chore has ever run here")
+    for chore in chores:
+        age = float(chore["seconds_ago"])
+        yield _finding(f"chore {chore['chore']}", age <= most_seconds, f"{age:.1f} s ago")
+
+
+def _kafka(settings: Settings) -> Iterator[Finding]:
+    from outbox.publication.progress_topic import progress_topic_facts
+
+    try:
+        facts = progress_topic_facts(settings.required_bootstrap_servers(), settings.kafka_config)
+    except KafkaUnavailable as error:
+        yield _finding("kafka", False, str(error))
+        return
+    yield _finding("kafka", True, f"{facts.brokers} broker(s), {facts.topics} topics")
+    detail = f"{facts.partitions} partitions, 16 wanted"
+    yield _finding("outbox.progress", facts.partitions == 16, detail)
+    policy = facts.settings.get("cleanup.policy", "-")
+    yield _finding("cleanup.policy", policy == "delete", policy)
+    in_sync = int(facts.settings.get("min.insync.replicas", "1"))
+    verdict = Verdict.OK if in_sync >= 2 else Verdict.WARNING
+    detail = f"{in_sync}: 2 with three brokers survive the loss of one"
+    yield Finding(check="min.insync.replicas", verdict=verdict, detail=detail)
+
+
+def _endpoints(context: typer.Context) -> Iterator[Finding]:
+    """Ask the API to test each group's endpoint, if there is an API to ask."""
+    try:
+        with api_client(context) as api:
+            groups = api.get("/v1/producer-groups")["data"]
+            yield Finding(check="api", verdict=Verdict.OK, detail=f"{len(groups)} producer groups")
+            for group in groups:
+                yield _endpoint(api.post, str(group["producer_group"]))
+    except (ApiProblem, CommandFailed) as error:
+        yield Finding(check="api", verdict=Verdict.WARNING, detail=str(error))
+
+
+def _endpoint(post: Callable[[str], Any], group: str) -> Finding:
+    try:
+        verdict = post(f"/v1/producer-groups/{group}/test")
+    except (ApiProblem, CommandFailed) as error:
+        return _finding(f"endpoint of {group}", False, str(error))
+    return _finding(f"endpoint of {group}", bool(verdict["reachable"]), str(verdict["outcome"]))
+
+
+def _finding(check: str, good: bool, detail: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.OK if good else Verdict.FAILED, detail=detail)

@@ -1,0 +1,31 @@
+"""`outbox status`: is it ready, and how far is the relay?"""
+
+from typing import Any
+
+import typer
+
+from cli.database import database_url
+from cli.invocation import Output, invocation_of
+from cli.output import print_object, print_rows
+from outbox.storage.operator_view import OperatorView
+
+SHARD_COLUMNS = ("shard", "owner", "position", "backlog", "halt_reason", "updated_at")
+
+
+def status(context: typer.Context) -> None:
+    """Show the checker's chores and the relay's shards: owner, position, backlog, HALT."""
+    invocation = invocation_of(context)
+    with OperatorView(database_url()) as view:
+        chores, shards = view.chores(), [_row(shard) for shard in view.shards()]
+    body = {"chores": chores, "shards": shards}
+    if invocation.output is not Output.TABLE:
+        print_object(invocation, body)
+        return
+    print_rows(invocation, chores, ("chore", "seconds_ago"))
+    print()
+    print_rows(invocation, shards, SHARD_COLUMNS)
+
+
+def _row(shard: dict[str, Any]) -> dict[str, Any]:
+    at = shard["updated_at"]
+    return {**shard, "updated_at": at.isoformat() if at else None}

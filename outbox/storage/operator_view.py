@@ -1,0 +1,58 @@
+"""What an operator at a terminal asks of PostgreSQL: shards, chores, the server itself."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import psycopg
+from psycopg.rows import dict_row
+
+from outbox.errors import DatabaseUnavailable
+from outbox.storage.connections import connect
+from outbox.storage.statements import load
+
+SQL: Final = load("operator_view")
+
+Row = dict[str, Any]
+
+
+class OperatorView:
+    """One connection and its questions; use as a context manager."""
+
+    def __init__(self, database_url: str) -> None:
+        """Connect; raises DatabaseUnavailable."""
+        try:
+            self._connection = connect(database_url, "cli")
+        except psycopg.OperationalError as error:
+            raise DatabaseUnavailable(_first_line(error)) from error
+
+    def __enter__(self) -> OperatorView:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def shards(self) -> list[Row]:
+        """Return owner, position, backlog (at most 1 000 flushes deep) and halt of each shard."""
+        return self._rows("shards")
+
+    def chores(self) -> list[Row]:
+        """Return each chore with the age of its last heartbeat in seconds."""
+        return self._rows("chores")
+
+    def server(self) -> Row:
+        """Return the version, the durability settings and the clock (epoch seconds)."""
+        return self._rows("server")[0]
+
+    def _rows(self, statement: str) -> list[Row]:
+        try:
+            with self._connection.cursor(row_factory=dict_row) as cursor:
+                return cursor.execute(SQL[statement]).fetchall()
+        except psycopg.OperationalError as error:
+            raise DatabaseUnavailable(_first_line(error)) from error
+        except psycopg.errors.UndefinedTable:
+            raise DatabaseUnavailable("the database is not migrated") from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]
