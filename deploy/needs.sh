@@ -11,10 +11,11 @@ lacks() {
     missing=1
 }
 
-"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
-    lacks "Python 3.11 or newer as $python: install it (apt-get install python3 python3-venv) or run make PYTHON=/path/to/python3.11"
-"$python" -c 'import ensurepip, venv' 2>/dev/null ||
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    lacks "Python 3.11 or newer as $python: install it (apt-get install python3 python3-venv) or name one: make PYTHON=/path/to/python3.11"
+elif ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
     lacks "Python's venv module for $python: install it (apt-get install python3-venv)"
+fi
 java_version=$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' || true)
 [[ ${java_version:-0} -ge 17 ]] ||
     lacks "Java 17 or newer: install it (apt-get install openjdk-17-jre-headless)"
