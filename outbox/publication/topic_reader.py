@@ -85,7 +85,7 @@ def _seen(message: Message) -> SeenRecord:
         topic=str(message.topic()),
         partition=cast(int, message.partition()),
         offset=cast(int, message.offset()),
-        key=cast("bytes | None", message.key()),
-        value=cast("bytes | None", message.value()),
+        key=message.key(),
+        value=message.value(),
         headers=tuple(headers),
     )
