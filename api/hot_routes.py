@@ -135,7 +135,8 @@ def _items(
     try:
         return list(decode(body, whole).items)
     except Problem:
-        return _bounded(items_of(body, single))
+        judged = items_of(body, single)
+    return _bounded(judged)
 
 
 def _bounded(items: Sequence[Item]) -> Sequence[Item]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
@@ -47,6 +47,17 @@ def parse(body: bytes) -> Any:
     value = _read_slowly(body)
     _refuse_oddities(value, "")
     return _plain(value)
+
+
+def pointer_to(path: Iterable[str | int]) -> str:
+    """Return the JSON pointer of a path, up to the first name that is not plain text."""
+    pointer = ""
+    for step in path:
+        longer = _pointer(pointer, str(step))
+        if longer == pointer:
+            break
+        pointer = longer
+    return pointer
 
 
 def explain(body: bytes, error: Exception | None) -> NoReturn:

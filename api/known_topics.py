@@ -17,7 +17,7 @@ from outbox.ports import TopicCatalogue
 FRESH_SECONDS: Final = 30.0
 REFRESH_SECONDS: Final = 10.0
 """How often the background asks, so that hot prepares find fresh metadata."""
-AWAY_SECONDS: Final = 3.0
+AWAY_SECONDS: Final = 1.0
 """After a failed question, how long Kafka counts as away without being asked again."""
 
 

@@ -17,12 +17,12 @@ from checker.fair_turns import FairTurns
 from checker.group_rounds import GroupRounds
 from checker.leaves import LeafKeeper
 from checker.metrics_server import metrics_server
-from checker.own_listeners import own_listeners
 from checker.relay_wiring import relay_threads
 from checker.sweep import Sweeper
 from outbox.callback_guard import CallbackPolicy, policy_of
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
+from outbox.own_listeners import own_listeners
 from outbox.settings import Settings
 from outbox.storage.check_queue import PostgresCheckQueue
 from outbox.storage.connections import Pool, make_pool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from psycopg.rows import class_row
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 SQL: Final = load("readiness")
 BEATS_MISSED: Final = 3
+MIGRATIONS: Final = Path(__file__).parents[2] / "migrations" / "versions"
 OK: Final = "ok"
 
 
@@ -28,6 +30,11 @@ class Unfinished:
     producer_group: str
     messages: int
     oldest_age_seconds: float
+
+
+def newest_revision() -> str:
+    """Return the newest migration that this code comes with: its file name's number."""
+    return max(path.name.partition("_")[0] for path in MIGRATIONS.glob("[0-9]*.py"))
 
 
 class PostgresReadiness:

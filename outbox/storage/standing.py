@@ -10,14 +10,27 @@ from psycopg.rows import dict_row
 
 from outbox.message import OpMessage, Publication, Standing, State
 from outbox.message_id import HalfId, Nonce
+from outbox.storage.availability import available
 from outbox.storage.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
 from outbox.storage.statements import load
 from outbox.transaction import derive
 
 if TYPE_CHECKING:
-    from outbox.storage.connections import AsyncConnection
+    from outbox.storage.connections import AsyncConnection, Pool
 
 SQL: Final = load("standing")
+
+
+class PostgresStandings:
+    """The Standings on a pool of connections."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def read(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, Standing]:
+        """Return where messages stand; see Standings.read."""
+        async with available(), self._pool.connection() as connection:
+            return await read_standings(connection, half_ids)
 
 
 async def read_standings(

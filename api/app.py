@@ -1,0 +1,136 @@
+"""The REST face as one ASGI application: the guard, the hot routes, the framework's routes.
+
+A factory; nothing is global and nothing is opened here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse
+from starlette.exceptions import HTTPException
+
+from api.auth import Authenticator
+from api.docs_page import docs_page
+from api.guard import Guard
+from api.hot_routes import HotRoutes
+from api.ingest import Ingest
+from api.json_body import pointer_to
+from api.openapi import openapi_document
+from api.problems import Problem, body_of, headers_of, invalid, problem_of
+from api.request_limits import HttpLimits
+from api.routes import api_keys, half_messages, probes, problem_pages, producer_groups
+from api.services import Services
+from outbox.clock import Clock
+from outbox.errors import OutboxError
+
+Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+
+SLUG_OF_STATUS: Final = {
+    400: "malformed-json",
+    404: "not-found",
+    405: "method-not-allowed",
+    413: "payload-too-large",
+    415: "unsupported-media-type",
+}
+
+
+def create_app(
+    *,
+    ingest: Ingest,
+    services: Services,
+    authenticator: Authenticator,
+    limits: HttpLimits,
+    clock: Clock,
+    lifespan: Lifespan | None = None,
+    docs_enabled: bool = True,
+) -> Guard:
+    """Put the service together from its parts."""
+    app = FastAPI(
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    app.state.services = services
+    for part in (half_messages, producer_groups, api_keys, probes, problem_pages):
+        app.include_router(part.router)
+    _answer_problems(app)
+    if docs_enabled:
+        _serve_contract(app, services.version)
+    return Guard(
+        app,
+        HotRoutes(ingest),
+        authenticator=authenticator,
+        limits=limits,
+        metrics=services.metrics,
+        clock=clock,
+    )
+
+
+def _serve_contract(app: FastAPI, version: str) -> None:
+    """Serve the OpenAPI document and its page, made once."""
+    document = openapi_document(app, version)
+    page = docs_page(document)
+
+    async def openapi_json(_: Request) -> Response:
+        return JSONResponse(document)
+
+    async def docs(_: Request) -> Response:
+        return HTMLResponse(page)
+
+    app.add_route("/openapi.json", openapi_json, include_in_schema=False)
+    app.add_route("/docs", docs, include_in_schema=False)
+
+
+def _answer_problems(app: FastAPI) -> None:
+    """Turn every error that leaves a route, the framework's own included, into a problem."""
+    judges: tuple[tuple[type[Exception], Callable[[Any], Problem]], ...] = (
+        (Problem, lambda problem: problem),
+        (OutboxError, problem_of),
+        (RequestValidationError, _of_validation),
+        (HTTPException, _of_framework),
+    )
+    for kind, judge in judges:
+        app.add_exception_handler(kind, _handler(judge))
+
+
+def _handler(judge: Callable[[Any], Problem]) -> Any:
+    async def answer(request: Request, error: Exception) -> Response:
+        problem = judge(error)
+        body = body_of(problem, request.state.request_id)
+        return Response(body, status_code=problem.status, headers=headers_of(problem))
+
+    return answer
+
+
+def _of_framework(error: HTTPException) -> Problem:
+    if isinstance(error.__cause__, Problem):
+        return error.__cause__
+    slug = SLUG_OF_STATUS.get(error.status_code, "internal-error")
+    allow = (error.headers or {}).get("Allow")
+    return Problem(slug=slug, headers={"allow": allow} if allow else {})
+
+
+def _of_validation(error: RequestValidationError) -> Problem:
+    """Name every broken rule; the words are the validator's, never the caller's."""
+    found = tuple(_rule(each) for each in error.errors())
+    first = invalid("", "the request breaks a rule")
+    return Problem(slug=first.slug, detail=found[0][1] if found else first.detail, errors=found)
+
+
+def _rule(each: dict[str, Any]) -> tuple[str, str]:
+    """Return pointer and message of one broken rule; its own input is left out."""
+    place = each["loc"][1:]
+    words = {
+        "extra_forbidden": "unknown member",
+        "missing": "is required",
+        "string_pattern_mismatch": "has characters or a form that its rule refuses",
+    }
+    message = words.get(each["type"], each["msg"])
+    return pointer_to(place), message[:1].lower() + message[1:]

@@ -1,0 +1,31 @@
+"""One flush with its clock: how long the database took, by operation, and where a test may kill."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from outbox.clock import Clock
+from outbox.failpoints import hit
+from outbox.telemetry import Metrics
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+Flush = Callable[[Sequence[Item]], Awaitable[Sequence[Outcome]]]
+
+
+def timed(
+    flush: Flush[Item, Outcome], operation: str, metrics: Metrics, clock: Clock
+) -> Flush[Item, Outcome]:
+    """Return the flush, measured under its operation's name."""
+    seconds = metrics["db_tx_duration_seconds"].labels(operation)
+
+    async def measured(items: Sequence[Item]) -> Sequence[Outcome]:
+        hit(f"api.{operation}.before_commit")
+        started = clock.monotonic()
+        outcomes = await flush(items)
+        seconds.observe(clock.monotonic() - started)
+        hit(f"api.{operation}.after_commit")
+        return outcomes
+
+    return measured

@@ -1,0 +1,74 @@
+"""The page of metrics: gauges are read from the tables when somebody looks, at most every 5 s."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, Protocol
+
+from prometheus_client import generate_latest
+
+from outbox.clock import Clock
+from outbox.errors import DatabaseUnavailable
+from outbox.telemetry import Metrics
+
+FRESH_SECONDS: Final = 5.0
+PARKED: Final = "PARKED"
+
+
+class UnfinishedCount(Protocol):
+    """How many messages of a group are in a state, and the age of the oldest in seconds."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def producer_group(self) -> str: ...
+    @property
+    def messages(self) -> int: ...
+    @property
+    def oldest_age_seconds(self) -> float: ...
+
+
+class MetricsPage:
+    """Renders the registry; a scrape while PostgreSQL is away shows the rest."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        unfinished: Callable[[], Awaitable[Iterable[UnfinishedCount]]],
+        pool_use: Callable[[], tuple[int, int]],
+        clock: Clock,
+    ) -> None:
+        self._metrics = metrics
+        self._unfinished = unfinished
+        self._pool_use = pool_use
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._read_at = float("-inf")
+
+    async def render(self) -> bytes:
+        """Return the metrics in Prometheus' text format."""
+        in_use, most = self._pool_use()
+        self._metrics["db_pool_in_use"].set(in_use)
+        self._metrics["db_pool_max"].set(most)
+        async with self._lock:
+            if self._clock.monotonic() - self._read_at >= FRESH_SECONDS:
+                await self._count()
+                self._read_at = self._clock.monotonic()
+        return generate_latest(self._metrics.registry)
+
+    async def _count(self) -> None:
+        metrics = self._metrics
+        by_state, ages = metrics["half_messages"], metrics["half_oldest_age_seconds"]
+        parked = metrics["parked_messages"]
+        for gauge in (by_state, ages, parked):
+            gauge.clear()
+        try:
+            counts = await self._unfinished()
+        except DatabaseUnavailable:
+            return
+        for count in counts:
+            by_state.labels(count.state, count.producer_group).set(count.messages)
+            ages.labels(count.state, count.producer_group).set(count.oldest_age_seconds)
+            if count.state == PARKED:
+                parked.labels(count.producer_group).set(count.messages)

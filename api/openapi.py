@@ -1,0 +1,168 @@
+"""The OpenAPI document: the framework's routes, and the hot ones from their msgspec structs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from api.hot_routes import PREFIX
+from api.models import ProblemDocument
+from api.problems import KINDS, MEDIA_TYPE
+from api.schemas import (
+    BatchAnswer,
+    EndBatch,
+    EndedHalf,
+    EndRequest,
+    PrepareBatch,
+    PreparedHalf,
+    PrepareRequest,
+)
+
+TITLE: Final = "Transactional outbox for Kafka with half messages"
+DESCRIPTION: Final = (
+    "Prepare a half message, run your local transaction, end it: COMMIT makes it exactly one"
+    " record in its Kafka topic, ROLLBACK makes it nothing. Silence is asked about, never guessed."
+)
+PROBLEM_REF: Final = "#/components/schemas/ProblemDocument"
+_REF: Final = "#/components/schemas/{name}"
+_STRUCTS: Final = (
+    PrepareRequest,
+    PrepareBatch,
+    EndRequest,
+    EndBatch,
+    PreparedHalf,
+    EndedHalf,
+    BatchAnswer,
+)
+_PREPARE_EXAMPLE: Final = {
+    "producer_group": "billing",
+    "topic": "invoices.issued",
+    "key": "cust-58",
+    "value": '{"invoice":7731,"total":100}',
+    "headers": {"tenant": "north"},
+    "transaction_id": "invoice-7731",
+}
+_ID: Final = "000000002a3f-8001-8e10-9a54-6f2b7c1d9e10"
+
+
+def openapi_document(app: FastAPI, version: str) -> dict[str, Any]:
+    """Return the whole contract; the hot routes stand before the framework's."""
+    document = get_openapi(
+        title=TITLE,
+        version=version,
+        description=DESCRIPTION,
+        routes=app.routes,
+        license_info=None,
+    )
+    components = document.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    _, hot_schemas = msgspec.json.schema_components(_STRUCTS, ref_template=_REF)
+    schemas.update(hot_schemas)
+    schemas["ProblemDocument"] = ProblemDocument.model_json_schema()
+    components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    for path, operations in _hot_paths().items():
+        document["paths"].setdefault(path, {}).update(operations)
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            _finish(operation)
+    document["security"] = [{"key": []}]
+    return document
+
+
+def _finish(operation: dict[str, Any]) -> None:
+    """Give an operation the one form that every error has, instead of the framework's own."""
+    responses = operation["responses"]
+    responses.pop("422", None)
+    responses["default"] = {
+        "description": "A problem: " + ", ".join(sorted(KINDS)),
+        "content": {MEDIA_TYPE: {"schema": {"$ref": PROBLEM_REF}}},
+    }
+
+
+def _hot_paths() -> dict[str, dict[str, Any]]:
+    prefer = _header("Prefer", "`wait=N`: wait up to N seconds (0..30) for Kafka.", "wait=5")
+    idempotency = _header("Idempotency-Key", "An alias of `transaction_id`.", '"invoice-7731"')
+    traceparent = _header(
+        "traceparent",
+        "W3C trace context, sent on with the record.",
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    )
+    message_id = {
+        "name": "message_id",
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string", "format": "uuid"},
+    }
+    end_example = {"decision": "COMMIT", "reason": "invoice 7731 exists"}
+    return {
+        PREFIX: _post(
+            "prepare",
+            "Store a half message durably; nobody can consume it yet.",
+            _body("PrepareRequest", _PREPARE_EXAMPLE),
+            _ok("201", "Durable", "PreparedHalf"),
+            [idempotency, traceparent],
+        ),
+        f"{PREFIX}/batch": _post(
+            "prepareBatch",
+            "Store up to 1000 half messages, each with its own result.",
+            _body("PrepareBatch", {"items": [_PREPARE_EXAMPLE]}),
+            _ok("207", "One result an item", "BatchAnswer"),
+            [traceparent],
+        ),
+        f"{PREFIX}/{{message_id}}/end": _post(
+            "end",
+            "Decide a half message; the first decision wins for ever.",
+            _body("EndRequest", end_example),
+            _ok("200", "The standing decision", "EndedHalf"),
+            [message_id, prefer],
+        ),
+        f"{PREFIX}/end-batch": _post(
+            "endBatch",
+            "Decide up to 1000 half messages, each alone.",
+            _body("EndBatch", {"items": [{"message_id": _ID, **end_example}]}),
+            _ok("207", "One result an item", "BatchAnswer"),
+            [prefer],
+        ),
+    }
+
+
+def _post(
+    name: str,
+    summary: str,
+    body: dict[str, Any],
+    responses: dict[str, Any],
+    parameters: list[dict[str, Any]],
+) -> dict[str, Any]:
+    operation = {
+        "operationId": name,
+        "summary": summary,
+        "tags": ["half messages"],
+        "parameters": parameters,
+        "requestBody": body,
+        "responses": responses,
+    }
+    return {"post": operation}
+
+
+def _body(schema: str, example: dict[str, Any]) -> dict[str, Any]:
+    media = {"schema": {"$ref": _REF.format(name=schema)}, "example": example}
+    return {"required": True, "content": {"application/json": media}}
+
+
+def _ok(status: str, description: str, schema: str) -> dict[str, Any]:
+    media = {"schema": {"$ref": _REF.format(name=schema)}}
+    return {status: {"description": description, "content": {"application/json": media}}}
+
+
+def _header(name: str, description: str, example: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": description,
+        "schema": {"type": "string"},
+        "example": example,
+    }

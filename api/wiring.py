@@ -1,0 +1,255 @@
+"""Builds the service from the settings: the only module here that names concrete adapters."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from api.app import create_app
+from api.auth import AnybodyOnLoopback, Authenticator, KeyAuthenticator
+from api.batcher import FlushLimits, MicroBatcher
+from api.directory import Directory
+from api.flushes import timed
+from api.gauges import MetricsPage
+from api.guard import Guard
+from api.ingest import Ingest, IngestPolicy
+from api.known_topics import KnownTopics
+from api.metrics_listener import metrics_listener
+from api.prepare_rules import INTERNAL_TOPICS
+from api.publication_wait import PublicationWait
+from api.request_limits import HttpLimits
+from api.services import GroupDefaults, Services
+from outbox.callback_guard import CallbackPolicy, policy_of
+from outbox.clock import SystemClock
+from outbox.errors import ConfigurationError
+from outbox.failpoints import arm
+from outbox.message import End, EndOutcome, Message, PrepareOutcome
+from outbox.own_listeners import own_listeners
+from outbox.publication.topic_catalogue import KafkaTopicCatalogue
+from outbox.settings import Settings, load_settings
+from outbox.storage.api_keys import PostgresApiKeys
+from outbox.storage.browse import PostgresBrowser
+from outbox.storage.connections import Pool, make_pool
+from outbox.storage.groups import PostgresProducerGroups
+from outbox.storage.half_store import PostgresHalfStore
+from outbox.storage.names import PostgresNames
+from outbox.storage.operations import PostgresOperations
+from outbox.storage.readiness import PostgresReadiness, newest_revision
+from outbox.storage.secrets import key_ring
+from outbox.storage.standing import PostgresStandings
+from outbox.telemetry import Event, Metrics, configure_logging, get_logger
+
+WAITING_ROWS: Final = 20_000
+"""Prepares that may wait for a flush; at the measured rates about a second's worth."""
+DRAIN_SECONDS: Final = 10
+INSECURE_PEPPER: Final = b"outbox dev-insecure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the lifespan opens and closes."""
+
+    pool: Pool
+    topics: KnownTopics
+    prepares: MicroBatcher[Message, PrepareOutcome]
+    ends: MicroBatcher[End, EndOutcome]
+    metrics_page: MetricsPage
+    metrics_bind: str | None
+
+
+def application() -> Guard:
+    """Return the service of this environment, for the server's worker processes."""
+    settings = load_settings()
+    configure_logging(settings.log_level, settings.log_format)
+    return build(settings)
+
+
+def build(settings: Settings) -> Guard:
+    """Put the service together; nothing is opened before its lifespan. Raises ConfigurationError.
+
+    PostgreSQL and Kafka may be away: then requests answer 503 until they are back.
+    """
+    arm(settings.failpoints)
+    metrics, clock = Metrics(), SystemClock()
+    pool = make_pool(settings.required_database_url(), "api", pool_max=settings.database_pool_max)
+    catalogue = KafkaTopicCatalogue(settings.required_bootstrap_servers(), settings.kafka_config)
+    topics = KnownTopics(catalogue, clock, create=settings.create_topics)
+    directory = Directory(PostgresNames(pool), clock)
+    parts = _parts(settings, pool, topics, metrics, clock)
+    ingest = Ingest(
+        prepares=parts.prepares,
+        ends=parts.ends,
+        directory=directory,
+        topics=topics,
+        publications=PublicationWait(PostgresStandings(pool)),
+        policy=_ingest_policy(settings),
+        metrics=metrics,
+    )
+    keys = PostgresApiKeys(pool, _pepper(settings))
+    authenticator, forget_keys = _authenticator(settings, keys, clock)
+    metrics["build_info"].labels(_version(), "").set(1)
+    services = Services(
+        browser=PostgresBrowser(pool),
+        operations=PostgresOperations(pool),
+        groups=PostgresProducerGroups(pool, _ring(settings)),
+        keys=keys,
+        readiness=PostgresReadiness(pool, newest_revision()),
+        directory=directory,
+        topics=topics,
+        metrics=metrics,
+        render_metrics=parts.metrics_page.render,
+        callback_policy=_CallbackPolicy(settings).read,
+        group_defaults=_group_defaults(settings),
+        forget_keys=forget_keys,
+        heartbeat_seconds=settings.checker_heartbeat_seconds,
+        version=_version(),
+        metrics_here=settings.metrics_bind is None,
+    )
+    return create_app(
+        ingest=ingest,
+        services=services,
+        authenticator=authenticator,
+        limits=_http_limits(settings),
+        clock=clock,
+        lifespan=_lifespan(parts),
+        docs_enabled=settings.docs_enabled,
+    )
+
+
+def _parts(
+    settings: Settings, pool: Pool, topics: KnownTopics, metrics: Metrics, clock: SystemClock
+) -> Parts:
+    store = PostgresHalfStore(pool)
+
+    def pool_use() -> tuple[int, int]:
+        stats = pool.get_stats()
+        return stats.get("pool_size", 0) - stats.get("pool_available", 0), pool.max_size
+
+    return Parts(
+        pool=pool,
+        topics=topics,
+        prepares=MicroBatcher(
+            timed(store.prepare, "prepare", metrics, clock), FlushLimits(waiting_rows=WAITING_ROWS)
+        ),
+        ends=MicroBatcher(timed(store.end, "end", metrics, clock), FlushLimits()),
+        metrics_page=MetricsPage(metrics, PostgresReadiness(pool, "").unfinished, pool_use, clock),
+        metrics_bind=settings.metrics_bind,
+    )
+
+
+def _lifespan(parts: Parts) -> Any:
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncIterator[None]:
+        """Open what requests need; at the end flush everything that was accepted."""
+        stop = asyncio.Event()
+        async with AsyncExitStack() as stack:
+            await parts.pool.open(wait=False)
+            stack.push_async_callback(parts.pool.close)
+            await stack.enter_async_context(
+                metrics_listener(parts.metrics_bind, parts.metrics_page.render)
+            )
+            keeper = asyncio.create_task(parts.topics.keep_fresh(stop))
+            get_logger().info(Event.STARTED, program="api")
+            try:
+                yield
+            finally:
+                stop.set()
+                await keeper
+                await _drain(parts)
+                get_logger().info(Event.STOPPED, program="api")
+
+    return lifespan
+
+
+async def _drain(parts: Parts) -> None:
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            await parts.prepares.drain()
+            await parts.ends.drain()
+    except TimeoutError:
+        get_logger().warning(Event.DEPENDENCY_LOST, dependency="postgres")
+
+
+class _CallbackPolicy:
+    """Where checks may go; our own listeners' names are resolved once, when first asked."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._policy: CallbackPolicy | None = None
+
+    def read(self) -> CallbackPolicy:
+        """Return the policy."""
+        if self._policy is None:
+            settings = self._settings
+            self._policy = policy_of(
+                settings.check_allow_cidrs,
+                settings.check_allow_hosts,
+                settings.check_allow_ports,
+                https_only=settings.check_https_only,
+                own=own_listeners(settings),
+            )
+        return self._policy
+
+
+def _authenticator(
+    settings: Settings, keys: PostgresApiKeys, clock: SystemClock
+) -> tuple[Authenticator, Any]:
+    if settings.auth_mode == "dev-insecure":
+        return AnybodyOnLoopback(), lambda: None
+    authenticator = KeyAuthenticator(keys, clock)
+    return authenticator, authenticator.forget
+
+
+def _pepper(settings: Settings) -> bytes:
+    if settings.auth_pepper is not None:
+        return settings.auth_pepper.get_secret_value().encode()
+    if settings.auth_mode == "dev-insecure":
+        return INSECURE_PEPPER
+    raise ConfigurationError("OUTBOX_AUTH_PEPPER is not set")
+
+
+def _ring(settings: Settings) -> Any:
+    keys = settings.encryption_keys
+    insecure = settings.auth_mode == "dev-insecure"
+    return key_ring(keys.get_secret_value() if keys else None, insecure=insecure)
+
+
+def _ingest_policy(settings: Settings) -> IngestPolicy:
+    reserved = INTERNAL_TOPICS | ({settings.parked_topic} if settings.parked_topic else set())
+    return IngestPolicy(
+        message_max_bytes=settings.message_max_bytes,
+        reserved_topics=frozenset(reserved),
+        reject_half_messages=settings.reject_half_messages,
+    )
+
+
+def _http_limits(settings: Settings) -> HttpLimits:
+    return HttpLimits(
+        body_bytes=settings.http_max_body_bytes,
+        batch_bytes=settings.http_max_batch_bytes,
+        header_bytes=settings.http_max_header_bytes,
+        inflight=settings.http_max_inflight,
+    )
+
+
+def _group_defaults(settings: Settings) -> GroupDefaults:
+    values = {
+        "check_interval_seconds": settings.check_interval_seconds,
+        "check_max": settings.check_max,
+        "check_timeout_seconds": settings.check_timeout_seconds,
+        "transaction_timeout_seconds": settings.transaction_timeout_seconds,
+        "max_age_seconds": settings.max_age_seconds,
+        "max_inflight": settings.check_max_inflight_per_group,
+    }
+    return GroupDefaults(values=values, retention_seconds=settings.retention_seconds)
+
+
+def _version() -> str:
+    try:
+        return version("outbox")
+    except PackageNotFoundError:
+        return "0"
