@@ -29,6 +29,10 @@ class Chore:
     step: Callable[[], Awaitable[float]]
 
 
+class Silent(Exception):
+    """The chore itself goes on, but it has nothing alive to report: no heartbeat."""
+
+
 class ChoreLoop:
     """Repeats one chore until ``stop`` is set, and lets others see that it lives."""
 
@@ -63,6 +67,8 @@ class ChoreLoop:
         try:
             delay = await self._chore.step()
             await self._beat()
+        except Silent:
+            return LONGEST_PAUSE_SECONDS
         except DatabaseUnavailable as error:
             self._note_lost(error)
         except Exception as error:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from checker.chore import Chore, ChoreLoop
+from checker.chore import Chore, ChoreLoop, Silent
 from checker.relay_threads import RelayThreads
 from checker.sweep import Sweeper
 from outbox.clock import Clock
@@ -19,8 +19,8 @@ from outbox.telemetry import Event, Metrics, get_logger
 
 SWEEP_SECONDS: Final = 0.1
 TURN_BUSY_SECONDS: Final = 1.0
-RELAY_SILENT_SECONDS: Final = 30.0
-"""A relay that made no step for this long is not reported as alive."""
+RELAY_SILENT_SECONDS: Final = 90.0
+"""Longer than any single step; a relay that is quieter is not reported as alive."""
 
 
 class Daemon:
@@ -86,11 +86,7 @@ def relay_chore(relay: RelayThreads) -> Chore:
 
     async def step() -> float:
         if relay.silent_seconds() > RELAY_SILENT_SECONDS:
-            raise RelaySilent
+            raise Silent
         return TURN_BUSY_SECONDS
 
     return Chore(name="relay", step=step)
-
-
-class RelaySilent(Exception):
-    """A shard's relay has made no step for too long."""

@@ -1,8 +1,8 @@
 """Shares the calls under way between producer groups, so that a hanging one holds up no other.
 
-A group may hold no more calls than are still free. One hanging group then takes half of them, two
-take a third each, and however many hang, some always remain for a group that has none. Freed calls
-go to the waiting group that holds the fewest.
+A group may hold no more calls than are still free: one that hangs takes half of them, the next half
+of what is left. Freed calls go to the waiting group that holds the fewest, so a group without any
+waits for one call to end, not for its turn in a queue of others' calls.
 """
 
 from __future__ import annotations
@@ -53,14 +53,15 @@ class FairTurns:
         self._hand_out()
 
     def _hand_out(self) -> None:
-        """Give free calls to the waiting groups that hold the fewest, while they may have one."""
+        """Give free calls to the waiting groups that hold the fewest; equals take turns."""
         while self._waiting:
             group_id = min(self._waiting, key=lambda group: self._held[group])
             if self._held[group_id] >= self._free:
                 return
-            turn = self._waiting[group_id].popleft()
-            if not self._waiting[group_id]:
-                del self._waiting[group_id]
+            queue = self._waiting.pop(group_id)
+            turn = queue.popleft()
+            if queue:
+                self._waiting[group_id] = queue
             if not turn.done():
                 self._free -= 1
                 self._held[group_id] += 1

@@ -220,8 +220,8 @@ def _parse(text: str) -> CheckUrl:
     scheme = shape["scheme"].lower()
     for found, rule in (
         (scheme not in _DEFAULT_PORT, Rule.SCHEME),
-        ("@" in shape["authority"], Rule.USER_INFO),
         ("#" in text, Rule.FRAGMENT),
+        ("@" in shape["authority"], Rule.USER_INFO),
     ):
         if found:
             raise CheckUrlForbidden(rule.value)
