@@ -44,6 +44,8 @@ chaos: ## Kill processes at every step (not there yet)
 	@echo "make chaos: the crash harness is not there yet" >&2; exit 2
 
 up: ## Start the operations stack (docker-compose.yml)
+	@docker compose version >/dev/null 2>&1 || { echo "missing: Docker with its compose plugin" >&2; exit 2; }
+	@deploy/make-secrets.sh
 	@docker compose up --detach --build --wait
 
 down: ## Stop the operations stack; its data stays
