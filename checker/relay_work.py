@@ -108,13 +108,17 @@ class RelayWork:
         self._commit_log.halt(asked.reason)
 
     def _save_progress(self, _: Relay, asked: do.SaveProgress) -> None:
-        cursor, doubtful = asked.cursor, self._doubtful
-        if doubtful is not None and doubtful.batch_no <= cursor.batch_no:
-            if (doubtful.batch_no, doubtful.crc) == (cursor.batch_no, cursor.crc):
+        self._settle(asked.cursor.batch_no, asked.cursor.crc)
+        self._commit_log.save(asked.cursor, asked.identity, tuple(self._published))
+        self._published.clear()
+
+    def _settle(self, batch_no: int, crc: int) -> None:
+        """Take the doubtful batch for published where the chain goes on behind it."""
+        doubtful = self._doubtful
+        if doubtful is not None and doubtful.batch_no <= batch_no:
+            if (doubtful.batch_no, doubtful.crc) == (batch_no, crc):
                 self._published.append(doubtful)
             self._doubtful = None
-        self._commit_log.save(cursor, asked.identity, tuple(self._published))
-        self._published.clear()
 
     # -- Publishing ------------------------------------------------------------------------------
 
@@ -152,6 +156,7 @@ class RelayWork:
     def _publish_manifest(self, _: Relay, asked: do.PublishManifest) -> came.Answer:
         batch, value = asked.batch, encode(asked.batch)
         offset, crc = self._publisher.publish_manifest(value), crc_of(value)
+        self._settle(batch.batch_no - 1, batch.prev_crc)
         if self._delivery is not None:
             half_ids = [message.half_id for message in self._sent]
             self._doubtful = PublishedBatch(

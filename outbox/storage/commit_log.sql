@@ -46,7 +46,7 @@ RETURNING true
 INSERT INTO outbox.publication_log (shard, to_xid, to_n, batch_no, from_xid, from_n, published_at,
     half_ids, partitions, offsets)
 VALUES (%(shard)s, %(to_xid)s, %(to_n)s, %(batch_no)s, %(from_xid)s, %(from_n)s, clock_timestamp(),
-    %(half_ids)s, %(partitions)s, %(offsets)s)
+    %(half_ids)b::int8[], %(partitions)b::int4[], %(offsets)b::int8[])
 ON CONFLICT DO NOTHING
 
 -- name: halt
