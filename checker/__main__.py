@@ -12,6 +12,7 @@ from typing import Final
 
 from checker.wiring import open_daemon
 from outbox.errors import ConfigurationError
+from outbox.failpoints import arm
 from outbox.settings import Settings, load_settings
 from outbox.telemetry import configure_logging
 
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     only = _parser().parse_args(arguments).only
     try:
         settings = load_settings(overrides={"checker_only": only} if only else None)
+        arm(settings.failpoints)
         configure_logging(settings.log_level, settings.log_format)
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         return asyncio.run(_run(settings))

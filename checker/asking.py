@@ -19,6 +19,7 @@ from checker.findings import Finding
 from outbox.check import Answer, DueSlice, Question, QueueRow
 from outbox.check_policy import CheckBack
 from outbox.clock import Clock
+from outbox.failpoints import hit
 from outbox.ports import CheckEndpoint
 
 ASKING_SECONDS: Final = 1.0
@@ -86,6 +87,7 @@ class Asker:
             self._facts.skipped(group, batch[0].row, type(error).__name__)
             answers = [None]
         latency = self._clock.monotonic() - sent
+        hit("checker.after_call")
         self._facts.called(group, batch[0].question, answers, latency)
         asked_at = round_.due.now + timedelta(seconds=sent - round_.started)
         return [

@@ -18,6 +18,7 @@ from outbox.check import DueSlice, Question
 from outbox.check_policy import CheckBack as Ask
 from outbox.check_policy import look
 from outbox.errors import CursorMoved
+from outbox.failpoints import hit
 from outbox.ports import CheckQueue
 
 SLICE_ROWS: Final = 1000
@@ -51,6 +52,7 @@ class CheckBack:
         due = await self._queue.claim(producer_group_id, SLICE_ROWS)
         if due is None:
             return CheckRound()
+        hit("checker.after_slice")
         findings, asking = self._look_at(due)
         findings += await self._asker.ask_all(due, asking)
         settlement = settlement_of(due, findings, random.random)
@@ -58,6 +60,7 @@ class CheckBack:
             settled = await self._queue.settle(settlement)
         except CursorMoved:
             return CheckRound(superseded=True)
+        hit("checker.after_commit")
         self._facts.settled(settlement, settled)
         return CheckRound(
             asked=len(settlement.attempts),

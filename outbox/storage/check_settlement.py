@@ -13,6 +13,7 @@ import psycopg
 
 from outbox.check import Attempt, CursorMove, Parking, PutBack, Settled, Settlement
 from outbox.errors import CursorMoved
+from outbox.failpoints import hit
 from outbox.message import End, ProducerGroup
 from outbox.message_id import HalfId
 from outbox.storage.ends import Decided, decide
@@ -39,6 +40,7 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
         if settlement.pause_reason is not None:
             await _pause(cursor, group, settlement.pause_reason)
         conflicts = await _conflicts(connection, settlement.ends, decided)
+        hit("checker.before_commit")
     return Settled(
         resolution_seconds={
             place: (end.decided_at - end.prepared_at).total_seconds()

@@ -16,6 +16,7 @@ from psycopg.rows import dict_row
 from outbox.check import SweepRound
 from outbox.check_delay import class_of_first_check
 from outbox.errors import CursorMoved
+from outbox.failpoints import hit
 from outbox.storage.availability import available
 from outbox.storage.statements import load
 
@@ -98,6 +99,8 @@ async def _queue(connection: AsyncConnection, part: _Slice, found: list[Any]) ->
         if found:
             await cursor.execute(SETTLEMENT["open_classes"], rows)
             await cursor.execute(SETTLEMENT["queue"], rows)
+        hit("sweep.before_commit")
+    hit("sweep.after_commit")
 
 
 def _rows(part: _Slice, found: list[Any]) -> dict[str, list[Any]]:
