@@ -1,0 +1,109 @@
+"""`outbox-reconcile run`: audits the two stores, reports, and exits by the verdict."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, Final, NoReturn
+
+from outbox.errors import OutboxError
+from outbox.settings import Settings, load_settings
+from spark.failures import INTERRUPTED, SparkFailure, exit_code_of
+from spark.finding_classes import Severity
+from spark.publish import publish
+from spark.report import Report, spaced
+from spark.run import run_once
+from spark.verdict import exit_code
+from spark.wiring import open_run
+
+SETTING_OF: Final = {
+    "report": "reconcile_report_dir",
+    "fail_on": "reconcile_fail_on",
+    "show_keys": "reconcile_show_keys",
+}
+"""Flags that stand for a setting and win over it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one audit.
+
+    Exit codes: 0 clean · 1 error · 2 usage or configuration · 6 unreachable · 7 findings ·
+    8 inconclusive · 130 interrupted.
+    """
+    flags = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        return _run(flags, load_settings(overrides=_overrides(flags)))
+    except (OutboxError, SparkFailure) as error:
+        print(f"outbox-reconcile: {error}", file=sys.stderr)  # noqa: T201
+        return exit_code_of(error)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(flags: argparse.Namespace, settings: Settings) -> int:
+    with open_run(settings, sys.stderr) as (parts, options):
+        report = run_once(parts, options)
+        shown = publish(report, parts.run_store, settings.reconcile_report_samples, flags.topic)
+    sys.stdout.write(
+        json.dumps(shown, indent=2) + "\n" if flags.output == "json" else _lines(report)
+    )
+    worst = max((each.rule.severity for each in report.findings), default=None)
+    return exit_code(report.verdict, worst, Severity[settings.reconcile_fail_on.upper()])
+
+
+def _lines(report: Report) -> str:
+    """Return what a person reads on a terminal; the last three lines are for scripts as well."""
+    totals = ", ".join(f"{kind} {spaced(n)}" for kind, n in sorted(report.totals.items()))
+    return (
+        f"{report.sentence}\n"
+        f"in flight {spaced(report.counts.in_flight)}, "
+        f"waiting for a producer {spaced(report.counts.prepared)}, "
+        f"parked {spaced(report.counts.parked)}\n"
+        f"verdict: {report.verdict}\n"
+        f"totals: {totals or 'no discrepancy'}\n"
+        f"report: {report.folder / 'report.html'}\n"
+    )
+
+
+def _overrides(flags: argparse.Namespace) -> dict[str, Any]:
+    given = {setting: getattr(flags, flag) for flag, setting in SETTING_OF.items()}
+    return {setting: value for setting, value in given.items() if value is not None}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="outbox-reconcile", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="audit everything up to one consistent cut")
+    run.add_argument("--report", metavar="DIR", help="where reports go")
+    run.add_argument("--full", action="store_true", help="audit from the baseline; always so now")
+    run.add_argument(
+        "--fail-on",
+        choices=[each.name.lower() for each in Severity],
+        help="exit 7 from this severity on (low)",
+    )
+    run.add_argument(
+        "--show-keys", action="store_true", default=None, help="keys, not their hashes"
+    )
+    run.add_argument(
+        "--topic", action="append", default=[], help="show findings of this topic; reads all"
+    )
+    run.add_argument(
+        "-o",
+        "--output",
+        choices=["table", "json"],
+        default="table" if sys.stdout.isatty() else "json",
+    )
+    return parser
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""The consistent cut: log first, database last. Facts in, a frozen plan or its gaps out. Pure.
+
+A manifest below its shard's end is decided, its records were acknowledged before it and so lie
+below the high watermarks that are asked afterwards; the snapshot, taken last, holds the decision of
+every record that can be seen. So missing is judged by the manifests' positions and unexpected by
+the snapshot, and what is newer is not judged at all. No time decides anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from xxhash import xxh64_hexdigest
+
+from outbox.manifest import START, Position
+from outbox.reconciliation import Offsets, Partition, SnapshotIdentity
+
+TRANSACTION_SECONDS: Final = 10
+"""The relay's transaction timeout (reliability of the relay: transaction.timeout.ms)."""
+STABLE_WAIT_SECONDS: Final = TRANSACTION_SECONDS + 20
+"""How long a transaction that was open at the cut is waited for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """What is read of one partition: offsets ``start`` to ``end``, exclusive."""
+
+    partition: Partition
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """A part of the plan that cannot be read to its end, and why."""
+
+    finding_class: str
+    partition: Partition
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCut:
+    """The cut of the log, frozen before the snapshot is taken."""
+
+    progress_topic: str
+    manifests: tuple[Range, ...]
+    records: tuple[Range, ...]
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def unread_topics(self) -> frozenset[str]:
+        """Topics of which something up to the cut was not read: nothing of them is missing."""
+        return frozenset(gap.partition.topic for gap in self.gaps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardCut:
+    """Up to where a shard is judged: its last manifest below the cut.
+
+    ``baseline`` is where the manifests that Kafka still keeps begin; what lies at or before it is
+    not judged as missing.
+    """
+
+    shard: int
+    batch_no: int
+    position: Position
+    baseline: Position = START
+    manifests: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything a run reads, frozen: from here on nothing asks for the latest again."""
+
+    log: LogCut
+    shards: tuple[ShardCut, ...]
+    snapshot: SnapshotIdentity
+
+    @property
+    def run_id(self) -> str:
+        """A hash of the plan: the same cut is the same run."""
+        return xxh64_hexdigest(json.dumps(self.as_json(), sort_keys=True).encode())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the plan as it is stored and reported."""
+        return {
+            "snapshot": self.snapshot.visible,
+            "shards": [
+                {
+                    "shard": cut.shard,
+                    "batch_no": cut.batch_no,
+                    "position": list(cut.position),
+                    "baseline": list(cut.baseline),
+                }
+                for cut in sorted(self.shards, key=lambda cut: cut.shard)
+            ],
+            "partitions": [
+                {"topic": r.partition.topic, "partition": r.partition.number}
+                | {"start": r.start, "end": r.end}
+                for r in sorted(self.log.records, key=lambda r: r.partition)
+            ],
+        }
+
+
+def waiting(highs: Offsets, stable: Offsets) -> tuple[Partition, ...]:
+    """Return the partitions with a transaction still open below their high watermark."""
+    return tuple(
+        partition
+        for partition, high in highs.offsets.items()
+        if stable.offsets.get(partition, high) < high
+    )
+
+
+def ranges(starts: Offsets, ends: Offsets) -> tuple[Range, ...]:
+    """Return what can be read of each partition that answered both questions."""
+    return tuple(
+        Range(partition=partition, start=starts.offsets[partition], end=end)
+        for partition, end in sorted(ends.offsets.items())
+        if partition in starts.offsets
+    )
+
+
+def gaps(
+    partitions: Collection[Partition], answers: Iterable[Offsets], stuck: Sequence[Partition]
+) -> tuple[Gap, ...]:
+    """Return what is missing of a complete cut: partitions without answer, transactions open."""
+    answers = list(answers)
+    errors: dict[Partition, str] = {}
+    for answer in answers:
+        errors.update(answer.errors)
+    silent = [p for p in partitions if any(p not in answer.offsets for answer in answers)]
+    unread = [
+        Gap(finding_class="NOT_READ", partition=p, reason=errors.get(p, "no answer"))
+        for p in sorted(set(silent))
+    ]
+    blocked = [
+        Gap(
+            finding_class="LSO_STUCK",
+            partition=p,
+            reason=f"a transaction stayed open for {STABLE_WAIT_SECONDS} s",
+        )
+        for p in sorted(set(stuck) - set(silent))
+    ]
+    return (*unread, *blocked)
+
+
+def shard_cuts(rows: Iterable[Mapping[str, Any]]) -> tuple[ShardCut, ...]:
+    """Return the cut of each shard from the last and first manifests of ``manifests.cuts``."""
+    return tuple(
+        ShardCut(
+            shard=row["shard"],
+            batch_no=row["batch_no"],
+            position=Position(row["to_xid"], row["to_n"]),
+            baseline=Position(row["from_xid"], row["from_n"]),
+            manifests=row["manifests"],
+        )
+        for row in rows
+    )

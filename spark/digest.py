@@ -1,0 +1,69 @@
+"""The content digest and the header places of a record, as Column expressions.
+
+Equal bit for bit to ``outbox/content_digest.py``: Spark's ``xxhash64`` chains its arguments with
+seed 42 and skips nulls, and an array of (name, value) is chained element by element. Headers are
+read by place (``outbox/record.py``) and searched by name only where the places do not fit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
+from outbox import record
+
+LEADING: Final = (record.MESSAGE_ID, record.BATCH, record.DECIDED_BY)
+UNCOVERED: Final = (*LEADING, record.REDRIVEN)
+
+
+def headers() -> Column:
+    """Return the headers of a record, none as an empty array."""
+    return F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))
+
+
+def in_place() -> Column:
+    """Tell whether the leading headers stand where the contract puts them."""
+    fits = [F.get(headers(), place)["key"] == name for place, name in enumerate(LEADING)]
+    return F.coalesce(fits[0] & fits[1] & fits[2], F.lit(False))
+
+
+def leading(name: str) -> Column:
+    """Return the text of a leading header: by place, else the first of that name, else null."""
+    by_place = F.get(headers(), LEADING.index(name))["value"]
+    return F.when(in_place(), by_place).otherwise(_by_name(name)).cast("string")
+
+
+def redriven() -> Column:
+    """Tell whether an operator's repair published this record."""
+    return _by_name(record.REDRIVEN).isNotNull()
+
+
+def covered() -> Column:
+    """Return the headers that the digest covers, in record order."""
+    third = F.get(headers(), len(LEADING))["key"]
+    first = F.when(third == record.REDRIVEN, len(UNCOVERED) + 1).otherwise(len(LEADING) + 1)
+    by_name = F.filter(headers(), lambda header: ~header["key"].isin(*UNCOVERED))
+    by_place = F.slice(headers(), first, F.size(headers()))
+    return F.when(in_place(), by_place).otherwise(by_name)
+
+
+def content_digest() -> Column:
+    """Return the signed 64-bit digest of id, topic, presence flag, key, value and headers."""
+    flag = F.concat(
+        F.when(F.col("key").isNull(), "-").otherwise("k"),
+        F.when(F.col("value").isNull(), "-").otherwise("v"),
+    )
+    return F.xxhash64(
+        leading(record.MESSAGE_ID), F.col("topic"), flag, F.col("key"), F.col("value"), covered()
+    )
+
+
+def key_hash() -> Column:
+    """Return the hash under which a key appears in reports; null for a record without a key."""
+    return F.when(F.col("key").isNotNull(), F.xxhash64(F.col("key")))
+
+
+def _by_name(name: str) -> Column:
+    return F.get(F.filter(headers(), lambda header: header["key"] == name), 0)["value"]

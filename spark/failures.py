@@ -1,0 +1,68 @@
+"""Turns what Spark throws into one line and the right exit code; never a traceback to a user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable
+
+ERROR: Final = 1
+USAGE: Final = 2
+UNREACHABLE: Final = 6
+INTERRUPTED: Final = 130
+
+AWAY: Final = (
+    "org.apache.kafka.common.errors.TimeoutException",
+    "org.apache.kafka.common.errors.DisconnectException",
+    "Failed to construct kafka consumer",
+    "Connection refused",
+    "The connection attempt failed",
+    "An I/O error occurred while sending to the backend",
+    "terminating connection due to administrator command",
+)
+"""What the connectors say when a store went away under a job."""
+LINE: Final = 300
+
+
+class SparkFailure(Exception):
+    """A Spark job failed; the message is one line, the rest is in the log file."""
+
+    def __init__(self, line: str, *, unreachable: bool) -> None:
+        super().__init__(line)
+        self.unreachable = unreachable
+
+
+@contextmanager
+def told_in_one_line(log_file: object) -> Iterator[None]:
+    """Raise SparkFailure for anything that Spark throws within the block."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        away = next((sign for sign in AWAY if sign in text), None)
+        cause = away or _last_cause(text)
+        raise SparkFailure(
+            f"Spark: {cause[:LINE]} (see {log_file})", unreachable=away is not None
+        ) from error
+
+
+def exit_code_of(error: Exception) -> int:
+    """Return the exit code of an error: 2 configuration, 6 unreachable, else 1."""
+    match error:
+        case ConfigurationError():
+            return USAGE
+        case DatabaseUnavailable() | KafkaUnavailable() | SparkFailure(unreachable=True):
+            return UNREACHABLE
+        case _:
+            return ERROR
+
+
+def _last_cause(text: str) -> str:
+    """Return the innermost cause that a Java stack trace names, else its first line."""
+    causes = [line for line in text.splitlines() if line.startswith("Caused by: ")]
+    return causes[-1].removeprefix("Caused by: ") if causes else text.strip().splitlines()[0]

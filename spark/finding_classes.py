@@ -1,0 +1,189 @@
+"""The classes of findings: kind, severity, what each means, and what an operator should do.
+
+One table, for people: the report, the documentation and the exit code all read it here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    """The question that a finding answers with no."""
+
+    MISSING = "missing"
+    DUPLICATE = "duplicate"
+    UNEXPECTED = "unexpected"
+    MISMATCH = "mismatch"
+    COVERAGE = "coverage"
+
+
+class Severity(IntEnum):
+    """How bad it is; INFO never spoils a verdict."""
+
+    INFO = 0
+    LOW = 1
+    MEDIUM = 2
+    HIGH = 3
+    CRITICAL = 4
+
+
+class FindingClass(StrEnum):
+    """Every class of finding this form of the reconciliation can make."""
+
+    LOST = "LOST"
+    SKIPPED = "SKIPPED"
+    HELD = "HELD"
+    GIVEN_UP = "GIVEN_UP"
+    OVERDUE = "OVERDUE"
+    ROLLED_BACK = "ROLLED_BACK"
+    UNDECIDED = "UNDECIDED"
+    UNKNOWN_ID = "UNKNOWN_ID"
+    PG_REGRESSION = "PG_REGRESSION"
+    DUPLICATE = "DUPLICATE"
+    WRONG_TOPIC = "WRONG_TOPIC"
+    CORRUPT_VALUE = "CORRUPT_VALUE"
+    WRONG_KEY = "WRONG_KEY"
+    HEADER_DRIFT = "HEADER_DRIFT"
+    NOT_READ = "NOT_READ"
+    LSO_STUCK = "LSO_STUCK"
+    MANIFEST_BREAK = "MANIFEST_BREAK"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What a class means to an operator. ``partial``: the run did not see all of its plan."""
+
+    kind: Kind
+    severity: Severity
+    meaning: str
+    action: str
+    command: str
+    partial: bool = False
+
+
+RULES: Final[dict[FindingClass, Rule]] = {
+    FindingClass.LOST: Rule(
+        kind=Kind.MISSING,
+        severity=Severity.CRITICAL,
+        meaning="published by the relay's own account, but not in the topic",
+        action="Look for truncation or an unclean leader election, then publish it again.",
+        command="outbox reconcile fix {run_id} --class LOST",
+    ),
+    FindingClass.SKIPPED: Rule(
+        kind=Kind.MISSING,
+        severity=Severity.CRITICAL,
+        meaning="committed, passed by the relay, and in no manifest",
+        action="Stop the relay of this shard: it is a relay bug. Then publish the message again.",
+        command="outbox shard show {shard}",
+    ),
+    FindingClass.HELD: Rule(
+        kind=Kind.MISSING,
+        severity=Severity.MEDIUM,
+        meaning="Kafka refuses the record, or it waits behind one that Kafka refuses",
+        action="Cure the size, the ACL or the topic; the relay retries by itself.",
+        command="outbox held list",
+    ),
+    FindingClass.GIVEN_UP: Rule(
+        kind=Kind.MISSING,
+        severity=Severity.INFO,
+        meaning="held, then given up by an operator",
+        action="None; it was decided.",
+        command="outbox message get {message_id} --history",
+    ),
+    FindingClass.OVERDUE: Rule(
+        kind=Kind.MISSING,
+        severity=Severity.HIGH,
+        meaning="committed and not yet published, for longer than the grace",
+        action="The relay is down or slow; nothing is lost.",
+        command="outbox shard show {shard}",
+    ),
+    FindingClass.ROLLED_BACK: Rule(
+        kind=Kind.UNEXPECTED,
+        severity=Severity.CRITICAL,
+        meaning="a record of a message that was rolled back",
+        action="An incident: consumers saw a refused fact. Compensate by hand.",
+        command="outbox message get {message_id} --history",
+    ),
+    FindingClass.UNDECIDED: Rule(
+        kind=Kind.UNEXPECTED,
+        severity=Severity.CRITICAL,
+        meaning="a record of a message that nobody has decided",
+        action="Stop the relay: a wrong build, or a second writer.",
+        command="outbox message get {message_id} --history",
+    ),
+    FindingClass.UNKNOWN_ID: Rule(
+        kind=Kind.UNEXPECTED,
+        severity=Severity.HIGH,
+        meaning="a record whose message id was never issued here",
+        action="A restored database, or a forged record: find the writer.",
+        command="outbox message get {message_id}",
+    ),
+    FindingClass.PG_REGRESSION: Rule(
+        kind=Kind.UNEXPECTED,
+        severity=Severity.HIGH,
+        meaning="a record of a message that PostgreSQL has forgotten",
+        action="PostgreSQL lost a tail that Kafka has: follow the runbook of that recovery.",
+        command="outbox message get {message_id}",
+    ),
+    FindingClass.DUPLICATE: Rule(
+        kind=Kind.DUPLICATE,
+        severity=Severity.HIGH,
+        meaning="more than one record of one message",
+        action="Consumers dedupe on outbox_message_id; find the gap in the relay.",
+        command="outbox message get {message_id} --history",
+    ),
+    FindingClass.WRONG_TOPIC: Rule(
+        kind=Kind.MISMATCH,
+        severity=Severity.CRITICAL,
+        meaning="the record is in another topic than was asked for",
+        action="Stop the relay; publish again once the cause is known.",
+        command="outbox message get {message_id} --history",
+    ),
+    FindingClass.CORRUPT_VALUE: Rule(
+        kind=Kind.MISMATCH,
+        severity=Severity.CRITICAL,
+        meaning="the record's value is not what was prepared",
+        action="Look at serializers, interceptors, mirrors, and for corruption at the broker.",
+        command="outbox message get {message_id} --history",
+    ),
+    FindingClass.WRONG_KEY: Rule(
+        kind=Kind.MISMATCH,
+        severity=Severity.HIGH,
+        meaning="the record's key is not what was prepared",
+        action="Look at serializers, interceptors and mirrors.",
+        command="outbox message get {message_id} --history",
+    ),
+    FindingClass.HEADER_DRIFT: Rule(
+        kind=Kind.MISMATCH,
+        severity=Severity.MEDIUM,
+        meaning="a header of the record is not what was prepared",
+        action="Look at interceptors and mirrors.",
+        command="outbox message get {message_id} --history",
+    ),
+    FindingClass.NOT_READ: Rule(
+        kind=Kind.COVERAGE,
+        severity=Severity.HIGH,
+        meaning="a part of the plan could not be read",
+        action="Repair access, then run again.",
+        command="outbox doctor",
+        partial=True,
+    ),
+    FindingClass.LSO_STUCK: Rule(
+        kind=Kind.COVERAGE,
+        severity=Severity.HIGH,
+        meaning="an open transaction hides the end of a partition",
+        action="Find the transaction and abort it, then run again.",
+        command="kafka-transactions.sh find-hanging",
+        partial=True,
+    ),
+    FindingClass.MANIFEST_BREAK: Rule(
+        kind=Kind.COVERAGE,
+        severity=Severity.CRITICAL,
+        meaning="the relay's manifests do not form one chain",
+        action="Stop the relay of this shard and find the second writer.",
+        command="outbox shard resolve {shard}",
+    ),
+}

@@ -1,0 +1,101 @@
+"""Counts every finding, keeps the worst ones for the report, and writes all of them as Parquet."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from spark import schemas
+from spark.finding_classes import RULES, FindingClass, Severity
+from spark.findings import Finding
+
+KEPT: Final = 10_000
+"""Findings kept on the driver, for the database and the report; Parquet holds the others too."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Ledger:
+    """The findings of one run."""
+
+    spark_session: SparkSession
+    run_id: str
+    uri: str
+    counts: Counter[tuple[FindingClass, str]] = field(default_factory=Counter)
+    """By class and topic; the topic of a finding that has none is empty."""
+    kept: list[Finding] = field(default_factory=list)
+    written: bool = False
+
+    def enter(self, findings: Iterable[Finding]) -> None:
+        """Count, keep and write these findings."""
+        findings = list(findings)
+        if not findings and self.written:
+            return
+        self.counts.update((each.finding_class, each.topic or "") for each in findings)
+        self._write(findings)
+        self.kept += findings
+        self.kept.sort(key=worst_first)
+        del self.kept[KEPT:]
+
+    @property
+    def total(self) -> int:
+        """How many findings there are, of any severity."""
+        return sum(self.counts.values())
+
+    def of(self, finding_class: FindingClass) -> int:
+        """How many findings of a class there are."""
+        return sum(n for (each, _), n in self.counts.items() if each is finding_class)
+
+    def totals(self) -> dict[str, int]:
+        """Return the discrepancies by kind: findings above info."""
+        totals: Counter[str] = Counter()
+        for (each, _), n in self.counts.items():
+            if RULES[each].severity > Severity.INFO:
+                totals[RULES[each].kind.value] += n
+        return dict(totals)
+
+    def worst(self) -> Severity | None:
+        """Return the highest severity that occurred."""
+        return max((RULES[each].severity for each, _ in self.counts), default=None)
+
+    def _write(self, findings: list[Finding]) -> None:
+        rows = [parquet_row(self.run_id, each) for each in findings]
+        frame = schemas.frame_of(self.spark_session, rows, schemas.FINDINGS)
+        frame.coalesce(1).write.mode("append" if self.written else "overwrite").parquet(self.uri)
+        self.written = True
+
+
+def worst_first(finding: Finding) -> tuple[int, str, str, str]:
+    """Order findings for people: by severity, then class, topic and subject."""
+    return -finding.rule.severity, finding.finding_class, finding.topic or "", finding.subject
+
+
+def parquet_row(run_id: str, finding: Finding) -> dict[str, Any]:
+    """Return a finding as a row of ``schemas.FINDINGS``; the key only as its hash."""
+    rule = finding.rule
+    return {
+        "schema_version": schemas.SCHEMA_VERSION,
+        "run_id": run_id,
+        "finding_id": finding.finding_id,
+        "kind": rule.kind.value,
+        "class": finding.finding_class.value,
+        "severity": rule.severity.name.lower(),
+        "message_id": finding.message_id,
+        "topic": finding.topic,
+        "partition": finding.partition,
+        "offset": finding.offset,
+        "key_hash": hex_of(finding.key_hash),
+        "producer_group": finding.producer_group,
+        "shard": finding.shard,
+        "decision": finding.decision,
+        "detail": json.dumps(finding.detail, sort_keys=True),
+    }
+
+
+def hex_of(number: int | None) -> str | None:
+    """Return a signed 64-bit number as 16 hexadecimal digits."""
+    return None if number is None else f"{number & (1 << 64) - 1:016x}"

@@ -1,0 +1,145 @@
+"""The relay's manifests as Column expressions: their fixed-width prefix, entries, and chain.
+
+The layout is ``outbox/manifest.py``; the entries are decoded only for the messages in question.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from outbox.manifest import ENTRY_BYTES, PREFIX, VERSION, Kind
+from spark import slot
+
+FIELDS: Final = (
+    ("version", 1),
+    ("installation", 16),
+    ("shard", 2),
+    ("gen", 4),
+    ("kind", 1),
+    ("batch_no", 8),
+    ("prev_crc", 4),
+    ("from_xid", 8),
+    ("from_n", 4),
+    ("to_xid", 8),
+    ("to_n", 4),
+    ("entries", 4),
+    ("published", 4),
+)
+"""The prefix, field by field, with sizes in bytes."""
+CRC_BYTES: Final = 4
+
+
+def with_prefix(log: DataFrame) -> DataFrame:
+    """Turn the records of the progress topic into manifests: prefix fields, crc, whole value."""
+    body = F.col("value")
+    crc_at = F.length(body) - CRC_BYTES
+    intact = F.crc32(F.substring(body, F.lit(1), crc_at)) == _number(body, crc_at, F.lit(CRC_BYTES))
+    whole = F.length(body) >= PREFIX.size + CRC_BYTES
+    return log.where(body.isNotNull()).select(
+        F.col("partition"),
+        F.col("offset"),
+        *[column.alias(name) for name, column in _prefix(body).items()],
+        _number(body, crc_at, F.lit(CRC_BYTES)).alias("crc"),
+        F.coalesce(whole & intact, F.lit(False)).alias("intact"),
+        body.alias("body"),
+    )
+
+
+def cuts(manifests: DataFrame) -> DataFrame:
+    """Return one row a shard: its last batch and position, and where its manifests begin."""
+    last = F.max_by(F.struct("batch_no", "to_xid", "to_n"), "offset")
+    first = F.min_by(F.struct("from_xid", "from_n"), "offset")
+    return (
+        manifests.where("intact")
+        .groupBy("shard")
+        .agg(last.alias("last"), first.alias("first"), F.count("*").alias("manifests"))
+        .select("shard", "last.*", "first.*", "manifests")
+    )
+
+
+def entries(manifests: DataFrame) -> DataFrame:
+    """Return one row a listed message: half id, message id, status (P, S or K), batch, index."""
+    listed = manifests.where("intact AND entries > 0").select(
+        "shard",
+        "batch_no",
+        "kind",
+        F.posexplode(F.transform(F.sequence(F.lit(0), F.col("entries") - 1), _entry)).alias(
+            "index", "entry"
+        ),
+    )
+    message_id = slot.uuid_text(F.substring("entry", 1, 16))
+    return listed.select(
+        slot.half_id_in(message_id).alias("half_id"),
+        message_id.alias("message_id"),
+        F.substring("entry", ENTRY_BYTES, 1).cast("string").alias("status"),
+        "shard",
+        "batch_no",
+        "index",
+    )
+
+
+def breaks(manifests: DataFrame) -> DataFrame:
+    """Return the manifests that do not continue the one before them on their shard (I9)."""
+    before = Window.partitionBy("partition").orderBy("offset")
+    previous = [F.lag(name).over(before).alias(f"last_{name}") for name in _CHAINED]
+    chained = manifests.select("*", *previous)
+    return chained.select("partition", "offset", "batch_no", _fault().alias("fault")).where(
+        F.col("fault").isNotNull()
+    )
+
+
+_CHAINED: Final = ("batch_no", "crc", "gen", "to_xid", "to_n", "installation")
+
+
+def _fault() -> Column:
+    """Name what is wrong with a manifest; null when nothing is.
+
+    ``from`` may lie below the last ``to`` after a HISTORY, when PostgreSQL had lost a tail, but a
+    range never ends before it begins.
+    """
+    first = F.col("last_batch_no").isNull()
+    position = F.struct("from_xid", "from_n")
+    ordered = position <= F.struct("to_xid", "to_n")
+    faults = (
+        (~F.col("intact"), "not a manifest"),
+        (F.col("version") != VERSION, "unknown version"),
+        (F.col("shard") != F.col("partition"), "another shard's partition"),
+        (F.hex("installation") != F.hex("last_installation"), "another installation"),
+        (~first & (F.col("batch_no") != F.col("last_batch_no") + 1), "gap in batch_no"),
+        (~first & (F.col("prev_crc") != F.col("last_crc")), "prev_crc is not the last crc"),
+        (F.col("gen") < F.col("last_gen"), "gen fell"),
+        (~ordered, "its range runs backwards"),
+        (
+            ~first
+            & (F.col("kind") == int(Kind.BATCH))
+            & (position > F.struct(F.col("last_to_xid"), F.col("last_to_n"))),
+            "positions between the two are in no manifest",
+        ),
+    )
+    return F.coalesce(*[F.when(wrong, F.lit(name)) for wrong, name in faults])
+
+
+def _prefix(body: Column) -> dict[str, Column]:
+    columns: dict[str, Column] = {}
+    at = 0
+    for name, size in FIELDS:
+        raw = F.substring(body, at + 1, size)
+        columns[name] = raw if name == "installation" else _as_number(raw)
+        at += size
+    return columns
+
+
+def _entry(place: Column) -> Column:
+    start = place * ENTRY_BYTES + PREFIX.size + 1
+    return F.substring(F.col("body"), start, F.lit(ENTRY_BYTES))
+
+
+def _number(body: Column, at: Column, size: Column) -> Column:
+    return _as_number(F.substring(body, at + 1, size))
+
+
+def _as_number(raw: Column) -> Column:
+    return F.conv(F.hex(raw), 16, 10).cast("bigint")

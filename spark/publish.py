@@ -1,0 +1,39 @@
+"""Leaves a finished run behind: its row, findings and reports in the database, then its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from outbox.ports import RunStore
+from spark.render import document, page, tables
+from spark.report import Report, stored_run
+
+
+def publish(
+    report: Report, run_store: RunStore, samples: int, topics: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Store the run in one transaction, write the files, and return the report as JSON values.
+
+    Raises DatabaseUnavailable; then no file has been written.
+    """
+    names = {"html": "report.html", "json": "report.json", "markdown": "report.md"}
+    files = {kind: str(report.folder / name) for kind, name in names.items()}
+    files |= {
+        "csv": str(report.folder / "findings.csv"),
+        "parquet": str(report.folder / "findings"),
+    }
+    shown = document.document(report, files, topics)
+    bodies = {
+        "html": page.to_html(report, samples, topics),
+        "json": json.dumps(shown, indent=2),
+        "md": page.to_markdown(report, samples, topics),
+        "csv": tables.to_csv(report),
+    }
+    run_store.save(stored_run(report, bodies))
+    report.folder.mkdir(parents=True, exist_ok=True)
+    for kind, body in bodies.items():
+        name = "findings.csv" if kind == "csv" else f"report.{kind}"
+        (report.folder / name).write_text(body, "utf-8")
+    return shown

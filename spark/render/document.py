@@ -1,0 +1,114 @@
+"""A report as the JSON of the contract: what REST serves and what ``-o json`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from spark.findings import Finding
+from spark.ledger import hex_of
+from spark.report import Report
+from spark.schemas import SCHEMA_VERSION
+
+SHOWN: Final = 1000
+
+
+def document(
+    report: Report, files: Mapping[str, str], topics: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the report as JSON values; ``topics`` narrows the findings that are shown."""
+    shown = of_topics(report.findings, topics)[:SHOWN]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": report.run_id,
+        "previous_run_id": None,
+        "verdict": report.verdict.value,
+        "sentence": report.sentence,
+        "cut": {"at": report.plan.snapshot.taken_at.isoformat(), **report.plan.as_json()},
+        "coverage": coverage(report),
+        "checked": {"committed": report.counts.judged, "records": report.counts.records},
+        "in_flight": report.counts.in_flight,
+        "counts": counts(report),
+        "totals": dict(report.totals),
+        "new": report.changes.new,
+        "resolved": report.changes.resolved,
+        "findings": [finding_document(each, report) for each in shown],
+        "findings_omitted": sum(report.class_counts.values()) - len(shown),
+        "report": dict(files),
+        "timings": dict(report.timings),
+        "versions": dict(report.versions),
+    }
+
+
+def of_topics(findings: Sequence[Finding], topics: Sequence[str]) -> Sequence[Finding]:
+    """Return the findings of these topics and those of none; all of them without topics."""
+    return [each for each in findings if not topics or not each.topic or each.topic in topics]
+
+
+def coverage(report: Report) -> dict[str, Any]:
+    """Return how much of the plan was read, and what was not."""
+    partitions, shards = report.partitions_read, report.shards_read
+    whole = partitions[1] + shards[1]
+    return {
+        "ratio": round((partitions[0] + shards[0]) / whole, 4),
+        "partitions": {"read": partitions[0], "planned": partitions[1]},
+        "shards": {"read": shards[0], "planned": shards[1]},
+        "not_read": [
+            {"topic": gap.partition.topic, "partition": gap.partition.number, "reason": gap.reason}
+            for gap in report.plan.log.gaps
+        ],
+    }
+
+
+def counts(report: Report) -> dict[str, int]:
+    """Return the counts that are not findings."""
+    return {
+        "prepared": report.counts.prepared,
+        "parked": report.counts.parked,
+        "ahead": report.counts.ahead,
+        "foreign": report.counts.foreign,
+        "before_baseline": report.counts.baseline,
+    }
+
+
+def finding_document(finding: Finding, report: Report) -> dict[str, Any]:
+    """Return one finding with its evidence and what to do about it."""
+    rule = finding.rule
+    return {
+        "finding_id": finding.finding_id,
+        "kind": rule.kind.value,
+        "class": finding.finding_class.value,
+        "severity": rule.severity.name.lower(),
+        "status": "open",
+        "message_id": finding.message_id,
+        "topic": finding.topic,
+        "partition": finding.partition,
+        "offset": finding.offset,
+        "key": key_shown(finding) if report.show_keys else None,
+        "key_hash": hex_of(finding.key_hash),
+        "producer_group": finding.producer_group,
+        "shard": finding.shard,
+        "batch": finding.batch_no,
+        "position": finding.position,
+        "decision": finding.decision,
+        "decided_at": finding.decided_at.isoformat() if finding.decided_at else None,
+        "record_time": finding.record_time.isoformat() if finding.record_time else None,
+        "expected_digest": hex_of(finding.expected_digest),
+        "actual_digest": hex_of(finding.actual_digest),
+        "meaning": rule.meaning,
+        "action": rule.action,
+        "command": command(finding, report.run_id),
+        "detail": dict(finding.detail),
+    }
+
+
+def command(finding: Finding, run_id: str) -> str:
+    """Return the command an operator would type next."""
+    return finding.rule.command.format(
+        run_id=run_id, message_id=finding.message_id, shard=finding.shard
+    )
+
+
+def key_shown(finding: Finding) -> str | None:
+    """Return the key as text that is safe to print; bytes that are no UTF-8 are escaped."""
+    return None if finding.key is None else finding.key.decode("utf-8", "backslashreplace")

@@ -1,0 +1,69 @@
+"""A report as one self-contained HTML page and as Markdown: verdict first, then what to do.
+
+No script, nothing loaded from elsewhere, all text escaped by the template engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from spark.finding_classes import RULES, FindingClass
+from spark.render import svg
+from spark.render.document import command, coverage, finding_document, of_topics
+from spark.render.tables import class_rows
+from spark.report import Report, spaced
+
+BACKSLASH_ESCAPES: Final = str.maketrans({each: f"\\{each}" for each in "\\`*_{}[]<>#|~"})
+
+
+def to_html(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
+    """Return the page; at most ``samples`` findings of a class are listed."""
+    template = _environment(autoescape=True).get_template("report.html.j2")
+    return template.render(_shown(report, samples, topics), chart=svg.chart(report.minutes))
+
+
+def to_markdown(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
+    """Return the same on one page of Markdown; text of others cannot become markup."""
+    template = _environment(autoescape=False).get_template("report.md.j2")
+    return template.render(_shown(report, samples, topics))
+
+
+def _environment(*, autoescape: bool) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("spark.render"),
+        autoescape=autoescape,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["spaced"] = spaced
+    environment.filters["md"] = lambda text: str(text).translate(BACKSLASH_ESCAPES)
+    return environment
+
+
+def _shown(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any]:
+    return {
+        "report": report,
+        "cut_at": report.plan.snapshot.taken_at,
+        "coverage": coverage(report),
+        "class_rows": class_rows(report),
+        "rules": RULES,
+        "sections": _sections(report, samples, topics),
+    }
+
+
+def _sections(report: Report, samples: int, topics: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the findings by class, worst first, each with its evidence and command."""
+    by_class: dict[FindingClass, list[dict[str, Any]]] = {}
+    for finding in of_topics(report.findings, topics):
+        listed = by_class.setdefault(finding.finding_class, [])
+        if len(listed) < samples:
+            shown = finding_document(finding, report)
+            listed.append({**shown, "command": command(finding, report.run_id)})
+    return [
+        {"class": each, "rule": RULES[each], "findings": listed, "total": report.count(each)}
+        for each, listed in by_class.items()
+    ]

@@ -1,0 +1,109 @@
+"""The chart of committed messages (step) over published ones (area), as inline SVG. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from markupsafe import Markup, escape
+
+from spark.report import Minute, spaced
+
+WIDTH: Final = 880
+HEIGHT: Final = 200
+LEFT: Final = 56
+TOP: Final = 12
+BOTTOM: Final = 24
+COLUMNS: Final = 240
+"""More minutes than this are drawn in wider steps."""
+
+
+def chart(minutes: Sequence[Minute]) -> Markup:
+    """Return the chart; an empty one says so."""
+    steps = binned(minutes)
+    if not steps:
+        return Markup('<p class="note">No message in the range that was read.</p>')
+    top = max(max(step.committed, step.published) for step in steps)
+    published = _steps([step.published for step in steps], top)
+    committed = _steps([step.committed for step in steps], top)
+    area = (
+        f"M{LEFT},{_y(0, top)} L{' L'.join(published)} L{_x(len(steps), len(steps))},{_y(0, top)} Z"
+    )
+    return Markup(
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_label(steps)}">'
+        f"{_grid(top)}"
+        f'<path class="published" d="{area}"/>'
+        f'<path class="committed" d="M{" L".join(committed)}"/>'
+        f"{_times(steps)}</svg>"
+    )
+
+
+def binned(minutes: Sequence[Minute]) -> list[Minute]:
+    """Return equal steps from the first to the last minute, at most ``COLUMNS`` of them."""
+    if not minutes:
+        return []
+    first = minutes[0].minute
+    span = int((minutes[-1].minute - first) / timedelta(minutes=1)) + 1
+    width = -(-span // COLUMNS)
+    sums = [[0, 0] for _ in range(-(-span // width))]
+    for each in minutes:
+        place = int((each.minute - first) / timedelta(minutes=width))
+        sums[place][0] += each.committed
+        sums[place][1] += each.published
+    return [
+        Minute(minute=first + timedelta(minutes=place * width), committed=c, published=p)
+        for place, (c, p) in enumerate(sums)
+    ]
+
+
+def _steps(heights: Sequence[int], top: int) -> list[str]:
+    """Return the corners of a step line, two a value."""
+    corners = []
+    for place, height in enumerate(heights):
+        y = _y(height, top)
+        corners += [f"{_x(place, len(heights))},{y}", f"{_x(place + 1, len(heights))},{y}"]
+    return corners
+
+
+def _x(place: int, places: int) -> float:
+    return round(LEFT + (WIDTH - LEFT - 4) * place / places, 1)
+
+
+def _y(height: int, top: int) -> float:
+    return round(TOP + (HEIGHT - TOP - BOTTOM) * (1 - height / max(top, 1)), 1)
+
+
+def _grid(top: int) -> str:
+    lines = []
+    for height in sorted({0, top // 2, top}):
+        y = _y(height, top)
+        lines.append(
+            f'<line class="grid" x1="{LEFT}" y1="{y}" x2="{WIDTH - 4}" y2="{y}"/>'
+            f'<text x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{spaced(height)}</text>'
+        )
+    return "".join(lines)
+
+
+def _times(steps: Sequence[Minute]) -> str:
+    first, last = steps[0].minute, steps[-1].minute
+    ends = ((LEFT, "start", first), (WIDTH - 4, "end", last))
+    return "".join(
+        f'<text x="{x}" y="{HEIGHT - 6}" text-anchor="{anchor}">{_moment(at)}</text>'
+        for x, anchor, at in ends[: 1 if first == last else 2]
+    )
+
+
+def _moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M}"
+
+
+def _label(steps: Sequence[Minute]) -> str:
+    committed = sum(step.committed for step in steps)
+    published = sum(step.published for step in steps)
+    return str(
+        escape(
+            f"{spaced(committed)} committed and {spaced(published)} published messages from "
+            f"{_moment(steps[0].minute)} to {_moment(steps[-1].minute)}"
+        )
+    )

@@ -1,0 +1,62 @@
+"""Findings as CSV for a spreadsheet, and the counts by kind and topic."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from dataclasses import dataclass
+from io import StringIO
+from typing import Final
+
+from spark.finding_classes import RULES, FindingClass
+from spark.render.document import finding_document
+from spark.report import Report
+
+COLUMNS: Final = (
+    *("finding_id", "kind", "class", "severity", "message_id", "topic", "partition", "offset"),
+    *("key", "key_hash", "producer_group", "shard", "decision", "decided_at", "command"),
+)
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet would run as a formula."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassRow:
+    """How often a class occurs, in all and by topic."""
+
+    finding_class: FindingClass
+    total: int
+    by_topic: dict[str, int]
+
+
+def to_csv(report: Report) -> str:
+    """Return the kept findings as CSV; no cell can be taken for a formula."""
+    out = StringIO()
+    writer = csv.writer(out)
+    writer.writerow(COLUMNS)
+    for finding in report.findings:
+        shown = finding_document(finding, report)
+        writer.writerow([safe(shown[name]) for name in COLUMNS])
+    return out.getvalue()
+
+
+def safe(cell: object) -> str:
+    """Return a cell's text, prefixed where a spreadsheet would calculate it."""
+    text = "" if cell is None else str(cell)
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
+
+def class_rows(report: Report) -> list[ClassRow]:
+    """Return the classes that occurred, worst first, with their counts by topic."""
+    totals: Counter[FindingClass] = Counter()
+    topics: dict[FindingClass, dict[str, int]] = {}
+    for (each, topic), n in report.class_counts.items():
+        totals[each] += n
+        topics.setdefault(each, {})[topic or "–"] = n
+    ordered = sorted(totals, key=lambda each: (-RULES[each].severity, each))
+    return [
+        ClassRow(
+            finding_class=each, total=totals[each], by_topic=dict(sorted(topics[each].items()))
+        )
+        for each in ordered
+    ]

@@ -1,0 +1,162 @@
+"""Sums a run up: counts, verdict, the sentence people read first, and the JSON of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from outbox.message_id import SHARDS
+from outbox.reconciliation import Changes, StoredFinding, StoredRun
+from spark.cut import Plan
+from spark.finding_classes import FindingClass, Kind
+from spark.findings import Finding
+from spark.ledger import hex_of
+from spark.verdict import Verdict
+
+MINUTES_SHOWN: Final = 10_080
+"""A week of minutes; the chart shows the newest ones."""
+MODE: Final = "full"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How much was on either side of the cut."""
+
+    judged: int
+    """Committed messages at or below the cut of their shard."""
+    in_flight: int
+    baseline: int
+    """Committed before the oldest manifest that Kafka keeps: not judged as missing."""
+    records: int
+    ahead: int
+    foreign: int
+    """Records without a valid outbox_message_id: other writers' and not judged."""
+    prepared: int
+    parked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Minute:
+    """Committed and published messages of one minute."""
+
+    minute: datetime
+    committed: int
+    published: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that is told of a run, in any format."""
+
+    run_id: str
+    started_at: datetime
+    plan: Plan
+    verdict: Verdict
+    counts: Counts
+    class_counts: Mapping[tuple[FindingClass, str], int]
+    totals: Mapping[str, int]
+    findings: Sequence[Finding]
+    changes: Changes
+    minutes: Sequence[Minute]
+    timings: Mapping[str, float]
+    versions: Mapping[str, str]
+    folder: Path
+    show_keys: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """The whole plan was read."""
+        return not self.plan.log.gaps
+
+    @property
+    def resolves(self) -> bool:
+        """What was open before and is not here again has ended."""
+        return self.complete and len(self.findings) == sum(self.class_counts.values())
+
+    @property
+    def partitions_read(self) -> tuple[int, int]:
+        """Data partitions read to the cut, and all of them."""
+        log = self.plan.log
+        unread = {gap.partition for gap in log.gaps if gap.partition.topic != log.progress_topic}
+        read = {each.partition for each in log.records} - unread
+        return len(read), len(read | unread)
+
+    @property
+    def shards_read(self) -> tuple[int, int]:
+        """Relay shards whose manifests were read, and all of them."""
+        log = self.plan.log
+        unread = {gap.partition for gap in log.gaps if gap.partition.topic == log.progress_topic}
+        return SHARDS - len(unread), SHARDS
+
+    def count(self, *classes: FindingClass) -> int:
+        """How many findings of these classes there are."""
+        return sum(n for (each, _), n in self.class_counts.items() if each in classes)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one line."""
+        partitions, shards = self.partitions_read, self.shards_read
+        of_kind = {kind: spaced(self.totals.get(kind, 0)) for kind in Kind}
+        lost = spaced(self.count(FindingClass.LOST, FindingClass.SKIPPED))
+        late = spaced(self.count(FindingClass.HELD, FindingClass.OVERDUE))
+        return (
+            f"{spaced(self.counts.judged)} committed messages checked up to "
+            f"{self.plan.snapshot.taken_at:%H:%M:%S}Z: {lost} lost, {late} late, "
+            f"{of_kind[Kind.DUPLICATE]} duplicated, {of_kind[Kind.UNEXPECTED]} unexpected, "
+            f"{of_kind[Kind.MISMATCH]} altered; {partitions[0]} of {partitions[1]} partitions, "
+            f"{shards[0]} of {shards[1]} shards"
+        )
+
+
+def counts_of(totals: DataFrame, prepared: int, parked: int) -> Counts:
+    """Collect the one row of ``reconcile.totals``."""
+    row = totals.collect()[0].asDict()
+    return Counts(prepared=prepared, parked=parked, **row)
+
+
+def minutes_of(minutes: DataFrame) -> tuple[Minute, ...]:
+    """Collect the newest minutes, in order."""
+    newest = minutes.orderBy("minute", ascending=False).limit(MINUTES_SHOWN).collect()
+    return tuple(Minute(**row.asDict()) for row in reversed(newest))
+
+
+def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
+    """Return what is kept of the run in the database."""
+    return StoredRun(
+        run_id=report.run_id,
+        mode=MODE,
+        started_at=report.started_at,
+        cut_at=report.plan.snapshot.taken_at,
+        verdict=report.verdict.value,
+        sentence=report.sentence,
+        complete=report.resolves,
+        plan=report.plan.as_json(),
+        counts=asdict(report.counts),
+        totals=report.totals,
+        timings=report.timings,
+        findings=tuple(_stored(each) for each in report.findings),
+        reports=reports,
+    )
+
+
+def spaced(number: int) -> str:
+    """Write a number with its thousands apart."""
+    return f"{number:,}".replace(",", " ")
+
+
+def _stored(finding: Finding) -> StoredFinding:
+    place = {"partition": finding.partition, "offset": finding.offset, "shard": finding.shard}
+    return StoredFinding(
+        finding_id=finding.finding_id,
+        kind=finding.rule.kind.value,
+        finding_class=finding.finding_class.value,
+        severity=finding.rule.severity.name.lower(),
+        half_id=finding.half_id,
+        topic=finding.topic,
+        detail={**finding.detail, **place, "key_hash": hex_of(finding.key_hash)},
+    )

@@ -1,0 +1,251 @@
+"""One run, stage by stage: cut the log, snapshot the database, stage, compare, judge, publish.
+
+Nothing is written but the stage, the report and the reconciliation's own tables; a run that fails
+anywhere has changed no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from outbox.clock import Clock
+from outbox.errors import OutboxError
+from outbox.ports import LogFacts, ReconciliationSource, RunStore, SourceSnapshot
+from spark import cut, findings, manifests, reconcile, schemas
+from spark.judge import Judgement, of_suspect
+from spark.ledger import Ledger
+from spark.lookup import SUSPECTS_A_CALL, look_up
+from spark.progress import Progress
+from spark.report import Minute, Report, counts_of, minutes_of
+from spark.sources import Sources
+from spark.stage import staged
+from spark.take_cut import take_log_cut
+from spark.verdict import verdict_of
+
+BREAKS_READ: Final = 1000
+
+
+class SnapshotMismatch(OutboxError):
+    """Spark read the database in another snapshot than the plan's; nothing it saw counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a run works with; every concrete adapter comes from the wiring."""
+
+    source: ReconciliationSource
+    log_facts: LogFacts
+    run_store: RunStore
+    sources: Sources
+    clock: Clock
+    progress: Progress
+    pause: Callable[[float], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a run is done."""
+
+    progress_topic: str
+    report_dir: Path
+    stage_uri: str
+    grace_seconds: int
+    exclude_topics: frozenset[str] = frozenset()
+    show_keys: bool = False
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """What was read, staged, with the cut of each shard beside it."""
+
+    manifests: DataFrame
+    commits: DataFrame
+    records: DataFrame
+
+
+def run_once(parts: Parts, options: Options) -> Report:
+    """Judge everything up to one cut and return the report; it is stored by the caller.
+
+    Raises KafkaUnavailable, DatabaseUnavailable, SnapshotMismatch.
+    """
+    started_at = parts.clock.now()
+    with parts.progress.stage("cut of the log"):
+        log = take_log_cut(
+            parts.log_facts,
+            options.progress_topic,
+            lambda: [t for t in parts.source.topics() if t not in options.exclude_topics],
+            parts.clock,
+            parts.pause,
+        )
+    with parts.source.snapshot() as snapshot:
+        plan, listed = _plan(parts, options, log, snapshot)
+        frames = _stage(parts, options, plan, listed)
+        return _judge(parts, options, plan, frames, snapshot, started_at)
+
+
+def _plan(
+    parts: Parts, options: Options, log: cut.LogCut, snapshot: SourceSnapshot
+) -> tuple[cut.Plan, DataFrame]:
+    """Read the manifests and freeze the plan."""
+    with parts.progress.stage("read manifests") as stage:
+        read = parts.sources.read_manifests(log.manifests)
+        listed = staged(read, f"{options.stage_uri}/manifests")
+        shards = cut.shard_cuts(row.asDict() for row in manifests.cuts(listed).collect())
+        stage.rows = sum(shard.manifests for shard in shards)
+    return cut.Plan(log=log, shards=shards, snapshot=snapshot.identity), listed
+
+
+def _stage(parts: Parts, options: Options, plan: cut.Plan, listed: DataFrame) -> Frames:
+    """Read both sides once and lay the cuts beside them."""
+    cuts = schemas.frame_of(parts.sources.spark_session, _cut_rows(plan), schemas.SHARD_CUTS)
+    with parts.progress.stage("read commits") as stage:
+        read = parts.sources.read_commits(plan.snapshot)
+        commits = staged(read, f"{options.stage_uri}/commits")
+        _verify_snapshot(commits, plan)
+        ids = F.coalesce(F.sum(F.size("half_ids")), F.lit(0))
+        stage.rows = commits.agg(ids.alias("ids")).collect()[0]["ids"]
+    with parts.progress.stage("read records") as stage:
+        records = staged(
+            parts.sources.read_records(plan.log.records), f"{options.stage_uri}/records"
+        )
+        stage.rows = records.count()
+    return Frames(
+        manifests=listed,
+        commits=reconcile.committed(commits, cuts),
+        records=reconcile.placed(records, cuts),
+    )
+
+
+def _judge(
+    parts: Parts,
+    options: Options,
+    plan: cut.Plan,
+    frames: Frames,
+    snapshot: SourceSnapshot,
+    started_at: datetime,
+) -> Report:
+    folder = options.report_dir / f"run_id={plan.run_id}"
+    ledger = Ledger(
+        spark_session=parts.sources.spark_session, run_id=plan.run_id, uri=f"{folder}/findings"
+    )
+    with parts.progress.stage("compare") as stage:
+        suspects = reconcile.suspects(frames.commits, reconcile.counted(frames.records))
+        dirty = staged(suspects, f"{options.stage_uri}/dirty")
+        stage.rows = dirty.count()
+    with parts.progress.stage("look up findings") as looked_up:
+        ledger.enter(_findings_of_cut(options, plan, frames))
+        if stage.rows:
+            _enter_suspects(parts, plan, frames, dirty, snapshot, ledger)
+        looked_up.rows = ledger.total
+    return _report(parts, options, plan, frames, snapshot, ledger, started_at)
+
+
+def _findings_of_cut(
+    options: Options, plan: cut.Plan, frames: Frames
+) -> Sequence[findings.Finding]:
+    """Return what is wrong with shards and partitions as a whole."""
+    cut_at = F.lit(plan.snapshot.taken_at)
+    late = reconcile.late_by_shard(frames.commits, options.grace_seconds, cut_at).collect()
+    broken = manifests.breaks(frames.manifests).limit(BREAKS_READ).collect()
+    return (
+        *(findings.of_gap(gap) for gap in plan.log.gaps),
+        *findings.of_breaks(broken),
+        *findings.of_overdue(late, options.grace_seconds),
+    )
+
+
+def _enter_suspects(
+    parts: Parts,
+    plan: cut.Plan,
+    frames: Frames,
+    dirty: DataFrame,
+    snapshot: SourceSnapshot,
+    ledger: Ledger,
+) -> None:
+    """Judge the suspects, a bounded number at a time."""
+    judgement = Judgement(
+        retired_below=snapshot.retired_below(),
+        starts={each.partition: each.start for each in plan.log.records},
+        unread_topics=plan.log.unread_topics,
+    )
+    gathered = reconcile.evidence(dirty, frames.records, frames.manifests)
+    for rows in _chunks(gathered.toLocalIterator(prefetchPartitions=True)):
+        suspects = look_up(rows, snapshot, parts.log_facts)
+        ledger.enter(found for each in suspects for found in of_suspect(each, judgement))
+
+
+def _report(
+    parts: Parts,
+    options: Options,
+    plan: cut.Plan,
+    frames: Frames,
+    snapshot: SourceSnapshot,
+    ledger: Ledger,
+    started_at: datetime,
+) -> Report:
+    with parts.progress.stage("sum up"):
+        undecided = snapshot.undecided()
+        sums = reconcile.totals(frames.commits, frames.records)
+        counts = counts_of(sums, undecided.prepared, undecided.parked)
+        minutes = _minutes(options, plan, frames)
+        complete = not plan.log.gaps
+        changes = parts.run_store.changes([each.finding_id for each in ledger.kept], complete)
+    return Report(
+        run_id=plan.run_id,
+        started_at=started_at,
+        plan=plan,
+        verdict=verdict_of({each for each, _ in ledger.counts}),
+        counts=counts,
+        class_counts=dict(ledger.counts),
+        totals=ledger.totals(),
+        findings=tuple(ledger.kept),
+        changes=changes,
+        minutes=minutes,
+        timings=parts.progress.timings,
+        versions=options.versions,
+        folder=options.report_dir / f"run_id={plan.run_id}",
+        show_keys=options.show_keys,
+    )
+
+
+def _minutes(options: Options, plan: cut.Plan, frames: Frames) -> tuple[Minute, ...]:
+    counted = reconcile.minutes(frames.commits, frames.records).coalesce(1)
+    uri = f"{options.report_dir}/run_id={plan.run_id}/minutes"
+    return minutes_of(staged(counted, uri))
+
+
+def _verify_snapshot(commits: DataFrame, plan: cut.Plan) -> None:
+    """Refuse rows that were not read in the plan's snapshot, which Spark would not notice."""
+    seen = [row["visible"] for row in commits.select("visible").distinct().limit(2).collect()]
+    if any(each != plan.snapshot.visible for each in seen):
+        raise SnapshotMismatch(
+            f"Spark read the commit log at {seen[0]}, not at {plan.snapshot.visible}"
+        )
+
+
+def _cut_rows(plan: cut.Plan) -> list[dict[str, int]]:
+    return [
+        {
+            "shard": each.shard,
+            "cut_batch": each.batch_no,
+            "cut_xid": each.position.xid,
+            "cut_n": each.position.n,
+            "base_xid": each.baseline.xid,
+            "base_n": each.baseline.n,
+        }
+        for each in plan.shards
+    ]
+
+
+def _chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:
+    while chunk := list(islice(rows, SUSPECTS_A_CALL)):
+        yield chunk

@@ -1,0 +1,90 @@
+"""The frames' columns and the version that stands in everything a run writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+SCHEMA_VERSION: Final = 1
+
+HEADERS: Final = ArrayType(
+    StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+)
+
+LOG: Final = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("headers", HEADERS),
+    ]
+)
+"""A topic as Spark's Kafka source gives it, the columns that are asked for."""
+
+COMMITS: Final = StructType(
+    [
+        StructField("shard", ShortType()),
+        StructField("xid", LongType()),
+        StructField("committed_at", TimestampType()),
+        StructField("half_ids", ArrayType(LongType())),
+        StructField("content_digests", ArrayType(LongType())),
+    ]
+)
+"""The view ``reconciliation_commits``: one row a flush and shard."""
+
+SHARD_CUTS: Final = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("cut_batch", pa.int64()),
+        ("cut_xid", pa.int64()),
+        ("cut_n", pa.int64()),
+        ("base_xid", pa.int64()),
+        ("base_n", pa.int64()),
+    ]
+)
+"""One row a shard: the last batch and position that are judged, and the first that can be."""
+
+FINDINGS: Final = pa.schema(
+    [
+        ("schema_version", pa.int32()),
+        ("run_id", pa.string()),
+        ("finding_id", pa.string()),
+        ("kind", pa.string()),
+        ("class", pa.string()),
+        ("severity", pa.string()),
+        ("message_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("key_hash", pa.string()),
+        ("producer_group", pa.string()),
+        ("shard", pa.int32()),
+        ("decision", pa.string()),
+        ("detail", pa.string()),
+    ]
+)
+"""The Parquet of the findings: all of them, never a sample, never a value."""
+
+
+def frame_of(
+    spark_session: SparkSession, rows: Sequence[Mapping[str, Any]], schema: Any
+) -> DataFrame:
+    """Return the driver's rows as a frame; they travel as Arrow, no Python worker starts."""
+    return spark_session.createDataFrame(pa.Table.from_pylist(list(rows), schema=schema))

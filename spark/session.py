@@ -1,0 +1,113 @@
+"""Builds the SparkSession: master, the five jars of the connectors, pinned settings, quiet logs.
+
+Jars are files that the set-up fetched; nothing is resolved at run time. What the JVM writes goes to
+a log file, so that stderr stays ours.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from outbox.errors import ConfigurationError
+
+SPARK_VERSION: Final = "4.0.0"
+JARS: Final = (
+    f"spark-sql-kafka-0-10_2.13-{SPARK_VERSION}.jar",
+    f"spark-token-provider-kafka-0-10_2.13-{SPARK_VERSION}.jar",
+    "kafka-clients-3.9.0.jar",
+    "commons-pool2-2.12.0.jar",
+    "postgresql-42.7.14.jar",
+)
+SETTINGS: Final[Mapping[str, str]] = {
+    "spark.app.name": "outbox-reconcile",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "2g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.files.maxPartitionBytes": "64m",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+LOCAL_ONLY: Final = ("spark.driver.host", "spark.driver.bindAddress")
+"""Right for a driver that is its own executor, wrong for a cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """Where Spark runs and what it is given; ``extra`` wins over our own settings."""
+
+    master: str
+    jars_dir: Path
+    log_file: Path
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
+    """Open a session and stop it at the end.
+
+    Raises ConfigurationError when a jar or Java is missing.
+    """
+    jars = required_jars(settings.jars_dir)
+    settings.log_file.parent.mkdir(parents=True, exist_ok=True)
+    builder = SparkSession.Builder().master(settings.master).config("spark.jars", ",".join(jars))
+    for name, text in session_settings(settings).items():
+        builder = builder.config(name, text)
+    try:
+        with _stderr_to(settings.log_file):
+            session = builder.getOrCreate()
+    except PySparkRuntimeError:
+        raise ConfigurationError(
+            f"Spark did not start; it needs Java 17 or newer (see {settings.log_file})"
+        ) from None
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def required_jars(jars_dir: Path) -> tuple[str, ...]:
+    """Return the paths of all jars. Raises ConfigurationError naming the first missing one."""
+    for name in JARS:
+        if not (jars_dir / name).is_file():
+            raise ConfigurationError(f"{name} is not in {jars_dir}; `make setup` fetches it")
+    return tuple(str((jars_dir / name).resolve()) for name in JARS)
+
+
+def session_settings(settings: SessionSettings) -> dict[str, str]:
+    """Return the session's configuration: ours, the interpreter's path, then the operator's."""
+    ours = dict(SETTINGS)
+    if not settings.master.startswith("local"):
+        ours = {name: text for name, text in ours.items() if name not in LOCAL_ONLY}
+    ours["spark.pyspark.python"] = sys.executable
+    ours["spark.pyspark.driver.python"] = sys.executable
+    return ours | {name: str(text) for name, text in settings.extra.items()}
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """Give a child that is started in this block the file as its stderr, for all its life."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with path.open("ab") as log:
+            os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)

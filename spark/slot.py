@@ -1,0 +1,79 @@
+"""Where a record says it belongs: relay shard, batch and index, and the half id in its message id.
+
+Both are the writer's words, used to arrange the comparison and never believed: a wrong one makes a
+record match nothing, which is found.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
+from outbox import record
+from outbox.message_id import LOW_BITS, SHARDS
+from spark import digest
+
+MESSAGE_ID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
+"""The canonical text of a UUIDv8 (RFC 9562)."""
+
+
+def message_id() -> Column:
+    """Return the record's message id; null unless it is well formed."""
+    text = digest.leading(record.MESSAGE_ID)
+    return F.when(text.rlike(MESSAGE_ID), text)
+
+
+def half_id_in(uuid: Column) -> Column:
+    """Return the half id that a message id's canonical text embeds.
+
+    The first 48 bits are its high part, the 12 bits after the version and the 3 after the variant
+    its low part (``outbox/message_id.py``).
+    """
+    high = _number(F.concat(uuid.substr(1, 8), uuid.substr(10, 4)))
+    middle = _number(uuid.substr(16, 3))
+    low = F.shiftright(_number(uuid.substr(20, 2)), 3).bitwiseAND(7)
+    return F.shiftleft(high, LOW_BITS).bitwiseOR(F.shiftleft(middle, 3)).bitwiseOR(low)
+
+
+def uuid_text(sixteen_bytes: Column) -> Column:
+    """Return the canonical text of a message id that is given as 16 bytes."""
+    digits = F.lower(F.hex(sixteen_bytes))
+    parts = [digits.substr(start, size) for start, size in ((1, 8), (9, 4), (13, 4), (17, 4))]
+    return F.concat_ws("-", *parts, digits.substr(21, 12))
+
+
+def shard() -> Column:
+    """Return the relay shard that the batch header names."""
+    return _batch_part(0, "int")
+
+
+def batch_no() -> Column:
+    """Return the relay batch that the batch header names."""
+    return _batch_part(1, "bigint")
+
+
+def index() -> Column:
+    """Return the place in its batch that the batch header names."""
+    return _batch_part(2, "int")
+
+
+def ahead() -> Column:
+    """Tell whether a record belongs to a batch newer than its shard's cut: it is not judged yet.
+
+    Needs the columns of the shard's cut. A shard without any manifest has no cut: all is ahead. A
+    header that names another shard than the message id is no excuse.
+    """
+    newer = F.col("cut_batch").isNull() | (F.col("batch_no") > F.col("cut_batch"))
+    own = F.col("shard") % SHARDS == F.col("half_id").bitwiseAND(SHARDS - 1)
+    return F.coalesce(F.col("batch_no").isNotNull() & own & newer, F.lit(False))
+
+
+def _batch_part(place: int, kind: str) -> Column:
+    parts = F.split(digest.leading(record.BATCH), r"\.")
+    return F.when(F.size(parts) == 3, F.get(parts, place).try_cast(kind))
+
+
+def _number(hexadecimal: Column) -> Column:
+    return F.conv(hexadecimal, 16, 10).cast("bigint")

@@ -1,0 +1,114 @@
+"""The only reads: records and manifests from Kafka, commits from PostgreSQL, each up to the cut.
+
+Ranges are explicit, so Spark never asks for the latest, and a hole in a range fails the run rather
+than passing as empty. The database is read in the plan's snapshot, which each row proves by naming
+the snapshot it was read in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from outbox.message_id import SHARDS
+from outbox.reconciliation import JdbcAddress, SnapshotIdentity
+from spark import digest, manifests, schemas, slot
+from spark.cut import Range
+
+CONNECTIONS: Final = 4
+"""Bound on the connections that Spark opens to PostgreSQL; each reads a quarter of the shards."""
+FETCH_ROWS: Final = 2000
+"""Zero, Spark's default, would mean autocommit: the imported snapshot would be lost silently."""
+RANGE_RECORDS: Final = 500_000
+"""A longer range of one partition is split between tasks."""
+
+COMMITS: Final = """(
+    SELECT shard, xid, committed_at, half_ids, content_digests,
+        pg_current_snapshot()::text AS visible
+    FROM outbox.reconciliation_commits
+) commits"""
+IMPORT_SNAPSHOT: Final = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}'"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where a run reads from."""
+
+    spark_session: SparkSession
+    kafka_options: Mapping[str, str]
+    jdbc: JdbcAddress
+
+    def read_records(self, ranges: Iterable[Range]) -> DataFrame:
+        """Return the records of the ranges: place, identity, digest; no key and no value."""
+        return self._log(ranges).select(
+            "topic",
+            "partition",
+            "offset",
+            F.col("timestamp").alias("published_at"),
+            slot.message_id().alias("message_id"),
+            slot.half_id_in(slot.message_id()).alias("half_id"),
+            slot.shard().alias("shard"),
+            slot.batch_no().alias("batch_no"),
+            slot.index().alias("index"),
+            digest.redriven().alias("redriven"),
+            digest.content_digest().alias("digest"),
+            digest.key_hash().alias("key_hash"),
+        )
+
+    def read_manifests(self, ranges: Iterable[Range]) -> DataFrame:
+        """Return the manifests of the ranges."""
+        return manifests.with_prefix(self._log(ranges))
+
+    def read_commits(self, snapshot: SnapshotIdentity) -> DataFrame:
+        """Return the commit log as the snapshot has it, with the snapshot each row was read in."""
+        options = {
+            "user": self.jdbc.user,
+            "password": self.jdbc.password,
+            "driver": "org.postgresql.Driver",
+            "fetchsize": str(FETCH_ROWS),
+            "sessionInitStatement": IMPORT_SNAPSHOT.format(snapshot.exported_id),
+        }
+        return self.spark_session.read.jdbc(
+            self.jdbc.url, COMMITS, predicates=_shard_predicates(), properties=options
+        )
+
+    def _log(self, ranges: Iterable[Range]) -> DataFrame:
+        filled = [each for each in ranges if each.end > each.start]
+        if not filled:
+            return self.spark_session.createDataFrame([], schemas.LOG)
+        return (
+            self.spark_session.read.format("kafka")
+            .options(**self.kafka_options)
+            .option("assign", _assignment(filled))
+            .option("startingOffsets", _offsets({each: each.start for each in filled}))
+            .option("endingOffsets", _offsets({each: each.end for each in filled}))
+            .option("maxRecordsPerPartition", str(RANGE_RECORDS))
+            .load()
+            .select(*schemas.LOG.fieldNames())
+        )
+
+
+def _shard_predicates() -> list[str]:
+    shards = [range(first, SHARDS, CONNECTIONS) for first in range(CONNECTIONS)]
+    return [f"shard IN ({', '.join(map(str, some))})" for some in shards]
+
+
+def _assignment(ranges: Iterable[Range]) -> str:
+    assigned: dict[str, list[int]] = {}
+    for each in ranges:
+        assigned.setdefault(each.partition.topic, []).append(each.partition.number)
+    return json.dumps(assigned)
+
+
+def _offsets(offsets: Mapping[Range, int]) -> str:
+    asked: dict[str, dict[str, int]] = {}
+    for each, offset in offsets.items():
+        asked.setdefault(each.partition.topic, {})[str(each.partition.number)] = offset
+    return json.dumps(asked)

@@ -1,0 +1,90 @@
+"""Puts a run together: the only module of this program that names concrete adapters."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Final, TextIO
+
+from pyspark.sql import SparkSession
+
+from outbox.clock import SystemClock
+from outbox.publication.log_facts import KafkaLogFacts
+from outbox.publication.progress_topic import PROGRESS_TOPIC
+from outbox.settings import Settings
+from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
+from spark.failures import told_in_one_line
+from spark.kafka_options import kafka_options
+from spark.progress import Progress
+from spark.run import Options, Parts
+from spark.session import SessionSettings, spark_session
+from spark.sources import Sources
+
+RUNTIME_JARS: Final = Path(__file__).resolve().parents[1] / ".runtime" / "spark"
+"""Where the set-up puts the connectors, unless the setting names another folder."""
+
+
+@contextmanager
+def open_run(settings: Settings, stream: TextIO) -> Iterator[tuple[Parts, Options]]:
+    """Check the settings, start Spark, and yield everything that a run needs.
+
+    Raises ConfigurationError before anything is started, SparkFailure for a failed job.
+    """
+    source = PostgresSource(settings.required_database_url())
+    servers = settings.required_bootstrap_servers()
+    options = kafka_options(servers, settings.kafka_config)
+    log_facts = KafkaLogFacts(servers, settings.kafka_config)
+    progress = Progress(stream=stream, clock=SystemClock())
+    with _session(settings, progress) as session, _stage_uri(settings) as stage_uri:
+        parts = Parts(
+            source=source,
+            log_facts=log_facts,
+            run_store=PostgresRunStore(settings.required_database_url()),
+            sources=Sources(spark_session=session, kafka_options=options, jdbc=source.jdbc),
+            clock=progress.clock,
+            progress=progress,
+            pause=Event().wait,
+        )
+        yield parts, run_options(settings, stage_uri, session.version)
+
+
+def run_options(settings: Settings, stage_uri: str, spark_version: str) -> Options:
+    """Return the options of a run from the settings."""
+    return Options(
+        progress_topic=PROGRESS_TOPIC,
+        report_dir=settings.reconcile_report_dir.resolve(),
+        stage_uri=stage_uri,
+        grace_seconds=settings.reconcile_grace_seconds,
+        exclude_topics=frozenset(settings.reconcile_exclude_topics),
+        show_keys=settings.reconcile_show_keys,
+        versions={"spark": spark_version},
+    )
+
+
+@contextmanager
+def _session(settings: Settings, progress: Progress) -> Iterator[SparkSession]:
+    log_file = settings.reconcile_report_dir.resolve() / "spark.log"
+    session_settings = SessionSettings(
+        master=settings.reconcile_spark_master,
+        jars_dir=settings.reconcile_jars_dir or RUNTIME_JARS,
+        log_file=log_file,
+        extra=settings.reconcile_spark_conf,
+    )
+    with ExitStack() as stack:
+        with progress.stage("start Spark"):
+            session = stack.enter_context(spark_session(session_settings))
+        with told_in_one_line(log_file):
+            yield session
+
+
+@contextmanager
+def _stage_uri(settings: Settings) -> Iterator[str]:
+    """Yield where Parquet is staged: the given URI, else a folder that is gone afterwards."""
+    if settings.reconcile_stage_uri is not None:
+        yield settings.reconcile_stage_uri.rstrip("/")
+        return
+    with tempfile.TemporaryDirectory(prefix="outbox-reconcile-") as folder:
+        yield Path(folder).as_uri()

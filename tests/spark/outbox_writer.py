@@ -1,0 +1,200 @@
+"""Writes both stores as the service does: real prepares and ends, and Kafka transactions that close
+with a manifest. Faults are planted by altering what a batch publishes, or beside it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from outbox.manifest import START, Entry, Kind, Manifest, Position, crc_of, encode
+from outbox.message import DecidedBy, End, HalfMessage, Message, Prepared, Resolution
+from outbox.message_id import HalfId
+from outbox.record import Record, render
+from outbox.storage.connections import make_pool
+from outbox.storage.half_store import PostgresHalfStore, read_halves
+from tests.factories import make_group, make_message, store_group, store_topic
+
+Alter = Callable[[Record], Iterable[Record]]
+"""What becomes of a record on its way: itself, an altered one, several or none."""
+
+
+def as_it_is(record: Record) -> Iterable[Record]:
+    """Publish the record unaltered."""
+    return (record,)
+
+
+@dataclass
+class ShardState:
+    """Where a shard's manifests stand."""
+
+    position: Position = START
+    batch_no: int = 0
+    crc: int = 0
+
+
+@dataclass
+class OutboxWriter:
+    """One installation: a database and topics of its own on shared servers."""
+
+    database_url: str
+    bootstrap_servers: str
+    prefix: str
+    shards: dict[int, ShardState] = field(default_factory=dict)
+
+    @property
+    def progress_topic(self) -> str:
+        """This installation's topic of manifests."""
+        return f"{self.prefix}.progress"
+
+    def create_topics(self, *topics: str) -> None:
+        """Create the progress topic and data topics with two partitions."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        wanted = [NewTopic(self.progress_topic, 16, 1), *[NewTopic(t, 2, 1) for t in topics]]
+        for future in admin.create_topics(wanted).values():
+            future.result(30)
+
+    def prepare(self, topic: str, count: int, **fields: Any) -> list[HalfMessage]:
+        """Prepare messages with keys and values of their own."""
+        return asyncio.run(self._prepare(topic, count, fields))
+
+    def end(self, halves: Sequence[HalfMessage], decision: Resolution) -> None:
+        """Decide messages."""
+        asyncio.run(self._end(halves, decision))
+
+    def publish(
+        self,
+        alter: Alter = as_it_is,
+        *,
+        held: Collection[HalfId] = (),
+        skipped: Collection[HalfId] = (),
+    ) -> None:
+        """Publish everything committed so far, one batch a shard, as the relay would."""
+        for shard, position, half_ids in self._committed():
+            state = self.shards.setdefault(shard, ShardState())
+            statuses = {i: b"K" if i in held else b"P" for i in half_ids if i not in skipped}
+            self._publish(shard, state, position, statuses, alter)
+
+    def produce(self, *records: Record) -> None:
+        """Produce records in a transaction without a manifest, as no relay would."""
+        self._transaction([*records])
+
+    def execute(self, statement: str, *parameters: Any) -> None:
+        """Run one statement on the database."""
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            connection.execute(statement.encode(), parameters)
+
+    def record(self, half: HalfMessage, batch: str | None = None) -> Record:
+        """Return the record that this half message becomes; its batch is the shard's last one."""
+        state = self.shards.get(half.shard, ShardState())
+        return render(half, DecidedBy.PRODUCER, batch or f"{half.shard}.{state.batch_no}.0")
+
+    async def _prepare(self, topic: str, count: int, fields: dict[str, Any]) -> list[HalfMessage]:
+        async with make_pool(self.database_url, "writer", pool_max=2) as pool:
+            group = make_group(f"group-of-{topic}", **fields.pop("group", {}))
+            async with pool.connection() as connection:
+                found = await connection.execute(
+                    "SELECT id FROM outbox.producer_group WHERE name = %s", (group.name,)
+                )
+                row = await found.fetchone()
+            stored = make_group(group.name, id=row[0]) if row else await store_group(pool, group)
+            topic_id = await store_topic(pool, topic)
+            messages = [_message(stored, topic, topic_id, n, fields) for n in range(count)]
+            answers = await PostgresHalfStore(pool).prepare(messages)
+        return [answer.half for answer in answers if isinstance(answer, Prepared)]
+
+    async def _end(self, halves: Sequence[HalfMessage], decision: Resolution) -> None:
+        ends = [End(half_id=h.half_id, nonce=h.nonce, decision=decision) for h in halves]
+        async with make_pool(self.database_url, "writer", pool_max=2) as pool:
+            await PostgresHalfStore(pool).end(ends)
+
+    def _committed(self) -> list[tuple[int, Position, list[HalfId]]]:
+        """Return, a shard, the ids beyond its position and where they end."""
+        with psycopg.connect(self.database_url) as connection:
+            rows = connection.execute(
+                "SELECT shard, xid, half_ids FROM outbox.commit_log ORDER BY shard, xid"
+            ).fetchall()
+        batches: dict[int, tuple[Position, list[HalfId]]] = {}
+        for shard, xid, half_ids in rows:
+            if xid > self.shards.get(shard, ShardState()).position.xid:
+                known = batches.get(shard, (START, []))[1]
+                batches[shard] = (Position(xid, len(half_ids)), [*known, *half_ids])
+        return [(shard, position, ids) for shard, (position, ids) in batches.items()]
+
+    def _publish(
+        self,
+        shard: int,
+        state: ShardState,
+        to: Position,
+        statuses: dict[HalfId, bytes],
+        alter: Alter,
+    ) -> None:
+        halves = asyncio.run(self._read(list(statuses)))
+        batch_no = state.batch_no + 1
+        records: list[Record] = []
+        for index, half_id in enumerate(statuses):
+            if statuses[half_id] == b"P":
+                batch = f"{shard}.{batch_no}.{index}"
+                records += alter(render(halves[half_id], DecidedBy.PRODUCER, batch))
+        manifest = encode(
+            Manifest(
+                installation=UUID(int=7),
+                shard=shard,
+                gen=1,
+                kind=Kind.BATCH,
+                batch_no=batch_no,
+                prev_crc=state.crc,
+                after=state.position,
+                to=to,
+                entries=tuple(
+                    Entry(halves[each].message_id.bytes, status)
+                    for each, status in statuses.items()
+                ),
+            )
+        )
+        self._transaction(records, (shard, manifest))
+        self.shards[shard] = ShardState(position=to, batch_no=batch_no, crc=crc_of(manifest))
+
+    async def _read(self, half_ids: Sequence[HalfId]) -> dict[HalfId, HalfMessage]:
+        async with (
+            make_pool(self.database_url, "writer", pool_max=2) as pool,
+            pool.connection() as connection,
+        ):
+            return await read_halves(connection, half_ids)
+
+    def _transaction(
+        self, records: Sequence[Record], manifest: tuple[int, bytes] | None = None
+    ) -> None:
+        producer = self._transactional_producer
+        producer.begin_transaction()
+        for record in records:
+            producer.produce(record.topic, record.value, record.key, headers=list(record.headers))
+        if manifest is not None:
+            producer.produce(self.progress_topic, manifest[1], partition=manifest[0])
+        producer.commit_transaction(30)
+
+    @cached_property
+    def _transactional_producer(self) -> Producer:
+        producer = Producer(
+            {
+                "bootstrap.servers": self.bootstrap_servers,
+                "transactional.id": self.prefix,
+                "partitioner": "murmur2_random",
+                "log_level": 0,
+            }
+        )
+        producer.init_transactions(30)
+        return producer
+
+
+def _message(group: Any, topic: str, topic_id: int, number: int, fields: dict[str, Any]) -> Message:
+    defaults = {"key": f"member-{number}".encode(), "value": f'{{"n":{number}}}'.encode()}
+    return make_message(group, topic=topic, topic_id=topic_id, **{**defaults, **fields})

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from outbox.message import Resolution
+from spark.run import Options, Parts, run_once
+from spark.verdict import Verdict
+from tests.spark.marks import REAL_STORES
+from tests.spark.outbox_writer import OutboxWriter
+
+pytestmark = REAL_STORES
+
+
+def test_a_system_without_a_fault_is_clean(
+    writer: OutboxWriter, parts: Parts, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    halves = writer.prepare(topic, 40, headers=(("tenant", "north"),), content_type="text/plain")
+    writer.end(halves[:30], Resolution.COMMIT)
+    writer.end(halves[30:35], Resolution.ROLLBACK)
+    writer.publish()
+    writer.end(writer.prepare(topic, 5, key=None, value=None), Resolution.COMMIT)
+    writer.publish()
+
+    report = run_once(parts, options)
+
+    assert report.findings == ()
+    assert (report.verdict, report.counts.judged, report.counts.records) == (Verdict.CLEAN, 35, 35)
+    assert (report.counts.prepared, report.counts.in_flight) == (5, 0)
