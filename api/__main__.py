@@ -92,11 +92,11 @@ def _serve(settings: Settings, listener: socket.socket) -> int:
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     signal.signal(signal.SIGTERM, lambda *_: None)  # raised again by the server once it is down
+    if several:
+        Multiprocess(config, sockets=[listener]).run()
+        return OK
     server = uvicorn.Server(config)
     try:
-        if several:
-            Multiprocess(config, target=server.run, sockets=[listener]).run()
-            return OK
         server.run(sockets=[listener])
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -6,7 +6,8 @@ A factory; nothing is global and nothing is opened here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
@@ -70,6 +71,7 @@ def create_app(
         limits=limits,
         metrics=services.metrics,
         clock=clock,
+        lifespan=partial(lifespan, app) if lifespan else nullcontext,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from typing import Any, Final
 
@@ -43,8 +44,10 @@ class Guard:
         limits: HttpLimits,
         metrics: Metrics,
         clock: Clock,
+        lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
         self._cold = cold
+        self._lifespan = lifespan
         self._hot = hot
         self._authenticator = authenticator
         self._limits = limits
@@ -54,6 +57,10 @@ class Guard:
         self._prefix = os.urandom(6).hex()
         self._numbers = count(1)
         self._observed: dict[tuple[str, str, int], tuple[Any, Any]] = {}
+
+    def lifespan(self) -> AbstractAsyncContextManager[None]:
+        """Open the service for a block, where no server does it."""
+        return self._lifespan()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection event of the server."""

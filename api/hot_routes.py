@@ -25,9 +25,11 @@ from api.schemas import (
     END_ITEM,
     PREPARE,
     PREPARE_BATCH,
-    BatchAnswer,
-    BatchResult,
+    EndBatchAnswer,
     EndItem,
+    EndResult,
+    PrepareBatchAnswer,
+    PrepareResult,
 )
 from outbox.access import Scope
 
@@ -107,12 +109,16 @@ class HotRoutes:
         origin = Origin(traceparent=_traceparent(exchange))
         outcomes = await self._ingest.prepare(items, exchange.caller, origin)
         results = [
-            _failed(place, outcome, exchange.request_id)
+            PrepareResult(
+                index=place,
+                status=outcome.status,
+                problem=document(outcome, exchange.request_id),
+            )
             if isinstance(outcome, Problem)
-            else BatchResult(index=place, status=201, result=outcome.half)
+            else PrepareResult(index=place, status=201, result=outcome.half)
             for place, outcome in enumerate(outcomes)
         ]
-        return Answer(207, ENCODER.encode(BatchAnswer(results)), [JSON])
+        return Answer(207, ENCODER.encode(PrepareBatchAnswer(results)), [JSON])
 
     async def end_batch(self, exchange: Exchange) -> Answer:
         """POST /v1/half-messages/end-batch."""
@@ -120,12 +126,16 @@ class HotRoutes:
         wait, headers = _wait_of(exchange)
         outcomes = await self._ingest.end(items, exchange.caller, wait)
         results = [
-            _failed(place, outcome, exchange.request_id)
+            EndResult(
+                index=place,
+                status=outcome.status,
+                problem=document(outcome, exchange.request_id),
+            )
             if isinstance(outcome, Problem)
-            else BatchResult(index=place, status=200, result=outcome)
+            else EndResult(index=place, status=200, result=outcome)
             for place, outcome in enumerate(outcomes)
         ]
-        return Answer(207, ENCODER.encode(BatchAnswer(results)), headers)
+        return Answer(207, ENCODER.encode(EndBatchAnswer(results)), headers)
 
 
 def _items(
@@ -145,10 +155,6 @@ def _bounded(items: Sequence[Item]) -> Sequence[Item]:
     if len(items) > BATCH_ITEMS_MAX:
         raise Problem(slug="batch-too-large")
     return items
-
-
-def _failed(place: int, problem: Problem, request_id: str) -> BatchResult:
-    return BatchResult(index=place, status=problem.status, problem=document(problem, request_id))
 
 
 def _traceparent(exchange: Exchange) -> str | None:

@@ -12,11 +12,12 @@ from api.hot_routes import PREFIX
 from api.models import ProblemDocument
 from api.problems import KINDS, MEDIA_TYPE
 from api.schemas import (
-    BatchAnswer,
     EndBatch,
+    EndBatchAnswer,
     EndedHalf,
     EndRequest,
     PrepareBatch,
+    PrepareBatchAnswer,
     PreparedHalf,
     PrepareRequest,
 )
@@ -35,7 +36,8 @@ _STRUCTS: Final = (
     EndBatch,
     PreparedHalf,
     EndedHalf,
-    BatchAnswer,
+    PrepareBatchAnswer,
+    EndBatchAnswer,
 )
 _PREPARE_EXAMPLE: Final = {
     "producer_group": "billing",
@@ -109,7 +111,7 @@ def _hot_paths() -> dict[str, dict[str, Any]]:
             "prepareBatch",
             "Store up to 1000 half messages, each with its own result.",
             _body("PrepareBatch", {"items": [_PREPARE_EXAMPLE]}),
-            _ok("207", "One result an item", "BatchAnswer"),
+            _ok("207", "One result an item", "PrepareBatchAnswer"),
             [traceparent],
         ),
         f"{PREFIX}/{{message_id}}/end": _post(
@@ -123,7 +125,7 @@ def _hot_paths() -> dict[str, dict[str, Any]]:
             "endBatch",
             "Decide up to 1000 half messages, each alone.",
             _body("EndBatch", {"items": [{"message_id": _ID, **end_example}]}),
-            _ok("207", "One result an item", "BatchAnswer"),
+            _ok("207", "One result an item", "EndBatchAnswer"),
             [prefer],
         ),
     }

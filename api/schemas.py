@@ -118,19 +118,34 @@ class EndedHalf(Struct, kw_only=True, gc=False):
     publication: PublicationAt | None
 
 
-class BatchResult(Struct, kw_only=True, omit_defaults=True, gc=False):
-    """What became of one item: ``result`` or ``problem``, never both."""
+class PrepareResult(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """What became of one prepare of a batch: ``result`` or ``problem``, never both."""
 
     index: int
     status: int
-    result: PreparedHalf | EndedHalf | None = None
+    result: PreparedHalf | None = None
     problem: dict[str, Any] | None = None
 
 
-class BatchAnswer(Struct, gc=False):
+class EndResult(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """What became of one end of a batch: ``result`` or ``problem``, never both."""
+
+    index: int
+    status: int
+    result: EndedHalf | None = None
+    problem: dict[str, Any] | None = None
+
+
+class PrepareBatchAnswer(Struct, gc=False):
     """The results in request order."""
 
-    items: list[BatchResult]
+    items: list[PrepareResult]
+
+
+class EndBatchAnswer(Struct, gc=False):
+    """The results in request order."""
+
+    items: list[EndResult]
 
 
 PREPARE: Final = msgspec.json.Decoder(PrepareRequest)

@@ -29,6 +29,7 @@ from outbox.errors import ConfigurationError
 from outbox.failpoints import arm
 from outbox.message import End, EndOutcome, Message, PrepareOutcome
 from outbox.own_listeners import own_listeners
+from outbox.ports import TopicCatalogue
 from outbox.publication.topic_catalogue import KafkaTopicCatalogue
 from outbox.settings import Settings, load_settings
 from outbox.storage.api_keys import PostgresApiKeys
@@ -68,16 +69,19 @@ def application() -> Guard:
     return build(settings)
 
 
-def build(settings: Settings) -> Guard:
+def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
     """Put the service together; nothing is opened before its lifespan. Raises ConfigurationError.
 
-    PostgreSQL and Kafka may be away: then requests answer 503 until they are back.
+    PostgreSQL and Kafka may be away: then requests answer 503 until they are back. ``catalogue``
+    stands in for Kafka's list of topics.
     """
     arm(settings.failpoints)
     metrics, clock = Metrics(), SystemClock()
     pool = make_pool(settings.required_database_url(), "api", pool_max=settings.database_pool_max)
-    catalogue = KafkaTopicCatalogue(settings.required_bootstrap_servers(), settings.kafka_config)
-    topics = KnownTopics(catalogue, clock, create=settings.create_topics)
+    kafka = catalogue or KafkaTopicCatalogue(
+        settings.required_bootstrap_servers(), settings.kafka_config
+    )
+    topics = KnownTopics(kafka, clock, create=settings.create_topics)
     directory = Directory(PostgresNames(pool), clock)
     parts = _parts(settings, pool, topics, metrics, clock)
     ingest = Ingest(

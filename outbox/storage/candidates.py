@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -160,15 +161,15 @@ def _held() -> Select[Any]:
 def _plain_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:
     """Return the conditions on the half itself."""
     columns = pool.c
-    given: list[tuple[object, ColumnElement[bool]]] = [
-        (wanted.prepared_from, columns.prepared_at >= wanted.prepared_from),
-        (wanted.prepared_to, columns.prepared_at < wanted.prepared_to),
-        (wanted.key, columns.key == wanted.key),
-        (wanted.tag, columns.tags.contains([wanted.tag])),
-        (wanted.producer_group, columns.producer_group_id == _group_id(wanted)),
-        (wanted.topic, columns.topic_id == _topic_id(wanted)),
+    given: list[tuple[object, Callable[[], ColumnElement[bool]]]] = [
+        (wanted.prepared_from, lambda: columns.prepared_at >= wanted.prepared_from),
+        (wanted.prepared_to, lambda: columns.prepared_at < wanted.prepared_to),
+        (wanted.key, lambda: columns.key == wanted.key),
+        (wanted.tag, lambda: columns.tags.contains([wanted.tag])),
+        (wanted.producer_group, lambda: columns.producer_group_id == _group_id(wanted)),
+        (wanted.topic, lambda: columns.topic_id == _topic_id(wanted)),
     ]
-    conditions = [condition for value, condition in given if value is not None]
+    conditions = [condition() for value, condition in given if value is not None]
     if wanted.groups is not None:
         bound = cast(sorted(wanted.groups), ARRAY(Integer))
         conditions.append(columns.producer_group_id == func.any(bound))
