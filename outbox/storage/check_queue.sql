@@ -1,7 +1,12 @@
+-- name: in_key_order
+-- Keeps this transaction's reads on index ranges in key order: leaves have no statistics, and a plan that
+-- collects and sorts a whole backlog for the sake of a short slice would make the backlog grow.
+SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)
+
 -- name: due_groups
 -- Reads the head of every delay class: which groups have waiting halves and how long the oldest is
 -- overdue. One index probe a class; no locks beyond reading.
-SELECT c.producer_group_id, g.name,
+SELECT c.producer_group_id, g.name AS producer_group,
     extract(epoch FROM clock_timestamp() - min(head.due_at))::float8 AS overdue_seconds
 FROM outbox.check_class c
 JOIN outbox.producer_group g ON g.id = c.producer_group_id
