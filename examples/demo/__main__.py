@@ -34,7 +34,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     narrator = Narrator()
     try:
-        good = play(narrator, plan_of(arguments.purchases), arguments.report)
+        plan = plan_of(arguments.purchases)
+        good = play(narrator, plan, arguments.report, keep=arguments.keep)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except (DidNotHappen, ReconcileFailed, EmbeddedError, CommandFailed, OutboxError) as error:
@@ -51,11 +52,13 @@ def plan_of(purchases: int) -> Plan:
     return Plan(purchases=purchases, deaths=6, lost_ends=max(1, purchases // 50), reviews=5)
 
 
-def play(narrator: Narrator, plan: Plan, reports: Path) -> bool:
+def play(narrator: Narrator, plan: Plan, reports: Path, *, keep: bool = False) -> bool:
     """Play everything; return whether all was as it must be."""
     story = "Real PostgreSQL, real Kafka, the outbox, an account service and a member service."
     narrator.act("The stage", story)
-    with outbox_dev() as (dev, place):
+    with outbox_dev(keep=keep) as (dev, place):
+        if keep:
+            narrator.say(f"data and logs stay in {place}")
         narrator.say(f"outbox dev is ready: API {dev.api_url}, Kafka {dev.kafka_bootstrap_servers}")
         with set_stage(dev, place, ACCOUNT_PROCESSES) as stage:
             _play_acts(stage, narrator, plan)
@@ -113,6 +116,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo", description="The main job on real parts.")
     parser.add_argument("--purchases", type=int, default=1000, metavar="N", help="at least 100")
     parser.add_argument("--report", type=Path, default=Path("reports"), metavar="DIR")
+    parser.add_argument("--keep", action="store_true", help="keep data and logs")
     arguments = parser.parse_args()
     if arguments.purchases < 100:
         parser.error("--purchases is at least 100")

@@ -56,8 +56,11 @@ class Stage:
 
 
 @contextmanager
-def outbox_dev() -> Iterator[tuple[DevState, Path]]:
-    """Run `outbox dev` in a temporary place; yield how to reach it, and the place for logs."""
+def outbox_dev(*, keep: bool) -> Iterator[tuple[DevState, Path]]:
+    """Run `outbox dev` in a temporary place; yield how to reach it, and the place for logs.
+
+    ``keep`` leaves data and logs there.
+    """
     place = Path(tempfile.mkdtemp(prefix="outbox-demo-"))
     place.chmod(0o711)  # PostgreSQL runs as another user when this one is root
     data_dir = place / "data"
@@ -76,7 +79,8 @@ def outbox_dev() -> Iterator[tuple[DevState, Path]]:
         yield state, place
     finally:
         child.stop()
-        shutil.rmtree(place, ignore_errors=True)
+        if not keep:
+            shutil.rmtree(place, ignore_errors=True)
 
 
 @contextmanager
