@@ -60,14 +60,21 @@ class PostgresCheckQueue:
         async with (
             available(),
             self._pool.connection() as connection,
+            connection.transaction(),
             connection.cursor(row_factory=_group_due) as cursor,
         ):
+            await cursor.execute(SQL["in_key_order"])
             await cursor.execute(SQL["due_groups"])
             return await cursor.fetchall()
 
     async def claim(self, producer_group_id: int, limit: int) -> DueSlice | None:
         """Read the due rows of a group; see CheckQueue.claim."""
-        async with available(), self._pool.connection() as connection:
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            await connection.execute(SQL["in_key_order"])
             read = await self._read_group(connection, producer_group_id)
             if read is None:
                 return None

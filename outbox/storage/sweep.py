@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from outbox.storage.connections import AsyncConnection, Pool
 
 SQL: Final = load("sweep")
+CHECK_QUEUE: Final = load("check_queue")
 SETTLEMENT: Final = load("check_settlement")
 YOUNGEST: Final = timedelta(seconds=1)
 """Halves younger than this are left for the next sweep; the shortest immunity is as long."""
@@ -47,13 +48,20 @@ class PostgresSweep:
 
     async def sweep(self, limit: int) -> SweepRound:
         """Queue the undecided among the next ``limit`` halves; see Sweep.sweep."""
-        async with available(), self._pool.connection() as connection:
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            await connection.execute(CHECK_QUEUE["in_key_order"])
             part = await _slice(connection, limit)
             if part is None:
                 return SweepRound(looked=0, queued=0)
             found = await _undecided(connection, part)
             await _queue(connection, part, found)
-            return SweepRound(looked=part.looked, queued=len(found))
+            hit("sweep.before_commit")
+        hit("sweep.after_commit")
+        return SweepRound(looked=part.looked, queued=len(found))
 
 
 async def _slice(connection: AsyncConnection, limit: int) -> _Slice | None:
@@ -92,15 +100,13 @@ async def _undecided(connection: AsyncConnection, part: _Slice) -> list[Any]:
 
 async def _queue(connection: AsyncConnection, part: _Slice, found: list[Any]) -> None:
     rows = _rows(part, found)
-    async with connection.transaction(), connection.cursor() as cursor:
+    async with connection.cursor() as cursor:
         await cursor.execute(SQL["move"], {"position": part.position, "last": part.last})
         if cursor.rowcount != 1:
             raise CursorMoved
         if found:
             await cursor.execute(SETTLEMENT["open_classes"], rows)
             await cursor.execute(SETTLEMENT["queue"], rows)
-        hit("sweep.before_commit")
-    hit("sweep.after_commit")
 
 
 def _rows(part: _Slice, found: list[Any]) -> dict[str, list[Any]]:
