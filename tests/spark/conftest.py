@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import StringIO
 from itertools import count
 from pathlib import Path
 
@@ -11,16 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cli.embedded.kafka import EmbeddedKafka
-from outbox.clock import SystemClock
-from outbox.publication.log_facts import KafkaLogFacts
-from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
-from spark.kafka_options import kafka_options
-from spark.progress import Progress
+from cli.embedded.postgres import EmbeddedPostgres
 from spark.run import Options, Parts
 from spark.session import SessionSettings, spark_session
-from spark.sources import Sources
 from spark.wiring import RUNTIME_JARS
+from tests.databases import drop_database, make_database
 from tests.spark.outbox_writer import OutboxWriter
+from tests.spark.runs import make_options, make_parts
 
 _NUMBERS = count(1)
 
@@ -44,33 +40,23 @@ def writer(database_url: str, kafka_broker: EmbeddedKafka) -> OutboxWriter:
     return OutboxWriter(database_url, kafka_broker.bootstrap_servers, f"spark-{next(_NUMBERS)}")
 
 
+@pytest.fixture(scope="module")
+def module_writer(
+    postgres_server: EmbeddedPostgres, template_database: str, kafka_broker: EmbeddedKafka
+) -> Iterator[OutboxWriter]:
+    """An installation that the tests of one module only read."""
+    url = make_database(postgres_server.database_url, template_database)
+    yield OutboxWriter(url, kafka_broker.bootstrap_servers, f"spark-{next(_NUMBERS)}")
+    drop_database(postgres_server.database_url, url)
+
+
 @pytest.fixture
 def parts(session: SparkSession, writer: OutboxWriter) -> Parts:
     """Everything a run over that installation needs."""
-    source = PostgresSource(writer.database_url)
-    clock = SystemClock()
-    return Parts(
-        source=source,
-        log_facts=KafkaLogFacts(writer.bootstrap_servers),
-        run_store=PostgresRunStore(writer.database_url),
-        sources=Sources(
-            spark_session=session,
-            kafka_options=kafka_options(writer.bootstrap_servers, {}),
-            jdbc=source.jdbc,
-        ),
-        clock=clock,
-        progress=Progress(stream=StringIO(), clock=clock),
-        pause=lambda seconds: None,
-    )
+    return make_parts(session, writer)
 
 
 @pytest.fixture
 def options(writer: OutboxWriter, tmp_path: Path) -> Options:
     """Options with a grace that nothing in a test outlives."""
-    return Options(
-        progress_topic=writer.progress_topic,
-        report_dir=tmp_path / "reports",
-        stage_uri=(tmp_path / "stage").as_uri(),
-        grace_seconds=3600,
-        versions={"spark": "4.0.0"},
-    )
+    return make_options(writer, tmp_path)

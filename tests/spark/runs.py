@@ -1,0 +1,49 @@
+"""Puts a run over one test installation together, as the wiring does for a real one."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from outbox.clock import SystemClock
+from outbox.publication.log_facts import KafkaLogFacts
+from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
+from spark.kafka_options import kafka_options
+from spark.progress import Progress
+from spark.run import Options, Parts
+from spark.sources import Sources
+from tests.spark.outbox_writer import OutboxWriter
+
+
+def make_parts(session: SparkSession, writer: OutboxWriter) -> Parts:
+    """Return everything a run over that installation needs."""
+    source = PostgresSource(writer.database_url)
+    clock = SystemClock()
+    return Parts(
+        source=source,
+        log_facts=KafkaLogFacts(writer.bootstrap_servers),
+        run_store=PostgresRunStore(writer.database_url),
+        sources=Sources(
+            spark_session=session,
+            kafka_options=kafka_options(writer.bootstrap_servers, {}),
+            jdbc=source.jdbc,
+        ),
+        clock=clock,
+        progress=Progress(stream=StringIO(), clock=clock),
+        pause=lambda seconds: None,
+    )
+
+
+def make_options(writer: OutboxWriter, folder: Path, **fields: Any) -> Options:
+    """Return options with a grace that nothing in a test outlives."""
+    defaults: dict[str, Any] = {
+        "progress_topic": writer.progress_topic,
+        "report_dir": folder / "reports",
+        "stage_uri": (folder / "stage").as_uri(),
+        "grace_seconds": 3600,
+        "versions": {"spark": "4.0.0"},
+    }
+    return Options(**{**defaults, **fields})
