@@ -13,6 +13,7 @@ from outbox.clock import SystemClock
 from outbox.publication.kafka import KafkaPublisher
 from outbox.publication.kafka_settings import consumer_config, producer_config, transactional_id
 from outbox.publication.progress_log import KafkaProgressLog, admin_client
+from outbox.publication.progress_topic import PROGRESS_TOPIC
 from outbox.relay_protocol.state import SHARDS
 from outbox.settings import Settings
 from outbox.storage.commit_log import PostgresCommitLog
@@ -33,8 +34,11 @@ def relay_threads(settings: Settings, metrics: Metrics) -> RelayThreads:
 class RelayBuilder:
     """Opens the relay of a shard; all of a process share one Kafka admin client."""
 
-    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+    def __init__(
+        self, settings: Settings, metrics: Metrics, progress_topic: str = PROGRESS_TOPIC
+    ) -> None:
         self._settings = settings
+        self._topic = progress_topic
         self._metrics = metrics
         self._clock = SystemClock()
         self._servers = settings.required_bootstrap_servers()
@@ -53,8 +57,8 @@ class RelayBuilder:
         return ShardRelay(
             shard,
             commit_log,
-            KafkaPublisher(lambda installation: self._producer(installation, shard), shard),
-            KafkaProgressLog(self._admin, self._consumer, shard),
+            KafkaPublisher(lambda installed: self._producer(installed, shard), shard, self._topic),
+            KafkaProgressLog(self._admin, self._consumer, shard, topic=self._topic),
             self._clock,
             RelayFacts(self._metrics, self._clock),
         )

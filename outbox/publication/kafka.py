@@ -54,10 +54,16 @@ REFUSED: Final = frozenset(
 class KafkaPublisher:
     """The Publisher of one shard."""
 
-    def __init__(self, config: Callable[[UUID], dict[str, Any]], shard: int) -> None:
+    def __init__(
+        self,
+        config: Callable[[UUID], dict[str, Any]],
+        shard: int,
+        progress_topic: str = PROGRESS_TOPIC,
+    ) -> None:
         """Prepare a publisher; ``config`` gives the producer's properties for an installation."""
         self._config = config
         self._shard = shard
+        self._progress_topic = progress_topic
         self._handle: Producer | None = None
 
     def fence(self, installation: UUID) -> None:
@@ -86,7 +92,10 @@ class KafkaPublisher:
         with _translated():
             handle = self._open()
             handle.produce(
-                PROGRESS_TOPIC, value=value, partition=self._shard, on_delivery=reports.at(0)
+                self._progress_topic,
+                value=value,
+                partition=self._shard,
+                on_delivery=reports.at(0),
             )
             handle.flush(FLUSH_SECONDS)
         reports.delivery()

@@ -51,12 +51,14 @@ class KafkaProgressLog:
         consumer_config: Mapping[str, Any],
         shard: int,
         *,
+        topic: str = PROGRESS_TOPIC,
         clock: Clock | None = None,
         stuck_seconds: float = STUCK_SECONDS,
     ) -> None:
         self._admin = admin
         self._config = dict(consumer_config)
         self._shard = shard
+        self._topic = topic
         self._clock = clock or SystemClock()
         self._stuck_seconds = stuck_seconds
 
@@ -65,9 +67,9 @@ class KafkaProgressLog:
         with _translated():
             cluster = self._admin.describe_cluster(request_timeout=REQUEST_SECONDS).result()
             futures = self._admin.describe_topics(
-                TopicCollection([PROGRESS_TOPIC]), request_timeout=REQUEST_SECONDS
+                TopicCollection([self._topic]), request_timeout=REQUEST_SECONDS
             )
-            topic = futures[PROGRESS_TOPIC].result()
+            topic = futures[self._topic].result()
         return Cluster(str(cluster.cluster_id), str(topic.topic_id), len(topic.partitions))
 
     def bounds(self) -> tuple[int, int]:
@@ -80,7 +82,7 @@ class KafkaProgressLog:
         """Read committed manifests from an offset on; see ProgressLog."""
         deadline = self._clock.monotonic() + self._stuck_seconds
         with _translated(), closing(Consumer(self._config)) as consumer:
-            consumer.assign([TopicPartition(PROGRESS_TOPIC, self._shard, first)])
+            consumer.assign([TopicPartition(self._topic, self._shard, first)])
             return self._read(consumer, end, deadline)
 
     def _read(
@@ -97,11 +99,11 @@ class KafkaProgressLog:
 
     def _position(self, consumer: Consumer, message: Message | None) -> int:
         """Return the offset below which everything was seen: an end event counts markers too."""
-        (partition,) = consumer.position([TopicPartition(PROGRESS_TOPIC, self._shard)])
+        (partition,) = consumer.position([TopicPartition(self._topic, self._shard)])
         return max(partition.offset, _offset(message) if message and message.error() else 0)
 
     def _end(self, spec: Any) -> int:
-        partition = TopicPartition(PROGRESS_TOPIC, self._shard)
+        partition = TopicPartition(self._topic, self._shard)
         futures = self._admin.list_offsets(
             {partition: spec},
             isolation_level=IsolationLevel.READ_UNCOMMITTED,

@@ -1,0 +1,211 @@
+"""What every Publisher and its ProgressLog promise: the twin in memory and the real Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+from uuid import UUID, uuid4
+
+import pytest
+
+from cli.embedded.kafka import EmbeddedKafka
+from outbox.errors import KafkaUnavailable, PublisherFenced
+from outbox.manifest import PUBLISHED, START, Entry, Kind, Manifest, encode
+from outbox.publication.kafka import KafkaPublisher
+from outbox.publication.kafka_settings import consumer_config, producer_config, transactional_id
+from outbox.publication.memory import MemoryKafka, MemoryProgressLog, MemoryPublisher
+from outbox.publication.progress_log import KafkaProgressLog, admin_client
+from outbox.record import Record
+from outbox.relay_ports import ProgressLog, Publisher
+from tests.kafka import committed_records, make_topic
+
+SHARD = 3
+INSTALLATION = UUID(int=1)
+
+
+class Broker(Protocol):
+    """One broker as the suite uses it."""
+
+    topic: str
+
+    def publisher(self) -> Publisher: ...
+
+    def progress_log(self) -> ProgressLog: ...
+
+    def committed(self, expected: int) -> list[Record]: ...
+
+
+class InMemory:
+    """The twin."""
+
+    topic = "points-earned"
+
+    def __init__(self) -> None:
+        self._kafka = MemoryKafka()
+
+    def publisher(self) -> Publisher:
+        return MemoryPublisher(self._kafka, SHARD)
+
+    def progress_log(self) -> ProgressLog:
+        return MemoryProgressLog(self._kafka, SHARD)
+
+    def committed(self, expected: int) -> list[Record]:
+        return self._kafka.committed(self.topic)
+
+
+class RealKafka:
+    """The real thing, with topics and a transactional id of its own."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._servers = bootstrap_servers
+        self.topic = make_topic(bootstrap_servers, partitions=1)
+        self._progress = make_topic(bootstrap_servers, partitions=16)
+        self._prefix = f"contract-{uuid4()}"
+        self._admin = admin_client(bootstrap_servers, {})
+
+    def publisher(self) -> Publisher:
+        name = transactional_id(self._prefix, INSTALLATION, SHARD)
+        config = producer_config(self._servers, {}, name)
+        return KafkaPublisher(lambda _: config, SHARD, self._progress)
+
+    def progress_log(self) -> ProgressLog:
+        config = consumer_config(self._servers, {})
+        return KafkaProgressLog(self._admin, config, SHARD, topic=self._progress)
+
+    def committed(self, expected: int) -> list[Record]:
+        return committed_records(self._servers, self.topic, expected)
+
+
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """Yield each broker in turn."""
+    if request.param == "memory":
+        yield InMemory()
+    else:
+        server: EmbeddedKafka = request.getfixturevalue("kafka_broker")
+        yield RealKafka(server.bootstrap_servers)
+
+
+def records(broker: Broker, *values: bytes) -> list[Record]:
+    headers = (("outbox_message_id", b"1"), ("outbox_batch", b"3.1.0"))
+    return [Record(broker.topic, b"key", value, None, headers) for value in values]
+
+
+def manifest(batch_no: int = 1) -> Manifest:
+    entries = (Entry(bytes(16), PUBLISHED),)
+    return Manifest(
+        installation=INSTALLATION,
+        shard=SHARD,
+        gen=1,
+        kind=Kind.BATCH,
+        batch_no=batch_no,
+        prev_crc=0,
+        after=START,
+        to=START,
+        entries=entries,
+    )
+
+
+def fenced(broker: Broker) -> Publisher:
+    publisher = broker.publisher()
+    publisher.fence(INSTALLATION)
+    return publisher
+
+
+def publish(publisher: Publisher, broker: Broker, *values: bytes, batch_no: int = 1) -> int:
+    """Publish a whole batch; return its manifest's offset."""
+    publisher.begin()
+    delivery = publisher.publish(records(broker, *values))
+    assert (delivery.good, delivery.refused) == (len(values), None)
+    offset = publisher.publish_manifest(encode(manifest(batch_no)))
+    publisher.commit()
+    return offset
+
+
+def test_records_are_seen_in_order_and_as_they_were_given(broker: Broker) -> None:
+    publisher = fenced(broker)
+    publish(publisher, broker, b"one", b"two", b"")
+    assert [record._replace(partition=None) for record in broker.committed(3)] == records(
+        broker, b"one", b"two", b""
+    )
+    publisher.drop()
+
+
+def test_each_record_is_told_where_it_lies(broker: Broker) -> None:
+    publisher = fenced(broker)
+    publisher.begin()
+    places = publisher.publish(records(broker, b"one", b"two")).places
+    assert (list(places.partitions), list(places.offsets)) == ([0, 0], [0, 1])
+    publisher.drop()
+
+
+def test_the_manifest_is_read_back_with_the_offset_that_was_told(broker: Broker) -> None:
+    publisher, log = fenced(broker), broker.progress_log()
+    offset = publish(publisher, broker, b"one")
+    start, end = log.bounds()
+    assert (start, end > offset) == (0, True)
+    found, reached = log.read(0, end)
+    assert ([(f.offset, f.manifest) for f in found], reached) == ([(offset, manifest())], True)
+    publisher.drop()
+
+
+def test_nothing_of_an_open_transaction_is_seen_and_the_next_fence_ends_it(broker: Broker) -> None:
+    frozen, log = fenced(broker), broker.progress_log()
+    frozen.begin()
+    frozen.publish(records(broker, b"lost"))
+    frozen.publish_manifest(encode(manifest()))
+    heir = fenced(broker)
+    assert log.read(0, log.bounds()[1]) == ((), True)
+    publish(heir, broker, b"kept")
+    assert [record.value for record in broker.committed(1)] == [b"kept"]
+    frozen.drop()
+    heir.drop()
+
+
+def test_a_fenced_handle_commits_nothing(broker: Broker) -> None:
+    frozen = fenced(broker)
+    frozen.begin()
+    frozen.publish(records(broker, b"lost"))
+    heir = fenced(broker)
+    with pytest.raises(PublisherFenced):
+        frozen.commit()
+    publish(heir, broker, b"kept")
+    assert [record.value for record in broker.committed(1)] == [b"kept"]
+    frozen.drop()
+    heir.drop()
+
+
+def test_a_record_that_kafka_will_never_take_is_named(broker: Broker) -> None:
+    publisher = fenced(broker)
+    publisher.begin()
+    delivery = publisher.publish(records(broker, b"one", b"x" * 2_000_000))
+    assert delivery.refused is not None
+    assert (delivery.refused.place, delivery.refused.error) == (1, "MSG_SIZE_TOO_LARGE")
+    publisher.drop()
+
+
+def test_a_dropped_handle_is_of_no_use(broker: Broker) -> None:
+    publisher = fenced(broker)
+    publisher.drop()
+    with pytest.raises(KafkaUnavailable):
+        publisher.begin()
+
+
+def test_a_log_of_aborted_manifests_alone_is_read_to_its_end(broker: Broker) -> None:
+    for _ in range(2):
+        doomed = fenced(broker)
+        doomed.begin()
+        doomed.publish_manifest(encode(manifest()))
+        doomed.drop()
+    heir, log = fenced(broker), broker.progress_log()
+    start, end = log.bounds()
+    assert end >= 2
+    assert log.read(start, end) == ((), True)
+    heir.drop()
+
+
+def test_the_topic_tells_its_partitions(broker: Broker) -> None:
+    cluster = broker.progress_log().cluster()
+    assert cluster.partitions == 16
+    assert cluster.cluster_id
+    assert cluster.topic_id
