@@ -15,6 +15,9 @@ from outbox.message import Backoff, OnCheckMax, ParkedReason, ProducerGroup
 BACKOFF_CAP_SECONDS: Final = 3600
 """Exponential back-off doubles up to this interval."""
 
+PAUSED_SECONDS: Final = 30
+"""How long a look at a paused group's half waits at most, so that unpausing is felt soon."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
@@ -70,7 +73,7 @@ def look(waiting: Waiting, group: ProducerGroup, now: datetime) -> Look:
     if now < waiting.due_at:
         return Wait(delay=waiting.due_at - now)
     if group.paused:
-        return Wait(delay=timedelta(seconds=group.check_interval_seconds))
+        return Wait(delay=timedelta(seconds=min(group.check_interval_seconds, PAUSED_SECONDS)))
     if waiting.check_count < group.check_max:
         return CheckBack(attempt=waiting.check_count + 1)
     if group.on_check_max is OnCheckMax.ROLLBACK and waiting.only_unknown:
