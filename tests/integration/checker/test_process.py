@@ -1,0 +1,162 @@
+"""The checker as a process: on time, alive, patient, gone when told."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from cli.embedded.postgres import EmbeddedPostgres
+from outbox.message import State
+from outbox.storage.connections import make_pool
+from outbox.storage.secrets import key_ring
+from tests.databases import make_database, migrate
+from tests.integration.checker.process import running_checker, start_checker
+from tests.integration.checker.producer import Producer, says
+from tests.integration.checker.world import World, open_world
+
+pytestmark = pytest.mark.postgres
+
+SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
+SEALED = key_ring(None, insecure=True).seal(SECRET)
+
+
+async def until(look: Callable[[], Awaitable[bool]], seconds: float = 30) -> None:
+    """Return once ``look`` is true; fail when that takes too long."""
+    never = asyncio.Event()
+    async with asyncio.timeout(seconds):
+        while not await look():
+            try:
+                await asyncio.wait_for(never.wait(), 0.05)
+            except TimeoutError:
+                continue
+
+
+async def has_beaten(world: World) -> bool:
+    rows = await world.rows("SELECT name FROM outbox.progress WHERE name LIKE 'heartbeat:%%'")
+    return {"heartbeat:check", "heartbeat:sweep", "heartbeat:leaves"} <= {row[0] for row in rows}
+
+
+async def test_a19_the_check_comes_when_the_immunity_ends_and_commits(
+    world: World, database_url: str
+) -> None:
+    async with Producer(says("COMMIT")) as producer, running_checker(database_url):
+        group = await world.group(producer.url, secret=SEALED)
+        await until(lambda: has_beaten(world))
+        halves = await world.prepare(group, 20, check_immunity_seconds=3)
+
+        async def all_committed() -> bool:
+            return set(await world.states(halves)) == {State.COMMITTED}
+
+        await until(all_committed)
+    waited = await world.rows(
+        "SELECT extract(epoch FROM a.asked_at - h.prepared_at)::float8"
+        " FROM outbox.check_attempt a JOIN outbox.half_message h USING (half_id)"
+    )
+    assert len(waited) == 20
+    assert min(waited)[0] >= 3.0
+    assert max(waited)[0] <= 4.0
+    assert producer.headers[0]["webhook-signature"].startswith("v1,")
+
+
+async def test_sigterm_ends_it_cleanly_and_metrics_are_served_before(
+    world: World, database_url: str
+) -> None:
+    async with running_checker(database_url) as checker:
+        await until(lambda: has_beaten(world))
+        async with aiohttp.ClientSession() as session, session.get(checker.metrics_url) as page:
+            metrics = await page.text()
+        async with asyncio.timeout(5):
+            code, said = await checker.stop()
+    assert code == 0
+    assert 'outbox_checker_heartbeat_timestamp_seconds{chore="check"}' in metrics
+    assert 'outbox_default_leaf_rows{table="half_message"} 0.0' in metrics
+    assert "Traceback" not in said
+    assert '"event": "stopped"' in said
+
+
+async def test_ctrl_c_ends_it_with_130(world: World, database_url: str) -> None:
+    async with running_checker(database_url) as checker:
+        await until(lambda: has_beaten(world))
+        assert (await checker.stop(signal.SIGINT))[0] == 130
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"database_url": "postgresql://x", "checker_only": "dance"}, "OUTBOX_CHECKER_ONLY"),
+        ({"checker_only": "sweep"}, "OUTBOX_DATABASE_URL"),
+        ({"database_url": "postgresql://x", "check_max": "many"}, "OUTBOX_CHECK_MAX"),
+        (
+            {"database_url": "postgresql://x", "checker_only": "check", "auth_mode": "keys"},
+            "OUTBOX_ENCRYPTION_KEYS",
+        ),
+        (
+            {
+                "database_url": "postgresql://x",
+                "checker_only": "check",
+                "check_allow_cidrs": "nowhere",
+            },
+            "OUTBOX_CHECK_ALLOW_CIDRS",
+        ),
+    ],
+)
+async def test_a_wrong_setting_is_one_line_and_exit_2(settings: dict[str, str], named: str) -> None:
+    checker = await start_checker(**settings)
+    async with asyncio.timeout(30):
+        await checker.process.wait()
+    code, said = await checker.stop()
+    assert code == 2
+    assert named in said
+    assert len(said.strip().splitlines()) == 1
+
+
+async def test_a_lost_postgresql_is_waited_for(tmp_path: Path) -> None:
+    server = EmbeddedPostgres(tmp_path / "postgres")
+    server.start()
+    try:
+        url = make_database(server.database_url, None)
+        await asyncio.to_thread(migrate, url)
+        async with running_checker(url) as checker, Producer(says("COMMIT")) as producer:
+            await checker.says("started")
+            await asyncio.to_thread(server.stop)
+            lost = await checker.says("dependency_lost")
+            await asyncio.to_thread(server.start)
+            async with make_pool(url, "test", pool_max=4) as pool, open_world(pool) as world:
+                group = await world.group(producer.url, secret=SEALED)
+                (half,) = await world.prepare(group, check_immunity_seconds=1)
+
+                async def committed() -> bool:
+                    return await world.states([half]) == [State.COMMITTED]
+
+                await until(committed)
+            code, back = await checker.stop()
+        assert (code, "Traceback" in lost + back) == (0, False)
+        assert "dependency_back" in lost + back
+    finally:
+        server.stop()
+        server.erase()
+
+
+async def test_a_crash_after_the_answer_asks_the_same_attempt_again(
+    world: World, database_url: str
+) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        group = await world.group(producer.url, secret=SEALED)
+        (half,) = await world.due(group)
+        async with running_checker(database_url, failpoints="checker.before_commit=kill") as dying:
+            async with asyncio.timeout(30):
+                await dying.process.wait()
+        assert await world.states([half]) == [State.PREPARED]
+        async with running_checker(database_url):
+
+            async def committed() -> bool:
+                return await world.states([half]) == [State.COMMITTED]
+
+            await until(committed)
+    assert [check["attempt"] for check in producer.asked] == [1, 1]
+    assert await world.rows("SELECT count(*) FROM outbox.op_message") == [(1,)]
