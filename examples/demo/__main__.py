@@ -42,7 +42,8 @@ def main() -> None:
         print(f"demo: {error}", file=sys.stderr)
         sys.exit(1)
     except (httpx2.HTTPError, TimeoutError) as error:
-        print(f"demo: {type(error).__name__}: {error}", file=sys.stderr)
+        said = str(error).partition("\n")[0]
+        print(f"demo: {type(error).__name__}: {said}", file=sys.stderr)
         sys.exit(1)
     sys.exit(0 if good else 1)
 
@@ -94,7 +95,7 @@ def _judge(stage: Stage, narrator: Narrator, reports: Path) -> Judgement:
     narrator.say(f"verdict: {judgement.verdict}")
     narrator.say(judgement.sentence)
     totals = ", ".join(f"{kind} {number}" for kind, number in judgement.totals.items())
-    narrator.say(f"totals: {totals}")
+    narrator.say(f"totals: {totals or 'no discrepancy'}")
     narrator.say(f"report: {judgement.html}")
     return judgement
 

@@ -35,7 +35,6 @@ def buy(stage: Stage, narrator: Narrator, plan: Plan) -> None:
 
         tally = shoppers.buy_all(plan.baskets(), watch)
     narrator.say(f"buyers were told: {_ways(tally)}")
-    narrator.say(f"account processes killed and replaced: {stage.main.deaths}")
 
 
 def heal(stage: Stage, narrator: Narrator, plan: Plan) -> None:
@@ -49,13 +48,17 @@ def heal(stage: Stage, narrator: Narrator, plan: Plan) -> None:
     with narrator.progress("decided by a check", healed) as show:
 
         def all_asked() -> bool:
+            stage.main.revive()
             waiting = len(stage.outbox.messages(state="PREPARED", producer_group=MAIN_GROUP))
             show(max(0, healed - max(0, waiting - plan.reviews)), "")
             return waiting <= plan.reviews
 
         wait_until("the check-back heals the lost ends", all_asked, HEAL_SECONDS)
     decisions = Counter(message["decision"] for message in _healed(stage))
+    narrator.say(f"account processes killed and replaced: {stage.main.deaths}")
     narrator.say(f"decided by a check: {_ways(decisions)}")
+    if decisions["ROLLBACK"]:
+        narrator.say("those rolled back had not paid yet when their process died")
     if not decisions["COMMIT"]:
         raise DidNotHappen("no lost end was committed by a check")
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -11,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from examples.member_service.points import PointsEarned, read_event
 
 READ_SECONDS = 30.0
+POLL_SECONDS = 0.2
 
 Entries = Counter[tuple[str, str, str, int]]
 """How often each (message id, purchase, member, amount) was seen."""
@@ -91,11 +93,11 @@ def read_topic(bootstrap_servers: str, topic: str) -> list[PointsEarned]:
 
 def _read_to_the_end(consumer: Consumer, unread: set[int]) -> list[PointsEarned]:
     events: list[PointsEarned] = []
+    deadline = monotonic() + READ_SECONDS
     while unread:
-        batch = consumer.consume(1000, timeout=READ_SECONDS)
-        if not batch:
-            raise TimeoutError("the topic was not read to its end")
-        for record in batch:
+        if monotonic() > deadline:
+            raise TimeoutError(f"the topic was not read to its end in {READ_SECONDS:.0f} s")
+        for record in consumer.consume(1000, timeout=POLL_SECONDS):
             if _is_end(record):
                 unread.discard(record.partition() or 0)
             else:

@@ -40,7 +40,9 @@ class Narrator:
 
     def verdict(self, line: str, *, good: bool) -> None:
         """Tell the end."""
-        self._console.print(f"\n[bold {'green' if good else 'red'}]{line}[/]")
+        seconds = monotonic() - self._started
+        colour = "green" if good else "red"
+        self._console.print(f"\n[bold {colour}]{line}[/]  [dim]{seconds:.0f} s[/dim]")
 
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Gauge]:
