@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
+from threading import Event
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -23,9 +24,13 @@ from outbox.errors import KafkaUnavailable
 from outbox.reconciliation import LogEnd, LogRecord, Offsets, Partition
 
 REQUEST_SECONDS: Final = 15.0
+RETRIES: Final = 10
+RETRY_SECONDS: Final = 0.5
+"""A partition whose leader is just being elected is asked again for about five seconds."""
 RECORD_SECONDS: Final = 10.0
 """How long one record may take; what is not there by then counts as gone."""
 
+_PAUSE: Final = Event()
 _SPEC: Final[Mapping[LogEnd, tuple[Callable[[], Any], IsolationLevel]]] = {
     LogEnd.START: (OffsetSpec.earliest, IsolationLevel.READ_UNCOMMITTED),
     LogEnd.HIGH_WATERMARK: (OffsetSpec.latest, IsolationLevel.READ_UNCOMMITTED),
@@ -56,13 +61,13 @@ class KafkaLogFacts:
         """Return one offset a partition."""
         if not partitions:
             return Offsets(offsets={})
-        spec, isolation = _SPEC[end]
-        futures = self._admin.list_offsets(
-            {TopicPartition(topic, number): spec() for topic, number in partitions},
-            isolation_level=isolation,
-            request_timeout=REQUEST_SECONDS,
-        )
-        offsets, errors = _sort_out(futures)
+        offsets, errors = self._ask(partitions, end)
+        for _ in range(RETRIES):
+            if not errors:
+                break
+            _PAUSE.wait(RETRY_SECONDS)
+            again, errors = self._ask(errors, end)
+            offsets |= again
         if not offsets:
             raise KafkaUnavailable(f"Kafka: {next(iter(errors.values()))}")
         return Offsets(offsets=offsets, errors=errors)
@@ -73,6 +78,17 @@ class KafkaLogFacts:
             return []
         with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
             return list(_read_each(consumer, sorted(places)))
+
+    def _ask(
+        self, partitions: Iterable[Partition], end: LogEnd
+    ) -> tuple[dict[Partition, int], dict[Partition, str]]:
+        spec, isolation = _SPEC[end]
+        futures = self._admin.list_offsets(
+            {TopicPartition(topic, number): spec() for topic, number in partitions},
+            isolation_level=isolation,
+            request_timeout=REQUEST_SECONDS,
+        )
+        return _sort_out(futures)
 
     def _consumer_config(self) -> dict[str, Any]:
         return {
