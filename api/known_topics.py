@@ -18,7 +18,10 @@ FRESH_SECONDS: Final = 30.0
 REFRESH_SECONDS: Final = 10.0
 """How often the background asks, so that hot prepares find fresh metadata."""
 AWAY_SECONDS: Final = 1.0
-"""After a failed question, how long Kafka counts as away without being asked again."""
+"""How long after a failed question Kafka is asked again."""
+CREATED_LOOKS: Final = 100
+CREATED_PAUSE_SECONDS: Final = 0.05
+"""A created topic reaches the brokers' metadata a moment later; bounded at about 5 s."""
 
 
 class KnownTopics:
@@ -39,7 +42,12 @@ class KnownTopics:
         return self._away_since is None and self._fresh()
 
     async def know(self, wanted: Collection[tuple[str, int | None]]) -> None:
-        """Ask Kafka again if any of these (topic, partition) would be refused as things stand."""
+        """Ask Kafka again if any of these (topic, partition) would be refused as things stand.
+
+        While Kafka is away nobody waits for it here: the background asks until it is back.
+        """
+        if self._away_since is not None:
+            return
         if all(self._has(topic, partition) for topic, partition in wanted):
             return
         await self.refresh()
@@ -65,8 +73,9 @@ class KnownTopics:
         """Read the metadata every few seconds until ``stop`` is set."""
         while not stop.is_set():
             await self.refresh()
+            pause = REFRESH_SECONDS if self._away_since is None else AWAY_SECONDS
             try:
-                async with asyncio.timeout(REFRESH_SECONDS):
+                async with asyncio.timeout(pause):
                     await stop.wait()
             except TimeoutError:
                 continue
@@ -98,4 +107,12 @@ class KnownTopics:
         except KafkaUnavailable:
             self._away_since = self._clock.monotonic()
             return
-        await self.refresh()
+        await self._see(topics)
+
+    async def _see(self, topics: list[str]) -> None:
+        """Wait until the brokers' metadata shows what the controller has just created."""
+        for _ in range(CREATED_LOOKS):
+            await self.refresh()
+            if not self.reachable or self._counts.keys() >= set(topics):
+                return
+            await asyncio.sleep(CREATED_PAUSE_SECONDS)

@@ -60,7 +60,7 @@ async def measure(running: dict[str, Any], scale: float, value: str) -> None:
 
 def register(api_url: str) -> None:
     """Register the producer group that the load names."""
-    body = json.dumps({"check_url": "http://127.0.0.1:9/check"}).encode()
+    body = json.dumps({"check_url": "http://127.0.0.1:65533/check"}).encode()
     request = urllib.request.Request(
         f"{api_url}/v1/producer-groups/{GROUP}",
         data=body,

@@ -12,7 +12,7 @@ from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
-NOBODY = "http://127.0.0.1:9/check"
+NOBODY = "http://127.0.0.1:65533/check"
 """A check URL where nobody answers: such checks are never spent."""
 
 
