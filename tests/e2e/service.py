@@ -83,6 +83,14 @@ class Service:
         """Return the topic's records."""
         return read_topic(self.facts()["kafka_bootstrap_servers"], topic, committed=committed)
 
+    def answers(self) -> bool:
+        """Tell whether the API, wherever it listens now, says that all is ready."""
+        self.http.base_url = httpx2.URL(self.facts()["api_url"])
+        try:
+            return self.http.get("/readyz").status_code == 200
+        except httpx2.TransportError:
+            return False
+
     def rows(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Run a query on the service's database."""
         with psycopg.connect(self.facts()["database_url"]) as connection:

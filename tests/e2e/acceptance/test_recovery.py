@@ -93,9 +93,7 @@ def test_a20_killed_processes_are_replaced_and_return_without_extra_records(
                 os.kill(pids[name], signal.SIGKILL)
             wait_for(lambda: service.facts()["pids"]["checker"] != pids["checker"])
             wait_for(lambda: service.facts()["pids"]["api"] != pids["api"])
-            service.http = type(service.http)(
-                base_url=service.facts()["api_url"], timeout=10, trust_env=False
-            )
+            wait_for(service.answers)
             for message_id in ids:
                 service.wait_state(message_id, "PUBLISHED", seconds=40)
             assert Counter(r.message_id for r in service.records(topic)) == Counter(ids)
