@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from outbox.manifest import Position
+from outbox.reconciliation import Offsets, Partition, SnapshotIdentity
+from spark import cut
+
+A, B = Partition("points", 0), Partition("points", 1)
+
+
+def plan(visible: str = "760:760:", n: int = 1) -> cut.Plan:
+    """Return a plan of one shard and one partition."""
+    return cut.Plan(
+        log=cut.LogCut(
+            progress_topic="outbox.progress",
+            manifests=(),
+            records=(cut.Range(partition=A, start=0, end=7),),
+        ),
+        shards=(cut.ShardCut(shard=3, batch_no=2, position=Position(9, n)),),
+        snapshot=SnapshotIdentity(
+            exported_id="1", visible=visible, taken_at=datetime(2026, 1, 1, tzinfo=UTC)
+        ),
+    )
+
+
+def test_a_partition_waits_while_its_stable_end_is_below_the_high_watermark() -> None:
+    highs = Offsets(offsets={A: 10, B: 10})
+    assert cut.waiting(highs, Offsets(offsets={A: 9, B: 10})) == (A,)
+    assert cut.waiting(highs, Offsets(offsets={A: 12, B: 10})) == ()
+
+
+def test_only_partitions_that_answered_twice_are_read() -> None:
+    ranges = cut.ranges(Offsets(offsets={A: 1}), Offsets(offsets={A: 5, B: 5}))
+    assert ranges == (cut.Range(partition=A, start=1, end=5),)
+
+
+def test_a_partition_without_an_answer_is_a_gap_with_its_reason() -> None:
+    whole = Offsets(offsets={A: 1, B: 1})
+    silent = Offsets(offsets={A: 1}, errors={B: "offline"})
+    (gap,) = cut.gaps([A, B], (whole, silent), ())
+    assert (gap.finding_class, gap.partition, gap.reason) == ("NOT_READ", B, "offline")
+
+
+def test_a_partition_with_an_open_transaction_is_a_gap() -> None:
+    whole = Offsets(offsets={A: 1, B: 1})
+    (gap,) = cut.gaps([A, B], (whole,), (A,))
+    assert (gap.finding_class, gap.partition) == ("LSO_STUCK", A)
+
+
+def test_the_same_cut_is_the_same_run() -> None:
+    assert plan().run_id == plan().run_id
+    assert plan().run_id != plan(visible="761:761:").run_id
+    assert plan().run_id != plan(n=2).run_id

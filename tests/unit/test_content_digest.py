@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from outbox.content_digest import content_digest, presence_flag
+
+MESSAGE_ID = "0f6c1c0e-8d0b-8c55-9a54-6f2b7c1d9e10"
+GROUP = ("outbox_producer_group", "billing")
+ALL_HEADERS = (
+    GROUP,
+    ("outbox_transaction_id", "invoice-7731"),
+    ("content-type", "application/json"),
+    ("tenant", "north"),
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "headers", "expected"),
+    [
+        (None, b"", (GROUP,), 81256748954380533),
+        (b"a", None, (GROUP,), 1751512671071624028),
+        (None, b"a", (GROUP,), 7887895395721333892),
+        (b"cust-58", b'{"invoice":7731}', ALL_HEADERS, -8714026858146044346),
+    ],
+)
+def test_the_digest_equals_the_published_vectors(
+    key: bytes | None, value: bytes | None, headers: tuple[tuple[str, str], ...], expected: int
+) -> None:
+    assert content_digest(MESSAGE_ID, "invoices.issued", key, value, headers) == expected
+
+
+def test_each_field_changes_the_digest() -> None:
+    digests = {
+        content_digest(*fields)
+        for fields in (
+            (MESSAGE_ID, "a", b"k", b"v", ()),
+            (MESSAGE_ID[:-1] + "1", "a", b"k", b"v", ()),
+            (MESSAGE_ID, "b", b"k", b"v", ()),
+            (MESSAGE_ID, "a", b"j", b"v", ()),
+            (MESSAGE_ID, "a", b"k", b"w", ()),
+            (MESSAGE_ID, "a", b"k", b"v", (("n", "t"),)),
+            (MESSAGE_ID, "a", b"k", b"v", (("n", "u"),)),
+        )
+    }
+    assert len(digests) == 7
+
+
+def test_the_order_of_headers_is_part_of_the_content() -> None:
+    one, two = ("a", "1"), ("b", "2")
+    forward = content_digest(MESSAGE_ID, "t", None, None, (one, two))
+    assert forward != content_digest(MESSAGE_ID, "t", None, None, (two, one))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "flag"),
+    [(b"", b"", "kv"), (b"", None, "k-"), (None, b"", "-v"), (None, None, "--")],
+)
+def test_null_and_empty_differ(key: bytes | None, value: bytes | None, flag: str) -> None:
+    assert presence_flag(key, value) == flag
