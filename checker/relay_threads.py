@@ -9,9 +9,8 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
-from checker.relay import ShardRelay
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 from outbox.relay_ports import CommitWatch
@@ -27,13 +26,35 @@ IDLE_LOOKS: Final = 100
 """So many looks without a new commit make the watch idle."""
 
 
+class Rest(Protocol):
+    """What a round says of the rest after it."""
+
+    @property
+    def rest_seconds(self) -> float:
+        """How long to rest."""
+
+    @property
+    def until_commits(self) -> bool:
+        """A new commit in the shard ends the rest."""
+
+
+class Relay(Protocol):
+    """What a thread drives: the relay of one shard."""
+
+    def run_once(self) -> Rest:
+        """Go on until there is something to rest for; never rests itself."""
+
+    def close(self) -> object:
+        """Store what is known and give the shard back."""
+
+
 class RelayThreads:
     """The relay's threads, started and stopped together."""
 
     def __init__(
         self,
         shards: Sequence[int],
-        open_relay: Callable[[int], ShardRelay],
+        open_relay: Callable[[int], Relay],
         watch: CommitWatch,
         clock: Clock,
     ) -> None:
@@ -46,7 +67,7 @@ class RelayThreads:
         in_turn = secrets.SystemRandom().sample(list(shards), len(shards))
         self._threads = [
             threading.Thread(
-                target=self._run, args=(shard, rank), name=f"relay-{shard}", daemon=True
+                target=self._run, args=(rank, shard), name=f"relay-{shard}", daemon=True
             )
             for rank, shard in enumerate(in_turn)
         ]
