@@ -8,7 +8,7 @@ from typing import Any
 from cli.database import settings_or_dev
 from cli.exit_codes import CommandFailed, ExitCode
 from cli.operator import operator_name
-from outbox.access import NewApiKey, Scope
+from outbox.access import ALL_GROUPS, NewApiKey, Scope
 from outbox.storage.api_keys import PostgresApiKeys
 from outbox.storage.connections import make_pool
 
@@ -31,6 +31,12 @@ def create_in_database(
     )
     pepper = settings.auth_pepper.get_secret_value().encode()
     return asyncio.run(store_key(settings.required_database_url(), pepper, key))
+
+
+def administrator_key(database_url: str, pepper: str, name: str) -> str:
+    """Store a key for everything; return its text. Raises DatabaseUnavailable."""
+    key = NewApiKey(name=name, producer_groups=(ALL_GROUPS,), scopes=(Scope.ADMIN,))
+    return str(asyncio.run(store_key(database_url, pepper.encode(), key))["api_key"])
 
 
 async def store_key(database_url: str, pepper: bytes, key: NewApiKey) -> dict[str, Any]:

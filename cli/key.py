@@ -8,7 +8,6 @@ import typer
 
 from cli.api_client import api_client
 from cli.exit_codes import CommandFailed, ExitCode
-from cli.first_key import create_in_database
 from cli.invocation import invocation_of
 from cli.output import print_object, print_rows
 from outbox.clock import SystemClock
@@ -38,6 +37,8 @@ def create(
     ] = False,
 ) -> None:
     """Make a key and print it, once."""
+    from cli.first_key import create_in_database
+
     expires_at = SystemClock().now() + _duration(expires_in) if expires_in else None
     if database:
         answer = create_in_database(name, scope, group, expires_at)

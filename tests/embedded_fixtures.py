@@ -3,12 +3,22 @@
 Durability settings are the servers' own: what the tests prove must hold as it runs in earnest.
 """
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
 
 from cli.embedded.kafka import EmbeddedKafka
 from cli.embedded.postgres import EmbeddedPostgres
+from cli.embedded.unprivileged import stand_ins_for
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_stand_ins_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """As root, servers keep their data outside pytest's closed folders; take that away as well."""
+    yield
+    for folder in list(stand_ins_for(tmp_path_factory.getbasetemp())):
+        shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

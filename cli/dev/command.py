@@ -65,9 +65,11 @@ def dev(
 
 
 def _announce(invocation: Invocation, state: DevState) -> None:
-    """Print how to reach it; the password stays in `dev.json`."""
+    """Print how to reach it; password and key stay in `dev.json`."""
     if invocation.output is not Output.TABLE:
-        print(json.dumps(asdict(state)), flush=True)
+        hidden = {"database_url", "api_key"}
+        shown = {name: value for name, value in asdict(state).items() if name not in hidden}
+        print(json.dumps(shown), flush=True)
         return
     lines = {
         "API": state.api_url,

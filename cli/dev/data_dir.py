@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -61,11 +61,11 @@ class DataDir:
         _write_private(self.path / "ports.json", json.dumps(ports))
         return ports
 
-    def secret(self, name: str) -> str:
-        """Return a random secret of 32 bytes in base64, made at the first call and kept."""
+    def secret(self, name: str, make: Callable[[], str] | None = None) -> str:
+        """Return a secret kept under `name`, made at the first call: 32 random bytes in base64."""
         file = self.path / f"{name}.secret"
         if not file.exists():
-            _write_private(file, base64.b64encode(secrets.token_bytes(32)).decode())
+            _write_private(file, (make or _random)())
         return file.read_text()
 
     def erase(self) -> None:
@@ -115,6 +115,10 @@ def open_data_dir(path: Path) -> DataDir:
 
 def _usable(port: int) -> bool:
     return port > 0 and is_free(port)
+
+
+def _random() -> str:
+    return base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def _write_private(file: Path, text: str) -> None:

@@ -59,6 +59,7 @@ def _run(stack: Stack, wakeup: Wakeup, *, demo: bool, say: Say, announce: Announ
 
 def _start(stack: Stack, wakeup: Wakeup, say: Say) -> None:
     stack.start_servers(say)
+    stack.make_api_key()
     stack.start_programs()
     stack.wait_kafka(wakeup)
     say("Kafka is ready")

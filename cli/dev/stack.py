@@ -83,6 +83,16 @@ class Stack:
         upgrade(self.database_url)
         say("PostgreSQL is ready and migrated")
 
+    def make_api_key(self) -> None:
+        """With `--auth keys`: make the administrator's key of this folder, once."""
+        from cli.first_key import administrator_key
+
+        if self.options.auth == "keys":
+            pepper = self.data_dir.secret("auth_pepper")
+            self.api_key = self.data_dir.secret(
+                "api_key", lambda: administrator_key(self.database_url, pepper, "outbox dev")
+            )
+
     def start_programs(self) -> None:
         """Start the API and the checker without waiting."""
         environment = program_environment(

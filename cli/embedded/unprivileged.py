@@ -10,6 +10,7 @@ import hashlib
 import os
 import pwd
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from cli.embedded.errors import NotReachable
 
 CANDIDATES = ("postgres", "nobody", "daemon")
 FALLBACK_PARENT = Path("/var/tmp")
+STANDS_FOR = ".stands-for"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,13 @@ def reachable(folder: Path, user: RunAs | None) -> Path:
     return _stand_in(wanted)
 
 
+def stand_ins_for(folder: Path) -> Iterator[Path]:
+    """Yield the stand-ins that exist for anything below `folder`."""
+    for note in FALLBACK_PARENT.glob(f"outbox-*/{STANDS_FOR}"):
+        if Path(note.read_text().strip()).is_relative_to(folder.resolve()):
+            yield note.parent
+
+
 def _can_enter(folder: Path, user: RunAs) -> bool:
     facts = folder.stat()
     if facts.st_uid == user.uid:
@@ -84,4 +93,5 @@ def _stand_in(wanted: Path) -> Path:
             f"{folder} is not ours: remove it, or choose a data directory that any user can enter"
         )
     folder.chmod(0o711)
+    (folder / STANDS_FOR).write_text(f"{wanted}\n")
     return folder

@@ -1,0 +1,226 @@
+"""The `outbox` command against a running service: what it prints and how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.__main__ import run
+from cli.exit_codes import ExitCode
+from tests.e2e.check_endpoint import CheckEndpoint, check_endpoint
+from tests.e2e.command import Ended
+from tests.e2e.service import Service
+
+pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
+
+UNKNOWN_ID = "00000000-0000-8000-8000-000000000000"
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[CheckEndpoint]:
+    """Yield a check endpoint that knows nothing."""
+    with check_endpoint(lambda _: "UNKNOWN") as running:
+        yield running
+
+
+class Command:
+    """Runs the command in this process, addressed to one service."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> Ended:
+        code = run(arguments)
+        printed = self._capsys.readouterr()
+        return Ended(code=code, out=printed.out, err=printed.err)
+
+
+@pytest.fixture
+def outbox(
+    service: Service, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    """Return the command, configured by the environment as an operator would."""
+    facts = service.facts()
+    monkeypatch.setenv("OUTBOX_API_URL", facts["api_url"])
+    monkeypatch.setenv("OUTBOX_DATABASE_URL", facts["database_url"])
+    monkeypatch.setenv("OUTBOX_KAFKA_BOOTSTRAP_SERVERS", facts["kafka_bootstrap_servers"])
+    return Command(capsys)
+
+
+def test_a_group_is_made_shown_and_changed_field_by_field(
+    outbox: Command, service: Service, endpoint: CheckEndpoint
+) -> None:
+    name = service.new_name("group")
+    made = outbox("group", "set", name, "--check-url", endpoint.url, "--check-max", "7")
+    assert made.code == ExitCode.OK, made.err
+    assert made.json()["check_secret"].startswith("whsec_")
+    changed = outbox("group", "set", name, "--on-check-max", "rollback").json()
+    assert (changed["check_max"], changed["on_check_max"]) == (7, "rollback")
+    assert outbox("group", "get", name).json()["on_check_max"] == "rollback"
+    listed = outbox("group", "list", "-o", "jsonl").out.splitlines()
+    assert name in {json.loads(line)["producer_group"] for line in listed}
+
+
+def test_a_group_from_a_file_is_the_whole_group(
+    outbox: Command, service: Service, endpoint: CheckEndpoint, tmp_path: Path
+) -> None:
+    name, file = service.new_name("group"), tmp_path / "group.json"
+    file.write_text(json.dumps({"check_url": endpoint.url, "check_max": 3}))
+    assert outbox("group", "set", name, "--file", str(file)).json()["check_max"] == 3
+    both = outbox("group", "set", name, "--file", str(file), "--check-max", "4")
+    assert both.code == ExitCode.USAGE
+
+
+def test_checks_of_a_group_are_paused_and_resumed(
+    outbox: Command, service: Service, endpoint: CheckEndpoint
+) -> None:
+    name = service.group(endpoint.url)
+    assert outbox("group", "pause", name, "--reason", "maintenance").json()["paused"] is True
+    assert outbox("group", "resume", name, "--reason", "done").json()["paused"] is False
+    assert outbox("group", "pause", name).code == ExitCode.USAGE, "a reason is required"
+
+
+def test_a_rotated_secret_is_shown_once(
+    outbox: Command, service: Service, endpoint: CheckEndpoint
+) -> None:
+    name = service.group(endpoint.url)
+    rotated = outbox("group", "rotate-secret", name, "--overlap-seconds", "60").json()
+    assert rotated["check_secret"].startswith("whsec_")
+    assert "check_secret" not in outbox("group", "get", name).json()
+
+
+def test_a_message_is_listed_shown_and_ended(
+    outbox: Command, service: Service, endpoint: CheckEndpoint
+) -> None:
+    group = service.group(endpoint.url, transaction_timeout_seconds=600)
+    message_id = service.prepare(group, service.new_name("topic"), value="canary")
+    assert [
+        m["message_id"] for m in outbox("message", "list", "--group", group).json()["data"]
+    ] == [message_id]
+    assert outbox("message", "get", message_id).json()["state"] == "PREPARED"
+    assert outbox("message", "get", message_id, "--payload").json()["value"] == "canary"
+    ended = outbox("message", "end", message_id, "--decision", "COMMIT", "--wait", "20").json()
+    assert ended["state"] == "PUBLISHED"
+    events = outbox("message", "get", message_id, "--history").json()["events"]
+    assert [event["type"] for event in events][:2] == ["prepared", "decided"]
+
+
+def test_an_operator_decides_with_a_reason(
+    outbox: Command, service: Service, endpoint: CheckEndpoint
+) -> None:
+    group = service.group(endpoint.url, transaction_timeout_seconds=600)
+    message_id = service.prepare(group, service.new_name("topic"))
+    words = ("message", "force-end", message_id, "--decision", "ROLLBACK", "--yes")
+    assert outbox(*words).code == ExitCode.USAGE, "a reason is required"
+    decided = outbox(*words, "--reason", "order cancelled", "--operator", "kim").json()
+    assert (decided["state"], decided["decided_by"]) == ("ROLLED_BACK", "operator")
+
+
+def test_a_message_is_rechecked_now(
+    outbox: Command, service: Service, endpoint: CheckEndpoint
+) -> None:
+    group = service.group(endpoint.url, transaction_timeout_seconds=600)
+    message_id = service.prepare(group, service.new_name("topic"))
+    again = outbox("message", "recheck", message_id, "--reason", "fixed").json()
+    assert again["message_id"] == message_id
+
+
+def test_a_missing_message_is_exit_3_and_the_problem_on_stderr(outbox: Command) -> None:
+    missing = outbox("message", "get", UNKNOWN_ID)
+    assert (missing.code, missing.out) == (ExitCode.NOT_FOUND, "")
+    assert json.loads(missing.err)["code"] == "message-not-found"
+    told = outbox("-o", "table", "message", "get", UNKNOWN_ID).err
+    assert "message-not-found" in told
+    assert not told.startswith("{")
+
+
+def test_an_opposite_end_is_exit_5(
+    outbox: Command, service: Service, endpoint: CheckEndpoint
+) -> None:
+    message_id = service.prepare(service.group(endpoint.url), service.new_name("topic"))
+    service.end(message_id, "COMMIT")
+    opposite = outbox("message", "end", message_id, "--decision", "ROLLBACK")
+    assert opposite.code == ExitCode.CONFLICT
+    assert json.loads(opposite.err)["winning_decision"] == "COMMIT"
+
+
+def test_an_api_that_is_not_there_is_exit_6(outbox: Command) -> None:
+    gone = outbox("--url", "http://127.0.0.1:1", "message", "list")
+    assert gone.code == ExitCode.UNREACHABLE
+    assert gone.err.startswith("outbox: cannot reach http://127.0.0.1:1")
+
+
+def test_without_an_api_the_command_says_how_to_name_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lost = Command(capsys)("message", "list")
+    assert (lost.code, lost.out) == (ExitCode.USAGE, "")
+    assert "--url" in lost.err
+
+
+def test_a_running_outbox_dev_is_found_in_its_folder(
+    service: Service,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".outbox-dev").symlink_to(service.data_dir)
+    monkeypatch.chdir(tmp_path)
+    assert Command(capsys)("message", "list").code == ExitCode.OK
+    assert Command(capsys)("migrate", "status").code == ExitCode.OK
+
+
+def test_migrations_are_run_once_and_their_state_is_shown(outbox: Command) -> None:
+    again = outbox("migrate", "up")
+    assert again.code == ExitCode.OK, again.err
+    assert again.json()["topic_created"] is False
+    state = outbox("migrate", "status").json()
+    assert state["behind"] is False
+    assert state["current"] == again.json()["revision"]
+
+
+def test_the_first_key_is_written_to_the_database(
+    outbox: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("key", "create", "--database", "--name", "first", "--scope", "admin", "--group", "*")
+    assert outbox(*words).code == ExitCode.USAGE, "no pepper"
+    monkeypatch.setenv("OUTBOX_AUTH_PEPPER", "cGVwcGVy")
+    made = outbox(*words, "--expires-in", "90d").json()
+    assert made["api_key"].startswith(f"obx_{made['key_id']}_")
+    assert made["expires_at"] > made["created_at"]
+    assert outbox(*words, "--expires-in", "soon").code == ExitCode.USAGE
+    assert outbox("key", "revoke", made["key_id"]).code == ExitCode.OK
+    assert outbox("key", "revoke", made["key_id"]).code == ExitCode.NOT_FOUND
+
+
+def test_an_unknown_scope_is_a_usage_error(outbox: Command) -> None:
+    words = ("key", "create", "--database", "--name", "x", "--scope", "root", "--group", "*")
+    assert outbox(*words).code == ExitCode.USAGE
+
+
+def test_status_shows_every_shard_and_chore(outbox: Command) -> None:
+    body = outbox("status").json()
+    assert [shard["shard"] for shard in body["shards"]] == list(range(16))
+    assert all(shard["halt_reason"] is None for shard in body["shards"])
+    assert {"relay", "sweep", "check"} <= {chore["chore"] for chore in body["chores"]}
+    assert outbox("-o", "table", "status").out.count("\n") > 16
+
+
+def test_the_doctor_finds_nothing_wrong_with_the_stores(outbox: Command) -> None:
+    findings = {each["check"]: each["verdict"] for each in outbox("doctor").json()}
+    for check in ("postgres version", "fsync", "migrations", "kafka", "outbox.progress"):
+        assert findings[check] == "ok"
+    assert findings["min.insync.replicas"] == "warning", "one broker"
+
+
+def test_the_doctor_fails_without_a_database(
+    outbox: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUTBOX_DATABASE_URL", "postgresql://outbox@127.0.0.1:1/outbox")
+    ended = outbox("doctor")
+    assert ended.code == ExitCode.ERROR
+    assert {"check": "postgres", "verdict": "failed"}.items() <= ended.json()[0].items()

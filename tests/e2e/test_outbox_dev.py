@@ -1,0 +1,164 @@
+"""`outbox dev`: what it writes, what it survives, how it ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+
+import httpx2
+import pytest
+
+from tests.e2e.command import outbox
+from tests.e2e.listening import listening_addresses
+from tests.e2e.service import Service, outbox_dev
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
+
+OLDEST_POSTGRES = Path("/usr/lib/postgresql/15/bin")
+UNPLUGGED = ("unshare", "--net", "--", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+MAY_UNPLUG = (
+    os.geteuid() == 0
+    and all(shutil.which(program) for program in ("unshare", "ip"))
+    and subprocess.run([*UNPLUGGED, "true"], capture_output=True).returncode == 0
+)
+UNREACHABLE_URL = "http://127.0.0.1:1024/check"
+
+
+@pytest.fixture(scope="module")
+def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Yield a service whose processes these tests may kill."""
+    with outbox_dev(tmp_path_factory.mktemp("own") / "data") as running:
+        yield running
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process runs; one that only waits to be reaped does not."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def start_seconds(data_dir: Path) -> float:
+    """Return how long the start took by its own words."""
+    lines = data_dir.with_suffix(".log").read_text().splitlines()
+    return float(next(line for line in lines if "/readyz is 200" in line).split()[0])
+
+
+def test_dev_json_says_how_to_reach_it_to_its_owner_alone(service: Service) -> None:
+    facts = service.facts()
+    assert set(facts) == {
+        "api_url",
+        "kafka_bootstrap_servers",
+        "database_url",
+        "pids",
+        "api_key",
+        "version",
+    }
+    assert set(facts["pids"]) == {"postgres", "kafka", "api", "checker"}
+    assert all(alive(pid) for pid in facts["pids"].values())
+    assert (service.data_dir / "dev.json").stat().st_mode & 0o777 == 0o600
+    assert service.http.get("/readyz").status_code == 200
+
+
+def test_every_process_listens_on_loopback_only(service: Service) -> None:
+    for name, pid in service.facts()["pids"].items():
+        addresses = listening_addresses(pid)
+        assert addresses, f"{name} listens nowhere"
+        assert addresses <= {"127.0.0.1", "::ffff:127.0.0.1"}, name
+
+
+def test_it_says_how_long_its_start_took(service: Service) -> None:
+    assert 0 < start_seconds(service.data_dir) < 60
+
+
+def test_a_second_start_exits_5_and_names_the_holder(service: Service) -> None:
+    ended = outbox("dev", "--data-dir", str(service.data_dir))
+    assert ended.code == 5
+    assert f"process {service.process.pid}" in ended.err
+    assert service.http.get("/readyz").status_code == 200
+
+
+def test_a_port_that_is_taken_exits_5(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = outbox("dev", "--data-dir", str(tmp_path / "data"), "--api-port", str(port))
+    assert (ended.code, ended.err) == (
+        5,
+        f"outbox: port {port} on 127.0.0.1 is in use by another process\n",
+    )
+
+
+def test_an_unknown_setting_exits_2_before_anything_starts(tmp_path: Path) -> None:
+    ended = outbox("dev", "--data-dir", str(tmp_path / "data"), OUTBOX_CHEK_MAX="3")
+    assert (ended.code, ended.err) == (2, "outbox: OUTBOX_CHEK_MAX: no such setting\n")
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("name", ["api", "checker", "postgres", "kafka"])
+def test_a_killed_child_is_back_within_two_seconds_and_the_work_goes_on(
+    own_service: Service, name: str
+) -> None:
+    before = own_service.facts()["pids"][name]
+    os.kill(before, signal.SIGKILL)
+    began = monotonic()
+    wait_for(lambda: own_service.facts()["pids"][name] != before, 5)
+    assert monotonic() - began < 2
+    wait_for(lambda: _ready(own_service), 30)
+    group, topic = own_service.group(UNREACHABLE_URL), own_service.new_name("topic")
+    message_id = own_service.prepare(group, topic)
+    assert own_service.end(message_id, "COMMIT", wait=30).json()["state"] == "PUBLISHED"
+
+
+def test_after_a_kill_of_the_supervisor_nothing_is_left_and_all_data_is(tmp_path: Path) -> None:
+    with outbox_dev(tmp_path / "data") as service:
+        url, pids = service.facts()["api_url"], service.facts()["pids"]
+        kept = service.prepare(service.group(UNREACHABLE_URL), service.new_name("topic"))
+        service.process.kill()
+        service.process.wait()
+        wait_for(lambda: not any(alive(pid) for pid in pids.values()), 10)
+    with outbox_dev(tmp_path / "data") as service:
+        assert service.facts()["api_url"] == url
+        assert service.get(kept)["state"] == "PREPARED"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_it_stops_clean_and_leaves_no_orphan(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    with outbox_dev(tmp_path / "data") as service:
+        pids = service.facts()["pids"]
+        service.process.send_signal(number)
+        assert service.process.wait(timeout=30) == code
+        assert not (service.data_dir / "dev.json").exists()
+        assert not any(alive(pid) for pid in pids.values())
+
+
+@pytest.mark.skipif(not MAY_UNPLUG, reason="no right to a network namespace of our own")
+def test_the_demonstration_succeeds_with_keys_and_without_a_network(tmp_path: Path) -> None:
+    data_dir = str(tmp_path / "data")
+    ended = outbox("dev", "--demo", "--auth", "keys", "--data-dir", data_dir, prefix=UNPLUGGED)
+    assert ended.code == 0, ended.out + ended.err
+    assert ended.out.count("  ok  ") == 7
+
+
+@pytest.mark.skipif(not OLDEST_POSTGRES.is_dir(), reason="PostgreSQL 15 is not installed")
+def test_the_demonstration_succeeds_on_the_oldest_supported_postgres(tmp_path: Path) -> None:
+    data_dir = str(tmp_path / "data")
+    ended = outbox("dev", "--demo", "--data-dir", data_dir, "--postgres-bin", str(OLDEST_POSTGRES))
+    assert ended.code == 0, ended.out + ended.err
+
+
+def _ready(service: Service) -> bool:
+    try:
+        return service.http.get("/readyz").status_code == 200
+    except httpx2.TransportError:
+        return False
