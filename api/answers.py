@@ -16,7 +16,7 @@ from outbox.message import (
     TransactionIdReused,
     Unstorable,
 )
-from outbox.message_id import HalfId
+from outbox.message_id import HalfId, message_id_text
 
 
 def prepared_half(prepared: Prepared, transaction_timeout_seconds: int) -> PreparedHalf:
@@ -25,7 +25,7 @@ def prepared_half(prepared: Prepared, transaction_timeout_seconds: int) -> Prepa
     immunity = timedelta(seconds=message.check_immunity_seconds or transaction_timeout_seconds)
     waits = prepared.state is State.PREPARED
     return PreparedHalf(
-        message_id=half.message_id,
+        message_id=message_id_text(half.half_id, half.nonce),
         state=prepared.state,
         producer_group=message.producer_group,
         transaction_id=message.transaction_id,
@@ -79,7 +79,7 @@ def ended_half(standing: Standing, *, already_ended: bool) -> EndedHalf:
     """Return the standing decision as callers see it."""
     op, place = standing.op, standing.publication
     return EndedHalf(
-        message_id=standing.message_id,
+        message_id=message_id_text(standing.half_id, standing.nonce),
         state=standing.state,
         decision=op.decision if op else None,
         decided_by=op.decided_by if op else None,

@@ -60,6 +60,7 @@ class MicroBatcher(Generic[Item, Outcome]):
         self._rows = 0
         self._bytes = 0
         self._running: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def waiting_rows(self) -> int:
@@ -73,13 +74,14 @@ class MicroBatcher(Generic[Item, Outcome]):
         flush raised.
         """
         self._refuse_if_full(len(items), payload_bytes)
-        waiter = _Waiter[Item, Outcome](
-            items, payload_bytes, asyncio.get_running_loop().create_future()
-        )
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+        waiter: _Waiter[Item, Outcome] = _Waiter(items, payload_bytes, loop.create_future())
         self._queue.append(waiter)
         self._rows += len(items)
         self._bytes += payload_bytes
-        self._start()
+        self._start(loop)
         return await waiter.answered
 
     async def drain(self) -> None:
@@ -94,20 +96,22 @@ class MicroBatcher(Generic[Item, Outcome]):
         if self._rows + rows > most or self._bytes + payload_bytes > self._limits.waiting_bytes:
             raise Overloaded(RETRY_AFTER_SECONDS)
 
-    def _start(self) -> None:
+    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
         if len(self._running) < self._limits.inflight:
-            task = asyncio.create_task(self._run())
+            task = loop.create_task(self._run())
             self._running.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Begin again if somebody came between the last look at the queue and the task's end."""
+        self._running.discard(task)
+        if self._queue:
+            self._start(task.get_loop())
 
     async def _run(self) -> None:
         """Flush until nothing waits; the first seal comes after this turn's other requests."""
-        try:
-            while self._queue:
-                await self._answer(self._seal())
-        finally:
-            task = asyncio.current_task()
-            assert task is not None
-            self._running.discard(task)
+        while self._queue:
+            await self._answer(self._seal())
 
     def _seal(self) -> list[_Waiter[Item, Outcome]]:
         """Take what waits, oldest first, up to the limits; at least one submission."""

@@ -264,6 +264,8 @@ def _end_of(request: EndItem | Problem, groups: frozenset[int] | None) -> End | 
         half_id, nonce = parse_message_id(request.message_id)
     except InvalidMessageId:
         return Problem(slug="message-not-found")
+    if request.reason and "\x00" in request.reason:
+        return invalid("/reason", "holds a NUL character")
     return End(
         half_id=half_id,
         nonce=nonce,

@@ -9,12 +9,13 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from msgspec import UNSET, UnsetType
 
 from api.problems import Problem, invalid
-from api.schemas import PrepareRequest
+from api.schemas import GROUP_PATTERN, MEDIA_TYPE_PATTERN, TOPIC_PATTERN, PrepareRequest
 from outbox.message import Content, Headers
 from outbox.record import asks_for_delay, is_reserved
 
@@ -24,6 +25,7 @@ HEADER_VALUE_MAX_BYTES: Final = 4096
 HEADERS_MAX_BYTES: Final = 32_768
 INTERNAL_TOPICS: Final = frozenset({"outbox.progress"})
 
+FORM: Final = "has characters or a form that its rule refuses"
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}(?![\s\S])")
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TRACEPARENT: Final = re.compile(
@@ -42,8 +44,9 @@ def content_of(
     """Return what the record will hold; raises Problem for the first rule broken."""
     if request.deliver_after is not UNSET:
         raise invalid("/deliver_after", "a half message has no delay", "delay-not-supported")
+    judge_names(request)
     topic = request.topic
-    if topic.startswith("__") or topic in reserved_topics:
+    if topic in reserved_topics:
         raise invalid("/topic", "this topic is reserved", "topic-reserved")
     key, value = _key_of(request), _value_of(request)
     headers, header_bytes = headers_of(request.headers) if request.headers else ((), 0)
@@ -60,6 +63,28 @@ def content_of(
         content_type=request.content_type or None,
         traceparent=traceparent,
     )
+
+
+def judge_names(request: PrepareRequest) -> None:
+    """Judge the texts of a request by their patterns; names that repeat are judged once."""
+    if not _fits(GROUP_PATTERN, request.producer_group):
+        raise invalid("/producer_group", FORM)
+    if not _fits(TOPIC_PATTERN, request.topic):
+        raise invalid("/topic", FORM)
+    if request.topic.startswith("__"):
+        raise invalid("/topic", "this topic is reserved", "topic-reserved")
+    if request.content_type and not _fits(MEDIA_TYPE_PATTERN, request.content_type):
+        raise invalid("/content_type", "is not a media type")
+    if request.transaction_id and _CONTROLS.search(request.transaction_id):
+        raise invalid("/transaction_id", "holds a control character")
+    for place, tag in enumerate(request.tags or ()):
+        if "\x00" in tag:
+            raise invalid(f"/tags/{place}", "holds a NUL character")
+
+
+@lru_cache(maxsize=4096)
+def _fits(pattern: str, text: str) -> bool:
+    return re.match(pattern, text) is not None
 
 
 def headers_of(members: Mapping[str, str] | UnsetType | None) -> tuple[Headers, int]:

@@ -1,11 +1,10 @@
-"""What a request may weigh and how long it may take, judged before anything is parsed.
+"""What a request may weigh, judged before anything is parsed.
 
 Sizes are judged as declared and as streamed, so that a lying or chunked body costs no memory.
 """
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +12,6 @@ from api.exchange import HeaderList, Receive
 from api.problems import Problem
 
 URL_MAX_BYTES: Final = 8192
-BODY_SECONDS: Final = 30
 _SEPARATORS: Final = 4
 """Bytes of ``: `` and CRLF around each header."""
 
@@ -54,18 +52,14 @@ def judge_media_type(headers: dict[bytes, bytes]) -> None:
 
 
 async def read_body(receive: Receive, headers: dict[bytes, bytes], most: int) -> bytes:
-    """Read the whole body, at most ``most`` bytes and 30 s.
+    """Read the whole body, at most ``most`` bytes; the server bounds the time it may take.
 
-    Raises Problem ``payload-too-large`` or ``request-timeout``, and ClientGone.
+    Raises Problem ``payload-too-large``, and ClientGone.
     """
     declared = headers.get(b"content-length")
     if declared is not None and int(declared) > most:
         raise too_large(most)
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            return await _read(receive, most)
-    except TimeoutError:
-        raise Problem(slug="request-timeout", headers={"connection": "close"}) from None
+    return await _read(receive, most)
 
 
 def too_large(most: int) -> Problem:

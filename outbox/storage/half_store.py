@@ -7,6 +7,7 @@ when it is repeated (O5), so the order of xids is the order of arrival.
 from __future__ import annotations
 
 import secrets
+import struct
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -105,7 +106,10 @@ async def _flush(
         await cursor.execute(SQL["begin_flush"])
         row = await cursor.fetchone()
         assert row is not None
-        halves = [_half(message, row[0], n, row[1]) for n, message in enumerate(messages)]
+        nonces = _nonces(len(messages))
+        halves = [
+            _half(message, row[0], n, row[1], nonces[n]) for n, message in enumerate(messages)
+        ]
         won = await _claim(cursor, halves)
         async with cursor.copy(SQL["copy_halves"]) as copy:
             copy.set_types(COPY_TYPES)
@@ -114,8 +118,14 @@ async def _flush(
     return halves, won
 
 
-def _half(message: Message, xid: int, n: int, prepared_at: datetime) -> HalfMessage:
-    nonce = Nonce(secrets.randbits(NONCE_BITS))
+def _nonces(count: int) -> list[Nonce]:
+    """Return random bits for a whole flush from one question to the system."""
+    shift = 64 - NONCE_BITS
+    words = struct.unpack(f"{count}Q", secrets.token_bytes(8 * count))
+    return [Nonce(word >> shift) for word in words]
+
+
+def _half(message: Message, xid: int, n: int, prepared_at: datetime, nonce: Nonce) -> HalfMessage:
     content = message.content
     half_id = half_id_of(xid, n, shard_of(content.topic, content.key, nonce))
     return HalfMessage(
