@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
@@ -12,8 +12,10 @@ from typing import Final, TextIO
 from pyspark.sql import SparkSession
 
 from outbox.clock import SystemClock
+from outbox.ports import LogFacts
 from outbox.publication.log_facts import KafkaLogFacts
 from outbox.publication.progress_topic import PROGRESS_TOPIC
+from outbox.reconciliation import LogEnd
 from outbox.settings import Settings
 from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
 from spark.failures import told_in_one_line
@@ -31,14 +33,17 @@ RUNTIME_JARS: Final = Path(__file__).resolve().parents[1] / ".runtime" / "spark"
 def open_run(settings: Settings, stream: TextIO) -> Iterator[tuple[Parts, Options]]:
     """Check the settings, start Spark, and yield everything that a run needs.
 
-    Raises ConfigurationError before anything is started, SparkFailure for a failed job.
+    Raises ConfigurationError, KafkaUnavailable and DatabaseUnavailable before Spark is started,
+    SparkFailure for a failed job.
     """
     source = PostgresSource(settings.required_database_url())
     servers = settings.required_bootstrap_servers()
     options = kafka_options(servers, settings.kafka_config)
     log_facts = KafkaLogFacts(servers, settings.kafka_config)
     progress = Progress(stream=stream, clock=SystemClock())
-    with _session(settings, progress) as session, _stage_uri(settings) as stage_uri:
+    with progress.stage("reach both stores"):
+        expected = expected_records(log_facts, source.topics())
+    with _session(settings, progress, expected) as session, _stage_uri(settings) as stage_uri:
         parts = Parts(
             source=source,
             log_facts=log_facts,
@@ -49,6 +54,14 @@ def open_run(settings: Settings, stream: TextIO) -> Iterator[tuple[Parts, Option
             pause=Event().wait,
         )
         yield parts, run_options(settings, stage_uri, session.version)
+
+
+def expected_records(log_facts: LogFacts, topics: Sequence[str]) -> int:
+    """Return about how many records there are to read, to size the JVM; markers count as well."""
+    partitions = log_facts.partitions(topics)
+    starts = log_facts.offsets(partitions, LogEnd.START).offsets
+    ends = log_facts.offsets(partitions, LogEnd.HIGH_WATERMARK).offsets
+    return sum(end - starts.get(partition, 0) for partition, end in ends.items())
 
 
 def run_options(settings: Settings, stage_uri: str, spark_version: str) -> Options:
@@ -65,12 +78,13 @@ def run_options(settings: Settings, stage_uri: str, spark_version: str) -> Optio
 
 
 @contextmanager
-def _session(settings: Settings, progress: Progress) -> Iterator[SparkSession]:
+def _session(settings: Settings, progress: Progress, expected: int) -> Iterator[SparkSession]:
     log_file = settings.reconcile_report_dir.resolve() / "spark.log"
     session_settings = SessionSettings(
         master=settings.reconcile_spark_master,
         jars_dir=settings.reconcile_jars_dir or RUNTIME_JARS,
         log_file=log_file,
+        expected_records=expected,
         extra=settings.reconcile_spark_conf,
     )
     with ExitStack() as stack:
