@@ -39,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         host, port = read_bind(settings.http_bind)
         refuse_insecure_bind(settings, host)
-        return _serve(settings, _listen(host, port))
+        with _listen(host, port) as listener:
+            return _serve(settings, listener)
     except ConfigurationError as error:
         print(f"outbox-api: {error}", file=sys.stderr)  # noqa: T201
         return USAGE

@@ -1,0 +1,50 @@
+"""Where the service may listen, and how it refuses a wrong setting."""
+
+from __future__ import annotations
+
+import pytest
+
+from api.__main__ import is_loopback, main, read_bind
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
+def test_loopback_addresses_are_known(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org", ""])
+def test_other_addresses_are_not_loopback(host: str) -> None:
+    assert not is_loopback(host)
+
+
+def test_a_bind_is_taken_apart() -> None:
+    assert read_bind("[::1]:8080") == ("::1", 8080)
+    assert read_bind("127.0.0.1:0") == ("127.0.0.1", 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "bind", "said"),
+    [
+        ({"AUTH_MODE": "dev-insecure"}, "0.0.0.0:0", "loopback"),
+        ({"AUTH_MODE": "dev-insecure"}, "[::]:0", "loopback"),
+        ({"AUTH_MODE": "dev-insecure"}, "nonsense", "host:port"),
+        ({"AUTH_MODE": "keys"}, "127.0.0.1:0", "OUTBOX_AUTH_PEPPER"),
+        ({"AUTH_MODE": "nobody"}, "127.0.0.1:0", "AUTH_MODE"),
+        ({"AUTH_MOOD": "keys"}, "127.0.0.1:0", "AUTH_MOOD"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_exit_2(
+    settings: dict[str, str],
+    bind: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("OUTBOX_DATABASE_URL", "postgresql://127.0.0.1:1/none")
+    monkeypatch.setenv("OUTBOX_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    for name, value in settings.items():
+        monkeypatch.setenv(f"OUTBOX_{name}", value)
+    assert main(["--bind", bind]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
