@@ -87,8 +87,9 @@ class RelayWork:
         return came.Fenced()
 
     def _read_bounds(self, _: Relay, __: do.ReadBounds) -> came.Answer:
-        start, end = self._progress_log.bounds()
-        return came.Bounds(self._commit_log.progress(), start, end)
+        """Read the row first: while another owner works, the log only grows beyond it."""
+        progress = self._commit_log.progress()
+        return came.Bounds(progress, *self._progress_log.bounds())
 
     def _read_manifests(self, _: Relay, asked: do.ReadManifests) -> came.Answer:
         found, reached = self._progress_log.read(asked.first, asked.end)

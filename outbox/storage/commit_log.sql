@@ -50,11 +50,13 @@ VALUES (%(shard)s, %(to_xid)s, %(to_n)s, %(batch_no)s, %(from_xid)s, %(from_n)s,
 ON CONFLICT DO NOTHING
 
 -- name: halt
--- Writes the reason into the shard's row, which is made if it is missing.
+-- Writes the reason into the shard's row, which is made if it is missing; a row that another owner has
+-- made meanwhile is not missing.
 INSERT INTO outbox.progress AS p (name, halt_reason, owner, updated_at)
 VALUES (%(name)s, %(reason)s, %(owner)s, clock_timestamp())
 ON CONFLICT (name) DO UPDATE SET
     halt_reason = EXCLUDED.halt_reason, owner = EXCLUDED.owner, updated_at = EXCLUDED.updated_at
+WHERE p.manifest_offset IS NULL OR EXCLUDED.halt_reason <> 'cursor_missing'
 
 -- name: read_commits
 -- Reads the shard's rows from a position on that are below the watermark, by key, in commit order. The
