@@ -41,8 +41,8 @@ def checker(
 def reconcile(context: typer.Context) -> None:
     """Compare PostgreSQL with Kafka in Spark."""
     invocation = invocation_of(context)
-    output = [] if invocation.output is Output.TABLE else ["--output", "json"]
-    _become("outbox-reconcile", [*context.args, *output], _addresses())
+    output = "table" if invocation.output is Output.TABLE else "json"
+    _become("outbox-reconcile", [*context.args, "--output", output], _addresses())
 
 
 def _addresses() -> dict[str, str]:

@@ -22,7 +22,7 @@ from spark.failures import told_in_one_line
 from spark.kafka_options import kafka_options
 from spark.progress import Progress
 from spark.run import Options, Parts
-from spark.session import SessionSettings, spark_session
+from spark.session import SessionSettings, required_jars, spark_session
 from spark.sources import Sources
 
 RUNTIME_JARS: Final = Path(__file__).resolve().parents[1] / ".runtime" / "spark"
@@ -36,6 +36,7 @@ def open_run(settings: Settings, stream: TextIO) -> Iterator[tuple[Parts, Option
     Raises ConfigurationError, KafkaUnavailable and DatabaseUnavailable before Spark is started,
     SparkFailure for a failed job.
     """
+    required_jars(_jars_dir(settings))
     source = PostgresSource(settings.required_database_url())
     servers = settings.required_bootstrap_servers()
     options = kafka_options(servers, settings.kafka_config)
@@ -82,7 +83,7 @@ def _session(settings: Settings, progress: Progress, expected: int) -> Iterator[
     log_file = settings.reconcile_report_dir.resolve() / "spark.log"
     session_settings = SessionSettings(
         master=settings.reconcile_spark_master,
-        jars_dir=settings.reconcile_jars_dir or RUNTIME_JARS,
+        jars_dir=_jars_dir(settings),
         log_file=log_file,
         expected_records=expected,
         extra=settings.reconcile_spark_conf,
@@ -92,6 +93,10 @@ def _session(settings: Settings, progress: Progress, expected: int) -> Iterator[
             session = stack.enter_context(spark_session(session_settings))
         with told_in_one_line(log_file):
             yield session
+
+
+def _jars_dir(settings: Settings) -> Path:
+    return settings.reconcile_jars_dir or RUNTIME_JARS
 
 
 @contextmanager

@@ -1,0 +1,88 @@
+"""`outbox-reconcile run` as a process of its own, on servers of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.embedded.kafka import EmbeddedKafka
+from outbox.message import Resolution
+from outbox.publication.progress_topic import PROGRESS_TOPIC
+from outbox.settings import process_environment
+from tests.spark.marks import REAL_STORES
+from tests.spark.outbox_writer import OutboxWriter
+
+pytestmark = REAL_STORES
+
+COMMAND = Path(sys.executable).parent / "outbox-reconcile"
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
+    """A broker whose progress topic no other test has written to."""
+    broker = EmbeddedKafka(tmp_path / "kafka")
+    broker.start()
+    yield broker
+    broker.stop()
+    broker.erase()
+
+
+def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end with these settings and no others."""
+    inherited = process_environment().items()
+    environment = {name: text for name, text in inherited if not name.startswith("OUTBOX_")}
+    environment |= {f"OUTBOX_{name.upper()}": text for name, text in settings.items()}
+    return subprocess.run(
+        [COMMAND, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_command_exits_7_with_findings_and_ends_with_verdict_totals_and_report(
+    database_url: str, own_broker: EmbeddedKafka, tmp_path: Path
+) -> None:
+    writer = OutboxWriter(database_url, own_broker.bootstrap_servers, PROGRESS_TOPIC.split(".")[0])
+    writer.create_topics("points")
+    halves = writer.prepare("points", 5)
+    writer.end(halves[:4], Resolution.COMMIT)
+    writer.publish(lambda record: () if record.key == b"member-0" else (record,))
+
+    done = run(
+        *("run", "--report", str(tmp_path / "reports"), "-o", "table"),
+        database_url=database_url,
+        kafka_bootstrap_servers=own_broker.bootstrap_servers,
+    )
+
+    *_, verdict, totals, report = done.stdout.splitlines()
+    assert (done.returncode, verdict, totals) == (7, "verdict: findings", "totals: missing 1")
+    page = Path(report.removeprefix("report: ")).read_text("utf-8")
+    assert str(halves[0].message_id) in page
+    assert "Traceback" not in done.stderr
+    assert [line for line in done.stderr.splitlines() if line.startswith("read records")]
+
+
+def test_a_store_that_is_away_exits_6_in_one_line(database_url: str, tmp_path: Path) -> None:
+    done = run(
+        *("run", "--report", str(tmp_path)),
+        database_url=database_url,
+        kafka_bootstrap_servers="127.0.0.1:1",
+    )
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (6, "", 1)
+    assert done.stderr.startswith("outbox-reconcile: Kafka: ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({}, "OUTBOX_DATABASE_URL"),
+        ({"reconcile_jars_dir": "/nowhere"}, "spark-sql-kafka-0-10_2.13-4.0.0.jar"),
+        ({"reconcile_fail_on": "often"}, "OUTBOX_RECONCILE_FAIL_ON"),
+    ],
+)
+def test_a_wrong_configuration_exits_2_and_is_named(settings: dict[str, str], named: str) -> None:
+    done = run("run", **settings)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert named in done.stderr
