@@ -317,4 +317,4 @@ CREATE TABLE outbox.commit_log_default PARTITION OF outbox.commit_log DEFAULT;
 CREATE TABLE outbox.publication_log_default PARTITION OF outbox.publication_log DEFAULT;
 CREATE TABLE outbox.check_attempt_default PARTITION OF outbox.check_attempt DEFAULT;
 
-SELECT outbox.create_leaves(8);
+SELECT outbox.create_leaves(2);

@@ -83,4 +83,4 @@ def test_leaves_are_made_ahead_and_only_once(database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         first = connection.execute("SELECT outbox.create_leaves(12)").fetchone()
         again = connection.execute("SELECT outbox.create_leaves(12)").fetchone()
-    assert (first, again) == ((4,), (0,))
+    assert (first, again) == ((10,), (0,))
