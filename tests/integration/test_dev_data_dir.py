@@ -1,0 +1,108 @@
+"""The folder of `outbox dev`: its lock, ports, secrets and dev.json."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cli.dev.data_dir import open_data_dir
+from cli.dev.environment import program_environment
+from cli.dev.state_file import DevState, remove_state, running_state, write_state
+from cli.exit_codes import CommandFailed, ExitCode
+
+STATE = DevState(
+    api_url="http://127.0.0.1:8080",
+    kafka_bootstrap_servers="127.0.0.1:9092",
+    database_url="postgresql://outbox:secret@127.0.0.1:5432/outbox",
+    pids={"postgres": 1, "kafka": 2, "api": os.getpid(), "checker": 4},
+    api_key=None,
+    version="0",
+)
+NEVER_A_PID = 2**22 + 1
+
+
+def test_a_folder_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+    held = open_data_dir(tmp_path / "data")
+    with pytest.raises(CommandFailed, match=f"process {os.getpid()}") as refusal:
+        open_data_dir(tmp_path / "data")
+    assert refusal.value.exit_code is ExitCode.CONFLICT
+    held.release()
+    open_data_dir(tmp_path / "data").release()
+
+
+def test_ports_stay_with_the_folder_while_they_are_free(tmp_path: Path) -> None:
+    held = open_data_dir(tmp_path / "data")
+    first = held.ports({})
+    assert len(set(first.values())) == len(first)
+    assert held.ports({}) == first
+    with socket.create_server(("127.0.0.1", first["kafka"])):
+        moved = held.ports({})
+    assert moved["kafka"] != first["kafka"]
+    assert {**moved, "kafka": first["kafka"]} == first
+    held.release()
+
+
+def test_a_given_port_wins_and_one_that_is_taken_is_refused(tmp_path: Path) -> None:
+    held = open_data_dir(tmp_path / "data")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CommandFailed, match=str(port)):
+            held.ports({"api": port})
+    assert held.ports({"api": port})["api"] == port
+    held.release()
+
+
+def test_secrets_are_made_once_for_their_owner_alone_and_go_with_the_data(tmp_path: Path) -> None:
+    held = open_data_dir(tmp_path / "data")
+    secret = held.secret("auth_pepper")
+    assert held.secret("auth_pepper") == secret
+    assert (tmp_path / "data" / "auth_pepper.secret").stat().st_mode & 0o777 == 0o600
+    held.erase()
+    assert held.secret("auth_pepper") != secret
+    held.release()
+
+
+def test_the_state_is_found_while_its_processes_run(tmp_path: Path) -> None:
+    write_state(tmp_path, STATE)
+    assert (tmp_path / "dev.json").stat().st_mode & 0o777 == 0o600
+    assert running_state(tmp_path) == STATE
+    remove_state(tmp_path)
+    assert running_state(tmp_path) is None
+    remove_state(tmp_path)
+
+
+def test_a_stale_or_broken_state_counts_as_none(tmp_path: Path) -> None:
+    dead = replace(STATE, pids={"api": NEVER_A_PID})
+    write_state(tmp_path, dead)
+    assert running_state(tmp_path) is None
+    (tmp_path / "dev.json").write_text("{")
+    assert running_state(tmp_path) is None
+
+
+def test_programs_get_the_callers_settings_but_not_his_addresses(tmp_path: Path) -> None:
+    held = open_data_dir(tmp_path / "data")
+    environment = program_environment(
+        {
+            "PATH": "/bin",
+            "OUTBOX_CHECK_MAX": "3",
+            "OUTBOX_CREATE_TOPICS": "false",
+            "OUTBOX_DATABASE_URL_FILE": "/run/secrets/url",
+            "OUTBOX_HTTP_BIND": "0.0.0.0:80",
+        },
+        held,
+        database_url="postgresql://here",
+        bootstrap_servers="127.0.0.1:9092",
+        ports={"api": 8080, "checker_metrics": 9464},
+        auth="keys",
+    )
+    held.release()
+    assert environment["OUTBOX_CHECK_MAX"] == "3"
+    assert environment["OUTBOX_CREATE_TOPICS"] == "false"
+    assert environment["OUTBOX_CHECK_ALLOW_CIDRS"] == "127.0.0.0/8"
+    assert environment["OUTBOX_DATABASE_URL"] == "postgresql://here"
+    assert environment["OUTBOX_HTTP_BIND"] == "127.0.0.1:8080"
+    assert "OUTBOX_DATABASE_URL_FILE" not in environment
