@@ -150,7 +150,8 @@ def _clean() -> Column:
     copies, ahead = F.coalesce("copies", F.lit(0)), F.coalesce("ahead", F.lit(0))
     digest = F.col("digest")
     once = (copies == 1) & (F.col("low_digest") == digest) & (F.col("high_digest") == digest)
-    absent = (copies == 0) & ((F.col("standing") != JUDGED) | (ahead > 0))
+    excused = (F.col("standing") != JUDGED) | (ahead > 0)
+    absent = F.col("standing").isNotNull() & (copies == 0) & excused
     return F.coalesce(once | absent, F.lit(False))
 
 

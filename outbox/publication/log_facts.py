@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from outbox.errors import KafkaUnavailable
 from outbox.reconciliation import LogEnd, LogRecord, Offsets, Partition
 
-REQUEST_SECONDS: Final = 15.0
+REQUEST_SECONDS: Final = 10.0
 RETRIES: Final = 10
 RETRY_SECONDS: Final = 0.5
 """A partition whose leader is just being elected is asked again for about five seconds."""

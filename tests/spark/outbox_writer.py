@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Event
 from typing import Any
 from uuid import UUID
 
@@ -18,9 +19,12 @@ from confluent_kafka.cimpl import NewTopic
 from outbox.manifest import START, Entry, Kind, Manifest, Position, crc_of, encode
 from outbox.message import DecidedBy, End, HalfMessage, Message, Prepared, Resolution
 from outbox.message_id import HalfId
+from outbox.publication.log_facts import KafkaLogFacts
+from outbox.reconciliation import LogEnd
 from outbox.record import Record, render
 from outbox.storage.connections import make_pool
 from outbox.storage.half_store import PostgresHalfStore, read_halves
+from spark.cut import waiting
 from tests.factories import make_group, make_message, store_group, store_topic
 
 Alter = Callable[[Record], Iterable[Record]]
@@ -49,6 +53,7 @@ class OutboxWriter:
     bootstrap_servers: str
     prefix: str
     shards: dict[int, ShardState] = field(default_factory=dict)
+    topics: list[str] = field(default_factory=list)
 
     @property
     def progress_topic(self) -> str:
@@ -57,6 +62,7 @@ class OutboxWriter:
 
     def create_topics(self, *topics: str) -> None:
         """Create the progress topic and data topics with two partitions."""
+        self.topics += topics
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         wanted = [NewTopic(self.progress_topic, 16, 1), *[NewTopic(t, 2, 1) for t in topics]]
         for future in admin.create_topics(wanted).values():
@@ -82,10 +88,12 @@ class OutboxWriter:
             state = self.shards.setdefault(shard, ShardState())
             statuses = {i: b"K" if i in held else b"P" for i in half_ids if i not in skipped}
             self._publish(shard, state, position, statuses, alter)
+        self._settle()
 
     def produce(self, *records: Record) -> None:
         """Produce records in a transaction without a manifest, as no relay would."""
         self._transaction([*records])
+        self._settle()
 
     def execute(self, statement: str, *parameters: Any) -> None:
         """Run one statement on the database."""
@@ -180,6 +188,17 @@ class OutboxWriter:
         if manifest is not None:
             producer.produce(self.progress_topic, manifest[1], partition=manifest[0])
         producer.commit_transaction(30)
+
+    def _settle(self) -> None:
+        """Wait until what was committed is visible: its markers follow the commit's answer."""
+        facts = KafkaLogFacts(self.bootstrap_servers)
+        partitions = facts.partitions([self.progress_topic, *self.topics])
+        for _ in range(600):
+            highs = facts.offsets(partitions, LogEnd.HIGH_WATERMARK)
+            if not waiting(highs, facts.offsets(partitions, LogEnd.LAST_STABLE)):
+                return
+            Event().wait(0.05)
+        raise AssertionError("a transaction stayed open")
 
     @cached_property
     def _transactional_producer(self) -> Producer:
