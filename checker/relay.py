@@ -7,9 +7,11 @@ back what came of them. Nothing is remembered across a lost session.
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from checker.relay_facts import RelayFacts
+from checker.relay_turns import RelayTurns
 from checker.relay_work import RelayWork
 from outbox.clock import Clock
 from outbox.errors import CursorMoved, DatabaseUnavailable, KafkaUnavailable, PublisherFenced
@@ -42,14 +44,20 @@ class ShardRelay:
         progress_log: ProgressLog,
         clock: Clock,
         facts: RelayFacts,
+        turns: RelayTurns,
     ) -> None:
         self._state = Relay(shard=shard)
+        self._turns = turns
         self._work = RelayWork(commit_log, publisher, progress_log, clock, facts)
         self._facts = facts
 
     def run_once(self) -> RelayRound:
-        """Go on until a batch is committed or there is nothing to do; never rests itself."""
-        return self._round(came.Rested())
+        """Go on until a batch is committed or there is nothing to do; never rests itself.
+
+        Publishing takes a turn, taking over does not: it may wait long for Kafka.
+        """
+        with self._turns.turn() if self._state.phase is Phase.RUN else nullcontext():
+            return self._round(came.Rested())
 
     def close(self) -> RelayRound:
         """Store what is known and give the shard back."""

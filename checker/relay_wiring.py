@@ -9,6 +9,7 @@ from uuid import UUID
 from checker.relay import ShardRelay
 from checker.relay_facts import RelayFacts
 from checker.relay_threads import RelayThreads
+from checker.relay_turns import RelayTurns
 from outbox.clock import SystemClock
 from outbox.publication.kafka import KafkaPublisher
 from outbox.publication.kafka_settings import consumer_config, producer_config, transactional_id
@@ -41,6 +42,7 @@ class RelayBuilder:
         self._topic = progress_topic
         self._metrics = metrics
         self._clock = SystemClock()
+        self._turns = RelayTurns()
         self._servers = settings.required_bootstrap_servers()
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
         self._consumer = consumer_config(self._servers, settings.kafka_config)
@@ -61,6 +63,7 @@ class RelayBuilder:
             KafkaProgressLog(self._admin, self._consumer, shard, topic=self._topic),
             self._clock,
             RelayFacts(self._metrics, self._clock),
+            self._turns,
         )
 
     def _producer(self, installation: UUID, shard: int) -> dict[str, object]:
