@@ -16,6 +16,7 @@ from outbox.reconciliation import LogRecord
 from outbox.record import covered_headers
 from spark.classify import Content
 from spark.digest import UNCOVERED
+from spark.printable import printable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ def _headers_apart(half: HalfMessage, record: LogRecord) -> list[str]:
     if actual == expected:
         return []
     apart = {name for name, _ in {*actual} ^ {*expected}}
-    return sorted(apart) or ["the order of the headers"]
+    return sorted(printable(name) for name in apart) or ["the order of the headers"]
 
 
 def _bytes_apart(expected: bytes | None, actual: bytes | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from spark.findings import Finding
 from spark.ledger import hex_of
+from spark.printable import printable
 from spark.report import Report
 from spark.schemas import SCHEMA_VERSION
 
@@ -110,5 +111,7 @@ def command(finding: Finding, run_id: str) -> str:
 
 
 def key_shown(finding: Finding) -> str | None:
-    """Return the key as text that is safe to print; bytes that are no UTF-8 are escaped."""
-    return None if finding.key is None else finding.key.decode("utf-8", "backslashreplace")
+    """Return the key as text; bytes that are no UTF-8, and what does not print, are escaped."""
+    if finding.key is None:
+        return None
+    return printable(finding.key.decode("utf-8", "backslashreplace"))
