@@ -61,7 +61,9 @@ def _extract(jar: Path, target: Path) -> None:
     with zipfile.ZipFile(jar) as outer:
         name = next(name for name in outer.namelist() if name.endswith(".txz"))
         with outer.open(name) as stream, tarfile.open(fileobj=stream, mode="r|xz") as inner:
-            inner.extractall(target, filter="tar")
+            # Python 3.11 knows filters from its fourth patch on.
+            inner.extraction_filter = getattr(tarfile, "tar_filter", None)
+            inner.extractall(target)
     target.chmod(0o755)
 
 
