@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 INSTALLED := $(VENV)/.installed
 RUNTIME := .runtime/.fetched
-SUITES := tests/unit tests/contract tests/integration tests/spark tests/e2e
+SUITES := tests/unit tests/model tests/contract tests/integration tests/spark tests/e2e
 SOURCES := outbox api checker spark cli outbox_client examples benchmarks migrations tests
 
 .PHONY: help setup demo dev test check bench chaos up down

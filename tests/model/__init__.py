@@ -1,0 +1,1 @@
+"""An exhaustive search over the relay's own protocol in a model of PostgreSQL and Kafka."""

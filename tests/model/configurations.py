@@ -1,0 +1,112 @@
+"""How large a world is and what may go wrong in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.model.scene import Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """A bounded world."""
+
+    name: str
+    relays: int = 1
+    messages: int = 2
+    """So many message ids are ever given out."""
+    faults: Mapping[Fault, int] = field(default_factory=dict)
+    """How often each fault may happen."""
+    flush_sizes: tuple[int, ...] = (1,)
+    """How many new messages one flush may decide."""
+    open_flushes: int = 2
+    batch_max: int = 2
+    first_start: bool = False
+    """The shard has never had an owner: there is no progress row."""
+
+
+def _faults(**times: int) -> Mapping[Fault, int]:
+    return {Fault[name.upper()]: n for name, n in times.items()}
+
+
+SEARCHED: Final = (
+    Configuration(
+        name="one relay: tail lost, flush aborted, crash",
+        faults=_faults(failover=1, abort=1, crash=1),
+    ),
+    Configuration(
+        name="two relays: tail lost, takeover, late frame",
+        relays=2,
+        messages=1,
+        faults=_faults(failover=1, takeover=1, frame=1),
+    ),
+    Configuration(
+        name="one relay: two messages a flush, one a batch, tail lost, crash",
+        flush_sizes=(1, 2),
+        batch_max=1,
+        faults=_faults(failover=1, crash=1),
+    ),
+    Configuration(
+        name="two relays, first start: takeover, late frame",
+        relays=2,
+        first_start=True,
+        faults=_faults(takeover=1, frame=1),
+    ),
+    Configuration(
+        name="two relays: takeover, late frame, crash",
+        relays=2,
+        messages=1,
+        faults=_faults(takeover=1, frame=1, crash=1),
+    ),
+    Configuration(
+        name="one relay: tail lost, decided the other way, abort, crash",
+        messages=1,
+        faults=_faults(failover=1, rollback=1, abort=1, crash=1),
+    ),
+    Configuration(
+        name="one relay, first start: three messages, a quiet day, crash",
+        messages=3,
+        first_start=True,
+        faults=_faults(sign=1, crash=1),
+    ),
+)
+"""Searched in every run of the suite."""
+
+DEEP: Final = (
+    Configuration(
+        name="two relays, two messages: tail lost, takeover, late frame",
+        relays=2,
+        faults=_faults(failover=1, takeover=1, frame=1),
+    ),
+    Configuration(
+        name="two relays, two messages: two takeovers, late frame, crash",
+        relays=2,
+        faults=_faults(takeover=2, frame=1, crash=1),
+    ),
+    Configuration(
+        name="one relay, three messages: tail lost, crash",
+        messages=3,
+        faults=_faults(failover=1, crash=1),
+    ),
+    Configuration(
+        name="one relay: tail lost, decided the other way, two crashes",
+        faults=_faults(failover=1, rollback=1, crash=2),
+    ),
+    Configuration(
+        name="two tails lost, crash",
+        messages=1,
+        faults=_faults(failover=2, crash=1, abort=1),
+    ),
+)
+"""Searched on demand: minutes, and gigabytes."""
+
+WALKED: Final = Configuration(
+    name="two relays, four messages, every fault",
+    relays=2,
+    messages=4,
+    flush_sizes=(1, 2),
+    faults=_faults(failover=2, takeover=3, frame=2, crash=3, abort=2, rollback=1, sign=1),
+)
+"""Too large to search: walked at random."""

@@ -1,0 +1,157 @@
+"""Protocols that are wrong in one rule each: a search that lets one pass proves nothing.
+
+A mutant is a wrapper of the relay's own ``step`` or a rule of the world taken away, with a world so
+small that the rule just matters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from outbox.manifest import Manifest
+from outbox.relay_protocol.actions import Action, Commit, Compare, Fence, Recover, SaveProgress
+from outbox.relay_protocol.answers import (
+    Answer,
+    CommitEnded,
+    Compared,
+    Fenced,
+    ManifestsRead,
+    Recovered,
+)
+from outbox.relay_protocol.leaving import Next
+from outbox.relay_protocol.state import Phase, Relay, known
+from outbox.relay_protocol.step import step
+from tests.model.configurations import SEARCHED, Configuration
+from tests.model.relays import Step
+from tests.model.scene import RULES, Fault, Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A wrong protocol, the world that shows it and the invariant that it must break."""
+
+    name: str
+    configuration: Configuration
+    breaks: str
+    step: Step = step
+    rules: Rules = RULES
+
+
+def mark_before_commit(state: Relay, answer: Answer) -> Next:
+    """Store the cursor before Kafka has committed what it passes."""
+    after, plan = step(state, answer)
+    if plan == (Commit(),):
+        return after, (SaveProgress(known(after.candidate), after.who), Commit())
+    return after, plan
+
+
+def replay_before_fence(state: Relay, answer: Answer) -> Next:
+    """Read the manifests first and fence second."""
+    after, plan = step(state, answer)
+    if plan == (Fence(),):
+        return step(after, Fenced())
+    if state.phase is Phase.REPLAY and after.phase is Phase.RUN:
+        return after, (Fence(), *plan)
+    return after, plan
+
+
+def last_manifest_only(state: Relay, answer: Answer) -> Next:
+    """Take the newest manifest for all that has to be compared."""
+    if not isinstance(answer, ManifestsRead) or not answer.found:
+        return step(state, answer)
+    last = answer.found[-1]
+    manifest = known(last.manifest)
+    cursor = state.at._replace(batch_no=manifest.batch_no - 1, crc=manifest.prev_crc)
+    return step(replace(state, cursor=cursor), ManifestsRead((last,), answer.reached))
+
+
+def last_entry_only(state: Relay, answer: Answer) -> Next:
+    """Believe that a manifest names its last message only."""
+    after, plan = step(state, answer)
+    if len(plan) == 1 and isinstance(plan[0], Recover):
+        recover = plan[0]
+        manifest = replace(recover.manifest, entries=recover.manifest.entries[-1:])
+        return after, (replace(recover, manifest=manifest),)
+    return after, plan
+
+
+def no_clean_rule(state: Relay, answer: Answer) -> Next:
+    """Go on with a handle whose last commit may have been sent twice."""
+    if isinstance(answer, CommitEnded):
+        return step(state, replace(answer, seconds=0.0))
+    return step(state, answer)
+
+
+def cursor_only(state: Relay, answer: Answer) -> Next:
+    """Believe every manifest without a look at the commit log."""
+    after, plan = step(state, answer)
+    while len(plan) == 1 and isinstance(plan[0], Compare):
+        after, plan = step(*_agreed(after, plan[0].manifest))
+    return after, plan
+
+
+def _agreed(state: Relay, manifest: Manifest) -> tuple[Relay, Compared]:
+    cursor = state.at._replace(position=manifest.after)
+    ids = tuple(entry.message_id for entry in manifest.entries)
+    return replace(state, cursor=cursor), Compared(ids, True, frozenset(ids))
+
+
+def timeline_instead_of_comparison(state: Relay, answer: Answer) -> Next:
+    """Compare only after a change of timeline: a file copy put back loses a tail without one."""
+    if isinstance(answer, Compared):
+        _, answer = _agreed(state, known(state.found[0].manifest))
+    return step(state, answer)
+
+
+def history_moves_the_position(state: Relay, answer: Answer) -> Next:
+    """Pass, in HISTORY, a range that PostgreSQL has since filled anew."""
+    if isinstance(answer, Recovered):
+        to = known(state.found[0].manifest).to
+        state = replace(state, cursor=state.at._replace(position=max(state.at.position, to)))
+    after, plan = step(state, answer)
+    if len(plan) == 1 and isinstance(plan[0], Recover):
+        return after, (_moving(plan[0]),)
+    return after, plan
+
+
+def _moving(recover: Recover) -> Action:
+    position = max(recover.cursor.position, recover.manifest.to)
+    return replace(recover, cursor=recover.cursor._replace(position=position))
+
+
+_CUT = Configuration(name="tail lost, crash", faults={Fault.FAILOVER: 1, Fault.CRASH: 1})
+_PAIR = replace(_CUT, name="tail lost, crash, two messages a flush", flush_sizes=(2,))
+_ANEW = SEARCHED[0]
+_LATE = Configuration(name="late frame, crash", faults={Fault.FRAME: 1, Fault.CRASH: 1})
+_RIVALS = Configuration(name="takeover", relays=2, messages=1, faults={Fault.TAKEOVER: 1})
+_ONE = Configuration(name="crash", messages=1, faults={Fault.CRASH: 1})
+_CALM = Configuration(name="no fault")
+
+MUTANTS: Final = (
+    Mutant("mark before commit", _ONE, "I3", mark_before_commit),
+    Mutant("replay before fence", _RIVALS, "I1", replay_before_fence),
+    Mutant("last manifest only", _CUT, "I1", last_manifest_only),
+    Mutant("last entry only", _PAIR, "I1", last_entry_only),
+    Mutant("no CLEAN rule", _LATE, "I1", no_clean_rule),
+    Mutant("cursor only", _CUT, "I3", cursor_only),
+    Mutant("timeline instead of comparison", _CUT, "I3", timeline_instead_of_comparison),
+    Mutant("HISTORY that moves the position", _CUT, "I3", history_moves_the_position),
+    Mutant("HISTORY without already_published", _CUT, "I1", rules=Rules(note_published=False)),
+    Mutant("HISTORY without its COMMIT", _CUT, "I2", rules=Rules(commit_recovered=False)),
+    Mutant(
+        "comparison without the watermark", _ANEW, "I3", rules=Rules(compare_below_watermark=False)
+    ),
+    Mutant(
+        "no watermark",
+        Configuration(name="no fault"),
+        "I3",
+        rules=Rules(read_below_watermark=False),
+    ),
+    Mutant("a lost session's knowledge kept", _CUT, "I3", rules=Rules(void_with_session=False)),
+    Mutant("a fence that keeps the epoch", _LATE, "I1", rules=Rules(fence_moves_epoch=False)),
+)
+"""Each of them must fail, and in the way that hurts: lost, doubled, or published undecided."""
+
+WORLDS: Final = (_CUT, _PAIR, _LATE, _RIVALS, _ONE, _CALM)
+"""The mutants' own worlds: the relay's protocol must hold in each of them."""

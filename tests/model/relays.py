@@ -1,0 +1,146 @@
+"""Drives the relay's own ``step`` in the model: every (state, plan) it can reach gets a number.
+
+``step`` is asked once for each numbered state and answer. What a plan does to the relay alone
+(begin, rest, forget the handle, close the session, take the lock that gives no safety) is done at
+once, since nobody else can tell when; every other action waits for its turn in the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from outbox.relay_protocol.actions import (
+    Action,
+    Begin,
+    CloseSession,
+    DropHandle,
+    ReadStanding,
+    Rest,
+    TryLock,
+)
+from outbox.relay_protocol.answers import Answer, Failed, LockTaken, Rested, Standing
+from outbox.relay_protocol.leaving import Next
+from outbox.relay_protocol.state import SHARDS, Phase, Progress, Relay
+from tests.model.postgres import IDENTITY
+
+INSTALLATION: Final = UUID(int=1)
+AS_EVER: Final = Standing(INSTALLATION, IDENTITY, SHARDS, None)
+"""The answer to ReadStanding: nobody changes who is who, and a search ends at the first halt."""
+
+Step = Callable[[Relay, Answer], Next]
+
+
+@dataclass(frozen=True, slots=True)
+class RowRead:
+    """The first half of the answer to ReadBounds: the two stores are not read at one instant."""
+
+    row: Progress | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEnd:
+    """The second half of ReadBounds: the log, once the row has been read."""
+
+    row: Progress | None
+
+
+ModelAction = Action | ReadEnd
+ModelAnswer = Answer | RowRead | None
+"""None: the action is done and the plan goes on."""
+
+
+class Local(NamedTuple):
+    """What a relay is and what it is about to do."""
+
+    state: Relay
+    plan: tuple[ModelAction, ...]
+
+
+class Move(NamedTuple):
+    """Where an answer led, and what the relay gave up on the way."""
+
+    to: int
+    dropped: bool = False
+    closed: bool = False
+
+
+class Relays:
+    """Numbers the relay's local states and remembers where answers lead."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self._numbers: dict[Local, int] = {}
+        self.known: list[Local] = []
+        self._moves: dict[tuple[int, ModelAnswer], Move] = {}
+        self.fresh = self._settled(*step(Relay(shard=0), Rested())).to
+        """The number of a relay that has just started."""
+
+    def after(self, number: int, answer: ModelAnswer) -> Move:
+        """Return where the answer to the next action leads."""
+        key = (number, answer)
+        move = self._moves.get(key)
+        if move is None:
+            move = self._moves[key] = self._answered(*self.known[number], answer)
+        return move
+
+    def _answered(self, state: Relay, plan: tuple[ModelAction, ...], answer: ModelAnswer) -> Move:
+        if isinstance(answer, RowRead):
+            return self._settled(state, (ReadEnd(answer.row),))
+        if answer is None:
+            return self._settled(state, plan[1:])
+        if len(plan) > 1 and not isinstance(answer, Failed):
+            return self._settled(state, plan[1:])
+        return self._settled(*self._step(state, answer))
+
+    def _settled(self, state: Relay, plan: tuple[ModelAction, ...]) -> Move:
+        """Do what concerns the relay alone."""
+        dropped = closed = False
+        while True:
+            match plan[0]:
+                case TryLock():
+                    state, plan = self._step(state, LockTaken())
+                    continue
+                case ReadStanding():
+                    state, plan = self._step(state, AS_EVER)
+                    continue
+                case Rest():
+                    state, plan = self._step(state, Rested())
+                    continue
+                case Begin():
+                    pass
+                case DropHandle():
+                    dropped = True
+                case CloseSession():
+                    closed = True
+                case _:
+                    return Move(self._number(Local(canonical(state), plan)), dropped, closed)
+            plan = plan[1:]
+
+    def _number(self, local: Local) -> int:
+        number = self._numbers.setdefault(local, len(self.known))
+        if number == len(self.known):
+            self.known.append(local)
+        return number
+
+
+def canonical(state: Relay) -> Relay:
+    """Forget what cannot matter any more.
+
+    Failures in a row only lengthen rests. Times are only compared with the next answer's, and the
+    model tries every outcome of that comparison, so they may all be zero. The log's end is read in
+    REPLAY alone; identities and an old halt are overwritten in VERIFY before they are read.
+    """
+    quiet = replace(
+        state,
+        failures=0,
+        watch=None,
+        signed_at=0.0,
+        saved_at=None if state.saved_at is None else 0.0,
+        end=state.end if state.phase is Phase.REPLAY else 0,
+    )
+    if state.phase in (Phase.IDLE, Phase.VERIFY):
+        return replace(quiet, installation=None, identity=None, halt=None)
+    return quiet

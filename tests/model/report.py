@@ -1,0 +1,127 @@
+"""Runs searches, mutants and walks, two at a time, and prints what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from time import process_time
+from typing import Final
+
+from tests.model.configurations import WALKED, Configuration
+from tests.model.mutants import Mutant
+from tests.model.search import Result, Search
+from tests.model.telling import tell
+from tests.model.universe import Universe
+from tests.model.walks import Walked, walk
+
+SEED: Final = 20_250_101
+WORKERS: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """A configuration, what a search of it found, and the counter-example in words."""
+
+    name: str
+    result: Result
+    told: str | None
+    seconds: float
+    """Of processor time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkedOver:
+    """The configuration that was walked, what was seen, and the counter-example in words."""
+
+    name: str
+    result: Walked
+    told: str | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that was run."""
+
+    searched: Sequence[Searched]
+    mutants: Sequence[Searched]
+    walked: WalkedOver
+
+
+def run(
+    configurations: Sequence[Configuration], mutants: Sequence[Mutant], walks: int, seed: int = SEED
+) -> Report:
+    """Run everything in processes of its own, so that two processors share the work."""
+    with ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool:
+        searched = [pool.submit(search, configuration) for configuration in configurations]
+        walked = pool.submit(walk_over, walks, seed)
+        wrong = [pool.submit(search_mutant, mutant) for mutant in mutants]
+        return Report(searched=_all(searched), mutants=_all(wrong), walked=walked.result())
+
+
+def _all(futures: Sequence[Future[Searched]]) -> list[Searched]:
+    return [future.result() for future in futures]
+
+
+def search(configuration: Configuration) -> Searched:
+    """Search a configuration under the relay's own protocol."""
+    return _searched(configuration.name, Universe(configuration), ())
+
+
+def search_mutant(mutant: Mutant) -> Searched:
+    """Search a mutant's world for the invariant that it must break."""
+    universe = Universe(mutant.configuration, mutant.step, mutant.rules)
+    return _searched(mutant.name, universe, (mutant.breaks,))
+
+
+def _searched(name: str, universe: Universe, only: tuple[str, ...]) -> Searched:
+    began = process_time()
+    result = Search(universe, only).run()
+    told = tell(universe, result.violation) if result.violation else None
+    return Searched(name=name, result=result, told=told, seconds=process_time() - began)
+
+
+def walk_over(walks: int, seed: int) -> WalkedOver:
+    """Walk at random through the configuration that is too large to search."""
+    began, universe = process_time(), Universe(WALKED)
+    result = walk(universe, walks, seed)
+    told = tell(universe, result.violation) if result.violation else None
+    return WalkedOver(name=WALKED.name, result=result, told=told, seconds=process_time() - began)
+
+
+def table(report: Report) -> Iterator[str]:
+    """Yield the report line by line."""
+    yield f"{'states':>9} {'transitions':>11} {'depth':>5} {'quiet':>6} {'CPU s':>6}  configuration"
+    for one in report.searched:
+        found = one.result
+        numbers = f"{found.states:9} {found.transitions:11} {found.depth:5} {found.quiet:6}"
+        yield f"{numbers} {one.seconds:6.1f}  {one.name}"
+    walked = report.walked
+    seen = walked.result
+    yield (
+        f"{seen.walks} random walks, {seen.steps} steps, the longest {seen.longest},"
+        f" {walked.seconds:.1f} CPU s: {walked.name}"
+    )
+    yield f"reached: {', '.join(sorted(reached(report)))}"
+    yield f"{'states':>9} {'steps':>5} {'breaks':>6}  mutant"
+    for one in report.mutants:
+        violation = one.result.violation
+        steps = len(violation.path) - 1 if violation else "none"
+        breaks = violation.broken.name if violation else "none"
+        yield f"{one.result.states:9} {steps:>5} {breaks:>6}  {one.name}"
+
+
+def reached(report: Report) -> frozenset[str]:
+    """Return the states that matter and were seen in the searches; walks do not count."""
+    return frozenset().union(*(one.result.reached for one in report.searched))
+
+
+def counterexamples(report: Report) -> Iterator[str]:
+    """Yield what is wrong with the protocol itself; nothing if it holds."""
+    walked = report.walked
+    told = [(one.name, one.told) for one in report.searched] + [(walked.name, walked.told)]
+    for name, text in told:
+        if text:
+            yield f"{name}\n{text}"

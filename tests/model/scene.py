@@ -1,0 +1,110 @@
+"""What a relay's action is performed on, and what may come of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from outbox.relay_protocol.state import Cursor
+from tests.model.kafka import Broker
+from tests.model.postgres import Database
+from tests.model.relays import ModelAnswer
+
+LONG_REPLAY: Final = "a REPLAY of more than one manifest"
+FAST_THEN_HISTORY: Final = "FAST, then HISTORY"
+ORPHAN: Final = "an orphan"
+S_ENTRY: Final = "an S entry"
+STALE_FRAME: Final = "a stale frame meets an open transaction"
+
+
+class Fault(IntEnum):
+    """What may go wrong; a configuration says how often each."""
+
+    CRASH = 0
+    """A relay dies, or learns nothing or something bad of what it did to Kafka."""
+    FRAME = 1
+    """A commit is not clean: a copy of its EndTxn stays on its way."""
+    TAKEOVER = 2
+    """A relay fences another one that lives."""
+    FAILOVER = 3
+    """The WAL's tail is lost."""
+    ABORT = 4
+    """A flush aborts, and its xid is never used."""
+    SIGN = 5
+    """A day passes without work."""
+    ROLLBACK = 6
+    """A message is decided the other way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Rules of the world that a mutant breaks."""
+
+    read_below_watermark: bool = True
+    compare_below_watermark: bool = True
+    note_published: bool = True
+    commit_recovered: bool = True
+    void_with_session: bool = True
+    """What a relay knows goes with the session that a lost tail ends."""
+    fence_moves_epoch: bool = True
+
+
+RULES: Final = Rules()
+"""All of them."""
+
+
+class Outcome(NamedTuple):
+    """What may come of an action."""
+
+    text: str
+    answer: ModelAnswer
+    database: Database | None = None
+    """PostgreSQL afterwards; None: as before."""
+    broker: Broker | None = None
+    """Kafka afterwards; None: as before."""
+    cost: Fault | None = None
+    owns: bool | None = None
+    """Whether the relay has the handle of the current epoch now; None: as before."""
+    reached: tuple[str, ...] = ()
+    """States that a search must have seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtDatabase:
+    """A relay in front of PostgreSQL."""
+
+    database: Database
+    rules: Rules
+    batch_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtBroker:
+    """A relay in front of Kafka."""
+
+    broker: Broker
+    owner: bool
+    """It has the handle of the current epoch."""
+    rules: Rules
+
+
+def message_id(message: int) -> bytes:
+    """Return the 16 bytes that stand for a message in manifests."""
+    return message.to_bytes(16)
+
+
+def numbers(message_ids: tuple[bytes, ...]) -> tuple[int, ...]:
+    """Return the messages that these bytes stand for."""
+    return tuple(int.from_bytes(given) for given in message_ids)
+
+
+def named(messages: tuple[int, ...]) -> str:
+    """Return messages as a person calls them."""
+    return " ".join(f"m{message}" for message in messages) or "nothing"
+
+
+def told(cursor: Cursor) -> str:
+    """Return a cursor in short."""
+    (xid, n), offset, batch_no, _, gen = cursor
+    return f"position ({xid},{n}), offset {offset}, batch {batch_no}, gen {gen}"

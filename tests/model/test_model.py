@@ -1,0 +1,33 @@
+"""The relay's protocol in every world of the model, and mutants of it in worlds that catch them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.model.conftest import ALL
+from tests.model.mutants import MUTANTS
+from tests.model.report import Report, reached
+from tests.model.scene import FAST_THEN_HISTORY, LONG_REPLAY, ORPHAN, S_ENTRY, STALE_FRAME
+
+
+@pytest.mark.parametrize("place", range(len(ALL)), ids=[world.name for world in ALL])
+def test_every_invariant_holds_in_every_world(report: Report, place: int) -> None:
+    searched = report.searched[place]
+    assert searched.told is None, searched.told
+    assert searched.result.quiet > 0
+
+
+def test_every_invariant_holds_on_random_walks_through_a_larger_world(report: Report) -> None:
+    assert report.walked.told is None, report.walked.told
+
+
+def test_the_searches_reached_what_they_must_not_miss(report: Report) -> None:
+    """A search that never met one of these says nothing about it."""
+    assert reached(report) >= {FAST_THEN_HISTORY, LONG_REPLAY, ORPHAN, S_ENTRY, STALE_FRAME}
+
+
+@pytest.mark.parametrize("place", range(len(MUTANTS)), ids=[m.name for m in MUTANTS])
+def test_every_mutant_breaks_the_invariant_it_must(report: Report, place: int) -> None:
+    violation = report.mutants[place].result.violation
+    assert violation is not None, "a protocol that is wrong was not found out"
+    assert violation.broken.name == MUTANTS[place].breaks

@@ -1,0 +1,77 @@
+"""Seeded random walks through a configuration that is too large to be searched.
+
+After its last fault a walk goes on without one until nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Final
+
+from tests.model.search import Judge, Violation
+from tests.model.universe import Universe
+from tests.model.worlds import World
+
+STEPS: Final = 150
+"""How long a walk meets faults; most are quiet by then."""
+
+FAULT_CHANCE: Final = 0.1
+"""How often a fault that was drawn does happen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walked:
+    """What walks have seen."""
+
+    walks: int
+    steps: int
+    longest: int
+    reached: frozenset[str]
+    violation: Violation | None
+
+
+def walk(universe: Universe, walks: int, seed: int) -> Walked:
+    """Walk so often, or until a world is wrong."""
+    chance, judge = random.Random(seed), Judge(universe)
+    steps, longest, violation = 0, 0, None
+    for _ in range(walks):
+        path, violation = _walk_once(universe, judge, chance)
+        steps, longest = steps + len(path), max(longest, len(path))
+        if violation is not None:
+            break
+    return Walked(
+        walks=walks,
+        steps=steps,
+        longest=longest,
+        reached=frozenset(universe.effects.reached),
+        violation=violation,
+    )
+
+
+def _walk_once(
+    universe: Universe, judge: Judge, chance: random.Random
+) -> tuple[list[World], Violation | None]:
+    path = [universe.start()]
+    while True:
+        world = path[-1]
+        steps, calm = universe.following(world)
+        broken = judge.wrong(world, quiet=calm == world)
+        if broken is not None:
+            return path, Violation(broken=broken, path=tuple(path))
+        moving = [step.world for step in steps if step.world != world]
+        if moving and len(path) < STEPS:
+            path.append(_drawn(world, moving, chance))
+        elif calm == world:
+            return path, None
+        else:
+            path.append(calm)
+
+
+def _drawn(world: World, following: list[World], chance: random.Random) -> World:
+    """Draw the next world; faults are rare, so that something happens between them."""
+    while True:
+        drawn = chance.choice(following)
+        fault = drawn.left != world.left or drawn.standby != world.standby
+        if not fault or chance.random() < FAULT_CHANCE:
+            return drawn
