@@ -61,12 +61,13 @@ def create_app(
     app.state.services = services
     for part in (half_messages, producer_groups, api_keys, probes, problem_pages):
         app.include_router(part.router)
-    _answer_problems(app)
+    hot = HotRoutes(ingest)
+    _answer_problems(app, hot)
     if docs_enabled:
         _serve_contract(app, services.version)
     return Guard(
         app,
-        HotRoutes(ingest),
+        hot,
         authenticator=authenticator,
         limits=limits,
         metrics=services.metrics,
@@ -90,32 +91,39 @@ def _serve_contract(app: FastAPI, version: str) -> None:
     app.add_route("/docs", docs, include_in_schema=False)
 
 
-def _answer_problems(app: FastAPI) -> None:
+def _answer_problems(app: FastAPI, hot: HotRoutes) -> None:
     """Turn every error that leaves a route, the framework's own included, into a problem."""
-    judges: tuple[tuple[type[Exception], Callable[[Any], Problem]], ...] = (
-        (Problem, lambda problem: problem),
-        (OutboxError, problem_of),
-        (RequestValidationError, _of_validation),
-        (HTTPException, _of_framework),
+
+    def of_framework(error: HTTPException, request: Request) -> Problem:
+        return _of_framework(error, also_post=hot.find("POST", request.url.path) is not None)
+
+    judges: tuple[tuple[type[Exception], Callable[[Any, Request], Problem]], ...] = (
+        (Problem, lambda problem, _: problem),
+        (OutboxError, lambda error, _: problem_of(error)),
+        (RequestValidationError, lambda error, _: _of_validation(error)),
+        (HTTPException, of_framework),
     )
     for kind, judge in judges:
         app.add_exception_handler(kind, _handler(judge))
 
 
-def _handler(judge: Callable[[Any], Problem]) -> Any:
+def _handler(judge: Callable[[Any, Request], Problem]) -> Any:
     async def answer(request: Request, error: Exception) -> Response:
-        problem = judge(error)
+        problem = judge(error, request)
         body = body_of(problem, request.state.request_id)
         return Response(body, status_code=problem.status, headers=headers_of(problem))
 
     return answer
 
 
-def _of_framework(error: HTTPException) -> Problem:
+def _of_framework(error: HTTPException, *, also_post: bool) -> Problem:
+    """Name the framework's refusal; the hot routes' POST is unknown to it."""
     if isinstance(error.__cause__, Problem):
         return error.__cause__
     slug = SLUG_OF_STATUS.get(error.status_code, "internal-error")
     allow = (error.headers or {}).get("Allow")
+    if allow and also_post:
+        allow += ", POST"
     return Problem(slug=slug, headers={"allow": allow} if allow else {})
 
 

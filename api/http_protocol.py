@@ -25,6 +25,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._head_bytes = 0
+        self._unread_bytes = 0
         self._in_head = True
         self._in_body = False
         self._deadline: asyncio.TimerHandle | None = None
@@ -42,7 +43,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Read on, unless the head has grown beyond its bound; time what is incomplete."""
         super().data_received(data)
-        if self._head_bytes > HEAD_MAX_BYTES:
+        self._unread_bytes = self._unread_bytes + len(data) if self._in_head else 0
+        if self._head_bytes > HEAD_MAX_BYTES or self._unread_bytes > HEAD_MAX_BYTES:
             self._refuse("headers-too-large")
         elif (self._in_head or self._in_body) and self._deadline is None:
             self._watch(HEADER_SECONDS if self._in_head else BODY_SECONDS)

@@ -13,14 +13,15 @@ from outbox.callback_guard import LONGEST_URL
 from outbox.check import Outcome
 from outbox.message import DecidedBy, Resolution, State
 
-NO_NUL = r"^[^\x00]*\z"
+NO_NUL = r"^[^\x00]*$"
+"""Here ``$`` is the very end of the text: this validator's expressions are Rust's."""
 Operator = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=NO_NUL)]
 Reason = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=NO_NUL)]
 AllowedTopic = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]*\*?\z"),
+    StringConstraints(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]*\*?$"),
 ]
-KeyGroup = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9._-]{0,127})\z")]
+KeyGroup = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9._-]{0,127})$")]
 
 
 class Asked(BaseModel):
@@ -122,7 +123,7 @@ class MessageQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     state: State | None = None
-    producer_group: str | None = Field(None, pattern=GROUP_PATTERN.replace(r"(?![\s\S])", r"\z"))
+    producer_group: str | None = Field(None, pattern=GROUP_PATTERN.replace(r"(?![\s\S])", r"$"))
     topic: str | None = Field(None, min_length=1, max_length=249, pattern=NO_NUL)
     transaction_id: str | None = Field(None, min_length=1, max_length=128, pattern=NO_NUL)
     key: str | None = Field(None, max_length=8192)

@@ -34,7 +34,7 @@ router = APIRouter(prefix="/v1/producer-groups", tags=["producer groups"], route
 
 Reader = Annotated[Caller, needs(Scope.GROUPS_READ)]
 Writer = Annotated[Caller, needs(Scope.GROUPS_WRITE)]
-Name = Annotated[str, Path(pattern=GROUP_PATTERN.replace(r"(?![\s\S])", r"\z"))]
+Name = Annotated[str, Path(pattern=GROUP_PATTERN.replace(r"(?![\s\S])", "$"))]
 IfMatch = Annotated[str | None, Header(alias="If-Match")]
 _ETAG: Final = re.compile(r'(?:W/)?"v(\d{1,9})"')
 

@@ -1,0 +1,56 @@
+"""What a TopicCatalogue promises: Kafka's own, and its twin in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+
+from cli.embedded.kafka import EmbeddedKafka
+from outbox.errors import KafkaUnavailable
+from outbox.ports import TopicCatalogue
+from outbox.publication.memory_topics import MemoryTopicCatalogue
+from outbox.publication.topic_catalogue import KafkaTopicCatalogue
+
+
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
+def catalogue(request: pytest.FixtureRequest) -> TopicCatalogue:
+    """Return each implementation in turn."""
+    if request.param == "memory":
+        return MemoryTopicCatalogue()
+    broker: EmbeddedKafka = request.getfixturevalue("kafka_broker")
+    return KafkaTopicCatalogue(broker.bootstrap_servers, {})
+
+
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
+def away(request: pytest.FixtureRequest) -> TopicCatalogue:
+    """Return each implementation in turn, its broker out of reach."""
+    if request.param == "memory":
+        return MemoryTopicCatalogue(away=True)
+    return KafkaTopicCatalogue("127.0.0.1:1", {})
+
+
+def test_a_created_topic_is_listed_with_its_partitions(catalogue: TopicCatalogue) -> None:
+    name = f"catalogue.{uuid4()}"
+    assert name not in catalogue.partitions()
+    catalogue.create([name])
+    assert (eventually(lambda: catalogue.partitions().get(name)) or 0) >= 1
+
+
+def test_creating_a_topic_that_exists_changes_nothing(catalogue: TopicCatalogue) -> None:
+    name = f"catalogue.{uuid4()}"
+    catalogue.create([name])
+    first = eventually(lambda: catalogue.partitions().get(name))
+    catalogue.create([name])
+    assert catalogue.partitions()[name] == first
+
+
+def test_a_broker_out_of_reach_is_said_so(away: TopicCatalogue) -> None:
+    with pytest.raises(KafkaUnavailable):
+        away.partitions()
+
+
+def eventually(ask: Callable[[], int | None]) -> int | None:
+    """Ask until there is an answer, at most fifty times; each question waits for the broker."""
+    return next((answer for _ in range(50) if (answer := ask()) is not None), None)

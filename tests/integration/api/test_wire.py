@@ -1,0 +1,201 @@
+"""The service as a process of its own: what only a real server and real sockets show."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from outbox.settings import process_environment
+from outbox.storage.connections import Pool
+from tests.integration.api.rows import stored
+from tests.integration.api.service import CHECK_URL, GROUP, GROUPS, HALVES, prepare_body
+
+pytestmark = pytest.mark.postgres
+
+PROGRAM = Path(sys.executable).with_name("outbox-api")
+
+
+def environment(database_url: str, **settings: str) -> dict[str, str]:
+    """Return this environment with the settings of one service."""
+    inherited = {
+        name: value
+        for name, value in process_environment().items()
+        if not name.startswith("OUTBOX_")
+    }
+    given = {
+        "DATABASE_URL": database_url,
+        "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+        "AUTH_MODE": "dev-insecure",
+        "CHECK_ALLOW_CIDRS": "127.0.0.0/8",
+        **settings,
+    }
+    return inherited | {f"OUTBOX_{name}": value for name, value in given.items()}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+class Process:
+    """A running ``outbox-api`` and a client of it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
+        self.process = process
+        self.port = port
+        self.client = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60)
+
+    async def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and return the exit code."""
+        if self.process.returncode is None:
+            self.process.send_signal(number)
+        async with asyncio.timeout(60):
+            return await self.process.wait()
+
+    async def raw(self, data: bytes) -> bytes:
+        """Send bytes on a connection of their own and read until the server closes it."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(data)
+        async with asyncio.timeout(60):
+            answer = await reader.read()
+        writer.close()
+        return answer
+
+
+@asynccontextmanager
+async def served(database_url: str, **settings: str) -> AsyncIterator[Process]:
+    """Run the service as a process until the block is left."""
+    port = free_port()
+    process = await asyncio.create_subprocess_exec(
+        PROGRAM,
+        "--bind",
+        f"127.0.0.1:{port}",
+        env=environment(database_url, **settings),
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    running = Process(process, port)
+    try:
+        async with running.client, asyncio.timeout(60):
+            await until_live(running)
+            yield running
+    finally:
+        await running.stop()
+
+
+async def until_live(running: Process) -> None:
+    while True:
+        assert running.process.returncode is None
+        try:
+            if (await running.client.get("/livez")).status_code == 200:
+                return
+        except httpx2.TransportError:
+            await asyncio.sleep(0.05)
+
+
+async def test_the_service_speaks_http_and_stops_cleanly(database_url: str, pool: Pool) -> None:
+    async with served(database_url) as service:
+        client = service.client
+        await client.put(f"{GROUPS}/{GROUP}", json={"check_url": CHECK_URL})
+        prepared = await client.post(HALVES, json=prepare_body())
+        assert prepared.status_code == 201
+        ended = await client.post(
+            f"{prepared.headers['location']}/end", json={"decision": "COMMIT"}
+        )
+        assert ended.status_code == 200
+        many = [client.post(HALVES, json=prepare_body()) for _ in range(50)]
+        assert {answer.status_code for answer in await asyncio.gather(*many)} == {201}
+        assert await service.stop() == 0
+    assert await stored(pool) == (51, 1, 0, 1)
+
+
+async def test_a_stop_answers_the_end_that_still_waits(database_url: str) -> None:
+    async with served(database_url) as service:
+        client = service.client
+        await client.put(f"{GROUPS}/{GROUP}", json={"check_url": CHECK_URL})
+        prepared = await client.post(HALVES, json=prepare_body())
+        at = prepared.headers["location"]
+        waiting = asyncio.create_task(
+            client.post(f"{at}/end", json={"decision": "COMMIT"}, headers={"Prefer": "wait=3"})
+        )
+        while (await client.get(at)).json()["state"] == "PREPARED":
+            pass
+        assert await service.stop() == 0
+        answer = await waiting
+        assert (answer.status_code, answer.json()["state"]) == (200, "COMMITTED")
+
+
+async def test_ctrl_c_exits_130(database_url: str) -> None:
+    async with served(database_url) as service:
+        assert await service.stop(signal.SIGINT) == 130
+
+
+async def test_what_is_not_http_gets_a_problem_and_is_closed(database_url: str) -> None:
+    async with served(database_url) as service:
+        head, _, body = (await service.raw(b"NONSENSE\r\n\r\n")).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert b"application/problem+json" in head
+        assert json.loads(body)["code"] == "malformed-request"
+
+
+async def test_an_endless_head_is_cut_off(database_url: str) -> None:
+    async with served(database_url) as service:
+        head = b"GET /livez HTTP/1.1\r\nhost: x\r\n" + b"x-filler: " + b"f" * 200_000
+        answer = await service.raw(head)
+        assert answer.startswith(b"HTTP/1.1 431 ")
+        moderate = b"GET /livez HTTP/1.1\r\nconnection: close\r\nx-filler: " + b"f" * 20_000
+        answer = await service.raw(moderate + b"\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 431 ")
+
+
+async def test_a_head_that_does_not_end_within_ten_seconds_is_closed(database_url: str) -> None:
+    async with served(database_url) as service:
+        answer = await service.raw(b"GET /livez HTTP/1.1\r\nhost:")
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b"request-timeout" in answer
+
+
+async def test_fifty_megabytes_are_refused_by_their_declared_length(database_url: str) -> None:
+    async with served(database_url) as service:
+        head = (
+            f"POST {HALVES} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+            "content-length: 52428800\r\n\r\n"
+        )
+        answer = await service.raw(head.encode())
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        assert b"payload-too-large" in answer
+
+
+async def test_two_workers_share_the_listener(database_url: str, pool: Pool) -> None:
+    async with served(database_url, HTTP_WORKERS="2") as service:
+        client = service.client
+        await client.put(f"{GROUPS}/{GROUP}", json={"check_url": CHECK_URL})
+        many = [client.post(HALVES, json=prepare_body()) for _ in range(40)]
+        answers = await asyncio.gather(*many)
+        assert {answer.status_code for answer in answers} == {201}
+        assert await service.stop() == 0
+    assert (await stored(pool))[0] == 40
+
+
+async def test_a_taken_address_is_one_line_and_exit_2(database_url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        process = await asyncio.create_subprocess_exec(
+            PROGRAM,
+            "--bind",
+            f"127.0.0.1:{taken.getsockname()[1]}",
+            env=environment(database_url),
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, error = await process.communicate()
+    assert process.returncode == 2
+    assert b"OUTBOX_HTTP_BIND" in error
+    assert error.count(b"\n") == 1
