@@ -10,7 +10,7 @@ from typing import Final
 import psycopg
 
 from outbox.message import Content, Message
-from outbox.message_id import NONCE_BITS, HalfId, Nonce, half_id_of, shard_in, shard_of
+from outbox.message_id import NONCE_BITS, HalfId, Nonce, Shard, half_id_of, shard_in, shard_of
 from outbox.record import digest_of
 from outbox.storage.connections import Connection
 
@@ -27,14 +27,21 @@ _OP_TYPES: Final = ("int8", "int8", "timestamptz", "int2", "int2")
 _LOG: Final = "INSERT INTO outbox.commit_log VALUES (%s, %s, %s, %s, %s)"
 
 
-def commit_directly(connection: Connection, messages: Sequence[Message]) -> list[HalfId]:
-    """Store at most 2 048 messages and their COMMIT in one flush; return their ids in order."""
+def commit_directly(
+    connection: Connection, messages: Sequence[Message], shard: int | None = None
+) -> list[HalfId]:
+    """Store at most 2 048 messages and their COMMIT in one flush; return their ids in order.
+
+    ``shard`` puts them all into one shard, whatever their key.
+    """
     with connection.transaction(), connection.cursor() as cursor:
-        return append_committed(cursor, messages)
+        return append_committed(cursor, messages, shard)
 
 
 def append_committed(
-    cursor: psycopg.Cursor[tuple[object, ...]], messages: Sequence[Message]
+    cursor: psycopg.Cursor[tuple[object, ...]],
+    messages: Sequence[Message],
+    shard: int | None = None,
 ) -> list[HalfId]:
     """Do the same inside the caller's transaction."""
     cursor.execute("SELECT outbox.current_xid(), clock_timestamp()")
@@ -46,7 +53,7 @@ def append_committed(
         copy.set_types(_HALF_TYPES)
         digests = []
         for n, message in enumerate(messages):
-            half_id, nonce = _identity(message, xid, n)
+            half_id, nonce = _identity(message, xid, n, shard)
             digests.append(_digest(half_id, nonce, message))
             ids.append(half_id)
             copy.write_row(_row(half_id, nonce, now, digests[-1], message))
@@ -57,9 +64,9 @@ def append_committed(
     shards: dict[int, list[tuple[HalfId, int]]] = defaultdict(list)
     for half_id, digest in zip(ids, digests, strict=True):
         shards[shard_in(half_id)].append((half_id, digest))
-    for shard, pairs in shards.items():
+    for number, pairs in shards.items():
         columns = [list(column) for column in zip(*pairs, strict=True)]
-        cursor.execute(_LOG, (shard, xid, now, *columns))
+        cursor.execute(_LOG, (number, xid, now, *columns))
     return ids
 
 
@@ -94,10 +101,10 @@ def _one(connection: Connection, statement: str, name: str) -> int:
     return int(row[0])
 
 
-def _identity(message: Message, xid: int, n: int) -> tuple[HalfId, Nonce]:
+def _identity(message: Message, xid: int, n: int, shard: int | None) -> tuple[HalfId, Nonce]:
     nonce = Nonce(secrets.randbits(NONCE_BITS))
-    shard = shard_of(message.content.topic, message.content.key, nonce)
-    return half_id_of(xid, n, shard), nonce
+    own = shard_of(message.content.topic, message.content.key, nonce)
+    return half_id_of(xid, n, own if shard is None else Shard(shard)), nonce
 
 
 def _digest(half_id: HalfId, nonce: Nonce, message: Message) -> int:

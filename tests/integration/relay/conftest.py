@@ -1,0 +1,31 @@
+"""The world of a relay test: fresh database, fresh topics, fresh installation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from cli.embedded.kafka import EmbeddedKafka
+from outbox.relay_protocol.state import SHARDS
+from outbox.storage.connections import connect
+from tests.integration.relay.world import RelayWorld
+from tests.kafka import make_topic
+
+
+@pytest.fixture
+def world(database_url: str, kafka_broker: EmbeddedKafka) -> Iterator[RelayWorld]:
+    """Yield a world of its own; relays opened through it are closed after the test."""
+    servers = kafka_broker.bootstrap_servers
+    with connect(database_url, "test") as connection:
+        connection.execute("UPDATE outbox.installation SET installation_id = gen_random_uuid()")
+        made = RelayWorld(
+            database_url,
+            servers,
+            make_topic(servers, partitions=1),
+            make_topic(servers, partitions=SHARDS),
+            connection,
+        )
+        yield made
+        for relay in made.opened:
+            relay.close()

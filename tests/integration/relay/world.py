@@ -1,0 +1,118 @@
+"""A database, topics and an installation of a test's own, and the relay between them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from benchmarks.committed import commit_directly, register
+from checker.relay import RelayRound, ShardRelay
+from checker.relay_wiring import RelayBuilder
+from outbox.clock import SystemClock
+from outbox.message import Content, Message
+from outbox.message_id import HalfId
+from outbox.record import Record
+from outbox.relay_protocol.state import Phase
+from outbox.settings import Settings, load_settings
+from outbox.storage.connections import Connection
+from outbox.telemetry import Metrics
+from tests.kafka import committed_records
+
+SHARD = 3
+ROUNDS = 400
+
+
+@dataclass
+class RelayWorld:
+    """Everything a relay test touches; only shard 3 is used."""
+
+    database_url: str
+    bootstrap_servers: str
+    topic: str
+    progress_topic: str
+    connection: Connection
+    metrics: Metrics = field(default_factory=Metrics)
+    opened: list[ShardRelay] = field(default_factory=list)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of a process in this world."""
+        return load_settings(
+            {
+                "OUTBOX_DATABASE_URL": self.database_url,
+                "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": self.bootstrap_servers,
+                "OUTBOX_RELAY_BATCH_MAX": "100",
+            }
+        )
+
+    def builder(self) -> RelayBuilder:
+        """Return a process's builder of relays."""
+        return RelayBuilder(self.settings, self.metrics, self.progress_topic)
+
+    def relay(self) -> ShardRelay:
+        """Open a relay of the shard, as another process would; it is closed after the test."""
+        relay = self.builder().open(SHARD)
+        self.opened.append(relay)
+        return relay
+
+    def message(self, value: bytes = b"v", key: bytes | None = b"key", **content: Any) -> Message:
+        """Return a message for the world's topic."""
+        template = register(self.connection, self.topic)
+        return replace(template, content=Content(topic=self.topic, key=key, value=value, **content))
+
+    def commit(self, *messages: Message) -> list[HalfId]:
+        """Store and commit messages in one flush, all in the shard whatever their key."""
+        return commit_directly(self.connection, messages, shard=SHARD)
+
+    def commit_values(self, *values: bytes) -> list[HalfId]:
+        """Store and commit one message a value."""
+        template = self.message()
+        return self.commit(
+            *(replace(template, content=replace(template.content, value=value)) for value in values)
+        )
+
+    def records(self, expected: int) -> list[Record]:
+        """Return what a read_committed consumer sees in the topic."""
+        return committed_records(self.bootstrap_servers, self.topic, expected)
+
+    def values(self, expected: int) -> list[bytes | None]:
+        """Return the values of those records."""
+        return [record.value for record in self.records(expected)]
+
+    def one(self, statement: str, *parameters: object) -> Any:
+        """Return the first column of the first row."""
+        row = self.connection.execute(statement.encode(), parameters).fetchone()
+        return None if row is None else row[0]
+
+
+def drain(relay: ShardRelay, rounds: int = ROUNDS) -> RelayRound:
+    """Go on until the relay waits for commits or has halted; AssertionError if it never does."""
+    pause = threading.Event()
+    for _ in range(rounds):
+        done = relay.run_once()
+        if done.until_commits or done.phase is Phase.HALT:
+            return done
+        pause.wait(min(done.rest_seconds, 0.2))
+    raise AssertionError(f"the relay is still in {done.phase}")
+
+
+def first_batch(relay: ShardRelay, rounds: int = ROUNDS) -> int:
+    """Go on until the relay has committed a batch; return how many records it published."""
+    pause = threading.Event()
+    for _ in range(rounds):
+        done = relay.run_once()
+        if done.published:
+            return done.published
+        pause.wait(min(done.rest_seconds, 0.2))
+    raise AssertionError("no batch was committed")
+
+
+def until(happened: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait for something with a bound."""
+    pause, clock = threading.Event(), SystemClock()
+    deadline = clock.monotonic() + seconds
+    while not happened():
+        assert clock.monotonic() < deadline, "it did not happen in time"
+        pause.wait(0.02)
