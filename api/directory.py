@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Final
 
 from outbox.access import Caller
 from outbox.clock import Clock
+from outbox.errors import DatabaseUnavailable
 from outbox.message import ProducerGroup
 from outbox.ports import Names
 
@@ -70,10 +72,14 @@ class Directory:
         return frozenset(group.id for group in found if group is not None)
 
     async def group_names(self, ids: Collection[int]) -> dict[int, str]:
-        """Return the names of groups by id, deleted ones included."""
+        """Return the names of groups by id, deleted ones included.
+
+        They label metrics; while PostgreSQL is away those not yet known stay unnamed.
+        """
         missing = [group_id for group_id in ids if group_id not in self._group_names]
         if missing:
-            self._group_names.update(await self._names.group_names(missing))
+            with suppress(DatabaseUnavailable):
+                self._group_names.update(await self._names.group_names(missing))
         return self._group_names
 
     def _stale(self, names: Collection[str]) -> list[str]:

@@ -229,6 +229,7 @@ class Ingest:
 
     async def _count_ended(self, outcomes: Sequence[EndOutcome]) -> None:
         ended = [item for item in outcomes if isinstance(item, Ended) and item.standing.op]
+        self._observe_resolutions(ended)
         counted = Counter(
             (item.conflict, item.standing.producer_group_id, words(item.standing))
             for item in ended
@@ -240,6 +241,13 @@ class Ingest:
         for (conflict, group, labels), number in counted.items():
             metric = "end_conflicts_total" if conflict else "half_ended_total"
             self._metrics[metric].labels(names.get(group, ""), *labels).inc(number)
+
+    def _observe_resolutions(self, ended: Sequence[Ended]) -> None:
+        durations = self._metrics["half_resolution_duration_seconds"]
+        for standing in (item.standing for item in ended if not item.already_ended):
+            if standing.op is not None and standing.prepared_at is not None:
+                took = standing.op.decided_at - standing.prepared_at
+                durations.labels(*words(standing)).observe(took.total_seconds())
 
 
 def may_write(group: ProducerGroup, topic: str) -> bool:

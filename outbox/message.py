@@ -192,6 +192,8 @@ class Standing:
     op: OpMessage | None = None
     publication: Publication | None = None
     publish_error: str | None = None
+    prepared_at: datetime | None = None
+    """Set where a decision was just made, for how long it took."""
 
     @property
     def message_id(self) -> UUID:

@@ -30,6 +30,7 @@ from outbox.errors import InvalidMessageId, MessageNotFound
 from outbox.message import DecidedBy, End, Resolution, State
 from outbox.message_id import parse_message_id
 from outbox.message_view import MessageFilter, MessageView, OperatorAction
+from outbox.telemetry import Event, get_logger
 
 PATH: Final = "/v1/half-messages"
 router = APIRouter(prefix=PATH, tags=["half messages"], route_class=StrictRoute)
@@ -106,6 +107,7 @@ async def recheck(
     action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
     due_at = await services.operations.recheck(view.half.half_id, action)
     message = str(view.half.message_id)
+    _log_action("recheck", message, action)
     return Rechecked(message_id=message, state=State.PREPARED, next_check_at=due_at)
 
 
@@ -126,10 +128,21 @@ async def force_end(
     )
     action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
     ended = await services.operations.force_end(end, action)
+    _log_action("force_end", message_id, action)
     if ended.conflict:
         raise already_ended(ended.standing)
     answer = ended_half(ended.standing, already_ended=ended.already_ended)
     return Response(ENCODER.encode(answer), media_type=JSON[1].decode())
+
+
+def _log_action(what: str, message_id: str, action: OperatorAction) -> None:
+    get_logger().info(
+        Event.OPERATOR_ACTION,
+        action=what,
+        message_id=message_id,
+        operator=action.operator,
+        key_id=action.key_id,
+    )
 
 
 async def find(

@@ -127,6 +127,7 @@ def _fresh(end: End, decided: Decided) -> Ended:
         producer_group_id=decided.producer_group_id,
         state=end_state(State.PREPARED, end.decision),
         op=op,
+        prepared_at=decided.prepared_at,
     )
     return Ended(standing=standing, already_ended=False)
 

@@ -57,6 +57,8 @@ async def test_a1_a_commit_is_one_op_and_one_entry_of_the_commit_log(
         'producer_group="billing"} 1.0' in metrics
     )
     assert 'outbox_half_messages{producer_group="billing",state="COMMITTED"} 1.0' in metrics
+    took = 'outbox_half_resolution_duration_seconds_count{decided_by="producer",decision="COMMIT"}'
+    assert f"{took} 1.0" in metrics
 
 
 async def test_a3_an_unknown_end_changes_nothing(service: Service, pool: Pool) -> None:
