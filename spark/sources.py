@@ -82,7 +82,8 @@ class Sources:
     def _log(self, ranges: Iterable[Range]) -> DataFrame:
         filled = [each for each in ranges if each.end > each.start]
         if not filled:
-            return self.spark_session.createDataFrame([], schemas.LOG)
+            nothing = [F.lit(None).cast(each.dataType).alias(each.name) for each in schemas.LOG]
+            return self.spark_session.range(0).select(*nothing)
         return (
             self.spark_session.read.format("kafka")
             .options(**self.kafka_options)
