@@ -58,14 +58,14 @@ def _run(flags: argparse.Namespace, settings: Settings) -> int:
 
 def _lines(report: Report) -> str:
     """Return what a person reads on a terminal; the last three lines are for scripts as well."""
-    totals = ", ".join(f"{kind} {spaced(n)}" for kind, n in sorted(report.totals.items()))
+    totals = ", ".join(f"{kind} {spaced(n)}" for kind, n in report.totals.items())
     return (
         f"{report.sentence}\n"
         f"in flight {spaced(report.counts.in_flight)}, "
         f"waiting for a producer {spaced(report.counts.prepared)}, "
         f"parked {spaced(report.counts.parked)}\n"
         f"verdict: {report.verdict}\n"
-        f"totals: {totals or 'no discrepancy'}\n"
+        f"totals: {totals}\n"
         f"report: {report.folder / 'report.html'}\n"
     )
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from spark import schemas
-from spark.finding_classes import RULES, FindingClass, Severity
+from spark.finding_classes import RULES, FindingClass, Kind, Severity
 from spark.findings import Finding
 
 KEPT: Final = 10_000
@@ -51,12 +51,12 @@ class Ledger:
         return sum(n for (each, _), n in self.counts.items() if each is finding_class)
 
     def totals(self) -> dict[str, int]:
-        """Return the discrepancies by kind: findings above info."""
-        totals: Counter[str] = Counter()
+        """Return the discrepancies of every kind: findings above info."""
+        totals = dict.fromkeys((kind.value for kind in Kind), 0)
         for (each, _), n in self.counts.items():
             if RULES[each].severity > Severity.INFO:
                 totals[RULES[each].kind.value] += n
-        return dict(totals)
+        return totals
 
     def worst(self) -> Severity | None:
         """Return the highest severity that occurred."""

@@ -101,7 +101,7 @@ class Report:
     def sentence(self) -> str:
         """The verdict in one line."""
         partitions, shards = self.partitions_read, self.shards_read
-        of_kind = {kind: spaced(self.totals.get(kind, 0)) for kind in Kind}
+        of_kind = {kind: spaced(self.totals[kind]) for kind in Kind}
         lost = spaced(self.count(FindingClass.LOST, FindingClass.SKIPPED))
         late = spaced(self.count(FindingClass.HELD, FindingClass.OVERDUE))
         return (

@@ -161,6 +161,7 @@ def test_the_verdict_and_totals_count_discrepancies_only(planted: Planted) -> No
         "duplicate": 1,
         "unexpected": 5,
         "mismatch": 4,
+        "coverage": 0,
     }
 
 

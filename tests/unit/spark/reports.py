@@ -12,7 +12,7 @@ from outbox.manifest import Position
 from outbox.message_id import HalfId
 from outbox.reconciliation import Changes, Partition, SnapshotIdentity
 from spark.cut import Gap, LogCut, Plan, Range, ShardCut
-from spark.finding_classes import RULES, FindingClass, Severity
+from spark.finding_classes import RULES, FindingClass, Kind, Severity
 from spark.findings import Finding
 from spark.report import Counts, Minute, Report
 from spark.verdict import verdict_of
@@ -39,7 +39,7 @@ def make_report(
 ) -> Report:
     """Return a report over one topic of two partitions."""
     counts = Counter((each.finding_class, each.topic or "") for each in findings)
-    totals: Counter[str] = Counter()
+    totals = dict.fromkeys((kind.value for kind in Kind), 0)
     for (each, _), n in counts.items():
         if RULES[each].severity > Severity.INFO:
             totals[RULES[each].kind.value] += n
@@ -59,7 +59,7 @@ def make_report(
             parked=1,
         ),
         "class_counts": counts,
-        "totals": dict(totals),
+        "totals": totals,
         "findings": tuple(findings),
         "changes": Changes(new=len(findings), resolved=0),
         "minutes": tuple(

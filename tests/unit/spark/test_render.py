@@ -93,7 +93,7 @@ def test_the_json_names_everything_the_contract_asks_for() -> None:
         *("checked", "in_flight", "totals", "new", "resolved", "findings", "findings_omitted"),
         *("report", "timings"),
     }
-    assert (shown["verdict"], shown["totals"]) == ("findings", {"missing": 1})
+    assert (shown["verdict"], shown["totals"]["missing"]) == ("findings", 1)
     assert shown["checked"] == {"committed": 1204113, "records": 1204113}
 
 
@@ -106,7 +106,7 @@ def test_a_topic_narrows_what_is_shown_and_not_what_is_counted() -> None:
     report = make_report([make_finding(1), make_finding(2, topic="other")])
     shown = document.document(report, {}, ["other"])
     assert [each["topic"] for each in shown["findings"]] == ["other"]
-    assert shown["totals"] == {"missing": 2}
+    assert shown["totals"]["missing"] == 2
 
 
 def test_the_chart_sums_equal_steps_and_loses_nothing() -> None:
