@@ -6,13 +6,12 @@ request is a list of one, so the path that is fast is the path that is tested.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from api.answers import ended, not_prepared, prepared_half, unseen, words
+from api.answers import ended, not_prepared, prepared_half, unseen
 from api.batcher import MicroBatcher
 from api.directory import Directory
 from api.known_topics import KnownTopics
@@ -20,6 +19,7 @@ from api.prepare_rules import content_of, transaction_id_of
 from api.problems import Problem, invalid
 from api.publication_wait import PublicationWait
 from api.schemas import EndedHalf, EndItem, PreparedHalf, PrepareRequest
+from api.tally import Tally
 from outbox.access import Caller
 from outbox.errors import InvalidMessageId
 from outbox.message import (
@@ -65,6 +65,10 @@ class Replayable:
     replayed: bool
 
 
+Refusals = Mapping[tuple[str, int | None], str | None]
+"""By (topic, partition): the slug that refuses it, or None."""
+
+
 class Ingest:
     """The two use cases of a producer."""
 
@@ -85,7 +89,7 @@ class Ingest:
         self._topics = topics
         self._publications = publications
         self._policy = policy
-        self._metrics = metrics
+        self._tally = Tally(metrics, directory)
 
     # -- prepare ---------------------------------------------------------------------------------
 
@@ -100,11 +104,11 @@ class Ingest:
         if self._policy.reject_half_messages:
             raise Problem(slug="half-messages-refused")
         contents = [self._content(request, origin) for request in requests]
-        await self._look_up(requests, contents, caller)
+        refusals = await self._look_up(requests, contents, caller)
         judged = [
             content
             if isinstance(content, Problem) or isinstance(request, Problem)
-            else self._message(request, content, caller, origin)
+            else self._message(request, content, caller, origin, refusals)
             for request, content in zip(requests, contents, strict=True)
         ]
         messages = [message for message in judged if isinstance(message, Message)]
@@ -112,7 +116,7 @@ class Ingest:
             return [item for item in judged if isinstance(item, Problem)]
         outcomes = await self._prepares.submit(messages, _weight(messages))
         answers = iter([self._answer(outcome) for outcome in outcomes])
-        self._count_prepared(outcomes)
+        self._tally.prepared(outcomes)
         return [item if isinstance(item, Problem) else next(answers) for item in judged]
 
     def _content(self, request: PrepareRequest | Problem, origin: Origin) -> Content | Problem:
@@ -133,8 +137,8 @@ class Ingest:
         requests: Sequence[PrepareRequest | Problem],
         contents: Sequence[Content | Problem],
         caller: Caller,
-    ) -> None:
-        """Learn what the judging needs: groups, Kafka's topics, and ids for allowed topics."""
+    ) -> Refusals:
+        """Learn what the judging needs: groups, ids for allowed topics, and what Kafka lacks."""
         pairs = [
             (request.producer_group, content)
             for request, content in zip(requests, contents, strict=True)
@@ -144,15 +148,22 @@ class Ingest:
         allowed = [content for name, content in pairs if self._allowed(name, content.topic, caller)]
         targets = {(content.topic, content.partition) for content in allowed}
         await self._topics.know(targets)
-        fit = {topic for topic, partition in targets if not self._topics.refusal(topic, partition)}
+        refusals = {target: self._topics.refusal(*target) for target in targets}
+        fit = {topic for (topic, _), refusal in refusals.items() if refusal is None}
         await self._directory.know_topics(fit)
+        return refusals
 
     def _allowed(self, group_name: str, topic: str, caller: Caller) -> bool:
         group = self._directory.group(group_name) if caller.sees(group_name) else None
         return group is not None and may_write(group, topic)
 
     def _message(
-        self, request: PrepareRequest, content: Content, caller: Caller, origin: Origin
+        self,
+        request: PrepareRequest,
+        content: Content,
+        caller: Caller,
+        origin: Origin,
+        refusals: Refusals,
     ) -> Message | Problem:
         """Return the message to store, or the rule that refuses it."""
         name, topic = request.producer_group, content.topic
@@ -161,7 +172,7 @@ class Ingest:
             return invalid("/producer_group", "is not registered", "unknown-group")
         if not may_write(group, topic):
             return invalid("/topic", "the group may not write this topic", "topic-not-allowed")
-        refusal = self._topics.refusal(topic, content.partition)
+        refusal = refusals[(topic, content.partition)]
         if refusal is not None:
             pointer = "/topic" if refusal == "unknown-topic" else "/partition"
             return invalid(pointer, "Kafka has no such target", refusal)
@@ -188,15 +199,6 @@ class Ingest:
         default = group.transaction_timeout_seconds if group else 0
         return Replayable(prepared_half(outcome, default), outcome.replayed)
 
-    def _count_prepared(self, outcomes: Sequence[PrepareOutcome]) -> None:
-        stored = Counter(
-            outcome.half.message.producer_group
-            for outcome in outcomes
-            if isinstance(outcome, Prepared) and not outcome.replayed
-        )
-        for group, number in stored.items():
-            self._metrics["half_prepared_total"].labels(group).inc(number)
-
     # -- end -------------------------------------------------------------------------------------
 
     async def end(
@@ -213,7 +215,7 @@ class Ingest:
         if not ends:
             return [item for item in judged if isinstance(item, Problem)]
         outcomes = await self._ends.submit(ends)
-        await self._count_ended(outcomes)
+        await self._tally.ended(outcomes)
         standings = await self._wait(outcomes, wait_seconds) if wait_seconds else {}
         answers = iter([ended(outcome, standings) for outcome in outcomes])
         return [item if isinstance(item, Problem) else next(answers) for item in judged]
@@ -226,28 +228,6 @@ class Ingest:
             if isinstance(outcome, Ended) and not outcome.conflict and unseen(outcome.standing)
         }
         return dict(await self._publications.wait(sorted(open_ids), seconds))
-
-    async def _count_ended(self, outcomes: Sequence[EndOutcome]) -> None:
-        ended = [item for item in outcomes if isinstance(item, Ended) and item.standing.op]
-        self._observe_resolutions(ended)
-        counted = Counter(
-            (item.conflict, item.standing.producer_group_id, words(item.standing))
-            for item in ended
-            if item.conflict or not item.already_ended
-        )
-        if not counted:
-            return
-        names = await self._directory.group_names({group for _, group, _ in counted})
-        for (conflict, group, labels), number in counted.items():
-            metric = "end_conflicts_total" if conflict else "half_ended_total"
-            self._metrics[metric].labels(names.get(group, ""), *labels).inc(number)
-
-    def _observe_resolutions(self, ended: Sequence[Ended]) -> None:
-        durations = self._metrics["half_resolution_duration_seconds"]
-        for standing in (item.standing for item in ended if not item.already_ended):
-            if standing.op is not None and standing.prepared_at is not None:
-                took = standing.op.decided_at - standing.prepared_at
-                durations.labels(*words(standing)).observe(took.total_seconds())
 
 
 def may_write(group: ProducerGroup, topic: str) -> bool:

@@ -8,15 +8,21 @@ connections for the relay's threads.
 from __future__ import annotations
 
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg.conninfo import make_conninfo
 from psycopg_pool import AsyncConnectionPool
 
+from outbox.clock import SystemClock
+
 SESSION_OPTIONS: Final = (
     "-c synchronous_commit=on -c plan_cache_mode=force_custom_plan -c timezone=UTC"
     " -c idle_in_transaction_session_timeout=60000 -c jit=off"
 )
+
+IDLE_SECONDS: Final = 0.5
+"""A connection unused for this long is asked for a sign of life before it is used again."""
 
 AsyncConnection = psycopg.AsyncConnection[Any]
 Connection = psycopg.Connection[Any]
@@ -45,8 +51,22 @@ def make_pool(database_url: str, application: str, *, pool_max: int, pool_min: i
         open=False,
         timeout=5,
         kwargs={"autocommit": True, "prepare_threshold": 1},
-        check=AsyncConnectionPool.check_connection,
+        check=_CheckAfterAPause(),
     )
+
+
+class _CheckAfterAPause:
+    """Asks an idle connection whether it still lives; a busy one has just shown it."""
+
+    def __init__(self) -> None:
+        self._seen: WeakKeyDictionary[AsyncConnection, float] = WeakKeyDictionary()
+        self._clock = SystemClock()
+
+    async def __call__(self, connection: AsyncConnection) -> None:
+        now = self._clock.monotonic()
+        if now - self._seen.get(connection, -IDLE_SECONDS) >= IDLE_SECONDS:
+            await AsyncConnectionPool.check_connection(connection)
+        self._seen[connection] = now
 
 
 def connect(database_url: str, application: str) -> Connection:

@@ -1,0 +1,59 @@
+"""Counts what producers do: messages stored, decisions, conflicts, and how long deciding took."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from api.answers import words
+from api.directory import Directory
+from outbox.message import DecidedBy, Ended, EndOutcome, Prepared, PrepareOutcome, Resolution
+from outbox.telemetry import Metrics
+
+
+class Tally:
+    """The ingest's counters; a failure to name a label never fails a request."""
+
+    def __init__(self, metrics: Metrics, directory: Directory) -> None:
+        self._metrics = metrics
+        self._directory = directory
+        self._durations: dict[tuple[Resolution, DecidedBy], Any] = {}
+
+    def prepared(self, outcomes: Sequence[PrepareOutcome]) -> None:
+        """Count the messages that a flush stored; replays are not stored again."""
+        stored = Counter(
+            outcome.half.message.producer_group
+            for outcome in outcomes
+            if isinstance(outcome, Prepared) and not outcome.replayed
+        )
+        for group, number in stored.items():
+            self._metrics["half_prepared_total"].labels(group).inc(number)
+
+    async def ended(self, outcomes: Sequence[EndOutcome]) -> None:
+        """Count the decisions that a flush made, and the ends that contradict one."""
+        ended = [item for item in outcomes if isinstance(item, Ended) and item.standing.op]
+        self._observe_resolutions(ended)
+        counted = Counter(
+            (item.conflict, item.standing.producer_group_id, words(item.standing))
+            for item in ended
+            if item.conflict or not item.already_ended
+        )
+        if not counted:
+            return
+        names = await self._directory.group_names({group for _, group, _ in counted})
+        for (conflict, group, labels), number in counted.items():
+            metric = "end_conflicts_total" if conflict else "half_ended_total"
+            self._metrics[metric].labels(names.get(group, ""), *labels).inc(number)
+
+    def _observe_resolutions(self, ended: Sequence[Ended]) -> None:
+        for standing in [item.standing for item in ended if not item.already_ended]:
+            op, prepared_at = standing.op, standing.prepared_at
+            if op is None or prepared_at is None:
+                continue
+            key = (op.decision, op.decided_by)
+            series = self._durations.get(key)
+            if series is None:
+                durations = self._metrics["half_resolution_duration_seconds"]
+                series = self._durations[key] = durations.labels(*words(standing))
+            series.observe((op.decided_at - prepared_at).total_seconds())
