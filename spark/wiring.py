@@ -105,5 +105,7 @@ def _stage_uri(settings: Settings) -> Iterator[str]:
     if settings.reconcile_stage_uri is not None:
         yield settings.reconcile_stage_uri.rstrip("/")
         return
-    with tempfile.TemporaryDirectory(prefix="outbox-reconcile-") as folder:
+    parent = settings.reconcile_report_dir.resolve()
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".stage-", dir=parent) as folder:
         yield Path(folder).as_uri()

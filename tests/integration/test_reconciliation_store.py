@@ -1,0 +1,189 @@
+"""The reconciliation's side of a real PostgreSQL: the snapshot, the look-ups, runs and rights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from outbox.errors import DatabaseUnavailable
+from outbox.message import DecidedBy, End, HalfMessage, Prepared, Resolution
+from outbox.message_id import HalfId
+from outbox.reconciliation import Changes, StoredFinding, StoredRun, Undecided
+from outbox.storage.connections import Pool
+from outbox.storage.half_store import PostgresHalfStore
+from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
+from tests.factories import make_group, make_message, store_group, store_topic
+
+pytestmark = pytest.mark.postgres
+
+NOON = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+async def halves(pool: Pool) -> list[HalfMessage]:
+    """Three halves: one committed, one rolled back, one undecided."""
+    group = await store_group(pool, make_group())
+    topic_id = await store_topic(pool, "points")
+    store = PostgresHalfStore(pool)
+    messages = [make_message(group, topic="points", topic_id=topic_id) for _ in range(3)]
+    stored = [a.half for a in await store.prepare(messages) if isinstance(a, Prepared)]
+    for half, decision in zip(stored, (Resolution.COMMIT, Resolution.ROLLBACK), strict=False):
+        await store.end([End(half_id=half.half_id, nonce=half.nonce, decision=decision)])
+    return stored
+
+
+def make_run(run_id: str, *finding_ids: str, **fields: Any) -> StoredRun:
+    """Return a complete run with these open findings."""
+    defaults: dict[str, Any] = {
+        "run_id": run_id,
+        "mode": "full",
+        "started_at": NOON,
+        "cut_at": NOON,
+        "verdict": "findings",
+        "sentence": "",
+        "complete": True,
+        "plan": {},
+        "counts": {},
+        "totals": {},
+        "timings": {},
+        "findings": tuple(make_finding(each) for each in finding_ids),
+        "reports": {"html": f"<p>{run_id}</p>"},
+    }
+    return StoredRun(**{**defaults, **fields})
+
+
+def make_finding(finding_id: str) -> StoredFinding:
+    """Return a finding of a lost message."""
+    return StoredFinding(
+        finding_id=finding_id,
+        kind="missing",
+        finding_class="LOST",
+        severity="critical",
+        half_id=HalfId(1),
+        topic="points",
+        detail={"copies": 0},
+    )
+
+
+def statuses(database_url: str) -> dict[str, str]:
+    """Return the status of every finding."""
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute("SELECT finding_id, status FROM outbox.reconciliation_finding")
+        return dict(rows.fetchall())
+
+
+def test_the_snapshot_tells_each_decision(database_url: str, halves: list[HalfMessage]) -> None:
+    with PostgresSource(database_url).snapshot() as snapshot:
+        known = snapshot.halves([*[half.half_id for half in halves], HalfId(1)])
+        undecided = snapshot.undecided()
+    assert [known[half.half_id].half for half in halves] == halves
+    assert [known[half.half_id].decision for half in halves] == [
+        Resolution.COMMIT,
+        Resolution.ROLLBACK,
+        None,
+    ]
+    assert known[halves[0].half_id].decided_by is DecidedBy.PRODUCER
+    assert (len(known), undecided) == (3, Undecided(prepared=1, parked=0))
+
+
+def test_the_snapshot_does_not_see_what_comes_later(
+    database_url: str, halves: list[HalfMessage]
+) -> None:
+    with PostgresSource(database_url).snapshot() as snapshot:
+        with psycopg.connect(database_url) as connection:
+            connection.execute("DELETE FROM outbox.op_message")
+        known = snapshot.halves([halves[0].half_id])
+    assert known[halves[0].half_id].decision is Resolution.COMMIT
+
+
+def test_the_snapshot_takes_no_transaction_id(database_url: str) -> None:
+    with PostgresSource(database_url).snapshot() as snapshot:
+        snapshot.undecided()
+        with psycopg.connect(database_url) as connection:
+            held = connection.execute(
+                "SELECT backend_xid FROM pg_stat_activity"
+                " WHERE application_name = 'outbox-reconcile'"
+            ).fetchall()
+    assert held == [(None,)]
+
+
+def test_topics_are_those_that_were_ever_prepared_for(
+    database_url: str, halves: list[HalfMessage]
+) -> None:
+    assert PostgresSource(database_url).topics() == ["points"]
+
+
+def test_a_finding_is_open_until_a_complete_run_does_not_see_it(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", "b"))
+    assert store.changes(["b", "c"], True) == Changes(new=1, resolved=1)
+    store.save(make_run("two", "b", "c"))
+    assert statuses(database_url) == {"a": "resolved", "b": "open", "c": "open"}
+    store.save(make_run("three", "a"))
+    assert statuses(database_url) == {"a": "open", "b": "resolved", "c": "resolved"}
+
+
+def test_a_partial_run_resolves_nothing(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a"))
+    assert store.changes([], False) == Changes(new=0, resolved=0)
+    store.save(make_run("two", complete=False))
+    assert statuses(database_url) == {"a": "open"}
+
+
+def test_saving_a_run_again_changes_nothing(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a"))
+    store.save(make_run("one", "a"))
+    with psycopg.connect(database_url) as connection:
+        runs = connection.execute("SELECT run_id FROM outbox.reconciliation_run").fetchall()
+        bodies = connection.execute("SELECT body FROM outbox.reconciliation_report").fetchall()
+    assert (runs, bodies) == ([("one",)], [("<p>one</p>",)])
+
+
+def test_a_run_that_cannot_be_stored_whole_is_not_stored_at_all(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    broken = replace(make_run("one", "a"), reports={"pdf": ""})
+    with pytest.raises(psycopg.errors.CheckViolation):
+        store.save(broken)
+    assert statuses(database_url) == {}
+
+
+@pytest.fixture
+def auditor_url(database_url: str) -> Iterator[str]:
+    """The database as a user that has only the reconciliation's role sees it."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE auditor LOGIN PASSWORD 'a' IN ROLE outbox_reconcile")
+        try:
+            parts = urlsplit(database_url)
+            yield parts._replace(netloc=f"auditor:a@{parts.hostname}:{parts.port}").geturl()
+        finally:
+            connection.execute("DROP ROLE auditor")
+
+
+def test_the_role_may_run_an_audit_and_nothing_else(
+    auditor_url: str, halves: list[HalfMessage]
+) -> None:
+    source = PostgresSource(auditor_url)
+    ids = [half.half_id for half in halves]
+    assert source.topics() == ["points"]
+    with source.snapshot() as snapshot:
+        assert len(snapshot.halves(ids)) == 3
+        snapshot.undecided(), snapshot.holds(ids), snapshot.places(ids), snapshot.retired_below()
+        snapshot.already_published(ids)
+    PostgresRunStore(auditor_url).save(make_run("one", "a"))
+    with psycopg.connect(auditor_url) as connection:
+        connection.execute("SELECT half_ids FROM outbox.reconciliation_commits").fetchall()
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT value FROM outbox.half_message")
+
+
+def test_a_database_that_is_away_is_told_as_such() -> None:
+    with pytest.raises(DatabaseUnavailable):
+        PostgresSource("postgresql://u@127.0.0.1:1/outbox").topics()
