@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+import structlog
 
 from api.__main__ import is_loopback, main, read_bind
+
+
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    """Leave no logger behind that writes to this test's captured stderr."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
