@@ -6,6 +6,7 @@ the same epoch, and none of their answers proves anything about the first. A new
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -70,7 +71,7 @@ class KafkaPublisher:
         """Make a new handle; returns when it is alone and older transactions are complete."""
         self.drop()
         with _translated():
-            self._handle = Producer(self._config(installation))
+            self._handle = Producer(self._config(installation), logger=_silent())
             self._handle.init_transactions(FENCE_SECONDS)
 
     def begin(self) -> None:
@@ -138,6 +139,13 @@ class KafkaPublisher:
                 return
 
 
+def _silent() -> logging.Logger:
+    """Return a logger for the library's own lines: what they say is told by its errors."""
+    logger = logging.getLogger("outbox.librdkafka")
+    logger.setLevel(logging.CRITICAL + 1)
+    return logger
+
+
 class _Reports:
     """The delivery reports of one batch; a forgotten handle reports to what nobody reads."""
 
@@ -182,6 +190,9 @@ def _translated() -> Iterator[None]:
         yield
     except BufferError as error:
         raise KafkaUnavailable("the producer's queue is full") from error
+    except SystemError as error:
+        # Raised amid the delivery callbacks, a fatal error of the library comes out like this.
+        raise PublisherFenced(str(error.__cause__)) from error
     except KafkaException as error:
         kafka_error = error.args[0]
         words = f"{kafka_error.name()}: {kafka_error.str()}"

@@ -151,7 +151,9 @@ def test_what_kafka_has_already_is_listed_and_not_repeated(world: RelayWorld) ->
     assert dict(record.headers)["outbox_batch"] == b"3.1.1"
 
 
-def test_a_refused_record_keeps_the_shard_waiting_and_loses_nothing(world: RelayWorld) -> None:
+def test_d30_a_refused_record_is_not_noted_as_published_and_its_shard_waits(
+    world: RelayWorld,
+) -> None:
     world.commit_values(b"small")
     world.commit_values(b"x" * 1_100_000)
     relay = world.relay()
@@ -161,6 +163,8 @@ def test_a_refused_record_keeps_the_shard_waiting_and_loses_nothing(world: Relay
     errors = world.metrics["publish_errors_total"]
     assert errors.labels(topic=world.topic, error="MSG_SIZE_TOO_LARGE")._value.get() > 0
     assert world.values(0) == []
+    assert world.one("SELECT position FROM outbox.progress") == 0
+    assert world.one("SELECT count(*) FROM outbox.publication_log") == 0
 
 
 def test_d31_the_position_survives_a_restart_and_skips_nothing(world: RelayWorld) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,10 +19,12 @@ from outbox.message import Content, Message
 from outbox.message_id import HalfId
 from outbox.record import Record
 from outbox.relay_protocol.state import Phase
-from outbox.settings import Settings, load_settings
+from outbox.settings import load_settings
+from outbox.storage.commit_log import PostgresCommitLog
 from outbox.storage.connections import Connection
 from outbox.telemetry import Metrics
 from tests.kafka import committed_records
+from tests.places import PROJECT
 
 SHARD = 3
 ROUNDS = 400
@@ -33,29 +39,52 @@ class RelayWorld:
     topic: str
     progress_topic: str
     connection: Connection
+    batch_max: int = 100
     metrics: Metrics = field(default_factory=Metrics)
     opened: list[ShardRelay] = field(default_factory=list)
 
     @property
-    def settings(self) -> Settings:
+    def environment(self) -> dict[str, str]:
         """The settings of a process in this world."""
-        return load_settings(
-            {
-                "OUTBOX_DATABASE_URL": self.database_url,
-                "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": self.bootstrap_servers,
-                "OUTBOX_RELAY_BATCH_MAX": "100",
-            }
-        )
+        return {
+            "OUTBOX_DATABASE_URL": self.database_url,
+            "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": self.bootstrap_servers,
+            "OUTBOX_RELAY_BATCH_MAX": str(self.batch_max),
+        }
 
     def builder(self) -> RelayBuilder:
         """Return a process's builder of relays."""
-        return RelayBuilder(self.settings, self.metrics, self.progress_topic)
+        return RelayBuilder(load_settings(self.environment), self.metrics, self.progress_topic)
 
     def relay(self) -> ShardRelay:
         """Open a relay of the shard, as another process would; it is closed after the test."""
         relay = self.builder().open(SHARD)
         self.opened.append(relay)
         return relay
+
+    def terminate_holder(self) -> None:
+        """End the session of whoever holds the shard."""
+        operator = PostgresCommitLog(self.database_url, SHARD, batch_max=1, owner="operator")
+        with closing(operator):
+            operator.terminate_holder()
+
+    @contextmanager
+    def process(self, *, locked: bool = True) -> Iterator[subprocess.Popen[str]]:
+        """Run a relay of the shard as a process; it is killed at the end of the block."""
+        asked = {
+            "environment": self.environment,
+            "progress_topic": self.progress_topic,
+            "shard": SHARD,
+            "locked": locked,
+        }
+        command = [sys.executable, "-m", "tests.integration.relay.process", json.dumps(asked)]
+        with subprocess.Popen(
+            command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
     def message(self, value: bytes = b"v", key: bytes | None = b"key", **content: Any) -> Message:
         """Return a message for the world's topic."""

@@ -1,0 +1,49 @@
+"""A relay as a process of its own, to be killed: ``python -m tests.integration.relay.process``.
+
+Says ``running`` on stdout each time it has taken the shard over. It stops when stdin closes, so it
+never outlives its test.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+
+from checker.relay_wiring import RelayBuilder
+from outbox.relay_protocol.state import Phase
+from outbox.settings import load_settings
+from outbox.storage.commit_log import PostgresCommitLog
+from outbox.telemetry import Metrics, configure_logging
+
+
+def main() -> None:
+    """Relay the shard that the only argument describes, as JSON."""
+    asked = json.loads(sys.argv[1])
+    configure_logging("error", "json")
+    if not asked["locked"]:
+        PostgresCommitLog.try_lock = _always  # type: ignore[method-assign, assignment]
+    builder = RelayBuilder(load_settings(asked["environment"]), Metrics(), asked["progress_topic"])
+    relay, stop, was = builder.open(asked["shard"]), threading.Event(), Phase.IDLE
+    threading.Thread(target=_watch_parent, args=(stop,), daemon=True).start()
+    while not stop.is_set():
+        done = relay.run_once()
+        if done.phase is Phase.RUN is not was:
+            sys.stdout.write("running\n")
+            sys.stdout.flush()
+        was = done.phase
+        stop.wait(min(done.rest_seconds, 0.05))
+    relay.close()
+
+
+def _watch_parent(stop: threading.Event) -> None:
+    sys.stdin.read()
+    stop.set()
+
+
+def _always(_: PostgresCommitLog) -> bool:
+    return True
+
+
+if __name__ == "__main__":
+    main()
