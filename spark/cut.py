@@ -88,7 +88,7 @@ class Plan:
     def as_json(self) -> dict[str, Any]:
         """Return the plan as it is stored and reported."""
         return {
-            "snapshot": self.snapshot.visible,
+            "sources": [{"name": "", "snapshot": self.snapshot.visible}],
             "shards": [
                 {
                     "shard": cut.shard,
