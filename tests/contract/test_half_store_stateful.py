@@ -1,0 +1,262 @@
+"""Any order of prepares, ends, crashes and restarts answers as a dictionary would.
+
+The dictionary knows each message's content and its first decision, nothing else. A client that does
+not learn what came of its call repeats it, as every client must.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
+
+from outbox.message import (
+    DecidedBy,
+    End,
+    Ended,
+    Message,
+    Prepared,
+    Resolution,
+)
+from outbox.message_id import HalfId, shard_in
+from outbox.storage.connections import make_pool
+from tests.contract.half_store_dictionary import Dictionary
+from tests.contract.half_store_places import MemoryPlace, Place, PostgresPlace
+from tests.factories import make_group, make_message, store_group, store_topic
+
+_T = TypeVar("_T")
+GROUPS = (make_group("account", id=1), make_group("billing", id=2))
+DECISIONS = (Resolution.COMMIT, Resolution.ROLLBACK)
+EXAMPLES = count()
+"""Transaction ids are told apart by it, since all examples share one database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A prepare as it is drawn: little to choose from, so that repeats are common."""
+
+    group: int
+    transaction_id: int | None
+    value: int
+    key: int
+
+
+PREPARES = st.builds(
+    Asked,
+    group=st.integers(0, 1),
+    transaction_id=st.one_of(st.none(), st.integers(0, 3)),
+    value=st.integers(0, 1),
+    key=st.integers(0, 2),
+)
+SCOPES = st.sampled_from(
+    [None, frozenset({1}), frozenset({2}), frozenset({1, 2}), frozenset[int]()]
+)
+DECIDERS = st.sampled_from([DecidedBy.PRODUCER, DecidedBy.CHECK, DecidedBy.OPERATOR])
+ANY_RESOLUTION = st.sampled_from(list(Resolution))
+HALVES: Bundle[HalfId] = Bundle("halves")
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Moves a store and the dictionary together."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self._place = place
+        self._runner = asyncio.Runner()
+        self._example = next(EXAMPLES)
+        self._dictionary = Dictionary()
+        self._before = len(place.commit_log())
+        self._store = self._run(place.open())
+
+    def teardown(self) -> None:
+        """Compare the commit log, then let everything go."""
+        log = self._place.commit_log()[self._before :]
+        commits = self._dictionary.commits
+        try:
+            assert sorted(log) == sorted(commits), "I11: a commit is listed once"
+            for shard in range(16):
+                listed = [half_id for half_id in log if shard_in(half_id) == shard]
+                assert listed == [half_id for half_id in commits if shard_in(half_id) == shard]
+        finally:
+            self._run(self._place.close())
+            self._runner.close()
+
+    @rule(target=HALVES, asked=st.lists(PREPARES, min_size=1, max_size=4))
+    def prepare(self, asked: list[Asked]) -> Any:
+        """One flush of prepares; repeats and twins among them."""
+        messages = [self._message(one) for one in asked]
+        answers = self._run(self._store.prepare(messages))
+        return self._learned(messages, answers)
+
+    @rule(
+        ends=st.lists(
+            st.tuples(HALVES, ANY_RESOLUTION, DECIDERS, SCOPES, st.integers(0, 9)),
+            min_size=1,
+            max_size=5,
+        )
+    )
+    def end(
+        self, ends: list[tuple[HalfId, Resolution, DecidedBy, frozenset[int] | None, int]]
+    ) -> None:
+        """One flush of ends; contradictions, foreign callers and guessed ids among them."""
+        asked = [
+            self._end(half_id, decision, by=by, groups=groups, guessed=luck == 0)
+            for half_id, decision, by, groups, luck in ends
+        ]
+        self._dictionary.check_ended(asked, self._run(self._store.end(asked)))
+
+    @rule(half_id=HALVES, callers=st.lists(st.sampled_from(DECISIONS), min_size=2, max_size=4))
+    def race(self, half_id: HalfId, callers: list[Resolution]) -> None:
+        """Several callers decide at once: one wins, the others are told its decision."""
+        known, ends = self._dictionary.messages[half_id], [self._end(half_id, d) for d in callers]
+        answers = self._run(_all([self._store.end([end]) for end in ends]))
+        told = [answer for (answer,) in answers if isinstance(answer, Ended)]
+        winners = [end for end, one in zip(ends, told, strict=True) if not one.already_ended]
+        assert len(winners) == (known.decision is None)
+        for winner in winners:
+            self._dictionary.decide(known, winner)
+        for end, one in zip(ends, told, strict=True):
+            self._dictionary.check_standing(known, one)
+            assert one.conflict == (end.decision is not known.decision)
+
+    @rule(half_id=HALVES, decision=st.sampled_from(DECISIONS), turns=st.integers(0, 6))
+    def crash_while_ending(self, half_id: HalfId, decision: Resolution, turns: int) -> None:
+        """The process dies in the middle; the client repeats its end and learns the truth."""
+        end, known = self._end(half_id, decision), self._dictionary.messages[half_id]
+        self._crash(lambda: self._store.end([end]), turns)
+        (answer,) = self._run(self._store.end([end]))
+        assert isinstance(answer, Ended)
+        if known.decision is None:
+            self._dictionary.decide(known, end)
+        self._dictionary.check_standing(known, answer)
+
+    @rule(target=HALVES, asked=PREPARES, turns=st.integers(0, 6))
+    def crash_while_preparing(self, asked: Asked, turns: int) -> Any:
+        """The process dies in the middle; a transaction id makes the repeat harmless."""
+        message = self._message(asked)
+        self._crash(lambda: self._store.prepare([message]), turns)
+        (answer,) = self._run(self._store.prepare([message]))
+        if isinstance(answer, Prepared) and answer.half.half_id not in self._dictionary.messages:
+            answer = Prepared(half=answer.half, state=answer.state)
+        return self._learned([message], [answer])
+
+    @rule()
+    def restart(self) -> None:
+        """The process ends in good order and starts again."""
+        self._run(self._place.close())
+        self._store = self._run(self._place.open())
+
+    @invariant()
+    def every_message_stands_as_decided(self) -> None:
+        """UNKNOWN decides nothing and reads all (P21)."""
+        known = self._dictionary.messages
+        ends = [self._end(half_id, Resolution.UNKNOWN) for half_id in known]
+        self._dictionary.check_ended(ends, self._run(self._store.end(ends)))
+
+    def _message(self, asked: Asked) -> Message:
+        number = asked.transaction_id
+        return make_message(
+            GROUPS[asked.group],
+            key=b"key-%d" % asked.key,
+            value=b"value-%d" % asked.value,
+            transaction_id=None if number is None else f"{self._example}-{number}",
+        )
+
+    def _learned(self, messages: list[Message], answers: Any) -> Any:
+        check = self._dictionary.check_prepared
+        new = [check(message, answer) for message, answer in zip(messages, answers, strict=True)]
+        return multiple(*(half_id for half_id in new if half_id is not None))
+
+    def _end(
+        self,
+        half_id: HalfId,
+        decision: Resolution,
+        *,
+        by: DecidedBy = DecidedBy.PRODUCER,
+        groups: frozenset[int] | None = None,
+        guessed: bool = False,
+    ) -> End:
+        nonce = self._dictionary.messages[half_id].half.nonce
+        return End(
+            half_id=half_id,
+            nonce=type(nonce)(nonce ^ guessed),
+            decision=decision,
+            decided_by=by,
+            groups=groups,
+        )
+
+    def _crash(self, call: Callable[[], Awaitable[object]], turns: int) -> None:
+        self._run(_abandon(call, turns))
+        self.restart()
+
+    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return self._runner.run(work)
+
+
+async def _all(calls: list[Awaitable[_T]]) -> list[_T]:
+    return await asyncio.gather(*calls)
+
+
+async def _abandon(call: Callable[[], Awaitable[object]], turns: int) -> None:
+    """Begin a call, let the loop turn so often, and drop it."""
+    task = asyncio.ensure_future(call())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+# -- The runs ------------------------------------------------------------------------------------
+
+SETTINGS = settings(
+    derandomize=True,
+    deadline=None,
+    database=None,
+    stateful_step_count=20,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+def test_a_memory_store_answers_as_a_dictionary_would() -> None:
+    run_state_machine_as_test(_machine(MemoryPlace), settings=settings(SETTINGS, max_examples=30))
+
+
+@pytest.mark.postgres
+def test_postgres_answers_as_a_dictionary_would(database_url: str) -> None:
+    """A failure is told as it was found: making it smaller would take minutes of restarts."""
+    asyncio.run(_register(database_url))
+    run_state_machine_as_test(
+        _machine(lambda: PostgresPlace(database_url)),
+        settings=settings(SETTINGS, max_examples=12, phases=[Phase.generate]),
+    )
+
+
+def _machine(place: Callable[[], Place]) -> type[StoreMachine]:
+    class Here(StoreMachine):
+        def __init__(self) -> None:
+            super().__init__(place())
+
+    return Here
+
+
+async def _register(database_url: str) -> None:
+    async with make_pool(database_url, "stateful", pool_max=1) as pool:
+        for group in GROUPS:
+            await store_group(pool, group)
+        await store_topic(pool, "points-earned")
