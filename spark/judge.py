@@ -44,6 +44,12 @@ def of_suspect(suspect: Suspect, judgement: Judgement) -> tuple[Finding, ...]:
     return tuple(found)
 
 
+def is_unverifiable(suspect: Suspect, judgement: Judgement) -> bool:
+    """Tell whether a message without a record cannot be called missing: its record may be gone."""
+    facts = facts_of(suspect, judgement)
+    return facts.judged and not facts.verifiable and facts.copies + facts.ahead == 0
+
+
 def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
     """Reduce what is known of a suspect to what decides."""
     return Facts(

@@ -29,6 +29,8 @@ class Ledger:
     """By class and topic; the topic of a finding that has none is empty."""
     kept: list[Finding] = field(default_factory=list)
     written: bool = False
+    unverifiable: int = 0
+    """Messages without a record whose topic was not read, or whose record may have expired."""
 
     def enter(self, findings: Iterable[Finding]) -> None:
         """Count, keep and write these findings."""

@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from outbox.message_id import SHARDS
-from outbox.reconciliation import Changes, StoredFinding, StoredRun
+from outbox.reconciliation import Changes, StoredFinding, StoredRun, Undecided
 from spark.cut import Plan
 from spark.finding_classes import FindingClass, Kind
 from spark.findings import Finding
@@ -38,6 +38,8 @@ class Counts:
     """Records without a valid outbox_message_id: other writers' and not judged."""
     prepared: int
     parked: int
+    unverifiable: int
+    """Judged, without a record, and not called missing: the record expired or was not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +115,12 @@ class Report:
         )
 
 
-def counts_of(totals: DataFrame, prepared: int, parked: int) -> Counts:
+def counts_of(totals: DataFrame, undecided: Undecided, unverifiable: int) -> Counts:
     """Collect the one row of ``reconcile.totals``."""
     row = totals.collect()[0].asDict()
-    return Counts(prepared=prepared, parked=parked, **row)
+    return Counts(
+        prepared=undecided.prepared, parked=undecided.parked, unverifiable=unverifiable, **row
+    )
 
 
 def minutes_of(minutes: DataFrame) -> tuple[Minute, ...]:

@@ -20,7 +20,7 @@ from outbox.clock import Clock
 from outbox.errors import OutboxError
 from outbox.ports import LogFacts, ReconciliationSource, RunStore, SourceSnapshot
 from spark import cut, findings, manifests, reconcile, schemas
-from spark.judge import Judgement, of_suspect
+from spark.judge import Judgement, is_unverifiable, of_suspect
 from spark.ledger import Ledger
 from spark.lookup import SUSPECTS_A_CALL, look_up
 from spark.progress import Progress
@@ -180,6 +180,7 @@ def _enter_suspects(
     gathered = reconcile.evidence(dirty, frames.records, frames.manifests)
     for rows in _chunks(gathered.toLocalIterator(prefetchPartitions=True)):
         suspects = look_up(rows, snapshot, parts.log_facts)
+        ledger.unverifiable += sum(is_unverifiable(each, judgement) for each in suspects)
         ledger.enter(found for each in suspects for found in of_suspect(each, judgement))
 
 
@@ -195,7 +196,7 @@ def _report(
     with parts.progress.stage("sum up"):
         undecided = snapshot.undecided()
         sums = reconcile.totals(frames.commits, frames.records)
-        counts = counts_of(sums, undecided.prepared, undecided.parked)
+        counts = counts_of(sums, undecided, ledger.unverifiable)
         minutes = _minutes(options, plan, frames)
         complete = not plan.log.gaps
         changes = parts.run_store.changes([each.finding_id for each in ledger.kept], complete)

@@ -69,6 +69,7 @@ def counts(report: Report) -> dict[str, int]:
         "ahead": report.counts.ahead,
         "foreign": report.counts.foreign,
         "before_baseline": report.counts.baseline,
+        "unverifiable": report.counts.unverifiable,
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -94,6 +94,21 @@ class OutboxWriter:
         """Produce records in a transaction without a manifest, as no relay would."""
         self._transaction([*records])
         self._settle()
+
+    def abort(self, *records: Record) -> None:
+        """Produce records in a transaction that is then given up."""
+        self._transactional_producer.begin_transaction()
+        self._produce(records)
+        self._transactional_producer.flush(30)
+        self._transactional_producer.abort_transaction(30)
+        self._settle()
+
+    def expire(self, topic: str, before: int) -> None:
+        """Delete the records of a topic below an offset, as retention does."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        places = [TopicPartition(topic, number, before) for number in (0, 1)]
+        for future in admin.delete_records(places).values():
+            future.result(30)
 
     def execute(self, statement: str, *parameters: Any) -> None:
         """Run one statement on the database."""
@@ -183,11 +198,16 @@ class OutboxWriter:
     ) -> None:
         producer = self._transactional_producer
         producer.begin_transaction()
-        for record in records:
-            producer.produce(record.topic, record.value, record.key, headers=list(record.headers))
+        self._produce(records)
         if manifest is not None:
             producer.produce(self.progress_topic, manifest[1], partition=manifest[0])
         producer.commit_transaction(30)
+
+    def _produce(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self._transactional_producer.produce(
+                record.topic, record.value, record.key, headers=list(record.headers)
+            )
 
     def _settle(self) -> None:
         """Wait until what was committed is visible: its markers follow the commit's answer."""

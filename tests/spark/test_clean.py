@@ -20,6 +20,7 @@ def test_a_system_without_a_fault_is_clean(
     writer.publish()
     writer.end(writer.prepare(topic, 5, key=None, value=None), Resolution.COMMIT)
     writer.publish()
+    writer.abort(*[writer.record(half) for half in halves])
 
     report = run_once(parts, options)
 

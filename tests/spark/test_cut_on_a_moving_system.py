@@ -180,10 +180,32 @@ def test_spark_reads_the_database_as_the_snapshot_has_it(
     assert sum(len(row["half_ids"]) for row in rows) == 4
 
 
-def test_a_reader_that_lost_the_snapshot_is_noticed(
-    writer: OutboxWriter, parts: Parts, options: Options, monkeypatch: pytest.MonkeyPatch
+def test_messages_whose_records_expired_with_the_log_are_not_lost(
+    writer: OutboxWriter, parts: Parts, options: Options
 ) -> None:
-    monkeypatch.setattr(sources, "IMPORT_SNAPSHOT", "SELECT '{}'")
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    writer.end(writer.prepare(topic, 20), Resolution.COMMIT)
+    writer.publish()
+    writer.expire(topic, before=1)
+    report = run_once(parts, options)
+    assert (report.verdict, report.findings) == (Verdict.CLEAN, ())
+    assert report.counts.records + report.counts.unverifiable == report.counts.judged == 20
+    assert report.counts.unverifiable > 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "broken"), [("IMPORT_SNAPSHOT", "SELECT '{}'"), ("FETCH_ROWS", 0)]
+)
+def test_a_reader_that_lost_the_snapshot_is_noticed(
+    writer: OutboxWriter,
+    parts: Parts,
+    options: Options,
+    monkeypatch: pytest.MonkeyPatch,
+    setting: str,
+    broken: object,
+) -> None:
+    monkeypatch.setattr(sources, setting, broken)
     topic = f"{writer.prefix}-points"
     writer.create_topics(topic)
     writer.end(writer.prepare(topic, 4), Resolution.COMMIT)

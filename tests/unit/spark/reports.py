@@ -57,6 +57,7 @@ def make_report(
             foreign=0,
             prepared=4,
             parked=1,
+            unverifiable=0,
         ),
         "class_counts": counts,
         "totals": totals,

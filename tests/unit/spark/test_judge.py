@@ -16,7 +16,7 @@ from outbox.record import render
 from spark.classify import Content
 from spark.compare import compare
 from spark.finding_classes import FindingClass
-from spark.judge import Judgement, of_suspect
+from spark.judge import Judgement, is_unverifiable, of_suspect
 from spark.lookup import Copy, Suspect
 from spark.reconcile import BASELINE, IN_FLIGHT, JUDGED
 from tests.factories import make_message
@@ -93,7 +93,11 @@ def test_a_record_that_expired_with_the_log_is_not_lost() -> None:
 
 
 def test_nothing_of_a_topic_that_was_not_read_is_lost() -> None:
-    assert classes(make_suspect(), replace(HERE, unread_topics=frozenset({"points"}))) == []
+    unread = replace(HERE, unread_topics=frozenset({"points"}))
+    assert classes(make_suspect(), unread) == []
+    assert is_unverifiable(make_suspect(), unread)
+    assert not is_unverifiable(make_suspect(), HERE)
+    assert not is_unverifiable(make_suspect(make_copy(), make_copy()), unread)
 
 
 @pytest.mark.parametrize(
