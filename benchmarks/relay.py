@@ -23,7 +23,7 @@ from benchmarks.committed import commit_directly, register
 from benchmarks.machine import report, start
 from benchmarks.raw_producer import idempotent_rate, transactional_rate
 from checker.relay import ShardRelay
-from checker.relay_wiring import RelayBuilder
+from checker.relay_wiring import RelayBuilder, calm_collector
 from cli.embedded.kafka import EmbeddedKafka
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.schema import upgrade
@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, nargs="+", default=[500, 2000])
     arguments = parser.parse_args()
     configure_logging("error", "json")
+    calm_collector()
     with servers() as (database_url, bootstrap_servers):
         start("relay", messages=arguments.messages, value_bytes=arguments.size)
         records = [_record(n, b"x" * arguments.size) for n in range(arguments.messages)]

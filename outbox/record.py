@@ -113,27 +113,21 @@ def render(
 
 def record_of(committed: Committed, batch: str, redriven: str | None = None) -> Record:
     """Render a record from what the relay has read; see ``render``."""
+    (half_id, nonce, decided_by, group, transaction_id, topic, key, value, partition, *_) = (
+        committed
+    )
     headers = [
-        (MESSAGE_ID, message_id_text(committed.half_id, committed.nonce)),
-        (BATCH, batch),
-        (DECIDED_BY, committed.decided_by),
+        (MESSAGE_ID, message_id_text(half_id, nonce).encode()),
+        (BATCH, batch.encode()),
+        (DECIDED_BY, decided_by.encode()),
     ]
     if redriven is not None:
-        headers.append((REDRIVEN, redriven))
-    headers += _covered(
-        committed.producer_group,
-        committed.transaction_id,
-        committed.content_type,
-        committed.traceparent,
-        committed.headers,
-    )
-    return Record(
-        committed.topic,
-        committed.key,
-        committed.value,
-        committed.partition,
-        tuple([(name, text.encode()) for name, text in headers]),
-    )
+        headers.append((REDRIVEN, redriven.encode()))
+    for name, text in _covered(
+        group, transaction_id, committed.content_type, committed.traceparent, committed.headers
+    ):
+        headers.append((name, text.encode()))
+    return Record(topic, key, value, partition, tuple(headers))
 
 
 def is_reserved(name: str) -> bool:

@@ -6,7 +6,7 @@ Two statements a batch. Rows stay tuples: one batch holds 2 000 of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Any, Final
 
 from outbox.errors import CommittedMessageMissing
@@ -30,6 +30,8 @@ _GROUP, _TOPIC, _KNOWN = 3, 5, 12
 """Places in a row of ``read_contents``."""
 
 Row = Sequence[Any]
+Range = tuple[int, int, Sequence[HalfId]]
+"""A commit log row: its xid, how many of its ids are done, and the rest."""
 
 
 class CommitReader:
@@ -48,7 +50,8 @@ class CommitReader:
 
         Raises CommittedMessageMissing when the next message is neither in its leaf nor parked.
         """
-        ids, ends = self._read_ids(session, after)
+        ranges = self._read_ranges(session, after)
+        ids = [half_id for _, _, half_ids in ranges for half_id in half_ids][: self._batch_max]
         if not ids:
             return Commits(after, (), (), frozenset())
         rows = self._read_contents(session, ids)
@@ -57,24 +60,17 @@ class CommitReader:
         before = frozenset(
             message_id for message_id, row in zip(message_ids, run, strict=True) if row[_KNOWN]
         )
-        return Commits(ends[len(run) - 1], self._committed(session, run), message_ids, before)
+        to = _position_of(len(run), ranges)
+        return Commits(to, self._committed(session, run), message_ids, before)
 
-    def _read_ids(
-        self, session: Connection, after: Position
-    ) -> tuple[list[HalfId], list[Position]]:
-        """Return the next ids and, for each, the position that it ends."""
+    def _read_ranges(self, session: Connection, after: Position) -> list[Range]:
+        """Return what the next commit log rows hold beyond a position."""
         asked = {"shard": self._shard, "xid": after.xid, "rows": self._rows}
         with session.cursor(binary=True) as cursor:
             rows = cursor.execute(SQL["read_commits"], asked).fetchall()
         self._rows = self._rows_for(rows)
-        found = (
-            (half_id, Position(xid, n))
-            for xid, half_ids in rows
-            for n, half_id in enumerate(half_ids, 1)
-            if xid > after.xid or n > after.n
-        )
-        pairs = list(islice(found, self._batch_max))
-        return [half_id for half_id, _ in pairs], [position for _, position in pairs]
+        done = {after.xid: after.n}
+        return [(xid, done.get(xid, 0), ids[done.get(xid, 0) :]) for xid, ids in rows]
 
     def _rows_for(self, rows: Sequence[Row]) -> int:
         """Return how many rows like these make a batch: a row holds 1 to 2 048 ids."""
@@ -147,6 +143,15 @@ class CommitReader:
         if not groups <= self._groups.keys():
             asked = {"ids": list(groups)}
             self._groups.update(session.execute(SQL["group_names"], asked).fetchall())
+
+
+def _position_of(count: int, ranges: Iterable[Range]) -> Position:
+    """Return the position behind so many ids; a row may be cut."""
+    for xid, done, half_ids in ranges:
+        if count <= len(half_ids):
+            return Position(xid, done + count)
+        count -= len(half_ids)
+    raise AssertionError("more ids than were read")
 
 
 def bounds(half_ids: Sequence[HalfId]) -> dict[str, int]:
