@@ -35,6 +35,8 @@ class KnownTopics:
         self._read_at: float | None = None
         self._away_since: float | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._owed: set[str] = set()
+        """Topics prepared for unjudged, while Kafka was away."""
 
     @property
     def reachable(self) -> bool:
@@ -46,13 +48,15 @@ class KnownTopics:
 
         While Kafka is away nobody waits for it here: the background asks until it is back.
         """
-        if self._away_since is not None:
+        if self._away_since is None:
+            if all(self._has(topic, partition) for topic, partition in wanted):
+                return
+            await self.refresh()
+        if not self.reachable:
+            self._owed.update(topic for topic, _ in wanted)
             return
-        if all(self._has(topic, partition) for topic, partition in wanted):
-            return
-        await self.refresh()
         missing = sorted({topic for topic, _ in wanted if topic not in self._counts})
-        if self._create and missing and self.reachable:
+        if self._create and missing:
             await self._make(missing)
 
     def refusal(self, topic: str, partition: int | None) -> str | None:
@@ -73,6 +77,7 @@ class KnownTopics:
         """Read the metadata every few seconds until ``stop`` is set."""
         while not stop.is_set():
             await self.refresh()
+            await self._make_owed()
             pause = REFRESH_SECONDS if self._away_since is None else AWAY_SECONDS
             try:
                 async with asyncio.timeout(pause):
@@ -100,6 +105,14 @@ class KnownTopics:
             self._away_since = self._clock.monotonic()
         finally:
             self._asking = None
+
+    async def _make_owed(self) -> None:
+        """Create what was prepared for while Kafka was away, once it is back."""
+        if not self.reachable:
+            return
+        missing, self._owed = sorted(self._owed - self._counts.keys()), set()
+        if self._create and missing:
+            await self._make(missing)
 
     async def _make(self, topics: list[str]) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -91,4 +92,19 @@ async def test_a_missing_topic_is_created_first_where_the_operator_allows_it() -
     topics = known(catalogue, create=True)
     await topics.know([("new", None)])
     assert catalogue.counts == {"new": 1}
+    assert topics.refusal("new", None) is None
+
+
+async def test_a_topic_prepared_for_while_kafka_was_away_is_created_when_it_is_back() -> None:
+    catalogue, clock, stop = MemoryTopicCatalogue(away=True), ManualClock(), asyncio.Event()
+    topics = known(catalogue, clock, create=True)
+    await topics.know([("new", None)])
+    catalogue.away = False
+    clock.seconds += 2
+    keeping = asyncio.create_task(topics.keep_fresh(stop))
+    async with asyncio.timeout(10):
+        while "new" not in catalogue.counts:
+            await asyncio.sleep(0)
+    stop.set()
+    await keeping
     assert topics.refusal("new", None) is None
