@@ -7,7 +7,6 @@ back what came of them. Nothing is remembered across a lost session.
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
 from typing import NamedTuple
 
 from checker.relay_facts import RelayFacts
@@ -56,8 +55,9 @@ class ShardRelay:
 
         Publishing takes a turn, taking over does not: it may wait long for Kafka.
         """
-        with self._turns.turn() if self._state.phase is Phase.RUN else nullcontext():
+        if self._state.phase is not Phase.RUN:
             return self._round(came.Rested())
+        return self._turns.take(lambda: self._round(came.Rested()))
 
     def close(self) -> RelayRound:
         """Store what is known and give the shard back."""

@@ -53,7 +53,7 @@ class RelayBuilder:
         self._topic = progress_topic
         self._metrics = metrics
         self._clock = SystemClock()
-        self._turns = RelayTurns()
+        self._turns = RelayTurns(self._clock)
         self._servers = settings.required_bootstrap_servers()
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
         self._consumer = consumer_config(self._servers, settings.kafka_config)

@@ -163,6 +163,6 @@ def relay_with_slow_commit(world: RelayWorld) -> tuple[ShardRelay, SlowFirstComm
         ),
         clock,
         RelayFacts(world.metrics, clock),
-        RelayTurns(),
+        RelayTurns(SystemClock()),
     )
     return relay, publisher
