@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 
 import pytest
 from aiohttp import web
 
-from checker.findings import settlement_of
 from outbox.message import DecidedBy, Ended, HalfMessage, OnCheckMax, State
-from outbox.storage.connections import Pool
-from tests.integration.checker.producer import Answer, Check, Producer, in_turn, says, status
-from tests.integration.checker.world import World, open_world
+from tests.integration.checker.producer import Answer, Check, Producer, says, status
+from tests.integration.checker.world import World
 
 pytestmark = pytest.mark.postgres
 
@@ -302,131 +299,3 @@ async def test_the_value_goes_along_where_the_group_asks_for_it(world: World) ->
         await world.due(group, value=b"text")
         await world.check(group)
     assert producer.asked[0]["value"] == "text"
-
-
-# -- Rechecks -------------------------------------------------------------------------------------
-
-
-async def test_a17_a_resumed_half_starts_anew_and_twice_is_once(world: World) -> None:
-    async with Producer(says("UNKNOWN")) as producer:
-        group = await world.group(producer.url, check_max=1)
-        (half,) = await world.due(group)
-        await world.check(group)
-        await world.pass_time(30)
-        await world.check(group)
-        assert await world.states([half]) == [State.PARKED]
-        await world.recheck(half)
-        await world.recheck(half)
-        assert await world.states([half]) == [State.PREPARED]
-        producer.answer = says("COMMIT")
-        round_ = await world.check(group)
-    assert (round_.asked, round_.dropped) == (1, 1)
-    assert await world.states([half]) == [State.COMMITTED]
-    assert [check["attempt"] for check in producer.asked] == [1, 1]
-    ids = [headers["webhook-id"] for headers in producer.headers]
-    assert ids == [f"chk_{half.message_id}_1_1", f"chk_{half.message_id}_3_1"]
-
-
-async def test_a31_a_resumed_old_half_is_not_parked_again_by_age(world: World) -> None:
-    group = await world.group(NOBODY)
-    (half,) = await world.due(group)
-    await world.pass_time(100 * 3600)
-    await world.check(group)
-    assert await world.states([half]) == [State.PARKED]
-    async with Producer(says("COMMIT")) as producer:
-        await world.execute(
-            "UPDATE outbox.producer_group SET check_url = %(url)s", url=producer.url
-        )
-        await world.recheck(half)
-        await world.check(group)
-    assert await world.states([half]) == [State.COMMITTED]
-
-
-async def test_a_recheck_voids_the_row_that_waits(world: World) -> None:
-    async with Producer(says("UNKNOWN")) as producer:
-        group = await world.group(producer.url)
-        (half,) = await world.prepare(group)
-        await world.pass_time(1)
-        await world.sweep()
-        await world.recheck(half)
-        first = await world.check(group)
-        await world.pass_time(5)
-        second = await world.check(group)
-    assert (first.asked, second.asked, second.dropped) == (1, 0, 1)
-
-
-async def test_a_recheck_that_met_the_parking_resumes_the_half(world: World) -> None:
-    async with Producer(says("UNKNOWN")) as producer:
-        group = await world.group(producer.url)
-        (half,) = await world.due(group)
-        await world.recheck(half)
-        await world.execute(
-            "INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest,"
-            " producer_group_id, topic_id, parked_at, parked_reason, check_count)"
-            " SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id,"
-            " clock_timestamp(), 'max_age', 0 FROM outbox.half_message"
-        )
-        assert await world.states([half]) == [State.PARKED]
-        await world.check(group)
-    assert await world.states([half]) == [State.PREPARED]
-
-
-async def test_a_half_rechecked_while_its_last_look_runs_is_not_parked(world: World) -> None:
-    group = await world.group(NOBODY)
-    (half,) = await world.due(group)
-    await world.pass_time(80 * 3600)
-    due = await world.queue.claim(group.id, 10)
-    assert due is not None
-    await world.recheck(half)
-    findings, _ = world.check_back._look_at(due)
-    settled = await world.queue.settle(settlement_of(due, findings, lambda: 0.0))
-    assert settled.parked == frozenset()
-    assert await world.states([half]) == [State.PREPARED]
-
-
-# -- Several checkers, several groups -------------------------------------------------------------
-
-
-async def test_two_checkers_over_one_group_decide_each_half_once(pool: Pool) -> None:
-    async with (
-        Producer(in_turn(says("UNKNOWN"), says("COMMIT"))) as producer,
-        open_world(pool) as one,
-        open_world(pool) as other,
-    ):
-        group = await one.group(producer.url, max_inflight=4)
-        halves = await one.due(group, 40)
-        for _ in range(3):
-            await asyncio.gather(one.check(group), other.check(group))
-            await one.pass_time(30)
-    assert set(await one.states(halves)) == {State.COMMITTED}
-    assert await one.rows("SELECT count(*), count(DISTINCT half_id) FROM outbox.op_message") == [
-        (40, 40)
-    ]
-    assert await one.rows("SELECT max(check_count) FROM outbox.check_queue") == [(1,)]
-
-
-async def test_g8_a_hanging_group_leaves_another_groups_checks_alone(pool: Pool) -> None:
-    both_hang = asyncio.Barrier(3)
-
-    async def hang(_: web.Request, __: Check) -> web.StreamResponse:
-        await both_hang.wait()
-        await asyncio.sleep(30)
-        raise AssertionError
-
-    async with (
-        Producer(hang) as hanging,
-        Producer(says("COMMIT")) as healthy,
-        open_world(pool, limit=4) as world,
-    ):
-        slow = await world.group(hanging.url, check_timeout_seconds=2, max_inflight=256)
-        fast = await world.group(healthy.url, "member")
-        await world.due(slow, 100)
-        halves = await world.due(fast, 20)
-        waiting = asyncio.create_task(world.check(slow))
-        async with asyncio.timeout(2):
-            await both_hang.wait()
-            assert (await world.check(fast)).decided == 20
-        assert not waiting.done()
-        slow_round = await waiting
-    assert set(await world.states(halves)) == {State.COMMITTED}
-    assert (slow_round.asked, slow_round.more) == (2, True)

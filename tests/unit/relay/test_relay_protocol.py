@@ -1,8 +1,7 @@
-"""The relay's rules, one by one: each test leads a state to a point and asks for the next plan."""
+"""The relay takes a shard over: each test leads a state to a point and asks for the next plan."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -10,100 +9,32 @@ import pytest
 from outbox.manifest import (
     HELD,
     PUBLISHED,
-    PUBLISHED_BEFORE,
     START,
     Entry,
-    Kind,
     Manifest,
     Position,
 )
 from outbox.relay_protocol import actions as do
 from outbox.relay_protocol import answers as came
-from outbox.relay_protocol.leaving import backoff_seconds
 from outbox.relay_protocol.state import (
-    SHARDS,
     Cursor,
-    Failure,
-    Found,
     HaltReason,
-    Identity,
     Phase,
     Progress,
-    Relay,
 )
-from outbox.relay_protocol.step import step
-
-INSTALLATION = UUID(int=7)
-IDENTITY = Identity("cluster", "topic", "system")
-FIRST = Cursor(START, 0, 0, 0, 0)
-AT = Cursor(Position(90, 2), 5, 3, 0xAA, 4)
-IDS = (b"a" * 16, b"b" * 16)
-IDLE = Relay(shard=3)
-
-
-def after(state: Relay, *answers: came.Answer) -> tuple[Relay, tuple[do.Action, ...]]:
-    """Return where these answers lead, and the last plan."""
-    plan: tuple[do.Action, ...] = ()
-    for answer in answers:
-        state, plan = step(state, answer)
-    return state, plan
-
-
-def standing(progress: Progress | None = None, **fields: object) -> came.Standing:
-    known = {"identity": IDENTITY, "partitions": SHARDS, **fields}
-    return came.Standing(INSTALLATION, progress=progress, **known)  # type: ignore[arg-type]
-
-
-def stored(cursor: Cursor | None = AT, halt: HaltReason | None = None) -> Progress:
-    return Progress(cursor, IDENTITY, halt)
-
-
-def replaying(cursor: Cursor = AT, end: int = 9) -> Relay:
-    """A relay that has just been told where its log ends."""
-    verified, _ = after(IDLE, came.Rested(), came.LockTaken(), standing(stored(cursor)))
-    return after(verified, came.Fenced(), came.Bounds(stored(cursor), 0, end))[0]
-
-
-def running(cursor: Cursor = AT) -> Relay:
-    return replaying(cursor, end=cursor.manifest_offset)
-
-
-def in_batch(*ids: bytes) -> Relay:
-    """A relay whose records were just produced."""
-    return after(running(), commits(*(ids or IDS)))[0]
-
-
-def commits(
-    *ids: bytes, at: float = 100.0, before: frozenset[bytes] = frozenset()
-) -> came.CommitsRead:
-    return came.CommitsRead(at, Position(91, len(ids)), ids, before)
-
-
-def manifest(cursor: Cursor = AT, *ids: bytes, **fields: object) -> Manifest:
-    made = Manifest(
-        installation=INSTALLATION,
-        shard=3,
-        gen=cursor.gen,
-        kind=Kind.BATCH,
-        batch_no=cursor.batch_no + 1,
-        prev_crc=cursor.crc,
-        after=cursor.position,
-        to=Position(cursor.position.xid + 1, len(ids or IDS)),
-        entries=tuple(Entry(message_id, PUBLISHED) for message_id in ids or IDS),
-    )
-    return replace(made, **fields)  # type: ignore[arg-type]
-
-
-def read(*manifests: Manifest | None, reached: bool = True) -> came.ManifestsRead:
-    found = tuple(Found(5 + 2 * n, m, 0xB0 + n) for n, m in enumerate(manifests))
-    return came.ManifestsRead(found, reached)
-
-
-def same(made: Manifest, **fields: object) -> came.Compared:
-    ids = tuple(entry.message_id for entry in made.entries)
-    known = {"message_ids": ids, "below_watermark": True, "held": frozenset(), **fields}
-    return came.Compared(**known)  # type: ignore[arg-type]
-
+from tests.unit.relay.steps import (
+    AT,
+    IDENTITY,
+    IDLE,
+    IDS,
+    after,
+    manifest,
+    read,
+    replaying,
+    same,
+    standing,
+    stored,
+)
 
 # -- IDLE and VERIFY -----------------------------------------------------------------------------
 
@@ -280,131 +211,3 @@ def test_a_new_owner_writes_a_higher_generation() -> None:
     made = manifest(gen=9)
     state, _ = after(replaying(), read(made), same(made))
     assert state.at.gen == 10
-
-
-# -- RUN -----------------------------------------------------------------------------------------
-
-
-def test_a_batch_lists_what_kafka_has_already_and_does_not_repeat_it() -> None:
-    state, plan = after(running(), commits(*IDS, before=frozenset(IDS[:1])))
-    assert state.batch is not None
-    assert state.batch.entries == (Entry(IDS[0], PUBLISHED_BEFORE), Entry(IDS[1], PUBLISHED))
-    assert plan == (do.Begin(), do.Publish(state.batch))
-
-
-def test_a_batch_continues_the_chain() -> None:
-    made = in_batch().batch
-    assert made == manifest(gen=AT.gen + 1)
-
-
-@pytest.mark.parametrize(
-    ("delivered", "reason"),
-    [
-        (came.Delivered(1, False), "undelivered"),
-        (came.Delivered(3, False), "undelivered"),
-        (came.Delivered(1, True), "refused"),
-    ],
-)
-def test_a_report_too_few_drops_the_handle(delivered: came.Delivered, reason: str) -> None:
-    state, plan = after(in_batch(), delivered)
-    assert state.phase is Phase.VERIFY
-    assert plan == (do.DropHandle(reason), do.Rest(0.1))
-
-
-def test_the_manifest_comes_last_and_then_the_commit() -> None:
-    state, plan = after(in_batch(), came.Delivered(2, False))
-    assert plan == (do.PublishManifest(manifest(gen=5)),)
-    assert after(state, came.ManifestDelivered(7, 0xCC))[1] == (do.Commit(),)
-
-
-@pytest.mark.parametrize("offset", [-1, 4], ids=["unknown", "below the last one"])
-def test_a_manifest_without_a_credible_offset_is_not_committed(offset: int) -> None:
-    _, plan = after(in_batch(), came.Delivered(2, False), came.ManifestDelivered(offset, 0xCC))
-    assert plan == (do.DropHandle("manifest"), do.Rest(0.1))
-
-
-def committed(seconds: float = 0.01, at: float = 100.0) -> tuple[Relay, tuple[do.Action, ...]]:
-    produced = (came.Delivered(2, False), came.ManifestDelivered(7, 0xCC))
-    return after(in_batch(), *produced, came.CommitEnded(at, seconds))
-
-
-def test_a_clean_commit_moves_the_cursor_and_keeps_the_handle() -> None:
-    state, plan = committed(0.49)
-    moved = Cursor(Position(91, 2), 8, 4, 0xCC, 5)
-    assert (state.phase, state.cursor) == (Phase.RUN, moved)
-    assert plan == (do.SaveProgress(moved, IDENTITY), do.Rest(0.0))
-
-
-def test_a_slow_commit_drops_the_handle_whatever_it_returned() -> None:
-    state, plan = committed(0.5)
-    assert (state.phase, state.cursor) == (Phase.VERIFY, None)
-    assert plan == (do.DropHandle("slow_commit"), do.Rest(0.1))
-
-
-def test_progress_is_written_at_most_once_a_second() -> None:
-    state, _ = committed(at=100.0)
-    more = (commits(b"c" * 16), came.Delivered(1, False), came.ManifestDelivered(9, 1))
-    early, plan = after(state, *more, came.CommitEnded(100.9, 0.01))
-    assert plan == (do.Rest(0.0),)
-    idle, plan = after(early, commits(at=100.95))
-    assert plan == (do.Rest(pytest.approx(0.05), until_commits=True),)  # type: ignore[arg-type]
-    assert isinstance(after(idle, commits(at=101.0))[1][0], do.SaveProgress)
-
-
-def test_an_idle_shard_writes_nothing_and_waits_for_commits() -> None:
-    _, plan = after(running(), commits(at=5.0))
-    assert plan == (do.Rest(1.0, until_commits=True),)
-
-
-def test_an_idle_shard_signs_its_log_once_a_day() -> None:
-    state, _ = after(running(), commits(at=0.0))
-    state, plan = after(state, commits(at=86_400.0))
-    assert state.batch is not None
-    assert (state.batch.entries, state.batch.after) == ((), state.batch.to)
-    assert plan == (do.Begin(), do.PublishManifest(state.batch))
-
-
-# -- Failures ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("failure", [Failure.DATABASE, Failure.OVERTAKEN, Failure.FENCED])
-def test_a_lost_session_or_fence_gives_the_shard_back(failure: Failure) -> None:
-    state, plan = after(in_batch(), came.Failed(failure))
-    assert (state.phase, state.cursor, state.batch) == (Phase.IDLE, None, None)
-    assert plan == (do.DropHandle(failure.value), do.CloseSession(), do.Rest(0.1))
-
-
-def test_a_failure_of_kafka_costs_only_the_handle() -> None:
-    state, plan = after(in_batch(), came.Failed(Failure.KAFKA))
-    assert state.phase is Phase.VERIFY
-    assert plan == (do.DropHandle("kafka"), do.Rest(0.1))
-    assert after(state, came.Rested())[1] == (do.ReadStanding(),)
-
-
-def test_failures_in_a_row_wait_longer_up_to_five_seconds() -> None:
-    assert [backoff_seconds(n) for n in range(1, 8)] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0]
-
-
-def test_only_a_commit_or_an_empty_look_ends_a_row_of_failures() -> None:
-    failed = replace(running(), failures=4)
-    assert after(failed, commits(*IDS))[0].failures == 4
-    assert after(failed, commits(at=1.0))[0].failures == 0
-
-
-def test_a_drop_saves_what_was_known_before_the_doubt() -> None:
-    state, _ = committed()
-    dirty = replace(state, dirty=True)
-    produced = (commits(b"c" * 16), came.Delivered(0, False))
-    assert after(dirty, *produced)[1][0] == do.SaveProgress(state.at, IDENTITY)
-
-
-def test_stopping_saves_and_frees_the_shard() -> None:
-    state = replace(committed()[0], dirty=True)
-    stopped, plan = after(state, came.StopAsked())
-    assert stopped.phase is Phase.IDLE
-    assert plan == (
-        do.SaveProgress(state.at, IDENTITY),
-        do.DropHandle("stopped"),
-        do.CloseSession(),
-        do.Rest(0.0),
-    )

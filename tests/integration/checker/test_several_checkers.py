@@ -1,0 +1,62 @@
+"""Several checkers and several groups side by side."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from outbox.message import State
+from outbox.storage.connections import Pool
+from tests.integration.checker.producer import Check, Producer, in_turn, says
+from tests.integration.checker.world import open_world
+
+pytestmark = pytest.mark.postgres
+
+NOBODY = "http://127.0.0.1:1/check"
+
+
+async def test_two_checkers_over_one_group_decide_each_half_once(pool: Pool) -> None:
+    async with (
+        Producer(in_turn(says("UNKNOWN"), says("COMMIT"))) as producer,
+        open_world(pool) as one,
+        open_world(pool) as other,
+    ):
+        group = await one.group(producer.url, max_inflight=4)
+        halves = await one.due(group, 40)
+        for _ in range(3):
+            await asyncio.gather(one.check(group), other.check(group))
+            await one.pass_time(30)
+    assert set(await one.states(halves)) == {State.COMMITTED}
+    assert await one.rows("SELECT count(*), count(DISTINCT half_id) FROM outbox.op_message") == [
+        (40, 40)
+    ]
+    assert await one.rows("SELECT max(check_count) FROM outbox.check_queue") == [(1,)]
+
+
+async def test_g8_a_hanging_group_leaves_another_groups_checks_alone(pool: Pool) -> None:
+    both_hang = asyncio.Barrier(3)
+
+    async def hang(_: web.Request, __: Check) -> web.StreamResponse:
+        await both_hang.wait()
+        await asyncio.sleep(30)
+        raise AssertionError
+
+    async with (
+        Producer(hang) as hanging,
+        Producer(says("COMMIT")) as healthy,
+        open_world(pool, limit=4) as world,
+    ):
+        slow = await world.group(hanging.url, check_timeout_seconds=2, max_inflight=256)
+        fast = await world.group(healthy.url, "member")
+        await world.due(slow, 100)
+        halves = await world.due(fast, 20)
+        waiting = asyncio.create_task(world.check(slow))
+        async with asyncio.timeout(2):
+            await both_hang.wait()
+            assert (await world.check(fast)).decided == 20
+        assert not waiting.done()
+        slow_round = await waiting
+    assert set(await world.states(halves)) == {State.COMMITTED}
+    assert (slow_round.asked, slow_round.more) == (2, True)
