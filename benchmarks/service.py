@@ -1,7 +1,8 @@
 """How many prepare + COMMIT cycles a second does the whole service take, beside the bare parts?
 
-Single requests over 1 and 64 connections, batches of 500, and in the same run COPY alone, so that
-the figures can be read as ratios on any machine. The service is a real ``outbox dev``.
+Single requests over 1 and 64 connections and batches of 500, first with the checker stopped (API
+and PostgreSQL alone), then with the relay publishing beside them; in the same run COPY alone, so
+that the figures can be read as ratios on any machine. The service is a real ``outbox dev``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -41,21 +43,39 @@ def main() -> None:
 
 
 async def measure(running: dict[str, Any], scale: float, value: str) -> None:
-    """Measure the service, with the bare COPY before and after it."""
+    """Measure COPY alone, the API and PostgreSQL alone, then all with the relay beside them."""
+    url, database_url = running["api_url"], running["database_url"]
+    bare = await asyncio.to_thread(raw_copy.rate, database_url, int(50_000 * scale), 500)
+    report("raw COPY", **bare)
+    await single_cycles(url, 8, 400, lambda n: half(GROUP, TOPIC, n, value))
+    with stopped(running["pids"]["checker"]):
+        await cycles(url, scale, value, bare["per_second"], relay="stopped")
+    await cycles(url, scale, value, bare["per_second"], relay="beside")
+
+
+async def cycles(url: str, scale: float, value: str, bare: int, relay: str) -> None:
+    """Measure single requests over 1 and 64 connections and batches of 500; print each."""
 
     def make(n: int) -> dict[str, Any]:
         return half(GROUP, TOPIC, n, value)
 
-    url = running["api_url"]
-    bare = await asyncio.to_thread(raw_copy.rate, running["database_url"], int(50_000 * scale), 500)
-    report("raw COPY", **bare)
-    await single_cycles(url, 8, 400, make)
-    for connections, cycles in ((1, 1000), (64, 10_000)):
-        load = await single_cycles(url, connections, int(cycles * scale), make)
-        report("single prepare + COMMIT", connections=connections, **load.summary())
+    for connections, count in ((1, 1000), (64, 10_000)):
+        load = await single_cycles(url, connections, int(count * scale), make)
+        report("single prepare + COMMIT", relay=relay, connections=connections, **load.summary())
     load = await batch_cycles(url, 4, int(160 * scale), 500, make)
-    ratio = round(load.summary()["per_second"] / bare["per_second"], 2)
-    report("batch prepare + COMMIT", connections=4, size=500, to_raw_copy=ratio, **load.summary())
+    figures = load.summary()
+    ratio = round(figures["per_second"] / bare, 2)
+    report("batch prepare + COMMIT", relay=relay, size=500, to_raw_copy=ratio, **figures)
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """Keep a process from running for the block."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def register(api_url: str) -> None:
