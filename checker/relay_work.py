@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from checker.relay_facts import RelayFacts
 from outbox.clock import Clock
+from outbox.failpoints import hit
 from outbox.manifest import PUBLISHED, Manifest, crc_of, encode
 from outbox.record import Committed, Record, record_of
 from outbox.relay_ports import (
@@ -54,12 +55,14 @@ class RelayWork:
         answer: came.Answer = came.Rested()
         for action in plan:
             answer = _DO[type(action)](self, state, action) or answer
+            if type(action) in _AFTER:
+                hit(_AFTER[type(action)])
         return answer
 
     # -- The lock, and who is who ----------------------------------------------------------------
 
     def _try_lock(self, _: Relay, __: do.TryLock) -> came.Answer:
-        if self._commit_log.try_lock():
+        if hit("relay.lock") or self._commit_log.try_lock():
             return came.LockTaken()
         rival = self._commit_log.rival()
         return came.LockBusy(self._clock.monotonic(), rival.position, rival.waiting)
@@ -166,6 +169,7 @@ class RelayWork:
         return came.ManifestDelivered(offset, crc)
 
     def _commit(self, state: Relay, _: do.Commit) -> came.Answer:
+        hit("relay.before_commit")
         began = self._clock.monotonic()
         self._publisher.commit()
         ended = self._clock.monotonic()
@@ -200,3 +204,19 @@ _DO: Final[dict[type[Any], Callable[[RelayWork, Relay, Any], came.Answer | None]
     do.DropHandle: RelayWork._drop_handle,
     do.Rest: RelayWork._rest,
 }
+
+_AFTER: Final[dict[type[Any], str]] = {
+    do.TryLock: "relay.after_lock",
+    do.ReadStanding: "relay.after_verify",
+    do.Fence: "relay.after_fence",
+    do.ReadBounds: "relay.after_watermark",
+    do.ReadManifests: "relay.after_replay",
+    do.Recover: "relay.after_history_chunk",
+    do.ReadCommits: "relay.after_select",
+    do.Begin: "relay.after_begin",
+    do.Publish: "relay.after_data_flush",
+    do.PublishManifest: "relay.after_manifest",
+    do.Commit: "relay.after_commit",
+    do.SaveProgress: "relay.after_cursor",
+}
+"""Where a test may make the process die."""

@@ -17,6 +17,7 @@ from uuid import UUID
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from outbox.errors import KafkaUnavailable, PublisherFenced
+from outbox.failpoints import hit
 from outbox.publication.progress_topic import PROGRESS_TOPIC
 from outbox.record import Record
 from outbox.relay_ports import Delivery, Places, Refusal
@@ -137,6 +138,8 @@ class KafkaPublisher:
                     raise
                 reports.refuse(place, error.args[0])
                 return
+            if not place:
+                hit("relay.after_first_produce")
 
 
 def _silent() -> logging.Logger:

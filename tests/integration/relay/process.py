@@ -11,9 +11,9 @@ import sys
 import threading
 
 from checker.relay_wiring import RelayBuilder
+from outbox.failpoints import arm
 from outbox.relay_protocol.state import Phase
 from outbox.settings import load_settings
-from outbox.storage.commit_log import PostgresCommitLog
 from outbox.telemetry import Metrics, configure_logging
 
 
@@ -21,9 +21,9 @@ def main() -> None:
     """Relay the shard that the only argument describes, as JSON."""
     asked = json.loads(sys.argv[1])
     configure_logging("error", "json")
-    if not asked["locked"]:
-        PostgresCommitLog.try_lock = _always  # type: ignore[method-assign, assignment]
-    builder = RelayBuilder(load_settings(asked["environment"]), Metrics(), asked["progress_topic"])
+    settings = load_settings(asked["environment"])
+    arm(settings.failpoints)
+    builder = RelayBuilder(settings, Metrics(), asked["progress_topic"])
     relay, stop, was = builder.open(asked["shard"]), threading.Event(), Phase.IDLE
     threading.Thread(target=_watch_parent, args=(stop,), daemon=True).start()
     while not stop.is_set():
@@ -39,10 +39,6 @@ def main() -> None:
 def _watch_parent(stop: threading.Event) -> None:
     sys.stdin.read()
     stop.set()
-
-
-def _always(_: PostgresCommitLog) -> bool:
-    return True
 
 
 if __name__ == "__main__":

@@ -18,6 +18,10 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 
 KEYS = 7
 MESSAGES = 3000
+UNLOCKED = "relay.lock=skip"
+ARROWS = """
+lock verify fence watermark replay select begin first_produce data_flush manifest commit cursor
+"""
 
 
 def commit_backlog(world: RelayWorld, numbers: Sequence[int]) -> None:
@@ -99,9 +103,26 @@ def test_f4_a_relay_frozen_past_its_takeover_publishes_nothing_when_it_wakes(
 def test_f18_two_relays_on_one_shard_without_the_lock_harm_nothing(world: RelayWorld) -> None:
     world.batch_max = 10
     commit_backlog(world, range(600))
-    with world.process(locked=False) as one, world.process(locked=False) as other:
+    with world.process(UNLOCKED) as one, world.process(UNLOCKED) as other:
         wait_running(one)
         wait_running(other)
         commit_backlog(world, range(600, 1200))
         until(lambda: published_up_to(world) == 1200, seconds=40)
     assert_once_and_in_order(world.records(1200), 1200)
+
+
+@pytest.mark.parametrize(
+    "point", [*(f"relay.after_{step}" for step in ARROWS.split()), "relay.before_commit"]
+)
+def test_a_relay_that_dies_at_an_arrow_of_its_protocol_loses_and_doubles_nothing(
+    world: RelayWorld, point: str
+) -> None:
+    """The one before it died with a batch in Kafka that its progress row does not know."""
+    world.batch_max = 10
+    commit_backlog(world, range(100))
+    for failpoint in ("relay.after_commit=kill#3", f"{point}=kill#1"):
+        with world.process(failpoint) as process:
+            assert process.wait(timeout=30) == -signal.SIGKILL
+    world.batch_max = 500
+    drain(world.relay())
+    assert_once_and_in_order(world.records(100), 100)

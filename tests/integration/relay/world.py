@@ -69,13 +69,12 @@ class RelayWorld:
             operator.terminate_holder()
 
     @contextmanager
-    def process(self, *, locked: bool = True) -> Iterator[subprocess.Popen[str]]:
+    def process(self, failpoints: str = "") -> Iterator[subprocess.Popen[str]]:
         """Run a relay of the shard as a process; it is killed at the end of the block."""
         asked = {
-            "environment": self.environment,
+            "environment": {**self.environment, "OUTBOX_FAILPOINTS": failpoints},
             "progress_topic": self.progress_topic,
             "shard": SHARD,
-            "locked": locked,
         }
         command = [sys.executable, "-m", "tests.integration.relay.process", json.dumps(asked)]
         with subprocess.Popen(
