@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import psycopg
 import pytest
 
+from cli.embedded.postgres import EmbeddedPostgres
 from outbox_client import (
     AlreadyEnded,
     Check,
@@ -91,14 +92,14 @@ class PlainLookup(BarrierLookup):
 
 
 @pytest.fixture
-def shop(service: Service) -> Iterator[Shop]:
-    server_url = service.facts()["database_url"]
-    database = make_database(server_url, None)
+def shop(service: Service, postgres_server: EmbeddedPostgres) -> Iterator[Shop]:
+    """A shop with a PostgreSQL server of its own: an open transaction delays its whole server."""
+    database = make_database(postgres_server.database_url, None)
     with psycopg.connect(database, autocommit=True) as connection:
         BARRIER.create_table(connection)
         connection.execute("CREATE TABLE payment (transaction_id text PRIMARY KEY)")
     yield Shop(database, service, service.new_name("fence"))
-    drop_database(server_url, database)
+    drop_database(postgres_server.database_url, database)
 
 
 @contextmanager
