@@ -102,6 +102,7 @@ def _answer_problems(app: FastAPI, hot: HotRoutes) -> None:
         (OutboxError, lambda error, _: problem_of(error)),
         (RequestValidationError, lambda error, _: _of_validation(error)),
         (HTTPException, of_framework),
+        (Exception, lambda _, __: Problem(slug="internal-error")),
     )
     for kind, judge in judges:
         app.add_exception_handler(kind, _handler(judge))

@@ -7,7 +7,8 @@ next page goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ from outbox.message_id import HalfId
 from outbox.message_view import HistoryEvent, MessageFilter, MessagePage, MessageView
 from outbox.storage.availability import available
 from outbox.storage.candidates import SLICE_ROWS, candidates, slice_end
+from outbox.storage.connections import one_snapshot
 from outbox.storage.half_store import read_halves
 from outbox.storage.standing import read_standings
 from outbox.storage.statements import load
@@ -41,7 +43,7 @@ class PostgresBrowser:
 
     async def page(self, wanted: MessageFilter) -> MessagePage:
         """Return one page; see MessageBrowser.page."""
-        async with available(), self._pool.connection() as connection:
+        async with self._reading() as connection:
             rows = await _run(connection, candidates(wanted))
             half_ids = [HalfId(row["half_id"]) for row in rows]
             end = await _run(connection, slice_end(wanted))
@@ -59,7 +61,7 @@ class PostgresBrowser:
 
     async def get(self, half_id: HalfId, *, payload: bool = False) -> MessageView | None:
         """Return one message; see MessageBrowser.get."""
-        async with available(), self._pool.connection() as connection:
+        async with self._reading() as connection:
             views = await _views(connection, [half_id])
             if views and payload:
                 halves = await read_halves(connection, [half_id])
@@ -70,8 +72,7 @@ class PostgresBrowser:
         """Return what happened to a message; see MessageBrowser.history."""
         asked = {"half_id": half_id, "half_ids": [half_id], "low": half_id, "high": half_id}
         async with (
-            available(),
-            self._pool.connection() as connection,
+            self._reading() as connection,
             connection.cursor(row_factory=dict_row) as cursor,
         ):
             await cursor.execute(SQL["history"], asked)
@@ -89,6 +90,12 @@ class PostgresBrowser:
             }
             events.append(HistoryEvent(at=place.published_at, type="published", facts=facts))
         return events
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[AsyncConnection]:
+        """Lend a connection whose statements see one instant: a message may move between two."""
+        async with available(), self._pool.connection() as connection, one_snapshot(connection):
+            yield connection
 
 
 async def _views(connection: AsyncConnection, half_ids: Sequence[HalfId]) -> list[MessageView]:

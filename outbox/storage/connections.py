@@ -7,6 +7,8 @@ connections for the relay's threads.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -74,3 +76,11 @@ def connect(database_url: str, application: str) -> Connection:
     return psycopg.connect(
         conninfo(database_url, application), autocommit=True, prepare_threshold=1
     )
+
+
+@asynccontextmanager
+async def one_snapshot(connection: AsyncConnection) -> AsyncIterator[None]:
+    """Let every statement of the block see the same instant; it takes no xid and writes nothing."""
+    async with connection.transaction():
+        await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield

@@ -66,3 +66,31 @@ async def test_a17_a_resume_that_fails_leaves_the_message_parked(
     await select(pool, SPACE_AGAIN)
     resumed = await service.client.post(f"{HALVES}/{message_id}/recheck", json=WHO)
     assert (resumed.status_code, resumed.json()["state"]) == (202, "PREPARED")
+
+
+async def test_a_fault_of_our_own_is_a_problem_too(service: Service, pool: Pool) -> None:
+    message_id = await service.prepared_id()
+    await select(pool, "DROP TABLE outbox.check_attempt CASCADE")
+    answer = await service.client.get(f"{HALVES}/{message_id}")
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal-error")
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_page_shows_every_message_at_one_instant(service: Service, pool: Pool) -> None:
+    """Messages that are parked while pages are read neither break a page nor half appear on it."""
+    for n in range(40):
+        await service.prepared_id(value=str(n))
+    parking = asyncio.create_task(park_one_by_one(pool))
+    states: set[str] = set()
+    while not parking.done() or "PREPARED" in states:
+        page = await service.client.get(HALVES, params={"limit": 500})
+        assert page.status_code == 200, page.text
+        states = {message["state"] for message in page.json()["data"]}
+        for message in page.json()["data"]:
+            assert (message["state"] == "PARKED") == (message["parked_reason"] is not None)
+    assert states == {"PARKED"}
+
+
+async def park_one_by_one(pool: Pool) -> None:
+    for (half_id,) in await select(pool, "SELECT half_id FROM outbox.half_message"):
+        await select(pool, PARK + " WHERE half_id = %s", half_id)
