@@ -64,7 +64,7 @@ def play(narrator: Narrator, plan: Plan, reports: Path, *, keep: bool = False) -
         with set_stage(dev, place, ACCOUNT_PROCESSES) as stage:
             _play_acts(stage, narrator, plan)
             books = _audit(stage, narrator)
-        judgement = _judge(stage, narrator, reports)
+        judgement = _judge(stage, narrator, reports, place / "reconcile.log")
     return _conclude(narrator, books, judgement)
 
 
@@ -89,9 +89,9 @@ def _audit(stage: Stage, narrator: Narrator) -> Books:
     return books
 
 
-def _judge(stage: Stage, narrator: Narrator, reports: Path) -> Judgement:
+def _judge(stage: Stage, narrator: Narrator, reports: Path, log: Path) -> Judgement:
     narrator.act("The judge", "Spark reads PostgreSQL and Kafka and compares them (30 s or so).")
-    judgement = reconcile(stage.dev, reports, TOPIC)
+    judgement = reconcile(stage.dev, reports, TOPIC, log)
     narrator.say(f"verdict: {judgement.verdict}")
     narrator.say(judgement.sentence)
     totals = ", ".join(f"{kind} {number}" for kind, number in judgement.totals.items())

@@ -2,15 +2,18 @@
 
 import json
 import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cli.dev.state_file import DevState
+from cli.embedded.child import Child, Command
 from cli.programs import script
 
 RUN_SECONDS = 300.0
+REPORT = "*/report.json"
+JUDGED = (0, 7, 8)
+"""Exit codes that come with a report: clean, findings, inconclusive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,30 +31,36 @@ class ReconcileFailed(Exception):
     """`outbox reconcile run` came to no judgement."""
 
 
-def reconcile(dev: DevState, reports: Path, topic: str) -> Judgement:
-    """Run the reconciliation of ``topic`` and read its summary; raises ``ReconcileFailed``."""
-    arguments = [script("outbox"), "-o", "json", "reconcile", "run"]
-    arguments += ["--topic", topic, "--report", str(reports)]
+def reconcile(dev: DevState, reports: Path, topic: str, log: Path) -> Judgement:
+    """Run the reconciliation of ``topic`` and read its report; raises ``ReconcileFailed``."""
+    folder = reports.resolve()
+    before = set(folder.glob(REPORT))
+    child = Child(_command(dev, folder, topic, log))
+    try:
+        if not child.ends_within(RUN_SECONDS):
+            raise ReconcileFailed(f"reconcile takes over {RUN_SECONDS:.0f} s")
+    finally:
+        exit_code = child.stop()
+    written = set(folder.glob(REPORT)) - before
+    if exit_code not in JUDGED or len(written) != 1:
+        raise ReconcileFailed(f"reconcile exited {exit_code}: {child.last_words()}")
+    return _read(written.pop(), exit_code)
+
+
+def _command(dev: DevState, folder: Path, topic: str, log: Path) -> Command:
+    arguments = [script("outbox"), "reconcile", "run", "--topic", topic, "--report", str(folder)]
     stores = {
         "OUTBOX_DATABASE_URL": dev.database_url,
         "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": dev.kafka_bootstrap_servers,
     }
-    run = subprocess.run(
-        arguments,
-        env={**os.environ, **stores},
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS,
-        check=False,
-    )
-    try:
-        summary: dict[str, Any] = json.loads(run.stdout)
-    except ValueError as error:
-        words = (run.stderr.strip() or run.stdout.strip()).splitlines()
-        last = words[-1] if words else "without a word"
-        raise ReconcileFailed(f"reconcile exited {run.returncode}: {last}") from error
+    environment = {**os.environ, **stores}
+    return Command(name="reconcile", arguments=arguments, log=log, environment=environment)
+
+
+def _read(report: Path, exit_code: int) -> Judgement:
+    summary: dict[str, Any] = json.loads(report.read_text())
     return Judgement(
-        clean=run.returncode == 0 and summary["verdict"] == "clean",
+        clean=exit_code == 0 and summary["verdict"] == "clean",
         verdict=summary["verdict"],
         sentence=summary["sentence"],
         totals=summary["totals"],

@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from outbox.settings import process_environment
 from tests.places import PROJECT
 
 pytestmark = pytest.mark.e2e
@@ -26,12 +29,24 @@ def processes_of(marker: str) -> list[str]:
     return lines
 
 
-def test_payments_records_and_points_agree_and_the_report_is_clean(tmp_path: Path) -> None:
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A temporary folder of this test's own, which PostgreSQL's user can enter too."""
+    with tempfile.TemporaryDirectory(prefix="demo-test-") as name:
+        place = Path(name)
+        place.chmod(0o711)
+        yield place
+
+
+def test_payments_records_and_points_agree_and_the_report_is_clean(
+    tmp_path: Path, place: Path
+) -> None:
     reports = tmp_path / "reports"
     arguments = [sys.executable, "-m", "examples.demo", "--purchases", "200"]
     demo = subprocess.run(
         [*arguments, "--report", str(reports)],
         cwd=PROJECT,
+        env={**process_environment(), "TMPDIR": str(place)},
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -41,4 +56,5 @@ def test_payments_records_and_points_agree_and_the_report_is_clean(tmp_path: Pat
     assert "verdict: clean" in demo.stdout
     assert "Every payment has its points, exactly once." in demo.stdout
     assert list(reports.rglob("*.html"))
-    assert processes_of("outbox-demo-") == []
+    assert processes_of(place.name) == []
+    assert list(place.iterdir()) == []
