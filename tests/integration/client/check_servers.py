@@ -51,9 +51,11 @@ def wsgi_server(endpoint: CheckEndpoint, port: int = 0) -> Iterator[str]:
     """Serve the endpoint by WSGI; yield its URL."""
     app = wsgi.check_app(endpoint)
     server = make_server("127.0.0.1", port, app, WSGIServer, QuietHandler)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/outbox/check"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/outbox/check"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

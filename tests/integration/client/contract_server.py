@@ -147,7 +147,7 @@ def serving(service: ContractService) -> Iterator[str]:
     """Serve the contract on a free port of the loopback; yield the URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(service))
     server.daemon_threads = True
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
