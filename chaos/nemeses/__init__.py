@@ -1,0 +1,15 @@
+"""Everything that breaks a run, by kind; a new nemesis gets its line in ``NEMESES``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from chaos.nemesis import Nemesis
+
+NEMESES: Final[tuple[type[Nemesis], ...]] = ()
+
+
+def nemeses_by_kind() -> dict[str, Nemesis]:
+    """Return one nemesis for each kind of fault; they share their instances."""
+    made = [nemesis() for nemesis in NEMESES]
+    return {kind: nemesis for nemesis in made for kind in sorted(nemesis.kinds)}

@@ -1,0 +1,132 @@
+"""The mixes of faults that a run can have, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+Range = tuple[float, float]
+Choices = tuple[tuple[str, tuple[str | int | float, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mix:
+    """One kind of fault: what it strikes, how often, and for how long."""
+
+    kind: str
+    targets: tuple[str, ...]
+    per_minute: float = 0.0
+    """how many on average, at random moments"""
+    planned: tuple[float, ...] = ()
+    """moments that are certain, as shares of the run's length"""
+    seconds: Range = (0.0, 0.0)
+    calm_seconds: float = 1.0
+    """none of the random ones begins earlier"""
+    args: tuple[tuple[str, str | int | float], ...] = ()
+    choices: Choices = ()
+    """arguments of which one value is drawn for each fault"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A run: its length, its programs, its load and its faults."""
+
+    name: str
+    seconds: float
+    mixes: tuple[Mix, ...]
+    checkers: int = 2
+    apis: int = 2
+    client_processes: int = 2
+    clients_each: int = 8
+    brokers: int = 1
+    standby: str = "none"
+    """none, synchronous or asynchronous"""
+    proxies: bool = False
+    """PostgreSQL, Kafka and the check endpoint are reached through proxies"""
+    messages_per_second: float = 900.0
+    """what the clients aim at together"""
+    drain_seconds: float = 60.0
+    """the longest wait for the backlog after the faults"""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """further settings of the programs"""
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """what runs in a role instead of the real program: ``module:function``"""
+
+
+CHECKERS: Final = ("checker-0", "checker-1")
+APIS: Final = ("api-0", "api-1")
+CLIENTS: Final = ("client-0", "client-1")
+ENDPOINT: Final = ("endpoint-0",)
+
+RELAY_POINTS: Final = tuple(
+    f"relay.{point}=kill@{chance}"
+    for point, chance in (
+        ("after_lock", 0.05),
+        ("after_fence", 0.05),
+        ("after_watermark", 0.05),
+        ("after_replay", 0.05),
+        ("after_select", 0.005),
+        ("after_begin", 0.01),
+        ("after_first_produce", 0.01),
+        ("after_data_flush", 0.01),
+        ("after_manifest", 0.01),
+        ("before_commit", 0.01),
+        ("after_commit", 0.01),
+        ("after_cursor", 0.02),
+    )
+)
+CHECK_POINTS: Final = (
+    "checker.after_slice=kill@0.1",
+    "checker.after_call=kill@0.02",
+    "checker.before_commit=kill@0.1",
+    "checker.after_commit=kill@0.1",
+    "sweep.before_commit=kill@0.1",
+    "sweep.after_commit=kill@0.1",
+)
+API_POINTS: Final = (
+    "api.prepare.before_commit=kill@0.02",
+    "api.prepare.after_commit=kill@0.02",
+    "api.end.before_commit=kill@0.02",
+    "api.end.after_commit=kill@0.02",
+)
+
+
+def kills(relay: float, api: float, client: float, endpoint: float) -> tuple[Mix, ...]:
+    """Return SIGKILLs of everything, so many a minute, a part of them at failpoints."""
+    half = (0.02, 0.9)
+    return (
+        Mix(kind="kill", targets=CHECKERS, per_minute=relay * 0.5),
+        Mix(kind="kill_young", targets=CHECKERS, per_minute=relay * 0.125, seconds=half),
+        Mix(
+            kind="failpoint",
+            targets=CHECKERS,
+            per_minute=relay * 0.125,
+            choices=(("point", RELAY_POINTS + CHECK_POINTS),),
+        ),
+        Mix(kind="kill", targets=APIS, per_minute=api * 0.6),
+        Mix(
+            kind="failpoint",
+            targets=APIS,
+            per_minute=api * 0.2,
+            choices=(("point", API_POINTS),),
+        ),
+        Mix(kind="kill", targets=CLIENTS, per_minute=client),
+        Mix(kind="kill", targets=ENDPOINT, per_minute=endpoint),
+    )
+
+
+SMOKE: Final = Profile(
+    name="smoke",
+    seconds=45.0,
+    mixes=(
+        *kills(relay=40, api=50, client=20, endpoint=20),
+        Mix(kind="postgres_stop", targets=("postgres",), planned=(0.4,)),
+    ),
+    drain_seconds=40.0,
+)
+KILL: Final = Profile(
+    name="kill", seconds=270.0, mixes=kills(relay=80, api=80, client=40, endpoint=40)
+)
+
+PROFILES: Final = {profile.name: profile for profile in (SMOKE, KILL)}
