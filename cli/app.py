@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli import config, group, key, message, migrate
+from cli import check, config, group, key, message, migrate
 from cli.dev.command import dev
 from cli.doctor import doctor
 from cli.invocation import Invocation, Output
@@ -34,6 +34,7 @@ def make_app() -> typer.Typer:
     app.add_typer(message.make_app(), name="message")
     app.add_typer(group.make_app(), name="group")
     app.add_typer(key.make_app(), name="key")
+    app.add_typer(check.make_app(), name="check")
     app.command("status")(status)
     app.command("doctor")(doctor)
     app.add_typer(config.make_app(), name="config")

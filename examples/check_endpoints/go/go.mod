@@ -1,0 +1,3 @@
+module example.com/check-endpoint
+
+go 1.22
