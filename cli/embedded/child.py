@@ -35,6 +35,7 @@ class Command:
     stop_signal: signal.Signals = signal.SIGTERM
     orphan_signal: signal.Signals = signal.SIGKILL
     stop_seconds: float = 10.0
+    pass_fds: Sequence[int] = ()
 
 
 class Child:
@@ -53,6 +54,7 @@ class Child:
                 cwd="/",
                 env=command.environment,
                 start_new_session=True,
+                pass_fds=command.pass_fds,
             )
 
     @property
