@@ -1,0 +1,156 @@
+"""What a client does next, drawn from its seed: messages, their truth, and how they are ended.
+
+Pure: two plans of one seed are equal, whatever happens to the calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import accumulate, count
+from typing import Final
+
+KEYS: Final = 200
+ZIPF: Final = tuple(accumulate(1 / rank for rank in range(1, KEYS + 1)))
+KEYLESS: Final = 0.03
+TOPICS: Final = {"chaos.three": 3, "chaos.six": 6}
+"""The topics and their partitions."""
+BATCH_GROUP: Final = "chaos-batch"
+SINGLE_GROUP: Final = "chaos-single"
+SIZES: Final = ((0.03, 0, 0), (0.70, 1, 200), (0.20, 200, 2_000), (0.065, 2_000, 8_000))
+"""Share of the values, least and greatest size; the rest goes up to 64 KiB."""
+LARGEST: Final = 65_536
+ROLLED_BACK: Final = 0.15
+BATCH_SIZES: Final = (30, 130)
+CHAIN_LENGTHS: Final = (3, 6)
+_FILLER: Final = "".join(
+    random.Random("filler").choices('abcdefghijklmnopqrstuvwxyz ä"\\', k=LARGEST)
+)
+
+
+class Ending(StrEnum):
+    """How the producer ends a transaction, if it does."""
+
+    ONCE = "once"
+    NEVER = "never"
+    TWICE = "twice"
+    CONTRADICTED = "contradicted"
+    UNKNOWN = "unknown"
+
+
+ENDINGS: Final = (
+    (Ending.NEVER, 0.10),
+    (Ending.TWICE, 0.05),
+    (Ending.CONTRADICTED, 0.02),
+    (Ending.UNKNOWN, 0.01),
+)
+
+
+class Form(StrEnum):
+    """How a unit of work calls the API."""
+
+    BATCH = "batch"
+    SINGLE = "single"
+    CHAIN = "chain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One transaction as its producer means it to go."""
+
+    tx: str
+    topic: str
+    key: str | None
+    value: str
+    headers: tuple[tuple[str, str], ...]
+    decision: str
+    ending: Ending
+    replayed: bool
+    """prepared once more with the same transaction id"""
+
+    @property
+    def sha(self) -> str:
+        """SHA-256 of the value."""
+        return hashlib.sha256(self.value.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """What a client does in one go."""
+
+    form: Form
+    group: str
+    items: tuple[Planned, ...]
+
+
+def units(seed: int, client: str) -> Iterator[Unit]:
+    """Yield a client's work without end."""
+    chance, numbers = random.Random(f"{seed}/{client}"), count(1)
+    while True:
+        form = chance.choices((Form.BATCH, Form.SINGLE, Form.CHAIN), (0.55, 0.35, 0.10))[0]
+        group = BATCH_GROUP if chance.random() < 0.9 else SINGLE_GROUP
+        length = _length(form, chance)
+        topic, key = chance.choice(tuple(TOPICS)), _key(chance)
+        items = tuple(
+            _planned(
+                f"{client}-{next(numbers)}", chance, (topic, key) if form is Form.CHAIN else None
+            )
+            for _ in range(length)
+        )
+        yield Unit(form=form, group=group, items=items)
+
+
+def _length(form: Form, chance: random.Random) -> int:
+    match form:
+        case Form.BATCH:
+            return chance.randint(*BATCH_SIZES)
+        case Form.CHAIN:
+            return chance.randint(*CHAIN_LENGTHS)
+        case Form.SINGLE:
+            return 1
+
+
+def _planned(tx: str, chance: random.Random, scope: tuple[str, str | None] | None) -> Planned:
+    topic, key = scope or (chance.choice(tuple(TOPICS)), _key(chance))
+    return Planned(
+        tx=tx,
+        topic=topic,
+        key=key,
+        value=_value(tx, chance),
+        headers=(("origin", tx),) if chance.random() < 0.2 else (),
+        decision="ROLLBACK" if chance.random() < ROLLED_BACK else "COMMIT",
+        ending=_ending(chance),
+        replayed=chance.random() < 0.03,
+    )
+
+
+def _key(chance: random.Random) -> str | None:
+    if chance.random() < KEYLESS:
+        return None
+    return f"key-{chance.choices(range(KEYS), cum_weights=ZIPF)[0]}"
+
+
+def _value(tx: str, chance: random.Random) -> str:
+    size = _size(chance)
+    return (f"{tx} {_FILLER}")[:size]
+
+
+def _size(chance: random.Random) -> int:
+    share = chance.random()
+    for of_all, low, high in SIZES:
+        if share < of_all:
+            return chance.randint(low, high)
+        share -= of_all
+    return chance.randint(8_000, LARGEST // 2)
+
+
+def _ending(chance: random.Random) -> Ending:
+    share = chance.random()
+    for ending, of_all in ENDINGS:
+        if share < of_all:
+            return ending
+        share -= of_all
+    return Ending.ONCE
