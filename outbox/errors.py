@@ -82,6 +82,10 @@ class NotRecheckable(OutboxError):
     """The message is decided, so there is nothing left to ask."""
 
 
+class NotHeld(OutboxError):
+    """The record is released or dropped, so there is nothing left to settle."""
+
+
 class Overloaded(OutboxError):
     """A bounded queue is full; nothing was stored."""
 
