@@ -31,6 +31,10 @@ FAILED_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 15.0
 
 
+Environment = Callable[[int], Mapping[str, str]]
+"""Returns the environment of a child's life, given the life's number."""
+
+
 class End(NamedTuple):
     """How one life of a child ended; ``why`` is the fault that killed it."""
 
@@ -47,7 +51,7 @@ class Child:
     name: str
     role: str
     program: str
-    environment: Callable[[], Mapping[str, str]]
+    environment: Environment
     log: Path
     _send: Callable[..., None]
     pid: int | None = None
@@ -95,7 +99,7 @@ class Child:
         self.frozen = False
         self.started.clear()
         self.ended.clear()
-        environment = dict(self.environment())
+        environment = dict(self.environment(self.lives))
         if self.failpoint:
             environment["OUTBOX_FAILPOINTS"], self.failpoint = self.failpoint, ""
         self._send(
@@ -118,7 +122,7 @@ class Child:
 class Programs:
     """All children of a run and the zygote they come from."""
 
-    def __init__(self, logs: Path, ended: Callable[[Child, End], None]) -> None:
+    def __init__(self, logs: Path, ended: Callable[[Child, End], object]) -> None:
         """Start the zygote; ``ended`` is told of every end, from the watching thread."""
         self._logs, self._tell = logs, ended
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -141,9 +145,7 @@ class Programs:
         """Return a child; raises KeyError."""
         return self._children[name]
 
-    def add(
-        self, name: str, role: str, program: str, environment: Callable[[], Mapping[str, str]]
-    ) -> Child:
+    def add(self, name: str, role: str, program: str, environment: Environment) -> Child:
         """Add a child that does not live yet."""
         child = Child(name, role, program, environment, self._logs / f"{name}.log", self._send)
         self._children[name] = child
@@ -155,6 +157,10 @@ class Programs:
             raise TimeoutError("the zygote does not answer")
         for child in self.of(role):
             child.start()
+
+    def kills(self) -> int:
+        """Count the ends by SIGKILL so far."""
+        return sum(count for end, count in self.ends.items() if ":ended" not in end)
 
     def restart_all(self, role: str) -> None:
         """Kill all children of a role; they come back at once."""

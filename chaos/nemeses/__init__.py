@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from chaos.nemeses.processes import Kill, Pause
 from chaos.nemesis import Nemesis
 
-NEMESES: Final[tuple[type[Nemesis], ...]] = ()
+NEMESES: Final[tuple[type[Nemesis], ...]] = (
+    Kill,
+    Pause,
+)
 
 
 def nemeses_by_kind() -> dict[str, Nemesis]:

@@ -1,5 +1,152 @@
-"""x"""
+"""A client process of a run: several producers, each prepare, local transaction, end.
+
+What it was in the middle of when it is killed stays as it is: the check endpoint knows the truth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Final, Self
+
+from chaos.history import HistoryWriter
+from chaos.workload.calls import Calls, End, Ids
+from chaos.workload.http import Connection
+from chaos.workload.plan import Ending, Form, Planned, Unit, units
+from chaos.workload.truth import Truth
+from cli.embedded.child import CLEAN_ENVIRONMENT
+from outbox.settings import process_environment
+
+VARIABLE: Final = "CHAOS_CLIENT"
+PAUSE_SECONDS: Final = 0.1
+"""After a call that nobody answered."""
+OPPOSITE: Final = {"COMMIT": "ROLLBACK", "ROLLBACK": "COMMIT"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """Everything a client process is told."""
+
+    run: str
+    name: str
+    life: int
+    seed: int
+    ports: list[int]
+    api_key: str
+    producers: int
+    messages_per_second: float
+
+    def text(self) -> str:
+        """Return it for the environment."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Self:
+        """Read it from the environment."""
+        return cls(**json.loads(environment[VARIABLE]))
 
 
 def main() -> int:
+    """Work until killed or asked to stop."""
+    asyncio.run(work(ClientSettings.read(process_environment())))
     return 0
+
+
+def environment_of(settings: ClientSettings) -> dict[str, str]:
+    """Return the environment of a client's process."""
+    return {**CLEAN_ENVIRONMENT, VARIABLE: settings.text()}
+
+
+async def work(settings: ClientSettings) -> None:
+    """Run the producers of one process."""
+    run = Path(settings.run)
+    history = HistoryWriter(run, settings.name, settings.life)
+    truth = Truth(run / "truth" / f"{settings.name}.sqlite")
+    async with asyncio.TaskGroup() as producers:
+        for number in range(settings.producers):
+            producer = Producer(settings, number, history, truth)
+            producers.create_task(producer.run())
+
+
+class Producer:
+    """One logical client: a call at a time, at its share of the load."""
+
+    def __init__(
+        self, settings: ClientSettings, number: int, history: HistoryWriter, truth: Truth
+    ) -> None:
+        name = f"{settings.name}-{settings.life}-{number}"
+        self._work: Iterator[Unit] = units(settings.seed, name)
+        ports = settings.ports[number % 2 :] + settings.ports[: number % 2]
+        self._calls = Calls([Connection(port, settings.api_key) for port in ports], history)
+        self._history, self._truth = history, truth
+        self._seconds_each = settings.producers / settings.messages_per_second
+
+    async def run(self) -> None:
+        """Do unit after unit at the wanted rate."""
+        due = monotonic()
+        for unit in self._work:
+            await self._do(unit)
+            due = max(due + len(unit.items) * self._seconds_each, monotonic() - 1.0)
+            await asyncio.sleep(max(0.0, due - monotonic()))
+
+    async def _do(self, unit: Unit) -> None:
+        if unit.form is Form.CHAIN:
+            for item in unit.items:
+                await self._transact(unit.group, [item], batch=False)
+        else:
+            await self._transact(unit.group, list(unit.items), batch=unit.form is Form.BATCH)
+
+    async def _transact(self, group: str, items: list[Planned], *, batch: bool) -> None:
+        """Prepare, decide, end."""
+        ids = await self._prepared(group, items, batch=batch)
+        if not ids:
+            return
+        wanted = {item.tx: item.decision for item in items if item.tx in ids}
+        decided = self._truth.decide(wanted)
+        facts = [{"tx": tx, "decided": decision} for tx, decision in decided.items()]
+        self._history.write("local", "ok", items=facts)
+        for ends in _rounds(items, ids, decided):
+            await self._end(ends, batch=batch)
+
+    async def _prepared(self, group: str, items: list[Planned], *, batch: bool) -> Ids | None:
+        ids = await self._calls.prepare(group, items, batch=batch)
+        if ids is None:
+            await asyncio.sleep(PAUSE_SECONDS)
+            ids = await self._calls.prepare(group, items, batch=batch)
+        elif any(item.replayed for item in items):
+            again = [item for item in items if item.replayed]
+            await self._calls.prepare(group, again, batch=batch)
+        return ids
+
+    async def _end(self, ends: list[End], *, batch: bool) -> None:
+        if ends and not await self._calls.end(ends, batch=batch):
+            await asyncio.sleep(PAUSE_SECONDS)
+            with suppress(Exception):
+                await self._calls.end(ends, batch=batch)
+
+
+def _rounds(items: list[Planned], ids: Ids, decided: Mapping[str, str]) -> Iterator[list[End]]:
+    """Yield the ends that are sent first, and those that some producers send after them."""
+    first, second = list[End](), list[End]()
+    for item in items:
+        if item.tx not in ids or item.ending is Ending.NEVER:
+            continue
+        end = End(ids[item.tx], decided[item.tx])
+        match item.ending:
+            case Ending.UNKNOWN:
+                first.append(End(end.message_id, "UNKNOWN"))
+            case Ending.TWICE:
+                first.append(end)
+                second.append(end)
+            case Ending.CONTRADICTED:
+                first.append(end)
+                second.append(End(end.message_id, OPPOSITE[end.decision]))
+            case Ending.ONCE:
+                first.append(end)
+    yield first
+    yield second

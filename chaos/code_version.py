@@ -1,0 +1,42 @@
+"""What exactly was run: runs of one code version may be added up, others not."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import subprocess
+from importlib.metadata import version
+from typing import Any, Final
+
+import confluent_kafka
+
+from cli.embedded.artifacts import PROJECT_ROOT
+
+JUDGED: Final = ("outbox", "checker", "api", "migrations")
+PARTS: Final = ("confluent-kafka", "psycopg", "uvicorn", "uvloop", "aiohttp", "fastapi", "msgspec")
+
+
+def code_version() -> str:
+    """Return a hash over what is on trial, with "+dirty" if it differs from the commit."""
+    trees = _git("rev-parse", *(f"HEAD:{part}" for part in JUDGED))
+    dirty = "+dirty" if _git("status", "--porcelain", "--", *JUDGED) else ""
+    return hashlib.sha256(trees.encode()).hexdigest()[:16] + dirty
+
+
+def git_commit() -> str:
+    """Return the commit that is checked out."""
+    return _git("rev-parse", "HEAD")
+
+
+def versions() -> dict[str, Any]:
+    """Return the versions of the parts."""
+    return {
+        "python": platform.python_version(),
+        "librdkafka": confluent_kafka.libversion()[0],
+        **{part: version(part) for part in PARTS},
+    }
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(PROJECT_ROOT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

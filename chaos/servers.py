@@ -1,0 +1,138 @@
+"""PostgreSQL and Kafka of a run: real servers that nemeses stop hard and start again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+import psycopg
+
+from chaos.keeper import Keeper
+from cli.embedded.kafka import EmbeddedKafka
+from cli.embedded.postgres import EmbeddedPostgres
+
+DATABASE: Final = "outbox"
+READY_SECONDS: Final = 60.0
+QUIT_SECONDS: Final = 10.0
+_NEVER: Final = threading.Event()
+SETTINGS: Final[Mapping[str, str]] = {
+    # Connections are made hundreds of times a minute; the loopback needs no costly password hash.
+    "scram_iterations": "1",
+    "max_wal_size": "1GB",
+    "log_min_messages": "warning",
+}
+
+
+class PostgresNode:
+    """One PostgreSQL server; the port never changes."""
+
+    def __init__(
+        self, data_dir: Path, keeper: Keeper, *, settings: Mapping[str, str] | None = None
+    ) -> None:
+        """Prepare a server; starts nothing."""
+        self.server = EmbeddedPostgres(data_dir, settings={**SETTINGS, **(settings or {})})
+        self._keeper = keeper
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self.server.port
+
+    @property
+    def data_dir(self) -> Path:
+        """The cluster's own folder."""
+        return self.server.home / "data"
+
+    def dsn(self, port: int | None = None, database: str = DATABASE) -> str:
+        """Return the address of a database, password included; ``port`` is a proxy's."""
+        parts = urlsplit(self.server.url_of(database))
+        host = f"{parts.username}:{parts.password}@127.0.0.1:{port or self.port}"
+        return parts._replace(netloc=host).geturl()
+
+    def start(self, seconds: float = READY_SECONDS) -> None:
+        """Start and wait until it accepts connections; raises ServerFailed."""
+        self._keeper.do(self.server.launch)
+        self.server.wait_ready(seconds)
+
+    def stop_immediate(self) -> None:
+        """Stop as ``pg_ctl stop -m immediate`` does (SIGQUIT): the next start recovers."""
+        pid = self.server.pid
+        if pid is not None:
+            os.kill(pid, signal.SIGQUIT)
+        deadline = monotonic() + QUIT_SECONDS
+        while self.server.exit_code() is None and monotonic() < deadline:
+            _NEVER.wait(0.01)
+        self.server.kill()
+
+    def make_database(self) -> None:
+        """Create the service's database; make logging in cheap."""
+        with psycopg.connect(self.server.database_url, autocommit=True) as connection:
+            password = urlsplit(self.server.database_url).password or ""
+            connection.execute(f"ALTER ROLE outbox PASSWORD '{password}'".encode())
+            connection.execute(f"CREATE DATABASE {DATABASE}".encode())
+
+
+class BrokerNode(Protocol):
+    """One Kafka broker that can be killed."""
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+
+    def kill(self) -> None:
+        """Crash it (SIGKILL)."""
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+
+
+class Broker:
+    """The only broker of a run."""
+
+    def __init__(self, data_dir: Path, keeper: Keeper) -> None:
+        """Prepare a broker; starts nothing."""
+        self.server = EmbeddedKafka(data_dir)
+        self._keeper = keeper
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self.server.port
+
+    def launch(self) -> None:
+        """Start it without waiting."""
+        self._keeper.do(self.server.launch)
+
+    def start(self) -> None:
+        """Start it and wait until it answers; raises ServerFailed."""
+        self.launch()
+        self.server.wait_ready()
+
+    def kill(self) -> None:
+        """Crash it."""
+        self.server.kill()
+
+
+class Brokers(Sequence[BrokerNode]):
+    """The brokers of a run, by number."""
+
+    def __init__(self, nodes: Sequence[BrokerNode]) -> None:
+        self._nodes = list(nodes)
+
+    def __getitem__(self, place: int) -> BrokerNode:  # type: ignore[override]
+        """Return one of them."""
+        return self._nodes[place]
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self._nodes)
+
+    def __iter__(self) -> Iterator[BrokerNode]:
+        """Yield each."""
+        return iter(self._nodes)

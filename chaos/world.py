@@ -1,0 +1,49 @@
+"""What a nemesis may touch: the servers, the programs, the history and the seed of one run."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chaos.history import HistoryWriter
+from chaos.keeper import Keeper
+from chaos.profiles import Profile
+from chaos.programs import Programs
+from chaos.servers import Brokers, PostgresNode
+
+if TYPE_CHECKING:
+    from chaos.recovery import Recoveries
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """One run, as its nemeses see it."""
+
+    dir: Path
+    profile: Profile
+    seed: int
+    history: HistoryWriter
+    keeper: Keeper
+    postgres: PostgresNode
+    brokers: Brokers
+    bootstrap: str
+    """how programs reach Kafka, through a proxy if there is one"""
+    database_url: str
+    """how programs reach PostgreSQL; it stays the same when the primary moves"""
+    processes: Programs
+    recoveries: Recoveries
+    stop: threading.Event = field(default_factory=threading.Event)
+    """set when no more faults are to be performed"""
+    moved: Callable[[], None] = lambda: None
+
+    def random(self, name: str) -> random.Random:
+        """Return a generator of the run's seed for one purpose."""
+        return random.Random(f"{self.seed}/{name}")
+
+    def database_moved(self) -> None:
+        """Lead the programs to ``postgres``, which another server stands for now."""
+        self.moved()
