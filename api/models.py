@@ -90,7 +90,7 @@ class GroupResource(BaseModel):
     max_age_seconds: int
     paused: bool
     pause_reason: str | None
-    breaker: str | None = None
+    breaker: str
     version: int
     created_at: datetime
     updated_at: datetime

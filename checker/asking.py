@@ -86,7 +86,7 @@ class Asker:
                 return [finding for findings in singly for finding in findings]
             self._facts.skipped(group, batch[0].row, type(error).__name__)
             answers = [None]
-        latency = self._clock.monotonic() - sent
+        latency, call = self._clock.monotonic() - sent, round_.next_call()
         hit("checker.after_call")
         self._facts.called(group, batch[0].question, answers, latency)
         asked_at = round_.due.now + timedelta(seconds=sent - round_.started)
@@ -97,6 +97,7 @@ class Asker:
                 answer=answer,
                 asked_at=asked_at,
                 latency_ms=round(latency * 1000),
+                call=call,
             )
             for asked, answer in zip(batch, answers, strict=True)
         ]
@@ -111,6 +112,12 @@ class _Round:
     started: float
     findings: list[Finding] = field(default_factory=list)
     gone: bool = False
+    calls: int = 0
+
+    def next_call(self) -> int:
+        """Count a call and return its number."""
+        self.calls += 1
+        return self.calls
 
     def add(self, findings: Sequence[Finding]) -> None:
         """Note findings in order of arrival."""

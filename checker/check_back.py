@@ -8,10 +8,11 @@ which is harmless: a check is a question.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from checker.asking import Asker, Asking
+from checker.breakers import Breakers, let_through, waits
 from checker.check_facts import CheckFacts
 from checker.findings import Finding, settlement_of
 from outbox.check import DueSlice, Question
@@ -46,6 +47,7 @@ class CheckBack:
         self._queue = queue
         self._asker = asker
         self._facts = facts
+        self._breakers = Breakers()
 
     async def run_once(self, producer_group_id: int) -> CheckRound:
         """Look once at what is due in a group. Raises DatabaseUnavailable; nothing is lost then."""
@@ -54,8 +56,9 @@ class CheckBack:
             return CheckRound()
         hit("checker.after_slice")
         findings, asking = self._look_at(due)
-        findings += await self._asker.ask_all(due, asking)
-        settlement = settlement_of(due, findings, random.random)
+        findings += await self._asker.ask_all(due, let_through(due, asking))
+        change = self._breakers.change(due, findings)
+        settlement = replace(settlement_of(due, findings, random.random), breaker=change)
         try:
             settled = await self._queue.settle(settlement)
         except CursorMoved:
@@ -68,7 +71,8 @@ class CheckBack:
             put_back=len(settlement.put_backs),
             parked=len(settled.parked),
             dropped=sum(finding.look is None for finding in findings),
-            more=due.more or len(findings) < len(due.rows),
+            more=(due.more or len(findings) < len(due.rows))
+            and not (asking and waits(due, change)),
         )
 
     def _look_at(self, due: DueSlice) -> tuple[list[Finding], list[Asking]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from outbox.breaker import BreakerChange, BreakerState
 from outbox.check import (
     Answer,
     Drop,
@@ -20,6 +21,8 @@ from outbox.message import End, ProducerGroup
 from outbox.message_id import message_id_of
 from outbox.telemetry import Event, Metrics, get_logger
 
+BREAKER_STATES: Final = (BreakerState.CLOSED, BreakerState.HALF_OPEN, BreakerState.OPEN)
+"""In the order of the metric's values."""
 SKIPPED: Final = "skipped"
 """The outcome of a half that could not be asked at all."""
 
@@ -104,12 +107,28 @@ class CheckFacts:
                 paused=True,
                 reason=settlement.pause_reason,
             )
+        if settlement.breaker is not None:
+            self._breaker(group, settlement.breaker)
 
     def due(self, groups: Sequence[GroupDue]) -> None:
         """Note how far each group's checks are behind their schedule (s)."""
         for each in groups:
             lag = max(each.overdue_seconds, 0.0)
             self._metrics["check_schedule_lag_seconds"].labels(each.producer_group).set(lag)
+            state = BREAKER_STATES.index(each.breaker)
+            self._metrics["check_breaker_state"].labels(each.producer_group).set(state)
+
+    def _breaker(self, group: ProducerGroup, change: BreakerChange) -> None:
+        """Note that the endpoint is given a rest, or that it answers again."""
+        closes = change.wait_seconds is None
+        state = BreakerState.CLOSED if closes else BreakerState.OPEN
+        self._metrics["check_breaker_state"].labels(group.name).set(BREAKER_STATES.index(state))
+        self._log.warning(
+            Event.BREAKER_CHANGED,
+            producer_group=group.name,
+            breaker=state.value,
+            wait_seconds=change.wait_seconds,
+        )
 
     def _ended(self, group: ProducerGroup, end: End, seconds: float | None) -> None:
         if seconds is None:

@@ -43,6 +43,8 @@ class Finding:
     answer: Answer | None = None
     asked_at: datetime | None = None
     latency_ms: int = 0
+    call: int = 0
+    """Which call of the round brought the answer: a batch is one call."""
 
 
 def settlement_of(

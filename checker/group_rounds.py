@@ -11,6 +11,7 @@ from typing import Final
 
 from checker.check_back import CheckBack, CheckRound
 from checker.check_facts import CheckFacts
+from outbox.breaker import BreakerState
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 from outbox.ports import CheckQueue, Turns
@@ -51,7 +52,8 @@ class GroupRounds:
         for group in groups:
             number = group.producer_group_id
             rests = self._resting.get(number, now) > now
-            if group.overdue_seconds >= 0 and number not in self._running and not rests:
+            waits = rests or group.breaker is BreakerState.OPEN
+            if group.overdue_seconds >= 0 and not waits and number not in self._running:
                 self._start(number, group.producer_group)
         return POLL_SECONDS
 

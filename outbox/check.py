@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
+from outbox.breaker import Breaker, BreakerChange, BreakerState
 from outbox.check_policy import Waiting
 from outbox.message import End, HalfMessage, ParkedReason, ProducerGroup, Resolution
 from outbox.message_id import HalfId
@@ -71,6 +72,18 @@ class Answer:
         return self.outcome in (Outcome.UNKNOWN, Outcome.BAD_VERDICT)
 
     @property
+    def tells_of_endpoint(self) -> bool:
+        """Whether it says something about the endpoint: a blocked call never reached it."""
+        return self.outcome is not Outcome.BLOCKED
+
+    @property
+    def feeds_breaker(self) -> bool:
+        """Whether the endpoint failed: silence, no connection, or a 5xx (interfaces 2.3)."""
+        if self.outcome is Outcome.HTTP_ERROR:
+            return (self.http_status or 0) >= 500
+        return self.outcome in (Outcome.TIMEOUT, Outcome.UNREACHABLE)
+
+    @property
     def gone(self) -> bool:
         """Whether the endpoint said 410."""
         return self.http_status == GONE
@@ -118,6 +131,8 @@ class DueSlice:
     rows: tuple[QueueRow, ...]
     more: bool = False
     """The slice is full: there may be more due rows."""
+    breaker: Breaker | None = None
+    """The group's breaker, unless it is closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +142,7 @@ class GroupDue:
     producer_group_id: int
     producer_group: str
     overdue_seconds: float
+    breaker: BreakerState = BreakerState.CLOSED
 
 
 # -- What a round writes --------------------------------------------------------------------------
@@ -195,6 +211,7 @@ class Settlement:
     """Rechecked while they were being parked: their parking no longer stands."""
     pause_reason: str | None = None
     """Set when the endpoint is gone: the group is paused for this reason."""
+    breaker: BreakerChange | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

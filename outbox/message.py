@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from outbox.breaker import BreakerState
 from outbox.message_id import HalfId, Nonce, Shard, message_id_of, shard_in
 
 Headers = tuple[tuple[str, str], ...]
@@ -156,6 +157,7 @@ class ProducerGroup:
     max_age_seconds: int = 259_200
     paused: bool = False
     pause_reason: str | None = None
+    breaker: BreakerState = BreakerState.CLOSED
     version: int = 1
     created_at: datetime | None = None
     updated_at: datetime | None = None

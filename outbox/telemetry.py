@@ -81,6 +81,12 @@ CATALOGUE: Final = (
     Metric("check_duration_seconds", "histogram", "One check call", ("producer_group", "outcome")),
     Metric("check_inflight", "gauge", "Checks on the wire", ("producer_group",)),
     Metric("check_schedule_lag_seconds", "gauge", "Oldest overdue check", ("producer_group",)),
+    Metric(
+        "check_breaker_state",
+        "gauge",
+        "0 closed, 1 half-open, 2 open: the endpoint keeps failing",
+        ("producer_group",),
+    ),
     Metric("check_ssrf_blocked_total", "counter", "Checks refused by the guard", ("rule",)),
     Metric("relay_drops_total", "counter", "Kafka handles given up", ("reason",)),
     Metric("relay_halted", "gauge", "Shards that wait for an operator", ("shard", "reason")),

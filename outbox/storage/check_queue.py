@@ -7,11 +7,13 @@ makes a round happen once is the compare-and-set of the cursors in ``settle``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import dict_row, kwargs_row
 
+from outbox.breaker import Breaker, BreakerState
 from outbox.check import Drop, DueSlice, GroupDue, QueueRow, Settled, Settlement
 from outbox.check_policy import Waiting
 from outbox.message import Backoff, HalfMessage, OnCheckMax, ProducerGroup
@@ -78,9 +80,10 @@ class PostgresCheckQueue:
             read = await self._read_group(connection, producer_group_id)
             if read is None:
                 return None
-            group, now = read
+            group, breaker, now = read
             limit = min(limit, PAYLOAD_ROWS) if group.check_payload else limit
-            return await _read_slice(connection, group, now, limit)
+            due = await _read_slice(connection, group, now, limit)
+            return due and replace(due, breaker=breaker)
 
     async def settle(self, settlement: Settlement) -> Settled:
         """Write a round's findings, all or nothing; see CheckQueue.settle."""
@@ -89,7 +92,7 @@ class PostgresCheckQueue:
 
     async def _read_group(
         self, connection: AsyncConnection, producer_group_id: int
-    ) -> tuple[ProducerGroup, datetime] | None:
+    ) -> tuple[ProducerGroup, Breaker | None, datetime] | None:
         async with connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(SQL["group"], {"group": producer_group_id})
             row = await cursor.fetchone()
@@ -97,10 +100,20 @@ class PostgresCheckQueue:
             return None
         stored = [row["secret"], row["previous_secret"]]
         secrets = tuple(self._decrypt(bytes(secret)) for secret in stored if secret)
-        return read_group(row, secrets), row["now"]
+        return read_group(row, secrets), _breaker(row), row["now"]
 
 
-_group_due: Final = class_row(GroupDue)
+def _breaker(row: Mapping[str, Any]) -> Breaker | None:
+    if row["probe_at"] is None:
+        return None
+    return Breaker(wait_seconds=row["wait_seconds"], probe_at=row["probe_at"])
+
+
+def _due(**row: Any) -> GroupDue:
+    return GroupDue(**{**row, "breaker": BreakerState(row["breaker"])})
+
+
+_group_due: Final = kwargs_row(_due)
 
 
 def read_group(row: Mapping[str, Any], secrets: tuple[str, ...]) -> ProducerGroup:
@@ -110,6 +123,7 @@ def read_group(row: Mapping[str, Any], secrets: tuple[str, ...]) -> ProducerGrou
         on_check_max=OnCheckMax(row["on_check_max"]),
         backoff=Backoff(row["backoff"]),
         topics=tuple(row["topics"]),
+        breaker=BreakerState(row.get("breaker", BreakerState.CLOSED)),
         secrets=secrets,
     )
 

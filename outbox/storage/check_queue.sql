@@ -7,9 +7,12 @@ SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan'
 -- Reads the head of every delay class: which groups have waiting halves and how long the oldest is
 -- overdue. One index probe a class; no locks beyond reading.
 SELECT c.producer_group_id, g.name AS producer_group,
-    extract(epoch FROM clock_timestamp() - min(head.due_at))::float8 AS overdue_seconds
+    extract(epoch FROM clock_timestamp() - min(head.due_at))::float8 AS overdue_seconds,
+    CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open'
+         ELSE 'half-open' END AS breaker
 FROM outbox.check_class c
 JOIN outbox.producer_group g ON g.id = c.producer_group_id
+LEFT JOIN outbox.check_breaker b ON b.producer_group_id = c.producer_group_id
 CROSS JOIN LATERAL (
     SELECT q.due_at FROM outbox.check_queue q
     WHERE q.producer_group_id = c.producer_group_id AND q.delay_seconds = c.delay_seconds
@@ -17,16 +20,18 @@ CROSS JOIN LATERAL (
     ORDER BY q.id
     LIMIT 1
 ) head
-GROUP BY c.producer_group_id, g.name
+GROUP BY c.producer_group_id, g.name, b.probe_at
 
 -- name: group
--- Reads a group as it is set now, with the secrets that sign at this moment, and the database's time.
+-- Reads a group as it is set now, with the secrets that sign at this moment, its breaker, and the
+-- database's time.
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
     max_age_seconds, paused, pause_reason, version, created_at, updated_at, secret,
     CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END AS previous_secret,
-    clock_timestamp() AS now
+    b.wait_seconds, b.probe_at, clock_timestamp() AS now
 FROM outbox.producer_group
+LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE id = %(group)s
 
 -- name: due_rows

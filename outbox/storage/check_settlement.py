@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
+from outbox.breaker import BreakerChange
 from outbox.check import Attempt, CursorMove, Parking, PutBack, Settled, Settlement
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
@@ -39,6 +40,8 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
         parked = await _park(cursor, settlement.parkings)
         if settlement.pause_reason is not None:
             await _pause(cursor, group, settlement.pause_reason)
+        if settlement.breaker is not None:
+            await _turn_breaker(cursor, group, settlement.breaker)
         conflicts = await _conflicts(connection, settlement.ends, decided)
         hit("checker.before_commit")
     return Settled(
@@ -134,6 +137,15 @@ async def _pause(cursor: Cursor, group: ProducerGroup, reason: str) -> None:
     await cursor.execute(
         SQL["pause_group"], {"group": group.id, "version": group.version, "reason": reason}
     )
+
+
+async def _turn_breaker(cursor: Cursor, group: ProducerGroup, change: BreakerChange) -> None:
+    """Open the breaker for a while from now on, or close it; all checkers see it."""
+    if change.wait_seconds is None:
+        await cursor.execute(SQL["close_breaker"], {"group": group.id})
+    else:
+        asked = {"group": group.id, "wait": change.wait_seconds}
+        await cursor.execute(SQL["open_breaker"], asked)
 
 
 async def _conflicts(

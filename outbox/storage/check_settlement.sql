@@ -82,3 +82,13 @@ WHERE half_id = ANY (%(half_ids)s::int8[]) AND resumed_at IS NULL
 UPDATE outbox.producer_group
 SET paused = true, pause_reason = %(reason)s, version = version + 1, updated_at = clock_timestamp()
 WHERE id = %(group)s AND version = %(version)s AND NOT paused
+
+-- name: open_breaker
+-- Opens a group's breaker, or lets an open one wait anew; the wait begins now.
+INSERT INTO outbox.check_breaker AS b (producer_group_id, wait_seconds, probe_at)
+VALUES (%(group)s, %(wait)s, clock_timestamp() + %(wait)s * interval '1 second')
+ON CONFLICT (producer_group_id) DO UPDATE SET wait_seconds = excluded.wait_seconds, probe_at = excluded.probe_at
+
+-- name: close_breaker
+-- Closes a group's breaker.
+DELETE FROM outbox.check_breaker WHERE producer_group_id = %(group)s

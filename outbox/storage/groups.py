@@ -87,6 +87,7 @@ class PostgresProducerGroups:
                 return StoredGroup(group=standing, created=False)
             judge(precondition, standing.version)
             await connection.execute(SQL["replace"], {"name": group.name, **settings_of(group)})
+            await connection.execute(SQL["close_breaker"], {"group": standing.id})
             await _audit(connection, "group.put", group.name, key_id, settings_of(group))
             return StoredGroup(group=await _required(connection, group.name), created=False)
 
@@ -117,11 +118,12 @@ class PostgresProducerGroups:
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            await _required(connection, name)
+            group = await _required(connection, name)
             await connection.execute(
                 SQL["pause"],
                 {"name": name, "paused": paused, "reason": reason if paused else None},
             )
+            await connection.execute(SQL["close_breaker"], {"group": group.id})
             action = "group.pause" if paused else "group.resume"
             await _audit(connection, action, name, key_id, reason=reason)
             return await _required(connection, name)

@@ -6,8 +6,11 @@ SELECT pg_advisory_xact_lock(hashtext('outbox.producer_group'), hashtext(%(name)
 -- Reads registered groups by name beyond the last one of the page before.
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
-    max_age_seconds, paused, pause_reason, version, created_at, updated_at
+    max_age_seconds, paused, pause_reason, version, created_at, updated_at,
+    CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open'
+         ELSE 'half-open' END AS breaker
 FROM outbox.producer_group
+LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE deleted_at IS NULL AND name > %(after)s AND (%(names)s::text[] IS NULL OR name = ANY (%(names)s::text[]))
 ORDER BY name
 LIMIT %(limit)s
@@ -16,8 +19,11 @@ LIMIT %(limit)s
 -- Reads one registered group.
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
-    max_age_seconds, paused, pause_reason, version, created_at, updated_at
+    max_age_seconds, paused, pause_reason, version, created_at, updated_at,
+    CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open'
+         ELSE 'half-open' END AS breaker
 FROM outbox.producer_group
+LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE name = %(name)s AND deleted_at IS NULL
 
 -- name: create
@@ -92,6 +98,10 @@ WHERE name = %(name)s
 UPDATE outbox.producer_group
 SET paused = %(paused)s, pause_reason = %(reason)s, version = version + 1, updated_at = clock_timestamp()
 WHERE name = %(name)s AND deleted_at IS NULL
+
+-- name: close_breaker
+-- Lets the checks of a group begin at once: whoever changed it or went on with it has mended something.
+DELETE FROM outbox.check_breaker WHERE producer_group_id = %(group)s
 
 -- name: rotate_secret
 -- Puts a new secret in front; the one before signs beside it until the overlap ends.

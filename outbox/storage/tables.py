@@ -195,6 +195,15 @@ check_class = Table(
     _needed("position", BigInteger),
 )
 
+check_breaker = Table(
+    "check_breaker",
+    METADATA,
+    Column("producer_group_id", Integer, primary_key=True, autoincrement=False),
+    _needed("wait_seconds", Integer),
+    _needed("probe_at", _TIME),
+    _needed("opened_at", _TIME),
+)
+
 recheck = Table(
     "recheck",
     METADATA,

@@ -192,3 +192,24 @@ async def test_a_narrowed_allow_list_counts_at_once(service: Service) -> None:
     await service.client.put(f"{GROUPS}/billing", json=body, headers={"If-Match": "*"})
     answer = await service.client.post("/v1/half-messages", json=prepare_body())
     assert (answer.status_code, answer.json()["code"]) == (403, "topic-not-allowed")
+
+
+async def test_a_group_shows_its_breaker_and_a_change_or_resume_closes_it(
+    bare_service: Service, pool: Pool
+) -> None:
+    client = bare_service.client
+    await bare_service.put_group("shop")
+    [(group,)] = await select(pool, "SELECT id FROM outbox.producer_group")
+    opened = (
+        "INSERT INTO outbox.check_breaker (producer_group_id, wait_seconds, probe_at)"
+        f" VALUES ({group}, 60, clock_timestamp() + interval '1 minute') RETURNING wait_seconds"
+    )
+    assert (await client.get(AT)).json()["breaker"] == "closed"
+    await select(pool, opened)
+    assert (await client.get(AT)).json()["breaker"] == "open"
+    body = {"check_url": CHECK_URL, "check_max": 3}
+    changed = await client.put(AT, json=body, headers={"If-Match": "*"})
+    assert changed.json()["breaker"] == "closed"
+    await select(pool, opened)
+    resumed = await client.post(f"{AT}/resume", json={"reason": "mended"})
+    assert resumed.json()["breaker"] == "closed"

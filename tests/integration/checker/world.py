@@ -16,6 +16,7 @@ from checker.check_facts import CheckFacts
 from checker.endpoint import HttpCheckEndpoint
 from checker.fair_turns import FairTurns
 from checker.sweep import Sweeper
+from outbox.breaker import BreakerState
 from outbox.callback_guard import CallbackPolicy, policy_of
 from outbox.check import SweepRound
 from outbox.clock import SystemClock
@@ -42,6 +43,7 @@ PAST = """
 UPDATE outbox.half_message SET prepared_at = prepared_at - %(by)s * interval '1 second';
 UPDATE outbox.check_queue SET due_at = due_at - %(by)s * interval '1 second',
     age_from = age_from - %(by)s * interval '1 second';
+UPDATE outbox.check_breaker SET probe_at = probe_at - %(by)s * interval '1 second';
 """
 RECHECK = """
 WITH raised AS (
@@ -148,6 +150,11 @@ class World:
             " WHERE half_id = %(half)s ORDER BY look_id",
             half=half.half_id,
         )
+
+    async def breaker(self, group: ProducerGroup) -> BreakerState:
+        """Return where a group's breaker stands, as a poll of all groups sees it."""
+        due = {each.producer_group_id: each.breaker for each in await self.queue.due_groups()}
+        return due[group.id]
 
     async def waiting(self, half: HalfMessage) -> tuple[int, int, float]:
         """Return (delay class, check count, seconds until due) of a half's newest queue row."""
