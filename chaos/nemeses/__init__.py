@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from chaos.nemeses.database import BackendKill, BrokerKill, LongTransaction, PostgresStop
 from chaos.nemeses.processes import Kill, Pause
 from chaos.nemesis import Nemesis
 
 NEMESES: Final[tuple[type[Nemesis], ...]] = (
     Kill,
     Pause,
+    PostgresStop,
+    BackendKill,
+    LongTransaction,
+    BrokerKill,
 )
 
 

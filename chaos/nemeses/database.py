@@ -1,0 +1,115 @@
+"""PostgreSQL and Kafka die hard, a backend is shot, a transaction is left open."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from contextlib import suppress
+from time import monotonic
+from typing import Final
+
+import psycopg
+
+from chaos.nemesis import Facts
+from chaos.schedule import Fault
+from chaos.world import World
+
+LOOK_SECONDS: Final = 0.05
+BACK_SECONDS: Final = 60.0
+ALL_SHARDS: Final = range(16)
+BACKENDS: Final = (
+    "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
+    " AND pid <> pg_backend_pid() ORDER BY pid"
+)
+
+
+class PostgresStop:
+    """Stops PostgreSQL at once, as a power cut of its processes, and starts it again."""
+
+    kinds = frozenset({"postgres_stop"})
+
+    def __init__(self) -> None:
+        self._alone = threading.Lock()
+
+    def inject(self, world: World, fault: Fault) -> Facts:
+        """Stop it for the fault's seconds."""
+        with self._alone:
+            began = monotonic()
+            world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
+            world.postgres.stop_immediate()
+            world.stop.wait(fault.seconds)
+            world.postgres.start()
+            return {"down_seconds": round(monotonic() - began, 3)}
+
+    def heal(self, world: World) -> None:
+        """Nothing is left: it has been started again."""
+
+
+class BackendKill:
+    """Kills one backend (SIGKILL): PostgreSQL ends all sessions and recovers."""
+
+    kinds = frozenset({"backend_kill"})
+
+    def inject(self, world: World, fault: Fault) -> Facts:
+        """Kill a backend of one of our programs and wait until PostgreSQL accepts connections."""
+        began, dsn = monotonic(), world.postgres.dsn()
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            pids = [pid for (pid,) in connection.execute(BACKENDS)]
+            pid = world.random(f"backend/{fault.at}").choice(pids)
+            world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
+            os.kill(pid, signal.SIGKILL)
+        _wait_accepting(dsn)
+        return {"pid": pid, "seconds": round(monotonic() - began, 3)}
+
+    def heal(self, world: World) -> None:
+        """Nothing is left."""
+
+
+class LongTransaction:
+    """Leaves a transaction open that has taken an xid: the watermark stands still."""
+
+    kinds = frozenset({"long_transaction"})
+
+    def inject(self, world: World, fault: Fault) -> Facts:
+        """Hold one open for the fault's seconds; a crash of PostgreSQL may end it earlier."""
+        with suppress(psycopg.Error), psycopg.connect(world.postgres.dsn()) as connection:
+            connection.execute("SELECT pg_current_xact_id()")
+            world.stop.wait(fault.seconds)
+            connection.rollback()
+        return {"seconds": fault.seconds}
+
+    def heal(self, world: World) -> None:
+        """Nothing is left: the session is closed."""
+
+
+class BrokerKill:
+    """Kills a Kafka broker (SIGKILL) and starts it again."""
+
+    kinds = frozenset({"broker_kill"})
+
+    def __init__(self) -> None:
+        self._alone = threading.Lock()
+
+    def inject(self, world: World, fault: Fault) -> Facts:
+        """Keep it away for the fault's seconds."""
+        with self._alone:
+            began = monotonic()
+            broker = world.brokers[int(fault.target.rpartition("-")[2])]
+            world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
+            broker.kill()
+            world.stop.wait(fault.seconds)
+            broker.start()
+            return {"down_seconds": round(monotonic() - began, 3)}
+
+    def heal(self, world: World) -> None:
+        """Nothing is left: it has been started again."""
+
+
+def _wait_accepting(dsn: str) -> None:
+    pause, deadline = threading.Event(), monotonic() + BACK_SECONDS
+    while monotonic() < deadline:
+        with suppress(psycopg.OperationalError), psycopg.connect(dsn, connect_timeout=2):
+            return
+        pause.wait(LOOK_SECONDS)
+    raise TimeoutError("PostgreSQL does not come back")

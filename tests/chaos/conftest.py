@@ -1,0 +1,52 @@
+"""A broker of the tests' own behind a proxy: its clients know no other address than the link's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from chaos.proxies.board import ProxyBoard, RemoteLink
+from cli.embedded.kafka import EmbeddedKafka
+from cli.embedded.ports import free_ports
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxiedBroker:
+    """A broker and the link that leads to it."""
+
+    broker: EmbeddedKafka
+    link: RemoteLink
+
+
+@pytest.fixture(scope="session")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyBoard]:
+    """Yield the proxies' process."""
+    with ProxyBoard(tmp_path_factory.mktemp("proxies") / "proxies.log") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def broker_behind_proxy(
+    tmp_path_factory: pytest.TempPathFactory, board: ProxyBoard
+) -> Iterator[ProxiedBroker]:
+    """Yield a running broker whose advertised address is the proxy's."""
+    (port,) = free_ports(1)
+    link = board.open("kafka", "kafka", port)
+    broker = EmbeddedKafka(
+        tmp_path_factory.mktemp("servers") / "kafka", port=port, advertised_port=link.port
+    )
+    broker.start()
+    try:
+        yield ProxiedBroker(broker=broker, link=link)
+    finally:
+        broker.stop()
+        broker.erase()
+
+
+@pytest.fixture
+def proxied(broker_behind_proxy: ProxiedBroker) -> Iterator[ProxiedBroker]:
+    """Yield the proxied broker; its link is healed after the test."""
+    yield broker_behind_proxy
+    broker_behind_proxy.link.heal()
