@@ -37,22 +37,24 @@ class EmbeddedKafka:
         *,
         port: int = 0,
         controller_port: int = 0,
+        advertised_port: int = 0,
         java_extra: Sequence[str] | None = None,
     ) -> None:
-        """Prepare a broker: `port` 0 picks a free one; `java_extra` replaces the use of the class
-        archive.
+        """Prepare a broker: `port` 0 picks a free one; clients are led to `advertised_port`, where
+        a proxy may listen; `java_extra` replaces the use of the class archive.
         """
         self._home = data_dir.resolve()
         free = free_ports(2)
         self.port = port or free[0]
         self._controller_port = controller_port or free[1]
+        self._advertised_port = advertised_port or self.port
         self._java_extra = java_extra
         self._child: Child | None = None
 
     @property
     def bootstrap_servers(self) -> str:
         """Address for Kafka clients."""
-        return f"{LOOPBACK}:{self.port}"
+        return f"{LOOPBACK}:{self._advertised_port}"
 
     @property
     def pid(self) -> int | None:
@@ -117,7 +119,9 @@ class EmbeddedKafka:
         return self._home / "server.properties"
 
     def _write_properties(self) -> None:
-        settings = server_properties(self._logs, self.port, self._controller_port)
+        settings = server_properties(
+            self._logs, self.port, self._controller_port, self._advertised_port
+        )
         self._properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
     def _format(self) -> None:

@@ -14,8 +14,10 @@ NODE_ID = 1
 HEAP = "-Xmx512m"
 
 
-def server_properties(logs: Path, broker_port: int, controller_port: int) -> Mapping[str, str]:
-    """Return the broker's settings for one start."""
+def server_properties(
+    logs: Path, broker_port: int, controller_port: int, advertised_port: int
+) -> Mapping[str, str]:
+    """Return the broker's settings for one start; clients are told the advertised port."""
     broker, controller = f"{LOOPBACK}:{broker_port}", f"{LOOPBACK}:{controller_port}"
     return {
         "process.roles": "broker,controller",
@@ -23,7 +25,7 @@ def server_properties(logs: Path, broker_port: int, controller_port: int) -> Map
         "controller.quorum.voters": f"{NODE_ID}@{controller}",
         "controller.listener.names": "CONTROLLER",
         "listeners": f"BROKER://{broker},CONTROLLER://{controller}",
-        "advertised.listeners": f"BROKER://{broker}",
+        "advertised.listeners": f"BROKER://{LOOPBACK}:{advertised_port}",
         "listener.security.protocol.map": "BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "BROKER",
         "log.dirs": str(logs),

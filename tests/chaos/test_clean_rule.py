@@ -12,6 +12,7 @@ import pytest
 
 from chaos.controls.broken_relays import RelayPlace
 from chaos.controls.stale_end import (
+    PERFORMED,
     SOUND_COMMIT,
     SOUND_GIVING_UP,
     TRUSTED_ABORT,
@@ -28,7 +29,6 @@ from tests.kafka import make_topic
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 
 INVALID_PRODUCER_EPOCH = 47
-PERFORMED = 0
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def play_in(world: RelayWorld, proxied: ProxiedBroker, case: Case) -> int | None
     def commit(messages: int) -> None:
         world.commit_values(*(b"%d" % next(numbers) for _ in range(messages)))
 
-    return play(case, place, proxied.link, commit)
+    return play(case, place, world.topic, proxied.link, commit)
 
 
 def numbers_in(world: RelayWorld, expected: int) -> list[int]:

@@ -1,0 +1,105 @@
+"""What the proxies' process is told: one JSON object a line in, one a line out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, Final
+
+from chaos.proxies.faults import NONE, Accept, Direction, Faults
+from chaos.proxies.kafka_link import KafkaLink
+from chaos.proxies.link import Link
+from chaos.proxies.postgres_link import PostgresLink
+from chaos.proxies.rules import Action, Rule
+
+KINDS: Final[dict[str, type[Link]]] = {"tcp": Link, "kafka": KafkaLink, "postgres": PostgresLink}
+Answer = dict[str, Any]
+
+
+class Refused(ValueError):
+    """An order that cannot be followed."""
+
+
+class Control:
+    """All links and the orders about them."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._links: dict[str, Link] = {}
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Follow orders until whoever gives them is gone."""
+        while line := await reader.readline():
+            try:
+                answer = await self.follow(json.loads(line))
+            except (Refused, KeyError, ValueError, TypeError, OSError) as error:
+                answer = {"refused": f"{type(error).__name__}: {error}"}
+            writer.write(json.dumps(answer).encode() + b"\n")
+            await writer.drain()
+        for link in self._links.values():
+            await link.close()
+
+    async def follow(self, order: dict[str, Any]) -> Answer:
+        """Follow one order."""
+        if order["do"] == "open":
+            return await self._open(order)
+        link = self._links[order["link"]]
+        match order["do"]:
+            case "faults":
+                await link.set(_faults(order["faults"]))
+            case "upstream":
+                link.upstream = int(order["port"])
+            case "reset":
+                return {"broken": link.reset()}
+            case "heal":
+                link.heal()
+                await link.set(NONE)
+            case "counts":
+                return {"counts": dict(link.counts)}
+            case _:
+                return await self._about_frames(link, order)
+        return {}
+
+    async def _about_frames(self, link: Link, order: dict[str, Any]) -> Answer:
+        if not isinstance(link, KafkaLink | PostgresLink):
+            raise Refused(f"{link.name} knows no frames")
+        match order["do"]:
+            case "rule":
+                return {"rule": link.rules.add(_rule(order["rule"]))}
+            case "disarm":
+                return {"was_armed": link.rules.remove(int(order["rule"]))}
+        if not isinstance(link, KafkaLink):
+            raise Refused(f"{link.name} holds no frames")
+        match order["do"]:
+            case "events":
+                events = list(link.events)
+                link.events.clear()
+                return {"events": events}
+            case "held":
+                return {"held": {held.rule: number for number, held in link.held.items()}}
+            case "release":
+                held = link.held[int(order["held"])]
+                held.due.set()
+                await held.delivered.wait()
+                return held.facts
+        raise Refused(f"no such order: {order['do']}")
+
+    async def _open(self, order: dict[str, Any]) -> Answer:
+        link = KINDS[order["kind"]](order["link"], int(order["upstream"]), self._seed)
+        await link.open()
+        self._links[link.name] = link
+        return {"port": link.port}
+
+
+def _faults(asked: dict[str, Any]) -> Faults:
+    return Faults(
+        **{
+            **asked,
+            "cut": tuple(Direction(way) for way in asked["cut"]),
+            "accept": Accept(asked["accept"]),
+        }
+    )
+
+
+def _rule(asked: dict[str, Any]) -> Rule:
+    return Rule(**{**asked, "action": Action(asked["action"])})
