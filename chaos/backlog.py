@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from time import monotonic
 from typing import Final, NamedTuple
 
@@ -42,9 +43,11 @@ def backlog(database_url: str) -> Backlog:
     return Backlog(counts["PREPARED"], counts["COMMITTED"], counts["PARKED"])
 
 
-def wait_drained(database_url: str, seconds: float, stop: threading.Event) -> tuple[Backlog, float]:
+def wait_drained(
+    database_url: str, seconds: float, say: Callable[[str], None]
+) -> tuple[Backlog, float]:
     """Wait until nothing is left, at most so long; return what is left and how long it took."""
-    began, calm = monotonic(), 0
+    began, calm, stop = monotonic(), 0, threading.Event()
     left = Backlog(-1, -1, -1)
     while monotonic() - began < seconds and calm < CALM_LOOKS:
         try:
@@ -53,6 +56,7 @@ def wait_drained(database_url: str, seconds: float, stop: threading.Event) -> tu
             calm = 0
         else:
             calm = calm + 1 if left.done else 0
-        if calm < CALM_LOOKS and stop.wait(LOOK_SECONDS):
-            break
+            say(f"{monotonic() - began:5.1f} s  {left.prepared} undecided  {left.committed} behind")
+        if calm < CALM_LOOKS:
+            stop.wait(LOOK_SECONDS)
     return left, monotonic() - began

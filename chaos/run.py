@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -30,18 +29,26 @@ TICK_SECONDS: Final = 1.0
 Say = Callable[[str], None]
 
 
-def perform(run: Path, profile: Profile, seed: int, say: Say) -> None:
+def perform(
+    run: Path,
+    profile: Profile,
+    seed: int,
+    say: Say,
+    faults: tuple[Fault, ...] | None = None,
+) -> None:
     """Perform a run and leave everything the judge needs in its folder, which must not exist.
 
-    A run that did not come to its end has no ``ended`` in its ``run.json``.
+    ``faults`` replace those of the seed. A run that did not come to its end has no ``ended`` in its
+    ``run.json``.
     """
+    if faults is None:
+        faults = schedule(profile, seed)
     began = monotonic()
     run.mkdir(mode=0o711, parents=True)
     facts = _facts(profile, seed)
     _write(run, facts)
     with stage(run, profile, seed) as staged:
         say(f"started in {monotonic() - began:.1f} s")
-        faults = schedule(profile, seed)
         errors = _break(staged, faults, say)
         drained = _drain(staged, say)
         _stop_programs(staged.world)
@@ -138,9 +145,7 @@ def _drain(staged: Stage, say: Say) -> dict[str, Any]:
     """End the load and wait until everything has come to its end."""
     world = staged.world
     world.processes.stop("client", seconds=3.0)
-    left, seconds = wait_drained(
-        world.postgres.dsn(), world.profile.drain_seconds, threading.Event()
-    )
+    left, seconds = wait_drained(world.postgres.dsn(), world.profile.drain_seconds, say)
     say(f"drained in {seconds:.1f} s: {left}")
     return {"drain_seconds": round(seconds, 2), "left": left._asdict()}
 

@@ -95,9 +95,9 @@ class BrokerNode(Protocol):
 class Broker:
     """The only broker of a run."""
 
-    def __init__(self, data_dir: Path, keeper: Keeper) -> None:
-        """Prepare a broker; starts nothing."""
-        self.server = EmbeddedKafka(data_dir)
+    def __init__(self, data_dir: Path, keeper: Keeper, *, port: int, advertised_port: int) -> None:
+        """Prepare a broker that leads its clients to the advertised port; starts nothing."""
+        self.server = EmbeddedKafka(data_dir, port=port, advertised_port=advertised_port)
         self._keeper = keeper
 
     @property

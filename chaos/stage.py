@@ -25,6 +25,7 @@ from chaos.keeper import Keeper
 from chaos.nemeses.processes import owned_shards
 from chaos.profiles import Profile
 from chaos.programs import Child, End, Programs, reason_of
+from chaos.proxies.board import ProxyBoard
 from chaos.readers import LiveReader
 from chaos.recovery import Recoveries
 from chaos.servers import Broker, Brokers, PostgresNode
@@ -68,10 +69,10 @@ class Builder:
 
     def __init__(self, run: Path, profile: Profile, seed: int, stack: ExitStack) -> None:
         self._run, self._profile, self._seed, self._stack = run, profile, seed, stack
-        ports = free_ports(profile.apis + profile.checkers + 2)
+        ports = free_ports(profile.apis + profile.checkers + 3)
         self._api_ports = list(ports[: profile.apis])
         self._metrics_ports = list(ports[profile.apis : profile.apis + profile.checkers])
-        self._endpoint_port, self._spare_port = ports[-2:]
+        self._endpoint_port, self._spare_port, self._broker_port = ports[-3:]
         self._key = ""
 
     def build(self) -> Stage:
@@ -107,7 +108,11 @@ class Builder:
         )
         self._stack.callback(processes.close)
         postgres = PostgresNode(self._run / "postgres", keeper)
-        broker = Broker(self._run / "kafka", keeper)
+        board = self._proxies(postgres) if self._profile.proxies else None
+        advertised = board.link("kafka").port if board else self._broker_port
+        broker = Broker(
+            self._run / "kafka", keeper, port=self._broker_port, advertised_port=advertised
+        )
         world = World(
             dir=self._run,
             profile=self._profile,
@@ -120,11 +125,21 @@ class Builder:
             database_url="",
             processes=processes,
             recoveries=recoveries,
+            proxies=board,
         )
         return world
 
+    def _proxies(self, postgres: PostgresNode) -> ProxyBoard:
+        board = ProxyBoard(self._run / "logs" / "proxies.log", self._seed)
+        self._stack.callback(board.close)
+        board.open("postgres", "postgres", postgres.port)
+        board.open("kafka", "kafka", self._broker_port)
+        board.open("check", "tcp", self._endpoint_port)
+        return board
+
     def _reach(self, world: World) -> Reach:
-        world.database_url = world.postgres.dsn()
+        board = world.proxies
+        world.database_url = world.postgres.dsn(board.link("postgres").port if board else None)
         return Reach(
             database_url=world.database_url,
             bootstrap_servers=world.bootstrap,
@@ -191,12 +206,13 @@ class Builder:
         for port in self._api_ports:
             wait_until(partial(is_alive, port), f"the API on port {port}")
         for group, batch in ((BATCH_GROUP, True), (SINGLE_GROUP, False)):
-            self._register(group, batch=batch)
+            self._register(world, group, batch=batch)
         processes.start("client")
         return readers
 
-    def _register(self, group: str, *, batch: bool) -> None:
-        url = f"http://127.0.0.1:{self._endpoint_port}/check"
+    def _register(self, world: World, group: str, *, batch: bool) -> None:
+        port = world.proxies.link("check").port if world.proxies else self._endpoint_port
+        url = f"http://127.0.0.1:{port}/check"
         body = json.dumps({**GROUP, "check_url": url, "batch_check": batch}).encode()
         request = urllib.request.Request(
             f"http://127.0.0.1:{self._api_ports[0]}/v1/producer-groups/{group}",

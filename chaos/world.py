@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from chaos.programs import Programs
 from chaos.servers import Brokers, PostgresNode
 
 if TYPE_CHECKING:
+    from chaos.proxies.board import ProxyBoard
     from chaos.recovery import Recoveries
 
 
@@ -36,14 +36,19 @@ class World:
     """how programs reach PostgreSQL; it stays the same when the primary moves"""
     processes: Programs
     recoveries: Recoveries
+    proxies: ProxyBoard | None = None
+    """links ``postgres``, ``kafka`` and ``check``, if the profile wants proxies"""
     stop: threading.Event = field(default_factory=threading.Event)
     """set when no more faults are to be performed"""
-    moved: Callable[[], None] = lambda: None
 
     def random(self, name: str) -> random.Random:
         """Return a generator of the run's seed for one purpose."""
         return random.Random(f"{self.seed}/{name}")
 
     def database_moved(self) -> None:
-        """Lead the programs to ``postgres``, which another server stands for now."""
-        self.moved()
+        """Lead the programs to where ``postgres`` is now; raises RuntimeError without proxies."""
+        if self.proxies is None:
+            raise RuntimeError("only a profile with proxies can lead its programs elsewhere")
+        link = self.proxies.link("postgres")
+        link.upstream(self.postgres.port)
+        link.reset()

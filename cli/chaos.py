@@ -1,0 +1,121 @@
+"""`outbox chaos`: break the whole service on purpose and judge what is left."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from cli.exit_codes import CommandFailed, ExitCode
+
+DEFAULT_ROOT = Path(".outbox-chaos")
+Say = Callable[[str], None]
+Folder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder of a run.")]
+
+
+def make_app() -> typer.Typer:
+    """Put the command group together."""
+    app = typer.Typer(no_args_is_help=True, help="Break the service on purpose and judge the rest.")
+    app.command("run")(run)
+    app.command("check")(check)
+    app.command("shrink")(shrink)
+    return app
+
+
+def run(
+    *,
+    profile: Annotated[str, typer.Option(help="Which faults, and how many.")] = "smoke",
+    seed: Annotated[int, typer.Option(help="Faults and work follow from it.")] = 1,
+    seconds: Annotated[
+        float | None, typer.Option(min=5.0, help="Length of the faults.", show_default="profile's")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--dir", help="Everything is kept here.", show_default="a new folder"),
+    ] = None,
+    slices: Annotated[
+        int, typer.Option(min=1, help="So many runs with seeds of their own, added up.")
+    ] = 1,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the slices that are missing.")
+    ] = False,
+) -> None:
+    """Run a profile and judge it: exit 0 passed, 7 something was violated, 1 nothing is proved."""
+    from chaos.command import Asked, run_asked
+
+    asked = Asked(
+        profile=profile,
+        seed=seed,
+        seconds=seconds,
+        root=folder or _new_folder(profile, seed),
+        slices=slices,
+        resume=resume,
+    )
+    with _progress() as say, _terminated_as_interrupted():
+        _exit(run_asked(asked, say))
+
+
+def check(folder: Folder) -> None:
+    """Judge a recorded run again; no server is needed."""
+    from chaos.command import check_again
+
+    _exit(check_again(folder))
+
+
+def shrink(
+    folder: Folder,
+    tries: Annotated[int, typer.Option(min=1, help="At most so many runs.")] = 12,
+) -> None:
+    """Look for fewer faults that still break what a run has broken."""
+    from chaos.shrink import shrink_run
+
+    with _progress() as say, _terminated_as_interrupted():
+        found = shrink_run(folder, tries, say)
+    if found is None:
+        raise CommandFailed("no smaller set of faults broke it again")
+    for fault in found:
+        print(f"{fault.at:8.3f} s  {fault.kind}  {fault.target}  {fault.seconds} s")
+
+
+def _exit(code: int) -> None:
+    if code != ExitCode.OK:
+        raise typer.Exit(code)
+
+
+def _new_folder(profile: str, seed: int) -> Path:
+    for number in range(1, 10_000):
+        folder = DEFAULT_ROOT / f"{profile}-{seed}-{number}"
+        if not folder.exists():
+            return folder
+    raise CommandFailed(f"{DEFAULT_ROOT} is full of runs", ExitCode.CONFLICT)
+
+
+@contextmanager
+def _progress() -> Iterator[Say]:
+    """Yield what shows a line: in place on a terminal, one below the other elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda line: typer.echo(line, err=True)
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status("starting") as status:
+        yield status.update
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Within the block SIGTERM ends a run as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
