@@ -90,6 +90,11 @@ API_POINTS: Final = (
     "api.end.before_commit=kill@0.02",
     "api.end.after_commit=kill@0.02",
 )
+FRAMES_BY_CHANCE: Final = (
+    *("EndTxn", "EndTxn", "EndTxn", "EndTxn"),
+    *("Produce", "Produce", "AddPartitionsToTxn", "InitProducerId"),
+)
+"""EndTxn is what the CLEAN rule is about."""
 
 
 def kills(relay: float, api: float, client: float, endpoint: float) -> tuple[Mix, ...]:
@@ -128,5 +133,43 @@ SMOKE: Final = Profile(
 KILL: Final = Profile(
     name="kill", seconds=270.0, mixes=kills(relay=80, api=80, client=40, endpoint=40)
 )
+FRAMES: Final = Profile(
+    name="frames",
+    seconds=270.0,
+    proxies=True,
+    mixes=(
+        Mix(
+            kind="frame_hold",
+            targets=("kafka",),
+            per_minute=60,
+            seconds=(0.3, 6.0),
+            choices=(("frame", FRAMES_BY_CHANCE), ("nth", (1, 2, 3))),
+        ),
+        Mix(
+            kind="frame_repeat",
+            targets=("kafka",),
+            per_minute=15,
+            seconds=(0.0, 4.0),
+            choices=(("frame", FRAMES_BY_CHANCE), ("nth", (1, 2, 3))),
+        ),
+        Mix(
+            kind="frame_reorder",
+            targets=("kafka",),
+            per_minute=10,
+            choices=(("frame", FRAMES_BY_CHANCE), ("overtaken_by", (1, 5, 50, 500))),
+        ),
+        Mix(
+            kind="frame_drop_answer",
+            targets=("kafka",),
+            per_minute=10,
+            choices=(("frame", FRAMES_BY_CHANCE),),
+        ),
+        *(
+            Mix(kind=kind, targets=("postgres",), per_minute=5, seconds=(0.1, 3.0))
+            for kind in ("packet_stall", "packet_cut", "packet_drop_answer")
+        ),
+        Mix(kind="kill", targets=CHECKERS, per_minute=6),
+    ),
+)
 
-PROFILES: Final = {profile.name: profile for profile in (SMOKE, KILL)}
+PROFILES: Final = {profile.name: profile for profile in (SMOKE, KILL, FRAMES)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from chaos.nemeses.database import BackendKill, BrokerKill, LongTransaction, PostgresStop
+from chaos.nemeses.frames import KafkaFrames, PostgresPackets
+from chaos.nemeses.links import Network
 from chaos.nemeses.processes import Kill, Pause
 from chaos.nemesis import Nemesis
 
@@ -15,6 +17,9 @@ NEMESES: Final[tuple[type[Nemesis], ...]] = (
     BackendKill,
     LongTransaction,
     BrokerKill,
+    Network,
+    KafkaFrames,
+    PostgresPackets,
 )
 
 

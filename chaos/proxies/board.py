@@ -61,6 +61,10 @@ class RemoteLink:
         """Break all present connections (RST); return how many."""
         return int(self._ask("reset")["broken"])
 
+    def calm(self) -> None:
+        """Undo the network's faults; rules stay armed."""
+        self.faults(Faults())
+
     def heal(self) -> None:
         """Undo every fault, disarm every rule, let go of every held frame."""
         self._ask("heal")
@@ -72,6 +76,10 @@ class RemoteLink:
     def arm(self, rule: Rule) -> int:
         """Break frames; return the rule's number."""
         return int(self._ask("rule", rule=asdict(rule))["rule"])
+
+    def armed(self, rule: int) -> bool:
+        """Tell whether a rule still waits for frames."""
+        return bool(self._ask("armed", rule=rule)["armed"])
 
     def disarm(self, rule: int) -> bool:
         """Forget a rule; False if it was used up."""
@@ -86,9 +94,9 @@ class RemoteLink:
         """Deliver a held frame now; return what the server answered (``error`` of an EndTxn)."""
         return self._ask("release", held=held)
 
-    def events(self) -> list[dict[str, Any]]:
-        """Return what was done to frames since the last call."""
-        return list(self._ask("events")["events"])
+    def events(self, rule: int) -> list[dict[str, Any]]:
+        """Return what was done to frames by a rule since the last call."""
+        return list(self._ask("events", rule=rule)["events"])
 
     def counts(self) -> dict[str, int]:
         """Return how often each kind of thing has happened since the start."""

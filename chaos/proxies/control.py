@@ -66,29 +66,33 @@ class Control:
         match order["do"]:
             case "rule":
                 return {"rule": link.rules.add(_rule(order["rule"]))}
+            case "armed":
+                return {"armed": link.rules.is_armed(int(order["rule"]))}
             case "disarm":
                 return {"was_armed": link.rules.remove(int(order["rule"]))}
         if not isinstance(link, KafkaLink):
             raise Refused(f"{link.name} holds no frames")
-        match order["do"]:
-            case "events":
-                events = list(link.events)
-                link.events.clear()
-                return {"events": events}
-            case "held":
-                return {"held": {held.rule: number for number, held in link.held.items()}}
-            case "release":
-                held = link.held[int(order["held"])]
-                held.due.set()
-                await held.delivered.wait()
-                return held.facts
-        raise Refused(f"no such order: {order['do']}")
+        return await _about_copies(link, order)
 
     async def _open(self, order: dict[str, Any]) -> Answer:
         link = KINDS[order["kind"]](order["link"], int(order["upstream"]), self._seed)
         await link.open()
         self._links[link.name] = link
         return {"port": link.port}
+
+
+async def _about_copies(link: KafkaLink, order: dict[str, Any]) -> Answer:
+    match order["do"]:
+        case "events":
+            return {"events": link.events.pop(int(order["rule"]), [])}
+        case "held":
+            return {"held": {held.rule: number for number, held in link.held.items()}}
+        case "release":
+            held = link.held[int(order["held"])]
+            held.due.set()
+            await held.delivered.wait()
+            return held.facts
+    raise Refused(f"no such order: {order['do']}")
 
 
 def _faults(asked: dict[str, Any]) -> Faults:

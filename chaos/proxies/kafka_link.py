@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -26,7 +25,7 @@ from chaos.proxies.rules import Action, Rule, RuleBook
 ANSWER_SECONDS: Final = 30.0
 REORDER_SECONDS: Final = 10.0
 """A held frame that nothing overtakes goes on after this."""
-EVENTS_KEPT: Final = 4096
+RULES_KEPT: Final = 4096
 
 
 @dataclass(eq=False, slots=True)
@@ -52,7 +51,8 @@ class KafkaLink(Link):
         super().__init__(name, upstream, seed)
         self.rules = RuleBook()
         self.held: dict[int, Held] = {}
-        self.events: deque[dict[str, Any]] = deque(maxlen=EVENTS_KEPT)
+        self.events: dict[int, list[dict[str, Any]]] = {}
+        """what was done to frames, by rule, until somebody asks"""
         self._numbers = count(1)
 
     def inspector(self) -> RequestsOfOne:
@@ -87,18 +87,17 @@ class KafkaLink(Link):
     def note(self, rule: int, what: str, request: Request, **facts: object) -> None:
         """Remember what was done to a frame."""
         self.counts[f"{what} {request.name}"] += 1
-        self.events.append(
-            {
-                "t": time.monotonic(),
-                "link": self.name,
-                "rule": rule,
-                "what": str(what),
-                "name": request.name,
-                "owner": request.transactional_id,
-                "commits": request.commits,
-                **facts,
-            }
-        )
+        while len(self.events) >= RULES_KEPT:
+            self.events.pop(next(iter(self.events)))
+        event = {
+            "t": time.monotonic(),
+            "what": str(what),
+            "name": request.name,
+            "owner": request.transactional_id,
+            "commits": request.commits,
+            **facts,
+        }
+        self.events.setdefault(rule, []).append(event)
 
     async def _deliver(self, held: Held, patience: float | None) -> None:
         with suppress(asyncio.TimeoutError):

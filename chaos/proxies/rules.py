@@ -82,6 +82,10 @@ class RuleBook:
         self._armed = left
         return found
 
+    def is_armed(self, number: int) -> bool:
+        """Tell whether a rule still waits for frames."""
+        return any(armed.number == number for armed in self._armed)
+
     def clear(self) -> None:
         """Disarm all."""
         self._armed.clear()

@@ -1,0 +1,91 @@
+"""Faults of the network between the programs and PostgreSQL, Kafka or the check endpoint."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from chaos.nemesis import Facts
+from chaos.proxies.faults import Accept, Direction, Faults
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chaos.proxies.board import RemoteLink
+    from chaos.schedule import Fault
+    from chaos.world import World
+
+WAYS: Final = tuple(Direction)
+NETWORK: Final[Mapping[str, Callable[[Fault], Faults]]] = {
+    "link_latency": lambda fault: Faults(
+        latency_seconds=float(fault.arg("latency", 0.05)),
+        jitter_seconds=float(fault.arg("jitter", 0.05)),
+    ),
+    "link_drip": lambda fault: Faults(bytes_per_second=float(fault.arg("rate", 2000.0))),
+    "link_cut_up": lambda _: Faults(cut=(Direction.UP,)),
+    "link_cut_down": lambda _: Faults(cut=(Direction.DOWN,)),
+    "link_half_open": lambda _: Faults(cut=WAYS, accept=Accept.SILENT),
+    "link_refuse": lambda _: Faults(accept=Accept.REFUSE),
+}
+"""What lasts for the fault's seconds."""
+RESETS: Final = frozenset({"link_reset", "link_refuse"})
+"""What breaks the connections there are (RST), when it begins."""
+
+
+class Network:
+    """Lets one link's network misbehave; one fault at a time on each link."""
+
+    kinds = frozenset({*NETWORK, "link_reset"})
+
+    def __init__(self) -> None:
+        self._busy: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def inject(self, world: World, fault: Fault) -> Facts:
+        """Break the network, wait, heal it."""
+        link = proxied_link(world, fault)
+        with self._alone(link) as alone:
+            if not alone:
+                return {"link": link.name, "skipped": "another fault is at work"}
+            return self._perform(world, fault, link)
+
+    def heal(self, world: World) -> None:
+        """Heal every link."""
+        if world.proxies is not None:
+            world.proxies.heal()
+
+    def _perform(self, world: World, fault: Fault, link: RemoteLink) -> Facts:
+        facts: Facts = {"link": link.name, "seconds": fault.seconds}
+        if fault.kind in NETWORK:
+            link.faults(NETWORK[fault.kind](fault))
+        if fault.kind in RESETS:
+            facts["broken"] = link.reset()
+        if fault.kind in NETWORK:
+            world.stop.wait(fault.seconds)
+            link.calm()
+        return facts
+
+    @contextmanager
+    def _alone(self, link: RemoteLink) -> Iterator[bool]:
+        lock = self._busy[link.name]
+        alone = lock.acquire(blocking=False)
+        try:
+            yield alone
+        finally:
+            if alone:
+                lock.release()
+
+
+def proxied_link(world: World, fault: Fault) -> RemoteLink:
+    """Return a fault's link; of several brokers' links the seed chooses one.
+
+    Raises RuntimeError if the run has no proxies, LookupError if there is no such link.
+    """
+    if world.proxies is None:
+        raise RuntimeError(f"{fault.kind} needs a profile with proxies")
+    links = world.proxies.links(fault.target)
+    if not links:
+        raise LookupError(f"no link {fault.target}")
+    return world.random(f"{fault.kind}/{fault.at}").choice(links)
