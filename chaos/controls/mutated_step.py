@@ -1,0 +1,27 @@
+"""The relay's step with a rule taken away; pure, and shared with the model's mutants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from outbox.manifest import Manifest
+from outbox.relay_protocol.actions import Compare
+from outbox.relay_protocol.answers import Answer, Compared
+from outbox.relay_protocol.leaving import Next
+from outbox.relay_protocol.state import Relay
+from outbox.relay_protocol.step import step
+
+
+def cursor_only(state: Relay, answer: Answer) -> Next:
+    """Believe every manifest without a look at the commit log."""
+    after, plan = step(state, answer)
+    while len(plan) == 1 and isinstance(plan[0], Compare):
+        after, plan = step(*agreed(after, plan[0].manifest))
+    return after, plan
+
+
+def agreed(state: Relay, manifest: Manifest) -> tuple[Relay, Compared]:
+    """Return a comparison that finds what the manifest says."""
+    cursor = state.at._replace(position=manifest.after)
+    ids = tuple(entry.message_id for entry in manifest.entries)
+    return replace(state, cursor=cursor), Compared(ids, True, frozenset(ids))
