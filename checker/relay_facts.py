@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
+from uuid import UUID
 
 from outbox.clock import Clock
 from outbox.message_id import message_id_text
 from outbox.record import Committed
+from outbox.relay_ports import Refusal
 from outbox.relay_protocol.state import Failure, Phase, Relay
 from outbox.telemetry import Event, Metrics, get_logger
 
@@ -51,7 +53,7 @@ class RelayFacts:
             )
 
     def refused(self, state: Relay, message: Committed, error: str) -> None:
-        """Note a record that Kafka will not take: its shard waits until it does."""
+        """Note a record that Kafka will not take: it is tried alone, and held with its scope."""
         self._metrics["publish_errors_total"].labels(topic=message.topic, error=error).inc()
         self._log.error(
             Event.PUBLISH_FAILED,
@@ -60,8 +62,18 @@ class RelayFacts:
             producer_group=message.producer_group,
             topic=message.topic,
             error=error,
-            failures=state.failures + 1,
         )
+
+    def held(self, state: Relay, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:
+        """Note messages that are held; those that only wait are no news to anybody."""
+        if refusal is not None:
+            self._log.error(
+                Event.PUBLISH_FAILED,
+                shard=state.shard,
+                held=[str(UUID(bytes=message_id)) for message_id in message_ids],
+                scope=refusal.refused.value,
+                error=refusal.error,
+            )
 
     def dropped(self, state: Relay, reason: str) -> None:
         """Note that a handle was given up."""

@@ -5,21 +5,21 @@ Errors of the two stores leave it as they are: the loop turns them into the prot
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from checker.relay_facts import RelayFacts
 from outbox.clock import Clock
 from outbox.failpoints import hit
-from outbox.manifest import PUBLISHED, Manifest, crc_of, encode
+from outbox.manifest import PUBLISHED, Kind, Manifest, crc_of, encode
 from outbox.record import Committed, Record, record_of
 from outbox.relay_ports import (
     CommitLog,
-    Commits,
     Delivery,
     ProgressLog,
     PublishedBatch,
     Publisher,
+    Refusal,
 )
 from outbox.relay_protocol import actions as do
 from outbox.relay_protocol import answers as came
@@ -42,7 +42,8 @@ class RelayWork:
         self._progress_log = progress_log
         self._clock = clock
         self._facts = facts
-        self._commits: Commits | None = None
+        self._messages: Sequence[Committed] = ()
+        self._redriven: str | None = None
         self._sent: list[Committed] = []
         self._delivery: Delivery | None = None
         self._doubtful: PublishedBatch | None = None
@@ -113,8 +114,18 @@ class RelayWork:
 
     def _save_progress(self, _: Relay, asked: do.SaveProgress) -> None:
         self._settle(asked.cursor.batch_no, asked.cursor.crc)
-        self._commit_log.save(asked.cursor, asked.identity, tuple(self._published))
+        published = tuple(self._published)
+        self._commit_log.save(asked.cursor, asked.identity, published, begins=asked.begins)
         self._published.clear()
+
+    def _mark_released(self, _: Relay, asked: do.MarkReleased) -> came.Answer:
+        cursor, manifest = asked.cursor, asked.manifest
+        self._settle(cursor.batch_no, cursor.crc)
+        published = tuple(self._published)
+        places = next((b.places for b in published if b.batch_no == manifest.batch_no), None)
+        self._commit_log.mark_released(manifest, places, cursor, asked.identity, published)
+        self._published.clear()
+        return came.Marked()
 
     def _settle(self, batch_no: int, crc: int) -> None:
         """Take the doubtful batch for published where the chain goes on behind it."""
@@ -128,34 +139,60 @@ class RelayWork:
 
     def _read_commits(self, _: Relay, asked: do.ReadCommits) -> came.Answer:
         self._sent, self._delivery = [], None
-        self._commits = commits = self._commit_log.read(asked.after)
+        commits = self._commit_log.read(asked.after, asked.most)
+        self._messages, self._redriven = commits.messages, None
         return came.CommitsRead(
-            self._clock.monotonic(), commits.to, commits.message_ids, commits.before
+            self._clock.monotonic(),
+            commits.to,
+            commits.message_ids,
+            commits.before,
+            commits.held,
+            commits.due,
         )
+
+    def _hold(self, state: Relay, asked: do.Hold) -> None:
+        refusal = self._refusal() if asked.refused else None
+        self._commit_log.hold(asked.batch, asked.message_ids, refusal)
+        self._facts.held(state, asked.message_ids, refusal)
+
+    def _refusal(self) -> Refusal:
+        assert self._delivery is not None
+        assert self._delivery.refused is not None
+        return self._delivery.refused
+
+    def _read_held(self, _: Relay, asked: do.ReadHeld) -> came.Answer:
+        self._sent, self._delivery = [], None
+        held = self._commit_log.read_held(asked.position, asked.most)
+        if held is None:
+            return came.HeldRead(Kind.RELEASE, (), frozenset())
+        self._messages, self._redriven = held.messages, held.redriven
+        return came.HeldRead(held.kind, held.message_ids, held.before)
+
+    def _postpone(self, _: Relay, asked: do.Postpone) -> None:
+        self._commit_log.postpone(asked.message_id, self._refusal())
 
     def _begin(self, _: Relay, __: do.Begin) -> None:
         self._publisher.begin()
 
     def _publish(self, state: Relay, asked: do.Publish) -> came.Answer:
-        assert self._commits is not None
-        records = self._render(asked.batch, self._commits)
+        records = self._render(asked.batch)
         self._delivery = delivery = self._publisher.publish(records)
         if delivery.refused is not None:
             refused = delivery.refused
             self._facts.refused(state, self._sent[refused.place], refused.error)
-        return came.Delivered(delivery.good, delivery.refused is not None)
+        return came.Delivered(delivery.good, delivery.refused and delivery.refused.refused)
 
-    def _render(self, batch: Manifest, commits: Commits) -> list[Record]:
+    def _render(self, batch: Manifest) -> list[Record]:
         prefix = f"{batch.shard}.{batch.batch_no}."
         pairs = [
             (message, prefix + str(index))
             for index, (message, entry) in enumerate(
-                zip(commits.messages, batch.entries, strict=True)
+                zip(self._messages, batch.entries, strict=True)
             )
             if entry.status == PUBLISHED
         ]
         self._sent = [message for message, _ in pairs]
-        return [record_of(message, place) for message, place in pairs]
+        return [record_of(message, place, self._redriven) for message, place in pairs]
 
     def _publish_manifest(self, _: Relay, asked: do.PublishManifest) -> came.Answer:
         batch, value = asked.batch, encode(asked.batch)
@@ -197,6 +234,10 @@ _DO: Final[dict[type[Any], Callable[[RelayWork, Relay, Any], came.Answer | None]
     do.StoreHalt: RelayWork._store_halt,
     do.SaveProgress: RelayWork._save_progress,
     do.ReadCommits: RelayWork._read_commits,
+    do.Hold: RelayWork._hold,
+    do.ReadHeld: RelayWork._read_held,
+    do.Postpone: RelayWork._postpone,
+    do.MarkReleased: RelayWork._mark_released,
     do.Begin: RelayWork._begin,
     do.Publish: RelayWork._publish,
     do.PublishManifest: RelayWork._publish_manifest,
@@ -213,6 +254,10 @@ _AFTER: Final[dict[type[Any], str]] = {
     do.ReadManifests: "relay.after_replay",
     do.Recover: "relay.after_history_chunk",
     do.ReadCommits: "relay.after_select",
+    do.Hold: "relay.after_hold",
+    do.ReadHeld: "relay.after_held_select",
+    do.Postpone: "relay.after_postpone",
+    do.MarkReleased: "relay.after_release_mark",
     do.Begin: "relay.after_begin",
     do.Publish: "relay.after_data_flush",
     do.PublishManifest: "relay.after_manifest",

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from outbox.manifest import Manifest, Position
+from outbox.manifest import Kind, Manifest, Position
 from outbox.message_id import HalfId
 from outbox.record import Committed, Record
-from outbox.relay_protocol.state import Cursor, Found, HaltReason, Identity, Progress
+from outbox.relay_protocol.state import Cursor, Found, HaltReason, Identity, Progress, Refused
 
 
 class Commits(NamedTuple):
@@ -23,6 +23,21 @@ class Commits(NamedTuple):
     message_ids: tuple[bytes, ...]
     before: frozenset[bytes]
     """The message ids that Kafka has already."""
+    held: frozenset[bytes] = frozenset()
+    """Those that have a row in ``held_record`` or whose scope has an open one."""
+    due: bool = False
+    """A scope of held messages at or below the position is due to be tried."""
+
+
+class HeldBatch(NamedTuple):
+    """The first messages of a held scope that is due, in commit order."""
+
+    kind: Kind
+    messages: Sequence[Committed]
+    message_ids: tuple[bytes, ...]
+    before: frozenset[bytes]
+    redriven: str | None
+    """The action that ordered them to be published anew, if one did."""
 
 
 class Rival(NamedTuple):
@@ -61,6 +76,7 @@ class Refusal(NamedTuple):
 
     place: int
     error: str
+    refused: Refused
 
 
 class PublishedBatch(NamedTuple):
@@ -103,17 +119,58 @@ class CommitLog(Protocol):
     def progress(self) -> Progress | None:
         """Return the stored row of the shard."""
 
-    def save(self, cursor: Cursor, identity: Identity, published: Sequence[PublishedBatch]) -> None:
-        """Store the cursor and where records lie, in one transaction.
+    def save(
+        self,
+        cursor: Cursor,
+        identity: Identity,
+        published: Sequence[PublishedBatch],
+        *,
+        begins: bool = False,
+    ) -> None:
+        """Store the cursor and where records lie, in one transaction; ``begins`` a generation.
 
-        Raises CursorMoved when the stored row is ahead or halted.
+        Raises CursorMoved when the stored row is ahead or halted, or the generation is taken.
         """
 
     def halt(self, reason: HaltReason) -> None:
         """Store that the shard waits for an operator."""
 
-    def read(self, after: Position) -> Commits:
-        """Read what follows a position and is below the watermark, up to the batch's bounds."""
+    def read(self, after: Position, most: int | None = None) -> Commits:
+        """Read what follows a position and is below the watermark, up to the batch's bounds.
+
+        ``most`` bounds the messages further.
+        """
+
+    def hold(self, batch: Manifest, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:
+        """Store messages of a batch as held, in one transaction; those that are held stay so.
+
+        ``refusal`` None: they wait behind another. Raises CursorMoved when the batch's generation
+        is not the stored one.
+        """
+
+    def read_held(self, position: Position, most: int | None = None) -> HeldBatch | None:
+        """Read the first messages of a scope that is due, at or below a position, in order.
+
+        Commits decide the order. A record that was refused itself comes alone; None: nothing is
+        due.
+        """
+
+    def postpone(self, message_id: bytes, refusal: Refusal) -> None:
+        """Store that a held record was refused once more: it is due after a longer time."""
+
+    def mark_released(
+        self,
+        manifest: Manifest,
+        places: Places | None,
+        cursor: Cursor,
+        identity: Identity,
+        published: Sequence[PublishedBatch],
+    ) -> None:
+        """Mark a release's rows and move the cursor, in one transaction.
+
+        ``places`` are those of its P entries, None where they are not known. Raises CursorMoved
+        as ``save`` does.
+        """
 
     def compare(self, after: Position, manifest: Manifest) -> Comparison:
         """Read the commit log's ids in (after, manifest.to] in one snapshot."""
@@ -121,8 +178,9 @@ class CommitLog(Protocol):
     def recover(self, manifest: Manifest, offset: int, cursor: Cursor, identity: Identity) -> int:
         """Teach PostgreSQL a batch that Kafka has, cursor included, in one transaction.
 
-        Every id published there is noted as such; a half message among them without a decision is
-        committed, since the manifest proves that this had been decided and acted on. Returns how
+        Every id published there is noted as such, and its held record marked; a half message among
+        them without a decision is committed, since the manifest proves that this had been decided
+        and acted on. Raises CursorMoved as ``save`` does. Returns how
         many of them PostgreSQL says were rolled back: records that cannot be called back.
         """
 

@@ -11,6 +11,8 @@ from uuid import uuid4
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.record import Record
@@ -32,6 +34,14 @@ def delete_topic(bootstrap_servers: str, topic: str) -> None:
     """Delete a topic."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     admin.delete_topics([topic])[topic].result(timeout=20)
+
+
+def set_max_message_bytes(bootstrap_servers: str, topic: str, most: int) -> None:
+    """Set the largest batch that the topic takes."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    entry = ConfigEntry("max.message.bytes", str(most), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(timeout=20)
 
 
 def committed_records(bootstrap_servers: str, topic: str, expected: int) -> list[Record]:

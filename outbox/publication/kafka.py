@@ -21,6 +21,7 @@ from outbox.failpoints import hit
 from outbox.publication.progress_topic import PROGRESS_TOPIC
 from outbox.record import Record
 from outbox.relay_ports import Delivery, Places, Refusal
+from outbox.relay_protocol.state import Refused
 
 FENCE_SECONDS: Final = 30.0
 FLUSH_SECONDS: Final = 10.0
@@ -38,18 +39,16 @@ FENCED: Final = frozenset(
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     }
 )
-REFUSED: Final = frozenset(
-    {
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError.INVALID_MSG,
-        KafkaError.INVALID_RECORD,
-        KafkaError.TOPIC_EXCEPTION,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError._UNKNOWN_PARTITION,
-    }
-)
+REFUSED: Final = {
+    KafkaError.MSG_SIZE_TOO_LARGE: Refused.RECORD,
+    KafkaError.INVALID_MSG: Refused.RECORD,
+    KafkaError.INVALID_RECORD: Refused.RECORD,
+    KafkaError._UNKNOWN_PARTITION: Refused.RECORD,
+    KafkaError.TOPIC_EXCEPTION: Refused.TOPIC,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: Refused.TOPIC,
+    KafkaError.UNKNOWN_TOPIC_OR_PART: Refused.TOPIC,
+    KafkaError._UNKNOWN_TOPIC: Refused.TOPIC,
+}
 """What a record, or its topic, is refused for: trying again changes nothing."""
 
 
@@ -166,7 +165,7 @@ class _Reports:
     def refuse(self, place: int, error: KafkaError) -> None:
         """Note that a record will never be taken; the first one counts."""
         if self._refused is None:
-            self._refused = Refusal(place, error.name())
+            self._refused = Refusal(place, error.name(), REFUSED[error.code()])
 
     def delivery(self) -> Delivery:
         """Return what came of the batch. Raises PublisherFenced when a report says so."""

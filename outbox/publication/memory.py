@@ -16,7 +16,7 @@ from outbox.errors import InvalidManifest, KafkaUnavailable, PublisherFenced
 from outbox.manifest import crc_of, decode
 from outbox.record import Record
 from outbox.relay_ports import Cluster, Delivery, Places, Refusal
-from outbox.relay_protocol.state import SHARDS, Found
+from outbox.relay_protocol.state import SHARDS, Found, Refused
 
 PARTITION: Final = 0
 LARGEST_VALUE: Final = 1_048_588
@@ -87,7 +87,7 @@ class MemoryPublisher:
         for place, record in enumerate(records):
             if len(record.value or b"") > LARGEST_VALUE:
                 places = Places([PARTITION] * place, offsets)
-                return Delivery(place, places, Refusal(place, "MSG_SIZE_TOO_LARGE"))
+                return Delivery(place, places, Refusal(place, "MSG_SIZE_TOO_LARGE", Refused.RECORD))
             offsets.append(self._append(record))
         return Delivery(len(records), Places([PARTITION] * len(records), offsets), None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from outbox.manifest import Manifest, Position
-from outbox.relay_protocol.state import Cursor, HaltReason, Identity
+from outbox.relay_protocol.state import Cursor, HaltReason, Identity, Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,8 @@ class SaveProgress:
 
     cursor: Cursor
     identity: Identity
+    begins: bool = False
+    """It begins a generation, which nobody else may have begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,47 @@ class ReadCommits:
     """Read the next committed messages after a position and below the watermark."""
 
     after: Position
+    most: int | None = None
+    """At most so many; None: as many as a batch may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Store messages of the batch that was read last as held, in one database transaction.
+
+    Only the owner whose generation is the stored one may: a record held by a relay that another
+    one has fenced could have been published by it.
+    """
+
+    batch: Manifest
+    message_ids: tuple[bytes, ...]
+    refused: Refused | None
+    """None: they only wait behind a refused one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHeld:
+    """Read the first held messages of a scope that is due, at or below a position, in order."""
+
+    position: Position
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Postpone:
+    """Store that a held message was refused once more, and when it is due again."""
+
+    message_id: bytes
+    refused: Refused
+
+
+@dataclass(frozen=True, slots=True)
+class MarkReleased:
+    """Mark a release's messages as published and move the cursor, in one database transaction."""
+
+    manifest: Manifest
+    cursor: Cursor
+    identity: Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +181,10 @@ Action = (
     | SaveProgress
     | StoreHalt
     | ReadCommits
+    | Hold
+    | ReadHeld
+    | Postpone
+    | MarkReleased
     | Begin
     | Publish
     | PublishManifest

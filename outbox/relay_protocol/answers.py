@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from outbox.manifest import Position
-from outbox.relay_protocol.state import Failure, Found, Identity, Progress
+from outbox.manifest import Kind, Position
+from outbox.relay_protocol.state import Failure, Found, Identity, Progress, Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,32 @@ class CommitsRead:
     message_ids: tuple[bytes, ...]
     before: frozenset[bytes]
     """Those that Kafka has already (``already_published``)."""
+    held: frozenset[bytes] = frozenset()
+    """Those that have a row in ``held_record`` or whose scope has an open one."""
+    due: bool = False
+    """A scope of held messages at or below the position is due to be tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRead:
+    """The answer to ReadHeld; no messages when nothing is due any more."""
+
+    kind: Kind
+    message_ids: tuple[bytes, ...]
+    before: frozenset[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The answer to MarkReleased."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """How many records Kafka acknowledged, and whether it refused one for good."""
+    """How many records Kafka acknowledged, and what it refused for good, if anything."""
 
     good: int
-    refused: bool
+    refused: Refused | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +153,8 @@ Answer = (
     | Compared
     | Recovered
     | CommitsRead
+    | HeldRead
+    | Marked
     | Delivered
     | ManifestDelivered
     | CommitEnded

@@ -14,7 +14,7 @@ from outbox.relay_protocol.actions import (
     StoreHalt,
 )
 from outbox.relay_protocol.answers import Failed, StopAsked
-from outbox.relay_protocol.state import Failure, HaltReason, Phase, Relay
+from outbox.relay_protocol.state import WIDE, Failure, HaltReason, Phase, Relay
 
 Next = tuple[Relay, tuple[Action, ...]]
 """The next state and the plan that goes with it."""
@@ -45,6 +45,7 @@ def on_failed(state: Relay, failed: Failed) -> Next:
     else:
         phase = Phase.IDLE
         closing = (DropHandle(failed.failure), CloseSession())
+        state = replace(state, narrowing=WIDE, release_narrowing=WIDE)
     lost = failed_once(replace(forgetful(state), phase=phase))
     return lost, (*closing, Rest(backoff_seconds(lost.failures)))
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from outbox.manifest import PUBLISHED, PUBLISHED_BEFORE, Entry, Kind, Manifest, Position
+from outbox.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Entry, Kind
 from outbox.relay_protocol.actions import (
     Begin,
     Commit,
+    Hold,
     Publish,
     PublishManifest,
     Rest,
     SaveProgress,
 )
 from outbox.relay_protocol.answers import CommitEnded, CommitsRead, Delivered, ManifestDelivered
+from outbox.relay_protocol.batches import next_manifest
+from outbox.relay_protocol.holding import on_refused, release, released
 from outbox.relay_protocol.leaving import Next, drop
+from outbox.relay_protocol.narrowing import passed
 from outbox.relay_protocol.state import Cursor, Relay, known
 
 CLEAN_COMMIT_SECONDS: Final = 0.5
@@ -28,15 +32,26 @@ SIGN_OF_LIFE_SECONDS: Final = 86_400.0
 
 
 def on_commits_read(state: Relay, read: CommitsRead) -> Next:
-    """Begin a batch; what Kafka has already is listed and not produced."""
+    """Begin a batch; what Kafka has already or refuses is listed and not produced.
+
+    Held records that are due and new commits take turns.
+    """
+    if read.due and not (read.message_ids and state.released_last):
+        return release(state)
     if not read.message_ids:
         return on_nothing_to_do(state, read)
-    entries = tuple(
-        Entry(message_id, PUBLISHED_BEFORE if message_id in read.before else PUBLISHED)
-        for message_id in read.message_ids
-    )
-    batch = _next_manifest(state, read.to, entries)
-    return replace(state, batch=batch), (Begin(), Publish(batch))
+    entries = tuple(Entry(each, _status(each, read)) for each in read.message_ids)
+    batch = next_manifest(state, Kind.BATCH, read.to, entries)
+    held = tuple(entry.message_id for entry in entries if entry.status == HELD)
+    holding = (Hold(batch, held, None),) if held else ()
+    begun = replace(state, batch=batch, released_last=False)
+    return begun, (*holding, Begin(), Publish(batch))
+
+
+def _status(message_id: bytes, read: CommitsRead) -> bytes:
+    if message_id in read.before:
+        return PUBLISHED_BEFORE
+    return HELD if message_id in read.held else PUBLISHED
 
 
 def on_nothing_to_do(state: Relay, read: CommitsRead) -> Next:
@@ -44,32 +59,17 @@ def on_nothing_to_do(state: Relay, read: CommitsRead) -> Next:
     if state.signed_at is None:
         quiet = replace(quiet, signed_at=read.at)
     elif read.at - state.signed_at >= SIGN_OF_LIFE_SECONDS:
-        batch = _next_manifest(state, state.at.position, ())
+        batch = next_manifest(state, Kind.BATCH, state.at.position, ())
         return replace(quiet, batch=batch), (Begin(), PublishManifest(batch))
     quiet, saving = save_if_due(quiet, read.at)
     return quiet, (*saving, Rest(_until_next_save(quiet, read.at), until_commits=True))
 
 
-def _next_manifest(state: Relay, to: Position, entries: tuple[Entry, ...]) -> Manifest:
-    cursor = state.at
-    return Manifest(
-        installation=known(state.installation),
-        shard=state.shard,
-        gen=cursor.gen,
-        kind=Kind.BATCH,
-        batch_no=cursor.batch_no + 1,
-        prev_crc=cursor.crc,
-        after=cursor.position,
-        to=to,
-        entries=entries,
-    )
-
-
 def on_delivered(state: Relay, delivered: Delivered) -> Next:
     """Count the good reports ourselves: a transaction may commit with messages dropped."""
     batch = known(state.batch)
-    if delivered.refused:
-        return drop(state, "refused")
+    if delivered.refused is not None:
+        return on_refused(state, delivered.refused)
     if delivered.good != len(batch.published):
         return drop(state, "undelivered")
     return state, (PublishManifest(batch),)
@@ -88,15 +88,12 @@ def on_commit_ended(state: Relay, ended: CommitEnded) -> Next:
     """The CLEAN rule: only a commit that cannot have been sent twice lets the handle live."""
     if ended.seconds >= CLEAN_COMMIT_SECONDS:
         return drop(state, "slow_commit")
-    done = replace(
-        state,
-        cursor=state.candidate,
-        candidate=None,
-        batch=None,
-        failures=0,
-        dirty=True,
-        signed_at=ended.at,
-    )
+    batch = known(state.batch)
+    moved = replace(state, cursor=state.candidate, candidate=None, failures=0, signed_at=ended.at)
+    if batch.kind is not Kind.BATCH:
+        return released(moved)
+    narrowing = passed(state.narrowing, len(batch.entries))
+    done = replace(moved, batch=None, dirty=True, narrowing=narrowing)
     done, saving = save_if_due(done, ended.at)
     return done, (*saving, Rest(0.0))
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from outbox.manifest import HELD, START, Kind, Position
+from outbox.manifest import HELD, START, Kind, Manifest, Position
 from outbox.relay_protocol.actions import (
     Compare,
+    MarkReleased,
     ReadBounds,
     ReadCommits,
     ReadManifests,
@@ -19,7 +20,14 @@ from outbox.relay_protocol.actions import (
     SaveProgress,
     StoreHalt,
 )
-from outbox.relay_protocol.answers import Bounds, Compared, Fenced, ManifestsRead, Recovered
+from outbox.relay_protocol.answers import (
+    Bounds,
+    Compared,
+    Fenced,
+    ManifestsRead,
+    Marked,
+    Recovered,
+)
 from outbox.relay_protocol.leaving import Next, halt
 from outbox.relay_protocol.state import Cursor, Found, HaltReason, Phase, Relay, known
 
@@ -69,7 +77,7 @@ def look(state: Relay) -> Next:
     if broken is not None:
         return halt(state, broken)
     manifest = known(found.manifest)
-    if state.differs or manifest.kind is not Kind.BATCH:
+    if state.differs:
         return _history(state)
     return state, (Compare(state.at.position, manifest),)
 
@@ -89,17 +97,34 @@ def _broken(state: Relay, found: Found) -> HaltReason | None:
 
 
 def on_compared(state: Relay, compared: Compared) -> Next:
-    """FAST: the commit log says of the range exactly what the manifest says."""
+    """FAST: the commit log says of the range exactly what the manifest says.
+
+    A release has no range, but rows to be marked: its owner may have died before it did.
+    """
     manifest = known(state.found[0].manifest)
-    same = (
+    if not _same(state, manifest, compared):
+        return _history(state)
+    passed = _past_first(state, manifest.to)
+    if manifest.kind is Kind.BATCH:
+        return look(passed)
+    return passed, (MarkReleased(manifest, passed.at, passed.who),)
+
+
+def _same(state: Relay, manifest: Manifest, compared: Compared) -> bool:
+    is_batch = manifest.kind is Kind.BATCH
+    ids = tuple(entry.message_id for entry in manifest.entries)
+    held = (e.message_id for e in manifest.entries if e.status == HELD or not is_batch)
+    return (
         compared.below_watermark
         and manifest.after == state.at.position
-        and compared.message_ids == tuple(entry.message_id for entry in manifest.entries)
-        and compared.held.issuperset(e.message_id for e in manifest.entries if e.status == HELD)
+        and compared.message_ids == (ids if is_batch else ())
+        and compared.held.issuperset(held)
     )
-    if not same:
-        return _history(state)
-    return look(_past_first(state, manifest.to))
+
+
+def on_marked(state: Relay, _: Marked) -> Next:
+    """Go on behind a release whose rows are marked."""
+    return look(state)
 
 
 def _history(state: Relay) -> Next:
@@ -130,4 +155,5 @@ def run(state: Relay) -> Next:
     running = replace(
         state, phase=Phase.RUN, cursor=cursor, halt=None, found=(), batch=None, dirty=False
     )
-    return running, (SaveProgress(cursor, state.who), ReadCommits(cursor.position))
+    begin = SaveProgress(cursor, state.who, begins=True)
+    return running, (begin, ReadCommits(cursor.position, state.narrowing.most))

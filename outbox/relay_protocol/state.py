@@ -62,6 +62,30 @@ class Failure(StrEnum):
     """Anything else of Kafka's: what the transaction came to is unknown."""
 
 
+class Refused(StrEnum):
+    """What Kafka refuses for good, as far as its error says."""
+
+    RECORD = "record"
+    """This record: later ones of its topic and key must wait."""
+    TOPIC = "topic"
+    """Every record of the topic."""
+
+
+class Narrowing(NamedTuple):
+    """A refused batch is halved until the record that Kafka refuses stands alone."""
+
+    suspects: int = 0
+    """So many of the next messages have one among them that Kafka refuses; 0: none known."""
+    most: int | None = None
+    """The next batch may hold so many messages; None: no limit but the usual one."""
+    alone: bytes | None = None
+    """The message that was refused once as the only record of its transaction."""
+
+
+WIDE: Final = Narrowing()
+"""Nothing is suspected."""
+
+
 class Identity(NamedTuple):
     """Which Kafka cluster, progress topic and PostgreSQL this is."""
 
@@ -132,6 +156,12 @@ class Relay:
     signed_at: float | None = None
     """When the last manifest was written."""
     watch: Watch | None = None
+    narrowing: Narrowing = WIDE
+    """RUN: of what follows the position."""
+    release_narrowing: Narrowing = WIDE
+    """RUN: of the held records that are due."""
+    released_last: bool = False
+    """The last batch was a release: commits that wait come first now."""
 
     @property
     def at(self) -> Cursor:

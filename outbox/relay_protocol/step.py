@@ -15,15 +15,18 @@ from outbox.relay_protocol.answers import (
     Delivered,
     Failed,
     Fenced,
+    HeldRead,
     LockBusy,
     LockTaken,
     ManifestDelivered,
     ManifestsRead,
+    Marked,
     Recovered,
     Rested,
     Standing,
     StopAsked,
 )
+from outbox.relay_protocol.holding import on_held_read
 from outbox.relay_protocol.leaving import Next, on_failed, on_stop_asked
 from outbox.relay_protocol.publishing import (
     on_commit_ended,
@@ -36,6 +39,7 @@ from outbox.relay_protocol.replay import (
     on_compared,
     on_fenced,
     on_manifests_read,
+    on_marked,
     on_recovered,
     read_on,
 )
@@ -64,7 +68,7 @@ def _on_rested(state: Relay, _: Rested) -> Next:
         case Phase.REPLAY:
             return read_on(state)
         case Phase.RUN:
-            return state, (ReadCommits(state.at.position),)
+            return state, (ReadCommits(state.at.position, state.narrowing.most),)
 
 
 _ON: Final[dict[type[Any], Callable[[Relay, Any], Next]]] = {
@@ -79,6 +83,8 @@ _ON: Final[dict[type[Any], Callable[[Relay, Any], Next]]] = {
     Compared: on_compared,
     Recovered: on_recovered,
     CommitsRead: on_commits_read,
+    HeldRead: on_held_read,
+    Marked: on_marked,
     Delivered: on_delivered,
     ManifestDelivered: on_manifest_delivered,
     CommitEnded: on_commit_ended,

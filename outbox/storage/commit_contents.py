@@ -1,6 +1,6 @@
 """Reads the next committed messages of a shard: ids from the commit log, contents by key.
 
-Two statements a batch. Rows stay tuples: one batch holds 2 000 of them.
+Three statements a batch. Rows stay tuples: one batch holds 2 000 of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from outbox.record import Committed
 from outbox.relay_ports import Commits
 from outbox.storage.codes import DECIDED_BY_OF_CODE
 from outbox.storage.connections import Connection
-from outbox.storage.half_rows import read_headers
+from outbox.storage.half_rows import bounds, read_headers
+from outbox.storage.held_records import read_holds
 from outbox.storage.statements import load
 
 SQL: Final = load("commit_log")
@@ -26,7 +27,7 @@ BATCH_BYTES: Final = 4 << 20
 _DECIDED_BY: Final = {code: word.value for code, word in DECIDED_BY_OF_CODE.items()}
 _ROWS_FIRST: Final = 64
 _ROWS_LEAST: Final = 4
-_GROUP, _TOPIC, _KNOWN = 3, 5, 12
+_GROUP, _TOPIC, _KEY, _KNOWN = 3, 5, 6, 12
 """Places in a row of ``read_contents``."""
 
 Row = Sequence[Any]
@@ -45,23 +46,28 @@ class CommitReader:
         self._topics: dict[int, str] = {}
         self._groups: dict[int, str] = {}
 
-    def read(self, session: Connection, after: Position) -> Commits:
+    def read(self, session: Connection, after: Position, most: int | None = None) -> Commits:
         """Read what follows a position and is below the watermark, up to the batch's bounds.
 
+        ``most`` bounds the messages further.
         Raises CommittedMessageMissing when the next message is neither in its leaf nor parked.
         """
         ranges = self._read_ranges(session, after)
-        ids = [half_id for _, _, half_ids in ranges for half_id in half_ids][: self._batch_max]
+        bound = self._batch_max if most is None else min(most, self._batch_max)
+        ids = [half_id for _, _, half_ids in ranges for half_id in half_ids][:bound]
+        holds = read_holds(session, self._shard, after, ids)
         if not ids:
-            return Commits(after, (), (), frozenset())
+            return Commits(after, (), (), frozenset(), due=holds.due)
         rows = self._read_contents(session, ids)
         run = [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
         message_ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
-        before = frozenset(
-            message_id for message_id, row in zip(message_ids, run, strict=True) if row[_KNOWN]
+        pairs = list(zip(message_ids, run, strict=True))
+        before = frozenset([each for each, row in pairs if row[_KNOWN] or row[0] in holds.released])
+        held = frozenset(
+            [each for each, row in pairs if holds.hold(row[0], row[_TOPIC], row[_KEY])]
         )
         to = _position_of(len(run), ranges)
-        return Commits(to, self._committed(session, run), message_ids, before)
+        return Commits(to, self._committed(session, run), message_ids, before, held, holds.due)
 
     def _read_ranges(self, session: Connection, after: Position) -> list[Range]:
         """Return what the next commit log rows hold beyond a position."""
@@ -152,8 +158,3 @@ def _position_of(count: int, ranges: Iterable[Range]) -> Position:
             return Position(xid, done + count)
         count -= len(half_ids)
     raise AssertionError("more ids than were read")
-
-
-def bounds(half_ids: Sequence[HalfId]) -> dict[str, int]:
-    """Return the parameters ``low`` and ``high`` that let PostgreSQL prune leaves."""
-    return {"low": min(half_ids, default=0), "high": max(half_ids, default=0)}

@@ -6,7 +6,7 @@ for liveness only: what makes a second relay harmless is Kafka's fence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 from uuid import UUID
@@ -14,12 +14,22 @@ from uuid import UUID
 import psycopg
 
 from outbox.errors import CursorMoved, DatabaseUnavailable
-from outbox.manifest import HELD, Manifest, Position
+from outbox.manifest import HELD, Kind, Manifest, Position
 from outbox.message_id import HalfId, Nonce, message_id_bytes, split_message_id
-from outbox.relay_ports import Commits, Comparison, PublishedBatch, Rival
+from outbox.relay_ports import (
+    Commits,
+    Comparison,
+    HeldBatch,
+    Places,
+    PublishedBatch,
+    Refusal,
+    Rival,
+)
 from outbox.relay_protocol.state import Cursor, HaltReason, Identity, Progress
-from outbox.storage.commit_contents import BATCH_BYTES, CommitReader, bounds
+from outbox.storage import held_records
+from outbox.storage.commit_contents import BATCH_BYTES, CommitReader
 from outbox.storage.connections import Connection, connect
+from outbox.storage.half_rows import bounds
 from outbox.storage.statements import load
 
 SQL: Final = load("commit_log")
@@ -43,6 +53,8 @@ class PostgresCommitLog:
         self._url = database_url
         self._shard = shard
         self._reader = CommitReader(shard, batch_max=batch_max, batch_bytes=batch_bytes)
+        self._most = batch_max
+        self._most_bytes = batch_bytes
         self._owner = owner
         self._connect = connect
         self._connection: Connection | None = None
@@ -91,12 +103,18 @@ class PostgresCommitLog:
             row = session.execute(SQL["progress"], {"name": self._name}).fetchone()
         return None if row is None else _progress(row)
 
-    def save(self, cursor: Cursor, identity: Identity, published: Sequence[PublishedBatch]) -> None:
+    def save(
+        self,
+        cursor: Cursor,
+        identity: Identity,
+        published: Sequence[PublishedBatch],
+        *,
+        begins: bool = False,
+    ) -> None:
         """Store the cursor and where records lie, in one transaction; see CommitLog."""
         with self._session() as session, session.transaction():
-            self._save(session, cursor, identity)
-            for batch in published:
-                session.execute(SQL["save_publication"], _publication(self._shard, batch))
+            self._save(session, cursor, identity, begins=begins)
+            self._save_publications(session, published)
 
     def halt(self, reason: HaltReason) -> None:
         """Store that the shard waits for an operator."""
@@ -106,14 +124,16 @@ class PostgresCommitLog:
 
     # -- Committed messages ----------------------------------------------------------------------
 
-    def read(self, after: Position) -> Commits:
-        """Read what follows a position and is below the watermark, up to the batch's bounds."""
+    def read(self, after: Position, most: int | None = None) -> Commits:
+        """Read what follows a position and is below the watermark; see CommitLog."""
         with self._session() as session:
-            return self._reader.read(session, after)
+            return self._reader.read(session, after, most)
 
     def compare(self, after: Position, manifest: Manifest) -> Comparison:
         """Read the commit log's ids in (after, manifest.to] in one snapshot."""
-        held = [_split(e.message_id)[0] for e in manifest.entries if e.status == HELD]
+        is_batch = manifest.kind is Kind.BATCH
+        listed = [e for e in manifest.entries if e.status == HELD or not is_batch]
+        held = [_split(entry.message_id)[0] for entry in listed]
         asked = {
             "shard": self._shard,
             "from_xid": after.xid,
@@ -141,9 +161,42 @@ class PostgresCommitLog:
         with self._session() as session, session.transaction():
             session.execute(SQL["note_published"], asked)
             session.execute(SQL["recover_commits"], asked)
+            held_records.mark_published(session, manifest.batch_no, manifest.published, {})
             rolled_back = session.execute(SQL["audit_rolled_back"], asked).fetchall()
             self._save(session, cursor, identity)
         return len(rolled_back)
+
+    # -- Held records ----------------------------------------------------------------------------
+
+    def hold(self, batch: Manifest, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:
+        """Store messages of a batch as held, in one transaction; see CommitLog."""
+        with self._session() as session, session.transaction():
+            held_records.hold(session, self._name, batch, message_ids, refusal)
+
+    def read_held(self, position: Position, most: int | None = None) -> HeldBatch | None:
+        """Read the first messages of a scope that is due; see CommitLog."""
+        bound = self._most if most is None else min(most, self._most)
+        with self._session() as session:
+            return held_records.read_due(session, self._shard, position, bound, self._most_bytes)
+
+    def postpone(self, message_id: bytes, refusal: Refusal) -> None:
+        """Store that a held record was refused once more; see CommitLog."""
+        with self._session() as session:
+            held_records.postpone(session, message_id, refusal)
+
+    def mark_released(
+        self,
+        manifest: Manifest,
+        places: Places | None,
+        cursor: Cursor,
+        identity: Identity,
+        published: Sequence[PublishedBatch],
+    ) -> None:
+        """Mark a release's rows and move the cursor, in one transaction; see CommitLog."""
+        with self._session() as session, session.transaction():
+            held_records.mark_released(session, manifest, places)
+            self._save(session, cursor, identity)
+            self._save_publications(session, published)
 
     # -- Inside ----------------------------------------------------------------------------------
 
@@ -166,7 +219,13 @@ class PostgresCommitLog:
             self.close()
             raise DatabaseUnavailable(type(error).__name__) from error
 
-    def _save(self, session: Connection, cursor: Cursor, identity: Identity) -> None:
+    def _save_publications(self, session: Connection, published: Iterable[PublishedBatch]) -> None:
+        for batch in published:
+            session.execute(SQL["save_publication"], _publication(self._shard, batch))
+
+    def _save(
+        self, session: Connection, cursor: Cursor, identity: Identity, *, begins: bool = False
+    ) -> None:
         row = {
             "name": self._name,
             "position": cursor.position.xid,
@@ -175,6 +234,7 @@ class PostgresCommitLog:
             "batch_no": cursor.batch_no,
             "crc": cursor.crc,
             "gen": cursor.gen,
+            "after_gen": cursor.gen - 1 if begins else cursor.gen,
             **identity._asdict(),
             "owner": self._owner,
         }

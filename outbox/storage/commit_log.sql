@@ -25,7 +25,8 @@ SELECT position, position_n, manifest_offset, batch_no, crc, gen, cluster_id, to
 FROM outbox.progress WHERE name = %(name)s
 
 -- name: save_progress
--- Writes the shard's one row; writes nothing when the stored one is ahead, of a newer owner, or halted.
+-- Writes the shard's one row; writes nothing when the stored one is ahead, of a newer owner, or halted, or of the
+-- generation that begins here: each has one owner.
 INSERT INTO outbox.progress AS p (name, position, position_n, manifest_offset, batch_no, crc, gen,
     cluster_id, topic_id, pg_system_id, owner, updated_at)
 VALUES (%(name)s, %(position)s, %(position_n)s, %(manifest_offset)s, %(batch_no)s, %(crc)s, %(gen)s,
@@ -37,7 +38,7 @@ ON CONFLICT (name) DO UPDATE SET
     pg_system_id = EXCLUDED.pg_system_id, owner = EXCLUDED.owner, updated_at = EXCLUDED.updated_at,
     halt_reason = NULL, halt_detail = NULL
 WHERE p.manifest_offset IS NULL
-    OR (p.gen <= EXCLUDED.gen AND p.batch_no <= EXCLUDED.batch_no
+    OR (p.gen <= %(after_gen)s AND p.batch_no <= EXCLUDED.batch_no
         AND (p.halt_reason IS NULL OR p.halt_reason = 'replay_stuck'))
 RETURNING true
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from outbox.message import Content, HalfMessage, Headers, Message
@@ -104,3 +104,8 @@ def _fields(message: Message) -> tuple[object, ...]:
         message.tags,
         message.check_immunity_seconds,
     )
+
+
+def bounds(half_ids: Sequence[HalfId]) -> dict[str, int]:
+    """Return the parameters ``low`` and ``high`` that let PostgreSQL prune leaves."""
+    return {"low": min(half_ids, default=0), "high": max(half_ids, default=0)}

@@ -8,7 +8,7 @@ from outbox.manifest import PUBLISHED
 from outbox.relay_protocol import actions as do
 from outbox.relay_protocol import answers as came
 from outbox.relay_protocol.publishing import CLEAN_COMMIT_SECONDS, PROGRESS_SECONDS
-from outbox.relay_protocol.state import Failure, Found, known
+from outbox.relay_protocol.state import Failure, Found, Refused, known
 from tests.model.kafka import (
     Broker,
     Record,
@@ -73,10 +73,12 @@ def publish(scene: AtBroker, asked: do.Publish) -> Iterator[Outcome]:
     )
     sent, good = produce(scene.broker, records), len(records)
     text = f"Publish: {named(tuple(record.message for record in records))}"
-    yield Outcome(text, came.Delivered(good, False), broker=sent)
+    yield Outcome(text, came.Delivered(good, None), broker=sent)
     if records:
-        fewer = came.Delivered(good - 1, False)
+        fewer = came.Delivered(good - 1, None)
         yield Outcome(f"{text}, a report lost", fewer, broker=sent, cost=Fault.CRASH)
+        refused = came.Delivered(good - 1, Refused.RECORD)
+        yield Outcome(f"{text}, refused", refused, broker=sent, cost=Fault.REFUSE)
 
 
 def publish_manifest(scene: AtBroker, asked: do.PublishManifest) -> Iterator[Outcome]:

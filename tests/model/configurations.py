@@ -71,6 +71,23 @@ SEARCHED: Final = (
         first_start=True,
         faults=_faults(sign=1, crash=1),
     ),
+    Configuration(
+        name="one relay: refusals, crash",
+        faults=_faults(refuse=3, crash=1),
+    ),
+    Configuration(
+        name="one relay: refusals, tail lost",
+        faults=_faults(refuse=2, failover=1),
+        batch_max=1,
+        open_flushes=1,
+    ),
+    Configuration(
+        name="two relays: refusals, takeover",
+        relays=2,
+        faults=_faults(refuse=2, takeover=1),
+        batch_max=1,
+        open_flushes=1,
+    ),
 )
 """Searched in every run of the suite."""
 
@@ -107,6 +124,6 @@ WALKED: Final = Configuration(
     relays=2,
     messages=4,
     flush_sizes=(1, 2),
-    faults=_faults(failover=2, takeover=3, frame=2, crash=3, abort=2, rollback=1, sign=1),
+    faults=_faults(failover=2, takeover=3, frame=2, crash=3, abort=2, rollback=1, sign=1, refuse=4),
 )
 """Too large to search: walked at random."""

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
+from outbox.manifest import Kind, Position
 from outbox.relay_protocol import actions as do
 from outbox.relay_protocol import answers as came
 from outbox.relay_protocol.publishing import PROGRESS_SECONDS, SIGN_OF_LIFE_SECONDS
 from outbox.relay_protocol.state import Failure
 from tests.model.postgres import (
     Database,
+    Held,
     Ids,
+    hold,
+    mark_released,
+    open_held,
+    owns,
     positions,
+    postpone,
     recover,
     save,
     store_halt,
@@ -19,7 +27,10 @@ from tests.model.postgres import (
 from tests.model.relays import RowRead
 from tests.model.scene import (
     FAST_THEN_HISTORY,
+    K_ENTRY,
     ORPHAN,
+    RELEASE,
+    REPLAYED_RELEASE,
     S_ENTRY,
     AtDatabase,
     Fault,
@@ -43,7 +54,8 @@ def compare(scene: AtDatabase, asked: do.Compare) -> Iterator[Outcome]:
     database, to = scene.database, asked.manifest.to
     final = to.xid < database.watermark or not scene.rules.compare_below_watermark
     ids = tuple(i for at, i in positions(database, asked.after) if at <= to)
-    answer = came.Compared(tuple(map(message_id, ids)), final, frozenset())
+    held = frozenset(message_id(row.message) for row in database.held)
+    answer = came.Compared(tuple(map(message_id, ids)), final, held)
     text = f"Compare: the log says {named(ids)}, {'final' if final else 'not final'}"
     yield Outcome(text, answer)
 
@@ -70,6 +82,8 @@ def _learned(scene: AtDatabase, ids: Ids, asked: do.Recover) -> Database | None:
         return None
     if not rules.note_published:
         learned = learned._replace(already_published=database.already_published)
+    if not rules.mark_in_history:
+        learned = learned._replace(held=database.held)
     if not rules.commit_recovered:
         learned = learned._replace(commit_log=database.commit_log, next_xid=database.next_xid)
     return learned
@@ -84,7 +98,7 @@ def _seen(scene: AtDatabase, ids: Ids, asked: do.Recover) -> tuple[str, ...]:
 
 def save_progress(scene: AtDatabase, asked: do.SaveProgress) -> Iterator[Outcome]:
     """Move the cursor, unless somebody else has moved it further."""
-    saved = save(scene.database, asked.cursor)
+    saved = save(scene.database, asked.cursor, begins=asked.begins)
     if saved is None:
         yield Outcome("SaveProgress: overtaken", came.Failed(Failure.OVERTAKEN))
     else:
@@ -97,25 +111,98 @@ def halt(scene: AtDatabase, asked: do.StoreHalt) -> Iterator[Outcome]:
     yield Outcome(f"StoreHalt {asked.reason}", None, database=halted)
 
 
+def hold_messages(scene: AtDatabase, asked: do.Hold) -> Iterator[Outcome]:
+    """Store rows for messages that are refused, or wait; only the generation's owner may."""
+    database, batch = scene.database, asked.batch
+    if scene.rules.own_to_hold and not owns(database, batch.gen):
+        yield Outcome("Hold: overtaken", came.Failed(Failure.OVERTAKEN))
+        return
+    ids = numbers(asked.message_ids)
+    rows = [
+        Held(at, i, asked.refused is not None)
+        for at, i in positions(database, batch.after)
+        if i in ids and at <= batch.to
+    ]
+    text = f"Hold: {named(ids)}, {'refused' if asked.refused else 'waiting'}"
+    yield Outcome(text, None, database=hold(database, rows), reached=(K_ENTRY,))
+
+
+def read_held(scene: AtDatabase, asked: do.ReadHeld) -> Iterator[Outcome]:
+    """Answer with the first open rows at or below the position; a refused one comes alone."""
+    database = scene.database
+    rows = [row for row in open_held(database) if row.at <= asked.position]
+    most = scene.batch_max if asked.most is None else min(asked.most, scene.batch_max)
+    run = list(takewhile(lambda row: not row.refused, rows)) or rows[:1]
+    ids = tuple(row.message for row in run[:most])
+    known = database.already_published if scene.rules.skip_published else frozenset[int]()
+    before = frozenset(message_id(i) for i in ids if i in known)
+    answer = came.HeldRead(Kind.RELEASE, tuple(map(message_id, ids)), before)
+    yield Outcome(f"ReadHeld: {named(ids)}", answer)
+
+
+def postpone_held(scene: AtDatabase, asked: do.Postpone) -> Iterator[Outcome]:
+    """Note the refusal."""
+    (message,) = numbers((asked.message_id,))
+    postponed = postpone(scene.database, message)
+    yield Outcome(f"Postpone: m{message}", None, database=postponed)
+
+
+def mark_rows(scene: AtDatabase, asked: do.MarkReleased) -> Iterator[Outcome]:
+    """Mark a release's rows and move the cursor, or do neither."""
+    ids = numbers(tuple(entry.message_id for entry in asked.manifest.entries))
+    saved = save(mark_released(scene.database, ids), asked.cursor)
+    if saved is None:
+        yield Outcome("MarkReleased: overtaken", came.Failed(Failure.OVERTAKEN))
+        return
+    text = f"MarkReleased: {named(ids)}"
+    replayed = (REPLAYED_RELEASE,) if asked.cursor.gen == asked.manifest.gen else ()
+    yield Outcome(text, came.Marked(), database=saved, reached=(RELEASE, *replayed))
+
+
 def read_commits(scene: AtDatabase, asked: do.ReadCommits) -> Iterator[Outcome]:
-    """Answer with the next final commits, or that there are none."""
+    """Answer with the next final commits, or that there are none; what is held may be due."""
     database, final = scene.database, scene.rules.read_below_watermark
+    most = scene.batch_max if asked.most is None else min(asked.most, scene.batch_max)
     found = [
         (at, i)
         for at, i in positions(database, asked.after)
         if at.xid < database.watermark or not final
-    ][: scene.batch_max]
+    ][:most]
+    due = any(row.at <= asked.after for row in open_held(database))
     if not found:
-        yield from _nothing_to_do(scene, asked)
+        yield from _nothing_to_do(asked, due=due)
         return
-    before = frozenset(message_id(i) for _, i in found if i in database.already_published)
-    ids = tuple(message_id(i) for _, i in found)
-    answer = came.CommitsRead(0.0, found[-1][0], ids, before)
-    reached = (S_ENTRY,) if before else ()
-    yield Outcome(f"ReadCommits: {named(numbers(ids))}", answer, reached=reached)
+    yield _commits_read(scene, found, due=due)
+    if due:
+        yield _commits_read(scene, found, due=False)
 
 
-def _nothing_to_do(scene: AtDatabase, asked: do.ReadCommits) -> Iterator[Outcome]:
+def _commits_read(
+    scene: AtDatabase, found: Sequence[tuple[Position, int]], *, due: bool
+) -> Outcome:
+    database = scene.database
+    ids = tuple(i for _, i in found)
+    known = database.already_published | {row.message for row in database.held if row.released}
+    held = {row.message for row in open_held(database)}
+    if held and scene.rules.hold_scope:
+        held.update(ids)
+    answer = came.CommitsRead(
+        0.0,
+        found[-1][0],
+        tuple(map(message_id, ids)),
+        frozenset(message_id(i) for i in ids if i in known),
+        frozenset(message_id(i) for i in ids if i in held),
+        due,
+    )
+    reached = (S_ENTRY,) if answer.before else ()
+    text = f"ReadCommits: {named(ids)}{', and some held are due' if due else ''}"
+    return Outcome(text, answer, reached=reached)
+
+
+def _nothing_to_do(asked: do.ReadCommits, *, due: bool) -> Iterator[Outcome]:
+    if due:
+        answer = came.CommitsRead(0.0, asked.after, (), frozenset(), due=True)
+        yield Outcome("ReadCommits: some held are due", answer)
     for text, at in (("a second has passed", PROGRESS_SECONDS), ("nothing", 0.0)):
         yield Outcome(f"ReadCommits: {text}", came.CommitsRead(at, asked.after, (), frozenset()))
     day = came.CommitsRead(SIGN_OF_LIFE_SECONDS, asked.after, (), frozenset())

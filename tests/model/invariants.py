@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
-from outbox.manifest import PUBLISHED, START, Manifest
+from outbox.manifest import PUBLISHED, START, Kind, Manifest
 from outbox.relay_protocol.state import Found, HaltReason, known
 from tests.model.kafka import Broker
 from tests.model.postgres import Database, positions
@@ -102,6 +102,10 @@ def _ranges(database: Database, broker: Broker, _: Lost) -> str | None:
         return None
     at = START
     for manifest in map(_manifest, broker.manifests):
+        if manifest.kind is not Kind.BATCH:
+            if not manifest.after == manifest.to == at:
+                return f"batch {manifest.batch_no} releases and has a range"
+            continue
         ids = tuple(i for p, i in positions(database, manifest.after) if p <= manifest.to)
         if manifest.after != at or numbers(tuple(e.message_id for e in manifest.entries)) != ids:
             return f"batch {manifest.batch_no} is not the commit log of its range"
@@ -118,7 +122,8 @@ def _passed(database: Database, broker: Broker, _: Lost) -> str | None:
     below = [f for f in broker.manifests if f.offset < cursor.manifest_offset]
     listed = {i for found in below for i in numbers(_manifest(found).published)}
     passed = {i for at, i in positions(database, START) if at <= cursor.position}
-    skipped = tuple(sorted(passed - listed - database.already_published))
+    held = {row.message for row in database.held if not row.released}
+    skipped = tuple(sorted(passed - listed - held - database.already_published))
     return f"the position has passed {named(skipped)}, in no manifest" if skipped else None
 
 

@@ -9,14 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from outbox.manifest import Manifest
-from outbox.relay_protocol.actions import Action, Commit, Compare, Fence, Recover, SaveProgress
+from chaos.controls.mutated_step import agreed, cursor_only
+from outbox.manifest import Kind
+from outbox.relay_protocol.actions import (
+    Action,
+    Commit,
+    Fence,
+    MarkReleased,
+    Recover,
+    SaveProgress,
+)
 from outbox.relay_protocol.answers import (
     Answer,
     CommitEnded,
     Compared,
     Fenced,
     ManifestsRead,
+    Marked,
     Recovered,
 )
 from outbox.relay_protocol.leaving import Next
@@ -83,24 +92,10 @@ def no_clean_rule(state: Relay, answer: Answer) -> Next:
     return step(state, answer)
 
 
-def cursor_only(state: Relay, answer: Answer) -> Next:
-    """Believe every manifest without a look at the commit log."""
-    after, plan = step(state, answer)
-    while len(plan) == 1 and isinstance(plan[0], Compare):
-        after, plan = step(*_agreed(after, plan[0].manifest))
-    return after, plan
-
-
-def _agreed(state: Relay, manifest: Manifest) -> tuple[Relay, Compared]:
-    cursor = state.at._replace(position=manifest.after)
-    ids = tuple(entry.message_id for entry in manifest.entries)
-    return replace(state, cursor=cursor), Compared(ids, True, frozenset(ids))
-
-
 def timeline_instead_of_comparison(state: Relay, answer: Answer) -> Next:
     """Compare only after a change of timeline: a file copy put back loses a tail without one."""
     if isinstance(answer, Compared):
-        _, answer = _agreed(state, known(state.found[0].manifest))
+        _, answer = agreed(state, known(state.found[0].manifest))
     return step(state, answer)
 
 
@@ -120,6 +115,31 @@ def _moving(recover: Recover) -> Action:
     return replace(recover, cursor=recover.cursor._replace(position=position))
 
 
+def mark_before_the_release(state: Relay, answer: Answer) -> Next:
+    """Mark a release's rows, and free its scope, before Kafka has committed it."""
+    after, plan = step(state, answer)
+    batch = after.batch
+    if plan == (Commit(),) and batch is not None and batch.kind is Kind.RELEASE:
+        return after, (MarkReleased(batch, known(state.cursor), after.who), Commit())
+    return after, plan
+
+
+def cursor_before_the_mark(state: Relay, answer: Answer) -> Next:
+    """Move the cursor past a release in one transaction and mark its rows in the next."""
+    after, plan = step(state, answer)
+    if isinstance(plan[0], MarkReleased):
+        return after, (SaveProgress(plan[0].cursor, plan[0].identity), *plan)
+    return after, plan
+
+
+def replay_marks_nothing(state: Relay, answer: Answer) -> Next:
+    """Pass a release in REPLAY without a look at its rows."""
+    after, plan = step(state, answer)
+    while isinstance(plan[0], MarkReleased) and after.phase is Phase.REPLAY:
+        after, plan = step(after, Marked())
+    return after, plan
+
+
 _CUT = Configuration(name="tail lost, crash", faults={Fault.FAILOVER: 1, Fault.CRASH: 1})
 _PAIR = replace(_CUT, name="tail lost, crash, two messages a flush", flush_sizes=(2,))
 _ANEW = SEARCHED[0]
@@ -127,6 +147,12 @@ _LATE = Configuration(name="late frame, crash", faults={Fault.FRAME: 1, Fault.CR
 _RIVALS = Configuration(name="takeover", relays=2, messages=1, faults={Fault.TAKEOVER: 1})
 _ONE = Configuration(name="crash", messages=1, faults={Fault.CRASH: 1})
 _CALM = Configuration(name="no fault")
+_REFUSED = Configuration(
+    name="refusals, crash, one a batch",
+    faults={Fault.REFUSE: 2, Fault.CRASH: 1},
+    batch_max=1,
+    open_flushes=1,
+)
 
 MUTANTS: Final = (
     Mutant("mark before commit", _ONE, "I3", mark_before_commit),
@@ -149,9 +175,13 @@ MUTANTS: Final = (
         rules=Rules(read_below_watermark=False),
     ),
     Mutant("a lost session's knowledge kept", _CUT, "I3", rules=Rules(void_with_session=False)),
+    Mutant("a held scope's later message not held", _REFUSED, "I6", rules=Rules(hold_scope=False)),
+    Mutant("rows marked before the release commits", _REFUSED, "I3", mark_before_the_release),
+    Mutant("the cursor moved before the mark", _REFUSED, "I1", cursor_before_the_mark),
+    Mutant("REPLAY that marks no rows", _REFUSED, "I1", replay_marks_nothing),
     Mutant("a fence that keeps the epoch", _LATE, "I1", rules=Rules(fence_moves_epoch=False)),
 )
 """Each of them must fail, and in the way that hurts: lost, doubled, or published undecided."""
 
-WORLDS: Final = (_CUT, _PAIR, _LATE, _RIVALS, _ONE, _CALM)
+WORLDS: Final = (_CUT, _PAIR, _LATE, _RIVALS, _ONE, _CALM, _REFUSED)
 """The mutants' own worlds: the relay's protocol must hold in each of them."""

@@ -25,6 +25,10 @@ _ON_DATABASE: Final[dict[type[Any], Performing]] = {
     do.SaveProgress: database_actions.save_progress,
     do.StoreHalt: database_actions.halt,
     do.ReadCommits: database_actions.read_commits,
+    do.Hold: database_actions.hold_messages,
+    do.ReadHeld: database_actions.read_held,
+    do.Postpone: database_actions.postpone_held,
+    do.MarkReleased: database_actions.mark_rows,
 }
 _ON_BROKER: Final[dict[type[Any], Performing]] = {
     do.Fence: broker_actions.fence,

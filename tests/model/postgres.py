@@ -7,7 +7,7 @@ one database transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from outbox.manifest import Position
@@ -25,6 +25,16 @@ class Flush(NamedTuple):
     commit: bool
 
 
+class Held(NamedTuple):
+    """A row of ``held_record``: a message that Kafka refuses, or that waits behind one."""
+
+    at: Position
+    message: int
+    refused: bool
+    """Kafka refused this very record."""
+    released: bool = False
+
+
 class Database(NamedTuple):
     """All that is durable, and the flushes that are open."""
 
@@ -39,6 +49,8 @@ class Database(NamedTuple):
     """Rows (xid, ids) by xid."""
     rolled_back: frozenset[int] = frozenset()
     already_published: frozenset[int] = frozenset()
+    held: tuple[Held, ...] = ()
+    """By position. All messages have one key, so there is one scope."""
     row: Progress | None = None
 
     @property
@@ -91,12 +103,46 @@ def end(database: Database, flush: Flush, *, committed: bool) -> Database:
     return rest._replace(commit_log=tuple(sorted((*rest.commit_log, (flush.xid, flush.ids)))))
 
 
-def save(database: Database, cursor: Cursor) -> Database | None:
-    """Write the progress row; None when the stored one is ahead, of a newer owner, or halted."""
+def open_held(database: Database) -> tuple[Held, ...]:
+    """Return the held rows that are not released, in commit order."""
+    return tuple(row for row in database.held if not row.released)
+
+
+def hold(database: Database, rows: Iterable[Held]) -> Database:
+    """Add held rows; a message that has one keeps it."""
+    known = {row.message for row in database.held}
+    added = (row for row in rows if row.message not in known)
+    return database._replace(held=tuple(sorted((*database.held, *added))))
+
+
+def postpone(database: Database, message: int) -> Database:
+    """Note that a held message was refused itself."""
+    rows = (r._replace(refused=True) if r.message == message else r for r in database.held)
+    return database._replace(held=tuple(rows))
+
+
+def mark_released(database: Database, ids: Collection[int]) -> Database:
+    """Mark the rows of messages that Kafka has."""
+    rows = (r._replace(released=True) if r.message in ids else r for r in database.held)
+    return database._replace(held=tuple(rows))
+
+
+def owns(database: Database, gen: int) -> bool:
+    """Tell whether a generation is the stored one, and not halted."""
+    row = database.row
+    return bool(row and row.cursor and row.cursor.gen == gen and row.halt is None)
+
+
+def save(database: Database, cursor: Cursor, *, begins: bool = False) -> Database | None:
+    """Write the progress row; None when the stored one is ahead, of a newer owner, or halted.
+
+    A generation ``begins`` once: then None also when somebody else has begun it.
+    """
     stored = database.row.cursor if database.row else None
     if database.row and stored:
         halted = database.row.halt not in (None, HaltReason.REPLAY_STUCK)
-        if stored.gen > cursor.gen or stored.batch_no > cursor.batch_no or halted:
+        newer = stored.gen > cursor.gen - begins
+        if newer or stored.batch_no > cursor.batch_no or halted:
             return None
     return database._replace(row=Progress(cursor, IDENTITY, None))
 
@@ -115,6 +161,7 @@ def recover(database: Database, ids: Ids, cursor: Cursor) -> Database | None:
     None when the cursor may not move; then nothing was written.
     """
     noted = database._replace(already_published=database.already_published | set(ids))
+    noted = mark_released(noted, ids)
     return save(commit_undecided(noted, ids), cursor)
 
 

@@ -15,6 +15,9 @@ LONG_REPLAY: Final = "a REPLAY of more than one manifest"
 FAST_THEN_HISTORY: Final = "FAST, then HISTORY"
 ORPHAN: Final = "an orphan"
 S_ENTRY: Final = "an S entry"
+K_ENTRY: Final = "a K entry"
+RELEASE: Final = "a release batch"
+REPLAYED_RELEASE: Final = "a release that REPLAY marks"
 STALE_FRAME: Final = "a stale frame meets an open transaction"
 
 
@@ -35,6 +38,8 @@ class Fault(IntEnum):
     """A day passes without work."""
     ROLLBACK = 6
     """A message is decided the other way."""
+    REFUSE = 7
+    """Kafka refuses a batch for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,14 @@ class Rules:
     compare_below_watermark: bool = True
     note_published: bool = True
     commit_recovered: bool = True
+    hold_scope: bool = True
+    """A message of a held scope is listed as held itself."""
+    mark_in_history: bool = True
+    """HISTORY marks the held rows of the ids that Kafka has."""
+    skip_published: bool = True
+    """A release does not publish what Kafka has already."""
+    own_to_hold: bool = True
+    """Only the owner of the stored generation may hold a message."""
     void_with_session: bool = True
     """What a relay knows goes with the session that a lost tail ends."""
     fence_moves_epoch: bool = True

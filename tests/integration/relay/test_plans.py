@@ -10,8 +10,9 @@ import pytest
 
 from benchmarks.committed import commit_directly, register
 from outbox.message_id import HalfId
-from outbox.storage.commit_contents import SQL, bounds
+from outbox.storage.commit_contents import SQL
 from outbox.storage.connections import Connection, connect
+from outbox.storage.half_rows import bounds
 
 pytestmark = pytest.mark.postgres
 

@@ -62,6 +62,12 @@ class RelayWorld:
         self.opened.append(relay)
         return relay
 
+    def relay_again(self) -> ShardRelay:
+        """Close every relay and open another."""
+        for relay in self.opened:
+            relay.close()
+        return self.relay()
+
     def terminate_holder(self) -> None:
         """End the session of whoever holds the shard."""
         operator = PostgresCommitLog(self.database_url, SHARD, batch_max=1, owner="operator")

@@ -104,7 +104,7 @@ def test_the_first_start_begins_at_nothing() -> None:
     state, plan = after(state, came.Bounds(None, 0, 0))
     begun = Cursor(START, 0, 0, 0, 1)
     assert (state.phase, state.cursor) == (Phase.RUN, begun)
-    assert plan == (do.SaveProgress(begun, IDENTITY), do.ReadCommits(START))
+    assert plan == (do.SaveProgress(begun, IDENTITY, begins=True), do.ReadCommits(START))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_manifest_that_equals_the_commit_log_moves_the_position() -> None:
     assert plan == (do.Compare(AT.position, made),)
     state, plan = after(state, same(made))
     assert state.cursor == Cursor(made.to, 9, 4, 0xB0, 5)
-    assert plan[0] == do.SaveProgress(state.at, IDENTITY)
+    assert plan[0] == do.SaveProgress(state.at, IDENTITY, begins=True)
 
 
 @pytest.mark.parametrize(

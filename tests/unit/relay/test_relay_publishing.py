@@ -19,6 +19,7 @@ from outbox.relay_protocol.state import (
     Cursor,
     Failure,
     Phase,
+    Refused,
     Relay,
 )
 from tests.unit.relay.steps import (
@@ -50,9 +51,9 @@ def test_a_batch_continues_the_chain() -> None:
 @pytest.mark.parametrize(
     ("delivered", "reason"),
     [
-        (came.Delivered(1, False), "undelivered"),
-        (came.Delivered(3, False), "undelivered"),
-        (came.Delivered(1, True), "refused"),
+        (came.Delivered(1, None), "undelivered"),
+        (came.Delivered(3, None), "undelivered"),
+        (came.Delivered(1, Refused.RECORD), "refused"),
     ],
 )
 def test_a_report_too_few_drops_the_handle(delivered: came.Delivered, reason: str) -> None:
@@ -62,19 +63,19 @@ def test_a_report_too_few_drops_the_handle(delivered: came.Delivered, reason: st
 
 
 def test_the_manifest_comes_last_and_then_the_commit() -> None:
-    state, plan = after(in_batch(), came.Delivered(2, False))
+    state, plan = after(in_batch(), came.Delivered(2, None))
     assert plan == (do.PublishManifest(manifest(gen=5)),)
     assert after(state, came.ManifestDelivered(7, 0xCC))[1] == (do.Commit(),)
 
 
 @pytest.mark.parametrize("offset", [-1, 4], ids=["unknown", "below the last one"])
 def test_a_manifest_without_a_credible_offset_is_not_committed(offset: int) -> None:
-    _, plan = after(in_batch(), came.Delivered(2, False), came.ManifestDelivered(offset, 0xCC))
+    _, plan = after(in_batch(), came.Delivered(2, None), came.ManifestDelivered(offset, 0xCC))
     assert plan == (do.DropHandle("manifest"), do.Rest(0.1))
 
 
 def committed(seconds: float = 0.01, at: float = 100.0) -> tuple[Relay, tuple[do.Action, ...]]:
-    produced = (came.Delivered(2, False), came.ManifestDelivered(7, 0xCC))
+    produced = (came.Delivered(2, None), came.ManifestDelivered(7, 0xCC))
     return after(in_batch(), *produced, came.CommitEnded(at, seconds))
 
 
@@ -93,7 +94,7 @@ def test_a_slow_commit_drops_the_handle_whatever_it_returned() -> None:
 
 def test_progress_is_written_at_most_once_a_second() -> None:
     state, _ = committed(at=100.0)
-    more = (commits(b"c" * 16), came.Delivered(1, False), came.ManifestDelivered(9, 1))
+    more = (commits(b"c" * 16), came.Delivered(1, None), came.ManifestDelivered(9, 1))
     early, plan = after(state, *more, came.CommitEnded(100.9, 0.01))
     assert plan == (do.Rest(0.0),)
     idle, plan = after(early, commits(at=100.95))
@@ -144,7 +145,7 @@ def test_only_a_commit_or_an_empty_look_ends_a_row_of_failures() -> None:
 def test_a_drop_saves_what_was_known_before_the_doubt() -> None:
     state, _ = committed()
     dirty = replace(state, dirty=True)
-    produced = (commits(b"c" * 16), came.Delivered(0, False))
+    produced = (commits(b"c" * 16), came.Delivered(0, None))
     assert after(dirty, *produced)[1][0] == do.SaveProgress(state.at, IDENTITY)
 
 
