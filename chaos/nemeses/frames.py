@@ -35,6 +35,10 @@ PACKET_ACTIONS: Final[Mapping[str, Action]] = {
 }
 
 
+ENDS: Final[Mapping[str, bool]] = {"commit": True, "abort": False}
+"""Which EndTxn alone are meant."""
+
+
 class KafkaFrames:
     """Breaks one request of Kafka's protocol: ``frame`` names it, ``nth`` counts."""
 
@@ -47,6 +51,7 @@ class KafkaFrames:
             name=str(fault.arg("frame", "EndTxn")),
             action=action,
             nth=int(fault.arg("nth", 1)),
+            commits=ENDS.get(str(fault.arg("ends", ""))),
             seconds=fault.seconds,
             frames=int(fault.arg("overtaken_by", 20)) if fault.kind == "frame_reorder" else None,
         )
@@ -104,7 +109,7 @@ def _events(
 def _facts(rule: Rule, events: list[dict[str, Any]]) -> Facts:
     facts: Facts = {"frame": rule.name, "nth": rule.nth, "struck": bool(events)}
     for event in events:
-        facts.update({key: event[key] for key in ("owner", "commits") if event.get(key)})
+        facts.update({key: event[key] for key in ("owner", "commits") if event[key] is not None})
         if event["what"] == "stale":
             facts.update({key: event[key] for key in ("late", "error", "failed") if key in event})
     return facts

@@ -1,0 +1,82 @@
+"""Control: checkers without the CLEAN rule under held EndTxn; the judge must see what they do.
+
+One trusts a handle whose commit may have been sent twice: a stale commit makes half a batch
+visible, which is then published again. The other aborts what it gives up and goes on with the
+handle: a stale abort takes a batch away that its manifest calls published.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Final
+
+from chaos.controls.broken_relays import AbortingPublisher, TrustingRelay
+from chaos.profiles import Mix, Profile
+from checker import relay_wiring
+from checker.__main__ import main as run_checker
+from outbox.record import Record
+from outbox.relay_ports import Delivery
+
+NAME: Final = "CLEAN rule off, EndTxn held"
+SECONDS: Final = 40.0
+HOLDS_PER_MINUTE: Final = 90.0
+GIVEN_UP: Final = 0.1
+"""The share of batches that the aborting checker gives up."""
+
+
+class OftenUnlucky(AbortingPublisher):
+    """Gives up a part of all batches."""
+
+    def publish(self, records: Sequence[Record]) -> Delivery:
+        """Publish, and say now and then that it failed."""
+        self.unlucky = random.random() < GIVEN_UP
+        return super().publish(records)
+
+
+def trusting_checker() -> int:
+    """Be a checker whose relays take every commit for a clean one."""
+    return _run_with("ShardRelay", TrustingRelay)
+
+
+def aborting_checker() -> int:
+    """Be a checker whose relays abort and go on with the same handle."""
+    return _run_with("KafkaPublisher", OftenUnlucky)
+
+
+def _run_with(name: str, broken: type[object]) -> int:
+    """Be a checker whose relays are built from one broken part."""
+    if not issubclass(broken, getattr(relay_wiring, name)):
+        raise LookupError(f"the relay is not built from {name}: this control controls nothing")
+    setattr(relay_wiring, name, broken)
+    return run_checker([])
+
+
+def profile_of(program: str, ends: str, failpoint: str) -> Profile:
+    """Return a run of such a checker with one kind of EndTxn held; its batches take their time."""
+    return Profile(
+        name=f"control-{program.replace('_', '-')}",
+        seconds=SECONDS,
+        proxies=True,
+        checkers=1,
+        apis=1,
+        messages_per_second=300.0,
+        programs={"checker": f"{__name__}:{program}"},
+        settings={"OUTBOX_FAILPOINTS": failpoint},
+        mixes=(
+            Mix(
+                kind="frame_hold",
+                targets=("kafka",),
+                per_minute=HOLDS_PER_MINUTE,
+                seconds=(1.3, 2.5),
+                args=(("frame", "EndTxn"), ("ends", ends)),
+            ),
+        ),
+    )
+
+
+TRUSTING: Final = profile_of(
+    "trusting_checker", "commit", "relay.after_first_produce=sleep:300@0.5"
+)
+ABORTING: Final = profile_of("aborting_checker", "abort", "relay.after_data_flush=sleep:300@0.5")
+MUST_SHOW: Final = ((TRUSTING, frozenset({"I1", "I8"})), (ABORTING, frozenset({"I3", "I8"})))
