@@ -1,0 +1,52 @@
+"""Judges a run by the files it left: no server, no clock, the same verdict every time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from chaos.judge.calls import Calls, read_calls
+from chaos.judge.checks import judge_checks
+from chaos.judge.decisions import judge_decisions
+from chaos.judge.endings import judge_ending
+from chaos.judge.findings import Findings
+from chaos.judge.leftovers import Leftovers, read_leftovers
+from chaos.judge.manifests import judge_manifests
+from chaos.judge.order import judge_order
+from chaos.judge.polls import judge_polls
+from chaos.judge.publication import judge_publication
+from chaos.verdict import Verdict, verdict_of, void
+
+__all__ = ["judge"]
+
+
+def judge(run: Path) -> Verdict:
+    """Return the verdict on a run's folder; a run that did not come to its end is VOID."""
+    try:
+        facts = json.loads((run / "run.json").read_text())
+    except FileNotFoundError:
+        return void({}, "there is no run.json")
+    if "ended" not in facts:
+        return void(facts, "the run did not come to its end")
+    try:
+        left = read_leftovers(run)
+    except FileNotFoundError as error:
+        return void(facts, f"leftovers are missing: {error.filename}")
+    calls = read_calls(run)
+    return verdict_of(run, facts, findings_of(facts, left, calls), calls)
+
+
+def findings_of(facts: dict[str, Any], left: Leftovers, calls: Calls) -> Findings:
+    """Look at every invariant."""
+    findings = Findings()
+    ends = facts["ended"]["ends"]
+    crashes = sum(count for end, count in ends.items() if end.startswith("checker:"))
+    judge_decisions(left, calls, findings)
+    judge_publication(left, calls, findings)
+    judge_order(left, calls, findings)
+    judge_manifests(left, findings)
+    judge_checks(left, calls, findings, facts["policy"], crashes)
+    judge_polls(left, calls, findings)
+    judge_ending(left, facts["ended"], findings)
+    return findings

@@ -1,0 +1,67 @@
+"""Decisions: one a message, for ever, by whoever may give one; what was acknowledged is there."""
+
+from __future__ import annotations
+
+from chaos.judge.calls import Calls
+from chaos.judge.findings import Findings
+from chaos.judge.leftovers import Leftovers
+
+
+def judge_decisions(left: Leftovers, calls: Calls, findings: Findings) -> None:
+    """I4, I5, I11, I15, I18: against what the answers said."""
+    _told(left, calls, findings)
+    _prepared(left, calls, findings)
+    _listed(left, findings)
+    _refused(left, calls, findings)
+
+
+def _told(left: Leftovers, calls: Calls, findings: Findings) -> None:
+    """I4: all answers tell one decision. I5: it is the one that stands."""
+    for message_id, told in calls.told.items():
+        if not told.decisions:
+            continue
+        if message_id in left.lost:
+            findings.excused += 1
+            continue
+        about = {"id": message_id, "told": sorted(told.decisions)}
+        findings.check("I4", len(told.decisions) == 1, "answers contradict each other", **about)
+        op = left.op(message_id)
+        stands = op.decision if op else None
+        stands = stands or ("COMMIT" if message_id in left.already else None)
+        holds = stands in told.decisions
+        findings.check("I5", holds, "an acknowledged decision does not stand", op=op, **about)
+
+
+def _prepared(left: Leftovers, calls: Calls, findings: Findings) -> None:
+    for message_id, prepared in calls.prepared.items():
+        if message_id in left.lost.halves:
+            findings.excused += 1
+            continue
+        about = {"id": message_id, "tx": prepared.tx}
+        there = message_id in left.halves
+        findings.check("I5", there, "an acknowledged half is gone", **about)
+        unfinished = left.op(message_id) is None or message_id not in left.by_id
+        findings.check("I15", there or not unfinished, "an unfinished half was retired", **about)
+
+
+def _listed(left: Leftovers, findings: Findings) -> None:
+    """I11: op COMMIT and one commit log entry of the same transaction, or neither."""
+    for message_id, op in left.ops.items():
+        count = left.commit_counts.get(message_id, 0)
+        expected = 1 if op.decision == "COMMIT" else 0
+        holds = count == expected and (not count or left.committed[message_id][1] == op.xid)
+        findings.check("I11", holds, f"{op.decision}, listed {count} times", id=message_id, op=op)
+    for message_id in left.committed.keys() - left.ops.keys():
+        findings.check("I11", False, "listed without a decision", id=message_id)
+
+
+def _refused(left: Leftovers, calls: Calls, findings: Findings) -> None:
+    stored = {row["tx"] for row in left.halves.values()}
+    for tx in calls.refused:
+        findings.check("I18", tx not in stored, "a refused prepare left a half", tx=tx)
+    for message_id, op in left.ops.items():
+        if op.decided_by == "producer":
+            sent = calls.told[message_id].sent if message_id in calls.told else set()
+            findings.check(
+                "I18", op.decision in sent, "a decision that no producer sent", id=message_id, op=op
+            )

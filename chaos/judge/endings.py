@@ -1,0 +1,22 @@
+"""How a run ended: nothing open in Kafka, nothing left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chaos.judge.findings import Findings
+from chaos.judge.leftovers import Leftovers
+
+
+def judge_ending(left: Leftovers, ended: Mapping[str, Any], findings: Findings) -> None:
+    """I16, I17."""
+    for place, ends in left.watermarks.items():
+        holds = ends["stable"] == ends["end"]
+        findings.check("I16", holds, "a transaction is still open", place=place, **ends)
+    for state in ("prepared", "committed"):
+        count = ended["left"][state]
+        findings.check("I17", count == 0, f"{count} messages still {state}")
+    for shard, row in left.progress.items():
+        halt = row["halt_reason"]
+        findings.check("I17", halt is None, f"shard {shard} has halted: {halt}")

@@ -1,0 +1,108 @@
+"""Manifests: one chain a shard, equal to the commit log and to the records, nothing passed over."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from chaos.judge.findings import Findings
+from chaos.judge.leftovers import Leftovers, Row
+
+PUBLISHED, HELD = "P", "K"
+BATCH = "BATCH"
+
+
+def judge_manifests(left: Leftovers, findings: Findings) -> None:
+    """I8, I9, I10."""
+    places = {record["batch"]: record for record in left.records}
+    listed: dict[str, str] = {}
+    for shard, manifests in sorted(left.manifests.items()):
+        manifests.sort(key=lambda manifest: manifest["offset"])
+        _chain(left, findings, shard, manifests)
+        for manifest in manifests:
+            _records(findings, places, listed, manifest)
+    for batch, record in places.items():
+        holds = listed.get(batch) == record["id"]
+        findings.check("I8", holds, "no manifest lists this record", batch=batch, id=record["id"])
+    findings.check("I8", len(places) == len(left.records), "two records in one place of a batch")
+    _cursor(left, findings)
+
+
+def _records(
+    findings: Findings, places: dict[str, Row], listed: dict[str, str], manifest: Row
+) -> None:
+    for index, (message_id, status) in enumerate(manifest.get("entries", ())):
+        if status != PUBLISHED:
+            continue
+        batch = f"{manifest['shard']}.{manifest['batch_no']}.{index}"
+        record = places.get(batch)
+        holds = record is not None and record["id"] == message_id
+        findings.check("I8", holds, "a listed record is not there", batch=batch, id=message_id)
+        listed[batch] = message_id
+
+
+def _chain(left: Leftovers, findings: Findings, shard: int, manifests: list[Row]) -> None:
+    crc, batch_no, gen, to = 0, 0, 0, (0, 0)
+    seen: set[str] = set()
+    for manifest in manifests:
+        about = {"shard": shard, "offset": manifest["offset"]}
+        if "error" in manifest:
+            findings.check("I9", False, manifest["error"], **about)
+            continue
+        linked = (manifest["named_shard"], manifest["batch_no"], manifest["prev_crc"])
+        findings.check("I9", linked == (shard, batch_no + 1, crc), "the chain is broken", **about)
+        findings.check("I9", manifest["gen"] >= gen, "an older owner wrote later", **about)
+        after, end = tuple(manifest["after"]), tuple(manifest["to"])
+        recovered = _is_recovered(left, manifest)
+        rewound = recovered or bool(left.lost.ops or left.lost.halves)
+        findings.check("I9", (after == to or rewound) and end >= after, "a gap", **about)
+        published = [each for each, status in manifest["entries"] if status == PUBLISHED]
+        twice = seen.intersection(published) if manifest["kind"] != "REPAIR" else ()
+        findings.check("I9", not twice, "published twice", ids=sorted(twice)[:3], **about)
+        seen.update(published)
+        if manifest["kind"] == BATCH and not recovered:
+            entries = [each for each, _ in manifest["entries"]]
+            same = entries == _range(left, shard, after, end)
+            findings.check("I9", same, "not what the commit log lists", **about)
+        crc, batch_no, gen, to = manifest["crc"], manifest["batch_no"], manifest["gen"], end
+
+
+def _is_recovered(left: Leftovers, manifest: Row) -> bool:
+    """Say whether PostgreSQL had to learn this batch from Kafka: then it is in its old place."""
+    return any(
+        status == PUBLISHED and (message_id in left.already or message_id in left.lost)
+        for message_id, status in manifest["entries"]
+    )
+
+
+def _range(left: Leftovers, shard: int, after: tuple[int, ...], end: tuple[int, ...]) -> list[str]:
+    log = left.commit_log.get(shard, [])
+    first, last = (
+        bisect_right(log, (position, "\U0010ffff"), key=lambda entry: (entry[0], "\U0010ffff"))
+        for position in (after, end)
+    )
+    return [message_id for _, message_id in log[first:last]]
+
+
+def _cursor(left: Leftovers, findings: Findings) -> None:
+    for shard, log in left.commit_log.items():
+        row = left.progress.get(shard)
+        findings.check("I10", row is not None, "commits and no cursor", shard=shard)
+        if row is None:
+            continue
+        ends = left.watermarks.get(f"outbox.progress/{shard}")
+        offset = row["manifest_offset"] or 0
+        inside = ends is not None and ends["start"] <= offset <= ends["end"]
+        findings.check("I10", inside, "the cursor lies outside its log", shard=shard, offset=offset)
+        below = {
+            message_id
+            for manifest in left.manifests.get(shard, ())
+            if manifest["offset"] < offset
+            for message_id, _ in manifest.get("entries", ())
+        }
+        cursor = (row["position"], row["position_n"])
+        for position, message_id in log:
+            if position <= cursor:
+                holds = message_id in below or message_id in left.already
+                findings.check(
+                    "I10", holds, "passed, and in no manifest", id=message_id, shard=shard
+                )

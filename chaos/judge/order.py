@@ -1,0 +1,73 @@
+"""Order: records of one (topic, key) stand in the order of their commits.
+
+Two tests. A commit that was acknowledged before another was sent comes first (an interval order,
+looked at in one pass); and the commit log's order is the order of the offsets.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from math import inf
+
+from chaos.judge.calls import Calls
+from chaos.judge.findings import Findings
+from chaos.judge.leftovers import Leftovers, Op, Row
+
+Scope = tuple[str, str]
+
+
+def judge_order(left: Leftovers, calls: Calls, findings: Findings) -> None:
+    """I6."""
+    for scope, records in _scopes(left).items():
+        records.sort(key=lambda record: record["offset"])
+        _acknowledged(left, calls, findings, scope, records)
+        _listed(left, findings, scope, records)
+
+
+def _scopes(left: Leftovers) -> dict[Scope, list[Row]]:
+    """Group records by (topic, key); what a lost tail or an older publication moved is left out."""
+    scopes: dict[Scope, list[Row]] = defaultdict(list)
+    for record in left.records:
+        moved = record["id"] in left.lost or record["id"] in left.already
+        if record["key"] is not None and not moved:
+            scopes[record["topic"], record["key"]].append(record)
+    return scopes
+
+
+def _acknowledged(
+    left: Leftovers, calls: Calls, findings: Findings, scope: Scope, records: Iterable[Row]
+) -> None:
+    """Keep the latest sending so far: nobody behind it may have been acknowledged before it."""
+    latest, sent_last = None, -inf
+    for record in records:
+        message_id = record["id"]
+        told_at = calls.told[message_id].committed_by if message_id in calls.told else inf
+        about = {"scope": scope, "later": message_id, "earlier": latest}
+        findings.check("I6", told_at >= sent_last, "acknowledged first, stands later", **about)
+        sent = _sent(calls, message_id, left.op(message_id))
+        if sent < inf and sent > sent_last:
+            latest, sent_last = message_id, sent
+
+
+def _sent(calls: Calls, message_id: str, op: Op | None) -> float:
+    """Return the earliest moment at which this message can have been committed."""
+    if op is None:
+        return inf
+    if op.decided_by == "check":
+        said = [at for at, answered in calls.answered.get(message_id, ()) if answered == "COMMIT"]
+        return min(said, default=inf)
+    return calls.told[message_id].commit_sent if message_id in calls.told else inf
+
+
+def _listed(left: Leftovers, findings: Findings, scope: Scope, records: Iterable[Row]) -> None:
+    before, of_before = (0, 0), None
+    for record in records:
+        entry = left.committed.get(record["id"])
+        if entry is None:
+            continue
+        _, *position = entry
+        here = (position[0], position[1])
+        about = {"scope": scope, "id": record["id"], "before": of_before}
+        findings.check("I6", here > before, "stands before what was committed earlier", **about)
+        before, of_before = here, record["id"]
