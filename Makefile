@@ -11,13 +11,15 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 INSTALLED := $(VENV)/.installed
 RUNTIME := .runtime/.fetched
-SUITES := tests/unit tests/model tests/contract tests/integration tests/spark tests/e2e
-SOURCES := outbox api checker spark cli outbox_client examples benchmarks migrations tests
+SUITES := tests/unit tests/model tests/contract tests/integration tests/spark tests/e2e tests/chaos
+SOURCES := outbox api checker spark cli chaos outbox_client examples benchmarks migrations tests
+PROFILE ?= smoke
+SEED ?= 1
 
-.PHONY: help setup demo dev test check bench chaos up down
+.PHONY: help setup demo dev test check bench chaos chaos-controls up down
 
 help: ## Show these words
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 setup: $(INSTALLED) $(RUNTIME) ## Fetch what is needed; run by the others, cheap when nothing changed
 
@@ -40,8 +42,11 @@ check: setup ## The gate: format, lint, types, imports, tests
 bench: setup ## Measure the hot paths beside raw Kafka and raw COPY
 	@$(BIN)/python -m benchmarks
 
-chaos: ## Kill processes at every step (not there yet)
-	@echo "make chaos: the crash harness is not there yet" >&2; exit 2
+chaos: setup ## Break everything on purpose and judge the rest (PROFILE=smoke SEED=1)
+	@$(BIN)/outbox chaos run --profile $(PROFILE) --seed $(SEED)
+
+chaos-controls: setup ## Run relays that are wrong in one rule each; all must be caught
+	@$(BIN)/outbox chaos controls --seed $(SEED)
 
 up: ## Start the operations stack (docker-compose.yml)
 	@docker compose version >/dev/null 2>&1 || { echo "missing: Docker with its compose plugin" >&2; exit 2; }

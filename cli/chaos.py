@@ -23,6 +23,7 @@ def make_app() -> typer.Typer:
     app.command("run")(run)
     app.command("check")(check)
     app.command("shrink")(shrink)
+    app.command("controls")(controls)
     return app
 
 
@@ -79,6 +80,23 @@ def shrink(
         raise CommandFailed("no smaller set of faults broke it again")
     for fault in found:
         print(f"{fault.at:8.3f} s  {fault.kind}  {fault.target}  {fault.seconds} s")
+
+
+def controls(
+    seed: Annotated[int, typer.Option(help="Faults and work follow from it.")] = 1,
+    folder: Annotated[
+        Path | None, typer.Option("--dir", help="Kept here.", show_default="a new folder")
+    ] = None,
+) -> None:
+    """Run relays that are wrong in one rule each: exit 0 if all were caught, 1 if one was not."""
+    from chaos.controls.suite import run_controls
+
+    root = (folder or _new_folder("controls", seed)).resolve()
+    with _progress() as say, _terminated_as_interrupted():
+        results = run_controls(root, seed, say)
+    for result in results:
+        print(f"{'caught' if result.caught else 'NOT CAUGHT':<12}{result.name:<32}{result.how}")
+    _exit(0 if all(result.caught for result in results) else 1)
 
 
 def _exit(code: int) -> None:

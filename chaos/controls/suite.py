@@ -1,0 +1,78 @@
+"""All control groups: wrong relays that the judge must call violations, each for its reason.
+
+A harness that lets one of them pass proves nothing about the right ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from chaos.controls import clean_rule
+from chaos.controls.result import ControlResult
+from chaos.profiles import CHECKERS, Mix, Profile
+from chaos.run import Say
+from chaos.slices import erase_servers, run_and_judge
+from chaos.verdict import VIOLATION, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """A wrong relay under some faults, and what one of it must break."""
+
+    profile: Profile
+    shows: frozenset[str]
+
+
+NAIVE_CURSOR: Final = Profile(
+    name="control-naive-cursor",
+    seconds=40.0,
+    apis=4,
+    client_processes=2,
+    clients_each=12,
+    checkers=1,
+    programs={"checker": "chaos.controls.naive_cursor:main"},
+    mixes=(),
+)
+MARK_AFTER_PUBLISH: Final = Profile(
+    name="control-mark-after-publish",
+    seconds=45.0,
+    programs={"checker": "chaos.controls.mark_after_publish:main"},
+    mixes=(Mix(kind="kill", targets=CHECKERS, per_minute=80),),
+)
+PLAIN_CURSOR: Final = Profile(
+    name="control-plain-cursor",
+    seconds=40.0,
+    programs={"checker": "chaos.controls.plain_cursor:main"},
+    mixes=(Mix(kind="restore", targets=("postgres",), planned=(0.3, 0.7)),),
+)
+CONTROLS: Final = (
+    Control(profile=NAIVE_CURSOR, shows=frozenset({"I3", "I10"})),
+    Control(profile=MARK_AFTER_PUBLISH, shows=frozenset({"I1"})),
+    Control(profile=PLAIN_CURSOR, shows=frozenset({"I3", "I10"})),
+    *(Control(profile=profile, shows=shows) for profile, shows in clean_rule.MUST_SHOW),
+)
+
+
+def run_controls(root: Path, seed: int, say: Say) -> list[ControlResult]:
+    """Run every control group in a folder of its own below the root."""
+    return [run_control(control, root / control.profile.name, seed, say) for control in CONTROLS]
+
+
+def run_control(control: Control, run: Path, seed: int, say: Say) -> ControlResult:
+    """Run one control group and tell whether it was caught for its reason."""
+    say(control.profile.name)
+    result = result_of(control, run_and_judge(run, control.profile, seed, say))
+    erase_servers(run)
+    say(f"{result.name}: {'caught' if result.caught else 'NOT CAUGHT'}, {result.how}")
+    return result
+
+
+def result_of(control: Control, verdict: Verdict) -> ControlResult:
+    """Tell whether a control's verdict is the one it must get."""
+    violated = {name for name, found in verdict.invariants.items() if found["violations"]}
+    shown = sorted(control.shows & violated)
+    caught = verdict.verdict == VIOLATION and bool(shown)
+    how = ", ".join(shown) or f"{verdict.verdict} {sorted(violated)} {verdict.reasons[:1]}"
+    return ControlResult(name=control.profile.name, caught=caught, how=how)

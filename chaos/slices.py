@@ -1,0 +1,79 @@
+"""A run and its verdict, once or in slices with seeds derived from one; what passed is thinned out.
+
+A root folder holds one folder a slice, so a long run can be stopped and taken up again.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from chaos.judge import judge
+from chaos.profiles import Profile
+from chaos.run import Say, perform
+from chaos.schedule import Fault
+from chaos.verdict import Verdict, write
+from cli.embedded.unprivileged import stand_ins_for
+
+VERDICT: Final = "verdict.json"
+SERVERS: Final = ("postgres", "kafka")
+BULKY: Final = ("leftovers", "truth", "logs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """One of the runs of a root folder."""
+
+    folder: Path
+    seed: int
+
+    @property
+    def judged(self) -> bool:
+        """Tell whether it has a verdict already."""
+        return (self.folder / VERDICT).exists()
+
+
+def slices(root: Path, seed: int, count: int) -> Iterator[Slice]:
+    """Yield the slices of a root; each has a seed of its own that follows from the root's."""
+    for number in range(1, count + 1):
+        digest = hashlib.sha256(f"{seed}/{number}".encode()).digest()
+        own = int.from_bytes(digest[:4])
+        yield Slice(folder=root / f"slice-{number:03}-{own}", seed=own)
+
+
+def run_and_judge(
+    run: Path, profile: Profile, seed: int, say: Say, faults: tuple[Fault, ...] | None = None
+) -> Verdict:
+    """Perform a run, judge it and write its verdict; a run cut short is judged as it is.
+
+    ``faults`` replace those of the seed.
+    """
+    try:
+        perform(run, profile, seed, say, faults)
+    finally:
+        verdict = judge(run)
+        write(run, verdict)
+    return verdict
+
+
+def erase_servers(run: Path) -> None:
+    """Delete the data of a run's servers, wherever they had to be put."""
+    for place in (*stand_ins_for(run), *(run / name for name in SERVERS)):
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def thin_out(run: Path, *, keep_history: bool = True) -> None:
+    """Keep the verdict of a run that passed and, compressed, its history."""
+    erase_servers(run)
+    for name in BULKY:
+        shutil.rmtree(run / name, ignore_errors=True)
+    for path in sorted((run / "history").glob("*.jsonl")):
+        if keep_history:
+            with path.open("rb") as plain, gzip.open(f"{path}.gz", "wb", 1) as packed:
+                shutil.copyfileobj(plain, packed)
+        path.unlink()
