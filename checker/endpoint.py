@@ -42,7 +42,7 @@ class HttpCheckEndpoint:
         self._proxy_url = proxy_url
         self._resolver = GuardedResolver(policy)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0)
+            connector=aiohttp.TCPConnector(limit=0, force_close=True)
             if proxy_url
             else guarded_connector(policy, self._resolver),
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -83,7 +83,11 @@ class GuardedResolver(AbstractResolver):
 
 
 def guarded_connector(policy: CallbackPolicy, resolver: GuardedResolver) -> TCPConnector:
-    """Return a connector whose every socket is judged; the caller bounds how many it opens."""
+    """Return a connector whose every socket is judged; the caller bounds how many it opens.
+
+    A connection carries one call: on the next one, an answer that nobody asked for would be taken
+    for the answer to another check (I14).
+    """
 
     def make_socket(info: Any) -> socket.socket:
         family, kind, protocol, _, address = info
@@ -96,7 +100,7 @@ def guarded_connector(policy: CallbackPolicy, resolver: GuardedResolver) -> TCPC
         use_dns_cache=False,
         happy_eyeballs_delay=None,
         limit=0,
-        keepalive_timeout=30,
+        force_close=True,
         family=socket.AF_UNSPEC,
     )
 

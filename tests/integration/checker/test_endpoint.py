@@ -132,6 +132,31 @@ async def test_a11_a_hostile_endpoint_decides_nothing_and_holds_nobody(
     assert answer.verdict is None
 
 
+async def test_i14_an_answer_that_nobody_asked_for_counts_for_no_later_check(
+    endpoint: HttpCheckEndpoint,
+) -> None:
+    """The endpoint says UNKNOWN, and COMMIT behind it once the first check is over."""
+    over, said = asyncio.Event(), asyncio.Event()
+
+    def answer(decision: str) -> bytes:
+        text = f'{{"message_id":"{question().half.message_id}","decision":"{decision}"}}'
+        head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: "
+        return f"{head}{len(text)}\r\n\r\n{text}".encode()
+
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer("UNKNOWN"))
+        await over.wait()
+        writer.write(answer("COMMIT"))
+        said.set()
+
+    async with zoo.raw_endpoint(talk) as url, asyncio.timeout(10):
+        first = await ask(endpoint, url)
+        over.set()
+        await said.wait()
+        second = await ask(endpoint, url)
+    assert (first.outcome, second.outcome) == (Outcome.UNKNOWN, Outcome.UNKNOWN)
+
+
 async def test_a_gzip_bomb_is_not_unpacked(endpoint: HttpCheckEndpoint) -> None:
     bomb = gzip.compress(b" " * 10_000_000)
 
