@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from chaos.nemeses.database import BackendKill, BrokerKill, LongTransaction, PostgresStop
+from chaos.nemeses.endpoints import EndpointZoo
 from chaos.nemeses.frames import KafkaFrames, PostgresPackets
 from chaos.nemeses.links import Network
 from chaos.nemeses.processes import Kill, Pause
@@ -20,6 +21,7 @@ NEMESES: Final[tuple[type[Nemesis], ...]] = (
     Network,
     KafkaFrames,
     PostgresPackets,
+    EndpointZoo,
 )
 
 

@@ -26,11 +26,13 @@ class ProxiesFailed(RuntimeError):
 class RemoteLink:
     """One link, as seen from outside."""
 
-    def __init__(self, board: ProxyBoard, name: str, port: int) -> None:
+    def __init__(self, board: ProxyBoard, name: str, port: int, server_port: int) -> None:
         """Name a link that listens on a port of this machine."""
         self._board = board
         self.name = name
         self.port = port
+        self.server_port = server_port
+        """Where it leads."""
 
     def faults(self, faults: Faults) -> None:
         """Let the network misbehave from now on; it replaces what was set before."""
@@ -72,6 +74,7 @@ class RemoteLink:
     def upstream(self, port: int) -> None:
         """Lead new connections to another port."""
         self._ask("upstream", port=port)
+        self.server_port = port
 
     def arm(self, rule: Rule) -> int:
         """Break frames; return the rule's number."""
@@ -143,7 +146,7 @@ class ProxyBoard:
     def open(self, name: str, kind: str, upstream: int) -> RemoteLink:
         """Open a link (tcp, kafka or postgres) to a port of this machine."""
         answer = self.ask({"do": "open", "link": name, "kind": kind, "upstream": upstream})
-        link = self._links[name] = RemoteLink(self, name, int(answer["port"]))
+        link = self._links[name] = RemoteLink(self, name, int(answer["port"]), upstream)
         return link
 
     def link(self, name: str) -> RemoteLink:

@@ -1,0 +1,64 @@
+"""Whatever a hostile check endpoint does, only one valid verdict for the id asked counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from chaos.history import HistoryWriter
+from chaos.workload.endpoint import Endpoint
+from chaos.workload.truth import Truth
+from chaos.workload.zoo import BEASTS, NAME, meet
+from checker.endpoint import HttpCheckEndpoint
+from outbox.check import Outcome, Question
+from outbox.clock import SystemClock
+from tests.factories import make_group
+from tests.integration.checker.world import LOOPBACK_ALLOWED
+from tests.unit.checker.queue_rows import make_half
+
+pytestmark = pytest.mark.chaos
+
+TRANSACTION = "client-0-1"
+NOTHING = {Outcome.TIMEOUT, Outcome.UNREACHABLE, Outcome.BAD_VERDICT, Outcome.HTTP_ERROR}
+TRUTHFUL = {"extra_id", "two_answers", "every_second"}
+CHECKS = 4
+
+
+@pytest.fixture
+def truth(tmp_path: Path) -> Path:
+    """Return a run's folder whose only transaction was rolled back."""
+    (tmp_path / "truth").mkdir()
+    (tmp_path / "history").mkdir(exist_ok=True)
+    Truth(tmp_path / "truth" / "client-0.sqlite").decide({TRANSACTION: "ROLLBACK"})
+    return tmp_path
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["single", "batch"])
+@pytest.mark.parametrize("beast", sorted(BEASTS))
+async def test_f14_a_beast_of_the_zoo_is_believed_only_where_it_is_right(
+    truth: Path, beast: str, batch: bool
+) -> None:
+    honest = Endpoint(truth, HistoryWriter(truth, NAME))
+    server = await asyncio.start_server(
+        partial(meet, BEASTS[beast], honest, count()), "127.0.0.1", 0
+    )
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/check"
+    group = make_group(check_url=url, check_timeout_seconds=1, batch_check=batch)
+    async with server, HttpCheckEndpoint(LOOPBACK_ALLOWED, SystemClock()) as endpoint:
+        came = Counter(
+            [(await endpoint.ask(group, [question()]))[0].outcome for _ in range(CHECKS)]
+        )
+        server.close()
+    believed = {Outcome.ROLLBACK} if beast in TRUTHFUL else set()
+    assert came.keys() <= NOTHING | believed
+    assert (came[Outcome.ROLLBACK] > 0) == bool(believed)
+
+
+def question() -> Question:
+    """Return a check of the transaction."""
+    return Question(half=make_half(transaction_id=TRANSACTION), round=1, attempt=1, max_attempts=15)
