@@ -127,14 +127,23 @@ def kills(relay: float, api: float, client: float, endpoint: float) -> tuple[Mix
 SMOKE: Final = Profile(
     name="smoke",
     seconds=45.0,
+    proxies=True,
+    messages_per_second=700.0,
     mixes=(
-        *kills(relay=40, api=50, client=20, endpoint=20),
-        Mix(kind="postgres_stop", targets=("postgres",), planned=(0.4,)),
+        *kills(relay=45, api=60, client=25, endpoint=8),
+        Mix(kind="postgres_stop", targets=("postgres",), planned=(0.45,)),
+        Mix(
+            kind="frame_hold",
+            targets=("kafka",),
+            planned=(0.2,),
+            seconds=(2.0, 3.0),
+            args=(("frame", "EndTxn"),),
+        ),
     ),
-    drain_seconds=40.0,
+    drain_seconds=60.0,
 )
 KILL: Final = Profile(
-    name="kill", seconds=270.0, mixes=kills(relay=80, api=80, client=40, endpoint=40)
+    name="kill", seconds=270.0, mixes=kills(relay=75, api=90, client=60, endpoint=15)
 )
 FRAMES: Final = Profile(
     name="frames",

@@ -112,6 +112,8 @@ class Breaker:
             except Exception as error:
                 self.errors.append(f"heal {type(nemesis).__name__}: {error!r}")
         self._world.processes.heal()
+        if self._world.proxies is not None:
+            self._world.proxies.heal()
 
     def _inject(self, nemesis: Nemesis, fault: Fault) -> None:
         history = self._world.history

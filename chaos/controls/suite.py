@@ -10,11 +10,20 @@ from pathlib import Path
 from typing import Final
 
 from chaos.controls import clean_rule
-from chaos.controls.result import ControlResult
 from chaos.profiles import CHECKERS, Mix, Profile
 from chaos.run import Say
 from chaos.slices import erase_servers, run_and_judge
 from chaos.verdict import VIOLATION, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlResult:
+    """Whether a control was caught: one that gets away voids every verdict."""
+
+    name: str
+    caught: bool
+    how: str
+    """what was found, or what was missing"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
