@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from pathlib import Path
 from statistics import quantiles
 from typing import Any, Final
@@ -55,7 +54,11 @@ class Verdict:
     @property
     def faulted(self) -> int:
         """How many faults there were: kills, and everything else that was broken."""
-        others = (count for kind, count in self.faults.items() if kind not in KILLING)
+        others = (
+            count
+            for kind, count in self.faults.items()
+            if kind not in KILLING and not kind.startswith(ENDED)
+        )
         return self.killed + sum(others)
 
     def text(self) -> str:
@@ -65,6 +68,8 @@ class Verdict:
 
 KILLING: Final = frozenset({"kill", "kill_young", "failpoint"})
 """Faults that are counted by the deaths they cause."""
+ENDED: Final = "ended with"
+"""What is noted of a process that ended by itself: no fault."""
 
 
 def verdict_of(run: Path, facts: Mapping[str, Any], findings: Findings, calls: Calls) -> Verdict:
@@ -138,13 +143,11 @@ def _context(run: Path, first: Mapping[str, Any] | None) -> Iterator[str]:
     if first is None:
         return
     names = [str(first[name]) for name in ("id", "tx", "later", "earlier") if first.get(name)]
-    found = (
-        line.rstrip("\n")[:2000]
-        for path in sorted((run / "history").glob("*.jsonl"))
-        for line in path.open()
-        if any(name in line for name in names)
-    )
-    yield from islice(found, SHOWN_LINES)
+    found = list[str]()
+    for path in sorted((run / "history").glob("*.jsonl")):
+        with path.open() as file:
+            found += [line.strip()[:2000] for line in file if any(name in line for name in names)]
+    yield from found[:SHOWN_LINES]
 
 
 def _lines(verdict: Verdict) -> Iterator[str]:
