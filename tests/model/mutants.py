@@ -140,6 +140,13 @@ def replay_marks_nothing(state: Relay, answer: Answer) -> Next:
     return after, plan
 
 
+def generation_of_two(state: Relay, answer: Answer) -> Next:
+    """Begin a generation that another relay may have begun too."""
+    after, plan = step(state, answer)
+    shared = (replace(a, begins=False) if isinstance(a, SaveProgress) else a for a in plan)
+    return after, tuple(shared)
+
+
 _CUT = Configuration(name="tail lost, crash", faults={Fault.FAILOVER: 1, Fault.CRASH: 1})
 _PAIR = replace(_CUT, name="tail lost, crash, two messages a flush", flush_sizes=(2,))
 _ANEW = SEARCHED[0]
@@ -153,6 +160,7 @@ _REFUSED = Configuration(
     batch_max=1,
     open_flushes=1,
 )
+_REFUSED_TAIL, _REFUSED_TWICE = SEARCHED[-2:]
 
 MUTANTS: Final = (
     Mutant("mark before commit", _ONE, "I3", mark_before_commit),
@@ -179,6 +187,14 @@ MUTANTS: Final = (
     Mutant("rows marked before the release commits", _REFUSED, "I3", mark_before_the_release),
     Mutant("the cursor moved before the mark", _REFUSED, "I1", cursor_before_the_mark),
     Mutant("REPLAY that marks no rows", _REFUSED, "I1", replay_marks_nothing),
+    Mutant(
+        "HISTORY that marks no rows, a release that does not look",
+        _REFUSED_TAIL,
+        "I1",
+        rules=Rules(mark_in_history=False, skip_published=False),
+    ),
+    Mutant("a fenced relay may hold", _REFUSED_TWICE, "I1", rules=Rules(own_to_hold=False)),
+    Mutant("a generation of two owners", _REFUSED_TWICE, "I1", generation_of_two),
     Mutant("a fence that keeps the epoch", _LATE, "I1", rules=Rules(fence_moves_epoch=False)),
 )
 """Each of them must fail, and in the way that hurts: lost, doubled, or published undecided."""
