@@ -10,7 +10,7 @@ from typing import Final
 from chaos.judge import judge
 from chaos.profiles import PROFILES, Profile
 from chaos.run import Say
-from chaos.slices import Slice, run_and_judge, slices, thin_out
+from chaos.slices import VERDICT, Slice, run_and_judge, slices, thin_out
 from chaos.totals import add_up
 from chaos.verdict import Verdict, write
 from cli.exit_codes import CommandFailed, ExitCode
@@ -42,7 +42,13 @@ def run_asked(asked: Asked, say: Say) -> int:
 
 
 def check_again(folder: Path) -> int:
-    """Judge a run's files, write and print the verdict."""
+    """Judge a run's files, write and print the verdict.
+
+    Raises CommandFailed for a run of which only the verdict was kept.
+    """
+    if (folder / VERDICT).exists() and not (folder / "leftovers").exists():
+        line = f"{folder} passed and was thinned out: its verdict is all that is left"
+        raise CommandFailed(line, ExitCode.CONFLICT)
     verdict = judge(folder)
     write(folder, verdict)
     return _report(folder, verdict)

@@ -5,25 +5,17 @@ A harness that lets one of them pass proves nothing about the right ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from chaos.controls import clean_rule
-from chaos.profiles import CHECKERS, Mix, Profile
+from chaos.controls.planted import plant_and_judge
+from chaos.controls.result import ControlResult
+from chaos.profiles import CHECKERS, KILL, Mix, Profile
 from chaos.run import Say
 from chaos.slices import erase_servers, run_and_judge
 from chaos.verdict import VIOLATION, Verdict
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlResult:
-    """Whether a control was caught: one that gets away voids every verdict."""
-
-    name: str
-    caught: bool
-    how: str
-    """what was found, or what was missing"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +48,7 @@ PLAIN_CURSOR: Final = Profile(
     programs={"checker": "chaos.controls.plain_cursor:main"},
     mixes=(Mix(kind="restore", targets=("postgres",), planned=(0.3, 0.7)),),
 )
+SOUND: Final = replace(KILL, name="control-sound", seconds=20.0)
 CONTROLS: Final = (
     Control(profile=NAIVE_CURSOR, shows=frozenset({"I3", "I10"})),
     Control(profile=MARK_AFTER_PUBLISH, shows=frozenset({"I1"})),
@@ -66,7 +59,19 @@ CONTROLS: Final = (
 
 def run_controls(root: Path, seed: int, say: Say) -> list[ControlResult]:
     """Run every control group in a folder of its own below the root."""
-    return [run_control(control, root / control.profile.name, seed, say) for control in CONTROLS]
+    results = [run_control(control, root / control.profile.name, seed, say) for control in CONTROLS]
+    return [*results, *run_planted(root / "planted", seed, say)]
+
+
+def run_planted(root: Path, seed: int, say: Say) -> list[ControlResult]:
+    """Plant faults in what a sound run has left."""
+    sound = root / "sound"
+    run_and_judge(sound, SOUND, seed, say)
+    erase_servers(sound)
+    results = plant_and_judge(sound, root)
+    for result in results:
+        _tell(result, say)
+    return results
 
 
 def run_control(control: Control, run: Path, seed: int, say: Say) -> ControlResult:
@@ -74,7 +79,7 @@ def run_control(control: Control, run: Path, seed: int, say: Say) -> ControlResu
     say(control.profile.name)
     result = result_of(control, run_and_judge(run, control.profile, seed, say))
     erase_servers(run)
-    say(f"{result.name}: {'caught' if result.caught else 'NOT CAUGHT'}, {result.how}")
+    _tell(result, say)
     return result
 
 
@@ -85,3 +90,7 @@ def result_of(control: Control, verdict: Verdict) -> ControlResult:
     caught = verdict.verdict == VIOLATION and bool(shown)
     how = ", ".join(shown) or f"{verdict.verdict} {sorted(violated)} {verdict.reasons[:1]}"
     return ControlResult(name=control.profile.name, caught=caught, how=how)
+
+
+def _tell(result: ControlResult, say: Say) -> None:
+    say(f"{result.name}: {'caught' if result.caught else 'NOT CAUGHT'}, {result.how}")
