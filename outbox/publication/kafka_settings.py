@@ -15,9 +15,13 @@ PRODUCER_FIXED: Final[Mapping[str, Any]] = {
     "retry.backoff.max.ms": 1000,
     "transaction.timeout.ms": 10_000,
     "message.timeout.ms": 8_000,
+    "topic.metadata.propagation.max.ms": 3_000,
     "partitioner": "murmur2_random",
 }
-"""The CLEAN rule compares a commit's time with the retry back-off: neither may be changed alone."""
+"""The CLEAN rule compares a commit's time with the retry back-off: neither may be changed alone.
+
+A topic that is gone must be reported as unknown before its messages time out, which says nothing.
+"""
 PRODUCER_DEFAULTS: Final[Mapping[str, Any]] = {
     "linger.ms": 5,
     "message.max.bytes": 1_048_588,

@@ -26,7 +26,8 @@ LEFT JOIN outbox.progress p ON p.name = 'relay:' || (h.half_id & 15)
 
 -- name: publications
 -- Reads, by key, where Kafka put committed messages: the first batch of the shard that ends beyond the
--- message's place in commit_log. The relay writes these rows at most a second late.
+-- message's place in commit_log. The relay writes these rows at most a second late. A record that was
+-- held has its place in its own row.
 SELECT asked.half_id, t.name AS topic, batch.partitions[batch.at] AS "partition", batch.offsets[batch.at] AS "offset",
     batch.published_at
 FROM unnest(%(half_ids)s::int8[], %(xids)s::int8[]) AS asked (half_id, xid)
@@ -45,3 +46,7 @@ CROSS JOIN LATERAL (
     LIMIT 16
 ) batch
 WHERE batch.at IS NOT NULL
+UNION ALL
+SELECT r.half_id, t.name, r.released_partition, r.released_offset, r.released_at
+FROM outbox.held_record r JOIN outbox.topic t ON t.id = r.topic_id
+WHERE r.half_id = ANY (%(half_ids)s::int8[]) AND r.released_offset IS NOT NULL

@@ -10,7 +10,7 @@ import pytest
 from outbox.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Kind, Manifest, decode
 from outbox.message_id import HalfId
 from tests.integration.relay.world import SHARD, RelayWorld, drain, until
-from tests.kafka import read_committed, set_max_message_bytes
+from tests.kafka import delete_topic, make_topic, read_committed, set_max_message_bytes
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -139,6 +139,34 @@ def test_f15_a_refused_retry_waits_longer_and_the_scope_stays_held(world: RelayW
     wait = "SELECT extract(epoch FROM next_attempt_at - clock_timestamp()) FROM outbox.held_record"
     assert 5 < float(world.one(f"{wait} WHERE attempts = 2")) <= 10
     assert world.values(0) == []
+
+
+def test_f15_a_deleted_topic_is_held_as_a_whole_until_it_is_there_again(world: RelayWorld) -> None:
+    kept, gone = world.topic, make_topic(world.bootstrap_servers, partitions=1)
+    world.topic = gone
+    commit(world, b"a", b"0")
+    relay = world.relay()
+    drain(relay)
+    delete_topic(world.bootstrap_servers, gone)
+    commit(world, b"a", b"1")
+    commit(world, b"b", b"2")
+    world.topic = kept
+    commit(world, b"a", b"3")
+
+    def others_flow() -> bool:
+        relay.run_once()
+        return int(world.one("SELECT count(*) FROM outbox.held_record")) == 2
+
+    until(others_flow, seconds=90)
+    drain(relay)
+    assert heads(world, 1) == [b"3"]
+    assert world.one("SELECT bool_or(topic_wide) FROM outbox.held_record")
+    relay.close()
+    make_topic(world.bootstrap_servers, partitions=1, name=gone)
+    due_now(world)
+    drain_until_free(world)
+    world.topic = gone
+    assert heads(world, 2) == [b"1", b"2"]
 
 
 def test_a_dropped_record_frees_its_scope_and_is_never_published(world: RelayWorld) -> None:

@@ -1,0 +1,39 @@
+-- name: list_held
+-- Reads held records by ascending half id, the open ones or the dropped ones, with their topic and how
+-- many open rows of their scope come after each: of the topic where all of it is held, else of the key.
+SELECT r.half_id, r.nonce, t.name AS topic, r.key, r.topic_wide, r.held_at, r.publish_error, r.attempts,
+    r.next_attempt_at, r.repair, r.dropped_at, r.drop_reason, r.released_at,
+    CASE WHEN r.key IS NULL AND NOT r.topic_wide THEN 0 ELSE (
+        SELECT count(*) FROM outbox.held_record w
+        WHERE w.shard = r.shard AND w.released_at IS NULL AND w.dropped_at IS NULL
+            AND w.topic_id = r.topic_id AND (r.topic_wide OR w.key = r.key)
+            AND w.repair IS NOT DISTINCT FROM r.repair AND (w.xid, w.n) > (r.xid, r.n)
+    ) END AS waiting_behind
+FROM outbox.held_record r
+JOIN outbox.topic t ON t.id = r.topic_id
+WHERE (%(half_id)s::int8 IS NULL OR r.half_id = %(half_id)s)
+    AND (%(half_id)s::int8 IS NOT NULL OR r.released_at IS NULL AND (r.dropped_at IS NOT NULL) = %(dropped)s)
+    AND (%(after)s::int8 IS NULL OR r.half_id > %(after)s)
+    AND (%(topic)s::text IS NULL OR t.name = %(topic)s)
+    AND (NOT %(refused_only)s OR r.attempts > 0)
+ORDER BY r.half_id
+LIMIT %(limit)s
+
+-- name: lock_held
+-- Locks one held record by key and tells whether it is open.
+SELECT released_at IS NULL AND dropped_at IS NULL FROM outbox.held_record
+WHERE half_id = %(half_id)s AND nonce = %(nonce)s
+FOR UPDATE
+
+-- name: release_now
+-- Makes the refused records of a record's scope due now; those that only wait are due as it is.
+UPDATE outbox.held_record w SET next_attempt_at = clock_timestamp()
+FROM outbox.held_record r
+WHERE r.half_id = %(half_id)s AND w.shard = r.shard AND w.topic_id = r.topic_id
+    AND w.released_at IS NULL AND w.dropped_at IS NULL AND w.next_attempt_at > clock_timestamp()
+    AND (w.half_id = r.half_id OR w.topic_wide OR r.topic_wide OR w.key = r.key)
+
+-- name: drop_held
+-- Gives a held record up; the row stays.
+UPDATE outbox.held_record SET dropped_at = clock_timestamp(), drop_reason = %(reason)s
+WHERE half_id = %(half_id)s
