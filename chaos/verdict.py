@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any, Final
 
-from chaos.judge.calls import Calls
+from chaos.judge.calls import KILLING, Calls
 from chaos.judge.findings import INVARIANTS, Findings
 
 PASS, VIOLATION, VOID = "PASS", "VIOLATION", "VOID"
@@ -66,8 +66,6 @@ class Verdict:
         return "\n".join(_lines(self))
 
 
-KILLING: Final = frozenset({"kill", "kill_young", "failpoint"})
-"""Faults that are counted by the deaths they cause."""
 ENDED: Final = "ended with"
 """What is noted of a process that ended by itself: no fault."""
 

@@ -46,7 +46,7 @@ def findings_of(facts: dict[str, Any], left: Leftovers, calls: Calls) -> Finding
     judge_publication(left, calls, findings)
     judge_order(left, calls, findings)
     judge_manifests(left, findings)
-    judge_checks(left, calls, findings, facts["policy"], crashes)
+    judge_checks(left, calls, findings, facts, crashes)
     judge_polls(left, calls, findings)
     judge_ending(left, facts["ended"], findings)
     return findings

@@ -12,10 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 Event = dict[str, Any]
-SHOWN = {"COMMITTED": "COMMIT", "PUBLISHED": "COMMIT", "ROLLED_BACK": "ROLLBACK"}
+KILLING: Final = frozenset({"kill", "kill_young", "failpoint"})
+"""Faults that are counted by the deaths they cause."""
+SHOWN: Final = {"COMMITTED": "COMMIT", "PUBLISHED": "COMMIT", "ROLLED_BACK": "ROLLBACK"}
 
 
 class Prepared(NamedTuple):
@@ -58,6 +60,8 @@ class Calls:
     )
     faults: Counter[str] = field(default_factory=Counter)
     recoveries: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    stalls: list[tuple[float, float]] = field(default_factory=list)
+    """when something stood still: the span of every fault that is no kill"""
     messages: int = 0
     """prepares that were acknowledged, without replays"""
 
@@ -111,10 +115,19 @@ class _Reader:
             case "read":
                 reads = calls.reads[event["reader"]]
                 reads.extend((event["topic"], *record) for record in event["recs"])
-            case "fault" if event["e"] == "ok":
-                calls.faults[event["kind"]] += 1
+            case "fault":
+                self._fault(event)
             case "back":
                 calls.recoveries[event["kind"]].append(event["seconds"])
+
+    def _fault(self, event: Event) -> None:
+        if event["e"] == "invoke":
+            self._open[event["n"]] = event
+            return
+        began = self._open.pop(event["n"])
+        self._calls.faults[event["kind"]] += event["e"] == "ok"
+        if event["kind"] not in KILLING:
+            self._calls.stalls.append((began["t"], event["t"]))
 
     def _asked(self, event: Event) -> None:
         if event["f"] != "end":

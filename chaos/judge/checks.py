@@ -3,48 +3,83 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from chaos.judge.calls import Calls
 from chaos.judge.findings import Findings
 from chaos.judge.leftovers import Leftovers, Op, Row
 
+Span = tuple[float, float]
 EARLY_SECONDS: Final = 0.05
 ROUND_SECONDS: Final = 4.0
 """A round asks for a second; a call it has begun ends two seconds later; a crash adds to that."""
 
 
 def judge_checks(
-    left: Leftovers, calls: Calls, findings: Findings, policy: Mapping[str, Any], crashes: int
+    left: Leftovers, calls: Calls, findings: Findings, facts: Mapping[str, Any], crashes: int
 ) -> None:
-    """I12, I13, I14, G7; ``crashes`` of checkers may each repeat what they had in flight."""
+    """I12, I13, I14, G7; ``crashes`` of checkers may each repeat what they had in flight.
+
+    ``facts`` are those of ``run.json``.
+    """
+    policy, began = facts["policy"], facts["started"]["unix"] - facts["started"]["mono"]
+    stalls = [(start + began, end + began) for start, end in calls.stalls]
     for message_id, attempts in left.attempts.items():
         half = left.halves.get(message_id)
         if half is not None:
-            _times(findings, half, left.op(message_id), attempts, policy)
+            _early(findings, half, attempts, policy)
+        op = left.op(message_id)
+        if op is not None:
+            _late(findings, message_id, op, attempts, stalls)
         spent = Counter(each["round"] for each in attempts if each["counted"])
         most = policy["check_max"] + crashes
-        findings.check(
-            "I12", max(spent.values(), default=0) <= most, "checked too often", id=message_id
-        )
+        holds = max(spent.values(), default=0) <= most
+        findings.check("I12", holds, "checked too often", id=message_id)
+    for message_id, answers in calls.answered.items():
+        noted = len(left.attempts.get(message_id, ()))
+        holds = len(answers) <= noted + crashes or message_id in left.lost
+        findings.check("I12", holds, "asked, and not noted", id=message_id, noted=noted)
     for message_id, op in left.ops.items():
         if op.decided_by == "check":
             _verdict(left, calls, findings, message_id, op)
     _applied(left, findings)
 
 
-def _times(
-    findings: Findings, half: Row, op: Op | None, attempts: list[Row], policy: Mapping[str, Any]
+def _early(
+    findings: Findings, half: Row, attempts: Iterable[Row], policy: Mapping[str, Any]
 ) -> None:
     immune = half["immunity"] or policy["transaction_timeout_seconds"]
     due = half["prepared_at"] + immune - EARLY_SECONDS
     for attempt in attempts:
         about = {"id": half["id"], "asked_at": attempt["asked_at"]}
         findings.check("I12", attempt["asked_at"] >= due, "asked within its immunity", **about)
-        if op is not None:
-            late = attempt["asked_at"] - op.decided_at
-            findings.check("I12", late <= ROUND_SECONDS, "asked after its decision", **about)
+
+
+def _late(
+    findings: Findings,
+    message_id: str,
+    op: Op,
+    attempts: Iterable[Row],
+    stalls: Sequence[Span],
+) -> None:
+    """Nobody asks later than a round after the decision; time in which all stood still is free."""
+    for attempt in attempts:
+        late = attempt["asked_at"] - op.decided_at
+        if late > ROUND_SECONDS:
+            late -= _covered(stalls, op.decided_at, attempt["asked_at"])
+        about = {"id": message_id, "asked_at": attempt["asked_at"]}
+        findings.check("I12", late <= ROUND_SECONDS, "asked after its decision", **about)
+
+
+def _covered(spans: Sequence[Span], start: float, end: float) -> float:
+    """Return how much of the time from start to end lies in any of the spans."""
+    covered, at = 0.0, start
+    for begin, finish in sorted(spans):
+        first, last = max(begin, at), min(finish, end)
+        if last > first:
+            covered, at = covered + last - first, last
+    return covered
 
 
 def _verdict(left: Leftovers, calls: Calls, findings: Findings, message_id: str, op: Op) -> None:

@@ -12,6 +12,7 @@ def judge_decisions(left: Leftovers, calls: Calls, findings: Findings) -> None:
     _told(left, calls, findings)
     _prepared(left, calls, findings)
     _listed(left, findings)
+    _once(left, findings)
     _refused(left, calls, findings)
 
 
@@ -53,6 +54,17 @@ def _listed(left: Leftovers, findings: Findings) -> None:
         findings.check("I11", holds, f"{op.decision}, listed {count} times", id=message_id, op=op)
     for message_id in left.committed.keys() - left.ops.keys():
         findings.check("I11", False, "listed without a decision", id=message_id)
+
+
+def _once(left: Leftovers, findings: Findings) -> None:
+    """I5: a transaction prepared again has the half that it was given first."""
+    first: dict[tuple[str, str], str] = {}
+    for message_id, half in left.halves.items():
+        if half["tx"] is not None:
+            holds = first.setdefault((half["producer_group"], half["tx"]), message_id) == message_id
+            findings.check(
+                "I5", holds, "a transaction has two halves", id=message_id, tx=half["tx"]
+            )
 
 
 def _refused(left: Leftovers, calls: Calls, findings: Findings) -> None:

@@ -17,6 +17,8 @@ def judge_ending(left: Leftovers, ended: Mapping[str, Any], findings: Findings) 
     for state in ("prepared", "committed"):
         count = ended["left"][state]
         findings.check("I17", count == 0, f"{count} messages still {state}")
+    for message_id in left.halves.keys() - left.ops.keys() - left.parked:
+        findings.check("I17", False, "still undecided, and not parked", id=message_id)
     for shard, row in left.progress.items():
         halt = row["halt_reason"]
         findings.check("I17", halt is None, f"shard {shard} has halted: {halt}")

@@ -29,6 +29,7 @@ class Lost:
     """What losses of PostgreSQL's tail took: halves, and decisions, by message id."""
 
     halves: set[str] = field(default_factory=set)
+    """named, and not there any more"""
     ops: dict[str, str] = field(default_factory=dict)
 
     def __contains__(self, message_id: object) -> bool:
@@ -56,6 +57,7 @@ class Leftovers:
     manifests: dict[int, list[Row]]
     watermarks: dict[str, dict[str, int]]
     lost: Lost
+    parked: frozenset[str]
 
     def op(self, message_id: str) -> Op | None:
         """Return the decision that stands."""
@@ -65,8 +67,8 @@ class Leftovers:
 def read_leftovers(run: Path) -> Leftovers:
     """Read everything. Raises FileNotFoundError for a run that left nothing."""
     folder = run / "leftovers"
-    halves = {row["id"]: row for row in rows(folder / "parked.jsonl")}
-    halves |= {row["id"]: row for row in rows(folder / "halves.jsonl")}
+    parked = {row["id"]: row for row in rows(folder / "parked.jsonl")}
+    halves = parked | {row["id"]: row for row in rows(folder / "halves.jsonl")}
     ids = {row["half_id"]: message_id for message_id, row in halves.items()}
     records = list(rows(folder / "records.jsonl"))
     committed, counts, log = _commits(folder, ids)
@@ -89,7 +91,8 @@ def read_leftovers(run: Path) -> Leftovers:
         uncommitted=list(rows(folder / "uncommitted.jsonl")),
         manifests=_grouped(rows(folder / "manifests.jsonl"), lambda row: row["shard"]),
         watermarks=json.loads((folder / "watermarks.json").read_text()),
-        lost=_lost(run / "lost"),
+        lost=_lost(run / "lost", halves),
+        parked=frozenset(parked),
     )
 
 
@@ -138,12 +141,12 @@ def _commits(
     return committed, counts, log
 
 
-def _lost(folder: Path) -> Lost:
+def _lost(folder: Path, halves: Mapping[str, Row]) -> Lost:
     lost = Lost()
     for path in sorted(folder.glob("*.jsonl")) if folder.exists() else ():
         for row in rows(path):
             if row.get("op") is not None:
                 lost.ops[row["id"]] = row["op"]
-            if row.get("half_lost", row.get("op") is None):
+            if row["id"] not in halves:
                 lost.halves.add(row["id"])
     return lost

@@ -69,5 +69,5 @@ def _listed(left: Leftovers, findings: Findings, scope: Scope, records: Iterable
         _, *position = entry
         here = (position[0], position[1])
         about = {"scope": scope, "id": record["id"], "before": of_before}
-        findings.check("I6", here > before, "stands before what was committed earlier", **about)
+        findings.check("I6", here >= before, "stands before what was committed earlier", **about)
         before, of_before = here, record["id"]

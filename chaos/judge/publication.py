@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+
 from chaos.judge.calls import Calls
 from chaos.judge.findings import Findings
 from chaos.judge.leftovers import Leftovers, Row
@@ -23,16 +25,22 @@ def _nothing_else(left: Leftovers, findings: Findings) -> None:
     for record in left.uncommitted:
         message_id = record["id"]
         op = left.op(message_id)
-        known = message_id in left.already or left.lost.ops.get(message_id) == "COMMIT"
+        aborted = message_id not in left.by_id
+        forgotten = aborted and left.lost.ops.get(message_id) == "COMMIT"
+        known = message_id in left.already or forgotten
         holds = (op is not None and op.decision == "COMMIT") or known
         findings.check("I2", holds, "in Kafka and not committed", **_place(record), op=op)
     for message_id in left.by_id.keys() & left.lost.halves:
         findings.check("I2", message_id in left.already, "an orphan is not named", id=message_id)
+    for message_id in left.already:
+        holds = message_id in left.lost
+        findings.check("I2", holds, "an orphan, and no tail was lost", id=message_id)
 
 
 def _nothing_less(left: Leftovers, findings: Findings) -> None:
     for message_id, op in left.ops.items():
-        if op.decision != "COMMIT" or message_id in left.held:
+        held = left.held.get(message_id)
+        if op.decision != "COMMIT" or (held is not None and not held["released"]):
             continue
         about = {"id": message_id, "entry": left.committed.get(message_id)}
         findings.check("I3", message_id in left.by_id, "committed, not in Kafka", **about)
@@ -46,8 +54,9 @@ def _content(left: Leftovers, calls: Calls, findings: Findings, record: Row) -> 
         differ = [name for name in names if half[name] != record[name]]
         findings.check("I7", not differ, "record and half differ", differ=differ, **about)
     if prepared is not None:
-        sent = (prepared.tx, prepared.topic, prepared.sha, prepared.headers)
-        found = (record["tx"], record["topic"], record["sha"], record["headers"])
+        key = None if prepared.key is None else b64decode(prepared.key).hex()
+        sent = (prepared.tx, prepared.topic, key, prepared.sha, prepared.headers)
+        found = tuple(record[name] for name in ("tx", "topic", "key", "sha", "headers"))
         findings.check("I7", sent == found, "record and request differ", **about)
 
 
