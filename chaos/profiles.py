@@ -184,4 +184,57 @@ FRAMES: Final = Profile(
     ),
 )
 
-PROFILES: Final = {profile.name: profile for profile in (SMOKE, KILL, FRAMES)}
+LINKS: Final = ("postgres", "kafka", "check")
+BEASTS: Final = (
+    *("silent", "drip", "endless_headers", "big_body", "gzip_bomb", "html", "wrong_id"),
+    *("missing_id", "extra_id", "two_verdicts", "two_answers", "every_second", "cut_short"),
+    *("reset", "not_http"),
+)
+BREAKAGE: Final = (
+    Mix(kind="pause", targets=CHECKERS + APIS, per_minute=4, seconds=(0.5, 8.0)),
+    Mix(kind="pause", targets=CHECKERS, per_minute=0.4, seconds=(20.0, 60.0)),
+    Mix(kind="postgres_stop", targets=("postgres",), per_minute=0.6, seconds=(0.0, 2.0)),
+    Mix(kind="backend_kill", targets=("postgres",), per_minute=0.6),
+    Mix(kind="broker_kill", targets=("broker-0",), per_minute=0.5, seconds=(0.0, 3.0)),
+    Mix(kind="long_transaction", targets=("postgres",), per_minute=1, seconds=(1.0, 15.0)),
+    Mix(kind="link_reset", targets=LINKS, per_minute=4),
+    *(
+        Mix(kind=kind, targets=LINKS, per_minute=0.7, seconds=(0.5, 6.0))
+        for kind in (
+            *("link_half_open", "link_cut_up", "link_cut_down"),
+            *("link_refuse", "link_drip", "link_latency"),
+        )
+    ),
+    Mix(
+        kind="endpoint_zoo",
+        targets=("check",),
+        per_minute=3,
+        seconds=(1.0, 5.0),
+        choices=(("beast", BEASTS),),
+    ),
+)
+"""Everything but kills."""
+MIXED: Final = Profile(
+    name="mixed",
+    seconds=270.0,
+    proxies=True,
+    drain_seconds=120.0,
+    messages_per_second=600.0,
+    mixes=(*kills(relay=16, api=40, client=20, endpoint=8), *BREAKAGE),
+)
+SOAK: Final = Profile(
+    name="soak",
+    seconds=8 * 3600.0,
+    proxies=True,
+    messages_per_second=270.0,
+    drain_seconds=120.0,
+    mixes=(
+        Mix(kind="kill", targets=CHECKERS + APIS + CLIENTS, per_minute=0.6),
+        Mix(kind="pause", targets=CHECKERS + APIS, per_minute=0.1, seconds=(0.5, 60.0)),
+        Mix(kind="postgres_stop", targets=("postgres",), per_minute=0.1),
+        Mix(kind="broker_kill", targets=("broker-0",), per_minute=0.1),
+        Mix(kind="link_reset", targets=LINKS, per_minute=0.1),
+    ),
+)
+
+PROFILES: Final = {profile.name: profile for profile in (SMOKE, KILL, FRAMES, MIXED, SOAK)}
