@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli import chaos, check, config, group, key, message, migrate
+from cli import chaos, check, config, group, key, message, migrate, shard
 from cli.dev.command import dev
 from cli.doctor import doctor
 from cli.invocation import Invocation, Output
@@ -36,6 +36,7 @@ def make_app() -> typer.Typer:
     app.add_typer(key.make_app(), name="key")
     app.add_typer(check.make_app(), name="check")
     app.command("status")(status)
+    app.add_typer(shard.make_app(), name="shard")
     app.command("doctor")(doctor)
     app.add_typer(config.make_app(), name="config")
     app.add_typer(chaos.make_app(), name="chaos")

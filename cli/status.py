@@ -16,7 +16,7 @@ def status(context: typer.Context) -> None:
     """Show the checker's chores and the relay's shards: owner, position, backlog, HALT."""
     invocation = invocation_of(context)
     with OperatorView(database_url()) as view:
-        chores, shards = view.chores(), [_row(shard) for shard in view.shards()]
+        chores, shards = view.chores(), [shard_row(shard) for shard in view.shards()]
     body = {"chores": chores, "shards": shards}
     if invocation.output is not Output.TABLE:
         print_object(invocation, body)
@@ -26,6 +26,7 @@ def status(context: typer.Context) -> None:
     print_rows(invocation, shards, SHARD_COLUMNS)
 
 
-def _row(shard: dict[str, Any]) -> dict[str, Any]:
+def shard_row(shard: dict[str, Any]) -> dict[str, Any]:
+    """Return a shard's facts as they are printed."""
     at = shard["updated_at"]
     return {**shard, "updated_at": at.isoformat() if at else None}
