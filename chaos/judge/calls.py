@@ -124,7 +124,7 @@ class _Reader:
         if event["e"] == "invoke":
             self._open[event["n"]] = event
             return
-        began = self._open.pop(event["n"])
+        began = self._open.pop(event["n"], event)
         self._calls.faults[event["kind"]] += event["e"] == "ok"
         if event["kind"] not in KILLING:
             self._calls.stalls.append((began["t"], event["t"]))

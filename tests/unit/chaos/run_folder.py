@@ -324,6 +324,7 @@ def _break_something(run: RunFolder) -> None:
     about = {"kind": "kill", "target": "checker-0"}
     run.note("harness", 10.0, "fault", "invoke", **about, args={})
     run.note("harness", 10.1, "fault", "ok", **about, facts={"pid": 1})
+    run.note("harness", 10.2, "fault", "ok", kind="kill", target="checker-0", pid=1)
     run.note("harness", 10.6, "back", "ok", **about, seconds=0.5)
 
 
