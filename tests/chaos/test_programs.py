@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,6 @@ from chaos.programs import Child, End, Programs
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.chaos
-
-SLEEPS = "tests.chaos.children:sleep"
 
 
 class Ended:
@@ -38,92 +37,120 @@ def programs(folder: Path) -> Iterator[tuple[Programs, Ended]]:
         made.close()
 
 
+@dataclass(frozen=True)
+class Nursery:
+    """One zygote for all tests; each has children of its own."""
+
+    programs: Programs
+    ended: Ended
+    folder: Path
+
+    def child(self, request: pytest.FixtureRequest, what: str = "sleep") -> Child:
+        """Start a child of the test's own and wait until it lives."""
+        name = request.node.name
+        child = self.programs.add(name, name, f"tests.chaos.children:{what}", environment)
+        self.programs.start(name)
+        assert child.wait_started(20)
+        return child
+
+    def ends(self, child: Child) -> list[End]:
+        """Return how its lives have ended."""
+        return [end for end in self.ended.ends if end.name == child.name]
+
+    def lines(self, child: Child) -> list[str]:
+        """Return what it has said."""
+        return (self.folder / f"{child.name}.log").read_text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    folder = tmp_path_factory.mktemp("programs")
+    with programs(folder) as (made, ended):
+        yield Nursery(made, ended, folder)
+
+
 def environment(life: int) -> dict[str, str]:
     """Return what a child is given: its life's number."""
     return {"LIFE": str(life)}
 
 
-def test_a_killed_child_lives_again_and_its_kill_is_counted(tmp_path: Path) -> None:
+def test_a_killed_child_lives_again_and_its_kill_is_counted(
+    nursery: Nursery, request: pytest.FixtureRequest
+) -> None:
+    child = nursery.child(request)
+    first = child.kill("because")
+    wait_for(lambda: child.pid not in (None, first))
+    assert nursery.ends(child) == [End(child.name, first or 0, -9, "because")]
+    assert nursery.programs.ends[f"{child.role}:because"] == 1
+    assert nursery.programs.kills() >= 1
+
+
+def test_a_child_that_kills_itself_died_at_a_failpoint(
+    nursery: Nursery, request: pytest.FixtureRequest
+) -> None:
+    child = nursery.child(request, "die")
+    wait_for(lambda: nursery.ends(child))
+    child.hold()
+    assert nursery.programs.ends[f"{child.role}:failpoint"] >= 1
+
+
+def test_a_held_child_stays_dead_until_it_is_released(
+    nursery: Nursery, request: pytest.FixtureRequest
+) -> None:
+    child = nursery.child(request)
+    child.hold()
+    child.kill()
+    wait_for(lambda: nursery.ends(child))
+    assert child.pid is None
+    child.release()
+    assert child.wait_started(20)
+    assert child.lives == 2
+
+
+def test_each_life_has_its_environment_its_log_and_a_session_of_its_own(
+    nursery: Nursery, request: pytest.FixtureRequest
+) -> None:
+    child = nursery.child(request, "tell")
+    wait_for(lambda: len(nursery.ends(child)) >= 2)
+    child.hold()
+    assert nursery.lines(child)[:2] == ["LIFE=1 session=True", "LIFE=2 session=True"]
+
+
+def test_forked_lives_do_not_share_their_random_numbers(
+    nursery: Nursery, request: pytest.FixtureRequest
+) -> None:
+    child = nursery.child(request, "draw")
+    wait_for(lambda: len(nursery.ends(child)) >= 2)
+    child.hold()
+    drawn = nursery.lines(child)
+    assert len(set(drawn)) == len(drawn) >= 2
+
+
+def test_a_frozen_child_does_not_move_until_it_is_resumed(
+    nursery: Nursery, request: pytest.FixtureRequest
+) -> None:
+    child = nursery.child(request)
+    wait_for(lambda: _state(child.pid) == "S")
+    child.pause()
+    wait_for(lambda: _state(child.pid) == "T")
+    child.resume()
+    wait_for(lambda: _state(child.pid) == "S")
+
+
+def test_a_stopped_child_ends_in_good_order_and_stays_away(
+    nursery: Nursery, request: pytest.FixtureRequest
+) -> None:
+    child = nursery.child(request)
+    nursery.programs.stop(child.role)
+    assert [end.code for end in nursery.ends(child)] == [-15]
+    assert child.pid is None
+
+
+def test_every_child_dies_with_the_harness(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with programs(tmp_path) as (made, ended):
-        child = made.add("one", "role", SLEEPS, environment)
-        made.start("role")
-        assert child.wait_started(20)
-        first = child.kill("because")
-        wait_for(lambda: child.pid not in (None, first))
-        assert ended.ends == [End("one", first or 0, -9, "because")]
-        assert made.ends == {"role:because": 1}
-        assert made.kills() == 1
-
-
-def test_a_child_that_kills_itself_died_at_a_failpoint(tmp_path: Path) -> None:
-    with programs(tmp_path) as (made, ended):
-        made.add("one", "role", "tests.chaos.children:die", environment)
-        made.start("role")
-        wait_for(lambda: ended.ends)
-        assert made.ends["role:failpoint"] >= 1
-
-
-def test_a_held_child_stays_dead_until_it_is_released(tmp_path: Path) -> None:
-    with programs(tmp_path) as (made, ended):
-        child = made.add("one", "role", SLEEPS, environment)
-        made.start("role")
-        assert child.wait_started(20)
-        child.hold()
-        child.kill()
-        wait_for(lambda: ended.ends)
-        assert child.pid is None
-        child.release()
-        assert child.wait_started(20)
-        assert child.lives == 2
-
-
-def test_each_life_has_its_environment_its_log_and_a_session_of_its_own(tmp_path: Path) -> None:
-    with programs(tmp_path) as (made, ended):
-        child = made.add("one", "role", "tests.chaos.children:tell", environment)
-        made.start("role")
-        wait_for(lambda: len(ended.ends) >= 2)
-        lines = (tmp_path / "one.log").read_text().splitlines()
-        assert lines[:2] == ["LIFE=1 session=True", "LIFE=2 session=True"]
-        assert child.lives >= 2
-
-
-def test_forked_lives_do_not_share_their_random_numbers(tmp_path: Path) -> None:
-    with programs(tmp_path) as (made, ended):
-        made.add("one", "role", "tests.chaos.children:draw", environment)
-        made.start("role")
-        wait_for(lambda: len(ended.ends) >= 2)
-        drawn = (tmp_path / "one.log").read_text().splitlines()
-        assert len(set(drawn)) == len(drawn)
-
-
-def test_a_frozen_child_does_not_move_until_it_is_resumed(tmp_path: Path) -> None:
-    with programs(tmp_path) as (made, _):
-        child = made.add("one", "role", SLEEPS, environment)
-        made.start("role")
-        assert child.wait_started(20)
-        child.pause()
-        wait_for(lambda: _state(child.pid) == "T")
-        child.resume()
-        wait_for(lambda: _state(child.pid) == "S")
-
-
-def test_every_child_dies_with_the_harness(tmp_path: Path) -> None:
-    with programs(tmp_path) as (made, _):
-        child = made.add("one", "role", SLEEPS, environment)
-        made.start("role")
-        assert child.wait_started(20)
+        child = Nursery(made, ended, tmp_path).child(request)
         pid = child.pid
     wait_for(lambda: not Path(f"/proc/{pid}").exists())
-
-
-def test_a_stopped_child_ends_in_good_order_and_stays_away(tmp_path: Path) -> None:
-    with programs(tmp_path) as (made, ended):
-        child = made.add("one", "role", SLEEPS, environment)
-        made.start("role")
-        assert child.wait_started(20)
-        made.stop("role")
-        assert [end.code for end in ended.ends] == [-15]
-        assert child.pid is None
 
 
 def _state(pid: int | None) -> str:
