@@ -28,6 +28,7 @@ class Asked:
     root: Path
     slices: int
     resume: bool
+    spark: bool
 
 
 def run_asked(asked: Asked, say: Say) -> int:
@@ -86,4 +87,4 @@ def _profile(asked: Asked) -> Profile:
     if profile is None:
         known = ", ".join(sorted(PROFILES))
         raise CommandFailed(f"no profile {asked.profile!r}; known: {known}", ExitCode.USAGE)
-    return replace(profile, seconds=asked.seconds or profile.seconds)
+    return replace(profile, seconds=asked.seconds or profile.seconds, spark=asked.spark)

@@ -48,6 +48,8 @@ class Profile:
     """what the clients aim at together"""
     drain_seconds: float = 60.0
     """the longest wait for the backlog after the faults"""
+    spark: bool = False
+    """Spark judges the stores too, a minute longer"""
     settings: Mapping[str, str] = field(default_factory=dict)
     """further settings of the programs"""
     programs: Mapping[str, str] = field(default_factory=dict)

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from chaos.backlog import wait_drained
 from chaos.code_version import code_version, git_commit, versions
+from chaos.judge.spark import spark_opinion
+from chaos.leftovers import collect
 from chaos.nemeses import nemeses_by_kind
 from chaos.nemesis import Nemesis
 from chaos.profiles import Profile
@@ -61,6 +63,7 @@ def perform(
             "ends": dict(staged.world.processes.ends),
             "seen": {reader.name: reader.seen for reader in staged.readers},
             **drained,
+            **_spark(staged, say),
         }
     _write(run, {**facts, "ended": ended})
 
@@ -158,10 +161,17 @@ def _stop_programs(world: World) -> None:
 
 
 def _collect(staged: Stage) -> None:
-    from chaos.leftovers import collect
-
     world = staged.world
     collect(world.dir, world.postgres.dsn(), world.bootstrap, TOPICS)
+
+
+def _spark(staged: Stage, say: Say) -> dict[str, Any]:
+    """Ask Spark for its opinion, if the profile wants it."""
+    world = staged.world
+    if not world.profile.spark:
+        return {}
+    say("Spark reconciles the stores")
+    return {"spark": spark_opinion(world.dir, world.postgres.dsn(), world.bootstrap)}
 
 
 def _facts(profile: Profile, seed: int) -> dict[str, Any]:

@@ -44,6 +44,9 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the slices that are missing.")
     ] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Have Spark reconcile the stores at the end.")
+    ] = False,
 ) -> None:
     """Run a profile and judge it: exit 0 passed, 7 something was violated, 1 nothing is proved."""
     from chaos.command import Asked, run_asked
@@ -55,6 +58,7 @@ def run(
         root=folder or _new_folder(profile, seed),
         slices=slices,
         resume=resume,
+        spark=spark,
     )
     with _progress() as say, _terminated_as_interrupted():
         _exit(run_asked(asked, say))
