@@ -7,10 +7,18 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from chaos.judge.findings import INVARIANTS
-from chaos.verdict import NAME, PASS, VIOLATION, VOID, Verdict, quantiles_of, read
+from chaos.verdict import NAME, PASS, VIOLATION, VOID, Verdict, backs_of, read
+
+TARGETS: Final[Mapping[str, Mapping[str, int]]] = {
+    "smoke": {"kills": 80, "messages": 20_000},
+    "kill": {"kills": 10_000, "messages": 2_000_000},
+    "mixed": {"faults": 5_000},
+    "frames": {"faults": 1_000},
+}
+"""What all slices of a profile together are meant to reach."""
 
 
 class MixedVersions(ValueError):
@@ -36,6 +44,19 @@ class Totals:
     faulted: int
     invariants: Mapping[str, Mapping[str, int]]
     recoveries: Mapping[str, Mapping[str, float]]
+    spark: Mapping[str, int]
+    """How often Spark came to which verdict; it is not asked after every slice."""
+
+    @property
+    def short(self) -> Sequence[str]:
+        """Say how far the runs stay behind what their profile is meant to reach."""
+        done = {"kills": self.killed, "faults": self.faulted, "messages": self.messages}
+        wanted = TARGETS.get(self.profile, {})
+        return [
+            f"{done[what]} of {count} {what}"
+            for what, count in wanted.items()
+            if done[what] < count
+        ]
 
     def text(self) -> str:
         """Return the totals as a page of Markdown."""
@@ -88,6 +109,7 @@ def total_of(verdicts: Sequence[Verdict]) -> Totals:
             for name in INVARIANTS
         },
         recoveries=_recoveries(verdicts),
+        spark=_sum({each.spark["verdict"]: 1} for each in verdicts if each.spark),
     )
 
 
@@ -103,14 +125,7 @@ def _recoveries(verdicts: Sequence[Verdict]) -> dict[str, dict[str, float]]:
     for verdict in verdicts:
         for kind, seconds in verdict.recoveries.items():
             samples[kind].extend(seconds)
-    names = ("p50", "p95", "longest")
-    return {
-        kind: {
-            "samples": len(found),
-            **dict(zip(names, (round(each, 2) for each in quantiles_of(found)), strict=True)),
-        }
-        for kind, found in sorted(samples.items())
-    }
+    return backs_of(samples)
 
 
 def _page(totals: Totals) -> Iterator[str]:
@@ -121,6 +136,8 @@ def _page(totals: Totals) -> Iterator[str]:
         f"{totals.messages} messages acknowledged, {totals.seconds / 60:.0f} minutes in "
         f"{len(totals.seeds)} slices. Code version `{totals.code_version}`."
     )
+    if totals.short:
+        yield from ("", f"Short of the profile's target: {', '.join(totals.short)}.")
     yield from ("", "| invariant | looked at | violations |", "|---|---|---|")
     for name, found in totals.invariants.items():
         yield f"| {name}: {INVARIANTS[name]} | {found['checked']} | {found['violations']} |"
@@ -131,5 +148,11 @@ def _page(totals: Totals) -> Iterator[str]:
     for kind, back in totals.recoveries.items():
         cells = (back["samples"], back["p50"], back["p95"], back["longest"])
         yield f"| {kind} | " + " | ".join(str(cell) for cell in cells) + " |"
+    for word, count in totals.spark.items():
+        yield from ("", f"Spark's reconciliation, asked after {count} slices: {word}.")
+    yield from (
+        "",
+        f"A slice again: `outbox chaos run --profile {totals.profile} --seed {totals.seeds[0]}`.",
+    )
     yield from ("", f"Seeds: {', '.join(str(seed) for seed in totals.seeds)}.")
     yield f"Machine: {json.dumps(totals.machine)}. Versions: {json.dumps(totals.versions)}."

@@ -21,6 +21,9 @@ NEEDED: Final = tuple(name for name in INVARIANTS if name not in ("I18",))
 """Without a look at these a run proves nothing."""
 SHOWN_LINES: Final = 50
 NAME: Final = "verdict.json"
+BACK: Final = "back"
+"""Quantiles of the recoveries in the file; the samples are what adds up."""
+SPARK_CLEAN, SPARK_FINDINGS = "clean", "findings"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +77,9 @@ def verdict_of(run: Path, facts: Mapping[str, Any], findings: Findings, calls: C
     """Sum a run up."""
     ended = facts["ended"]
     reasons = list(_void_reasons(ended, findings))
-    violated = findings.violations > 0
+    spark = ended.get("spark")
+    disputed = spark is not None and spark["verdict"] == SPARK_FINDINGS
+    violated = findings.violations > 0 or disputed
     first = next((each.first for each in findings.invariants.values() if each.first), None)
     return Verdict(
         verdict=VIOLATION if violated else VOID if reasons else PASS,
@@ -87,7 +92,7 @@ def verdict_of(run: Path, facts: Mapping[str, Any], findings: Findings, calls: C
         excused=findings.excused,
         invariants={name: asdict(each) for name, each in findings.invariants.items()},
         recoveries={kind: sorted(samples) for kind, samples in calls.recoveries.items()},
-        spark=ended.get("spark"),
+        spark=spark,
         context=list(_context(run, first)) if violated else [],
     )
 
@@ -100,12 +105,27 @@ def void(facts: Mapping[str, Any], reason: str) -> Verdict:
 def write(run: Path, verdict: Verdict) -> None:
     """Write ``verdict.json``."""
     run.mkdir(parents=True, exist_ok=True)
-    (run / NAME).write_text(json.dumps(asdict(verdict), indent=1, default=list) + "\n")
+    found = asdict(verdict) | {BACK: backs_of(verdict.recoveries)}
+    (run / NAME).write_text(json.dumps(found, indent=1, default=list) + "\n")
 
 
 def read(path: Path) -> Verdict:
     """Read a verdict back."""
-    return Verdict(**json.loads(path.read_text()))
+    found = json.loads(path.read_text())
+    found.pop(BACK, None)
+    return Verdict(**found)
+
+
+def backs_of(recoveries: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]:
+    """Return how many recoveries there were of each fault, and p50, p95 and the longest."""
+    names = ("p50", "p95", "longest")
+    return {
+        kind: {
+            "samples": len(samples),
+            **dict(zip(names, (round(each, 2) for each in quantiles_of(samples)), strict=True)),
+        }
+        for kind, samples in sorted(recoveries.items())
+    }
 
 
 def quantiles_of(samples: Sequence[float]) -> tuple[float, float, float]:
@@ -132,7 +152,7 @@ def _void_reasons(ended: Mapping[str, Any], findings: Findings) -> Iterator[str]
         if not findings.invariants[name].checked:
             yield f"{name} was not looked at: {INVARIANTS[name]}"
     spark = ended.get("spark")
-    if spark is not None and spark["verdict"] != "clean":
+    if spark is not None and spark["verdict"] != SPARK_CLEAN:
         yield f"Spark's verdict is {spark['verdict']}: {spark.get('sentence', '')}"
 
 

@@ -26,7 +26,7 @@ def lose(records: Rows) -> Rows:
 
 def invent(records: Rows) -> Rows:
     """Add a record of a message that nobody has prepared."""
-    stranger = {**records[-1], "id": "000000000001-8000-8000-000000000001", "batch": "0.999999.0"}
+    stranger = {**records[-1], "id": "00000000-0001-8000-8000-000000000001", "batch": "0.999999.0"}
     return [*records, {**stranger, "offset": records[-1]["offset"] + 1}]
 
 
@@ -54,7 +54,7 @@ def invert(records: Rows) -> Rows:
 
 PLANTED: Final[dict[str, tuple[Callable[[Rows], Rows], frozenset[str]]]] = {
     "a loss": (lose, frozenset({"I3", "I8", "poll"})),
-    "a phantom": (invent, frozenset({"I8", "I2", "poll"})),
+    "a phantom": (invent, frozenset({"I2", "I8", "poll"})),
     "a duplicate": (double, frozenset({"I1", "I8", "I6", "poll"})),
     "an alteration": (alter, frozenset({"I7"})),
     "an inversion": (invert, frozenset({"I6", "poll"})),
@@ -62,7 +62,7 @@ PLANTED: Final[dict[str, tuple[Callable[[Rows], Rows], frozenset[str]]]] = {
 """What is planted, and the invariants that may speak up; the first of its own kind must."""
 MUST: Final = {
     "a loss": "I3",
-    "a phantom": "I8",
+    "a phantom": "I2",
     "a duplicate": "I1",
     "an alteration": "I7",
     "an inversion": "I6",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from itertools import chain
 
 from chaos.judge.calls import Calls
 from chaos.judge.findings import Findings
@@ -22,7 +23,7 @@ def judge_publication(left: Leftovers, calls: Calls, findings: Findings) -> None
 
 def _nothing_else(left: Leftovers, findings: Findings) -> None:
     """I2, also of records that were aborted: no reader of any kind saw what was not committed."""
-    for record in left.uncommitted:
+    for record in chain(left.uncommitted, left.records):
         message_id = record["id"]
         op = left.op(message_id)
         aborted = message_id not in left.by_id
