@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli import chaos, check, config, group, key, message, migrate, shard
+from cli import chaos, check, config, group, held, key, message, migrate, shard
 from cli.dev.command import dev
 from cli.doctor import doctor
 from cli.invocation import Invocation, Output
@@ -37,6 +37,7 @@ def make_app() -> typer.Typer:
     app.add_typer(check.make_app(), name="check")
     app.command("status")(status)
     app.add_typer(shard.make_app(), name="shard")
+    app.add_typer(held.make_app(), name="held")
     app.command("doctor")(doctor)
     app.add_typer(config.make_app(), name="config")
     app.add_typer(chaos.make_app(), name="chaos")
