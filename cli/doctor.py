@@ -15,11 +15,13 @@ from cli.output import print_rows
 from cli.problem import ApiProblem
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable, KafkaUnavailable
+from outbox.publication.progress_topic import RETENTION_MS, TopicFacts, progress_topic_facts
 from outbox.settings import Settings
 
 OLDEST_POSTGRES = 150_000
 MOST_SKEW_SECONDS = 1.0
 BEATS_MISSED = 3
+FOR_EVER = -1
 
 
 class Verdict(StrEnum):
@@ -91,18 +93,28 @@ def heartbeat_findings(chores: list[dict[str, Any]], most_seconds: float) -> Ite
 
 
 def _kafka(settings: Settings) -> Iterator[Finding]:
-    from outbox.publication.progress_topic import progress_topic_facts
-
     try:
         facts = progress_topic_facts(settings.required_bootstrap_servers(), settings.kafka_config)
     except KafkaUnavailable as error:
         yield _finding("kafka", False, str(error))
         return
     yield _finding("kafka", True, f"{facts.brokers} broker(s), {facts.topics} topics")
+    yield from progress_topic_findings(facts)
+
+
+def progress_topic_findings(facts: TopicFacts) -> Iterator[Finding]:
+    """Judge the topic `outbox.progress` and what the brokers do for its transactions."""
     detail = f"{facts.partitions} partitions, 16 wanted"
     yield _finding("outbox.progress", facts.partitions == 16, detail)
     policy = facts.settings.get("cleanup.policy", "-")
     yield _finding("cleanup.policy", policy == "delete", policy)
+    kept = int(facts.settings.get("retention.ms", "0"))
+    long_enough = kept == FOR_EVER or kept >= RETENTION_MS
+    yield _finding("retention.ms", long_enough, f"{kept}, {RETENTION_MS} or more wanted")
+    unclean = facts.settings.get("unclean.leader.election.enable", "-")
+    yield _finding("unclean.leader.election.enable", unclean == "false", unclean)
+    verified = facts.partition_verification
+    yield _finding("transaction.partition.verification.enable", verified != "false", verified)
     in_sync = int(facts.settings.get("min.insync.replicas", "1"))
     verdict = Verdict.OK if in_sync >= 2 else Verdict.WARNING
     detail = f"{in_sync}: 2 with three brokers survive the loss of one"

@@ -6,7 +6,7 @@ Made by `outbox migrate up`; the relay never creates a topic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ PROGRESS_TOPIC: Final = "outbox.progress"
 PARTITIONS: Final = 16
 RETENTION_MS: Final = 30 * 24 * 3600 * 1000
 REPLICATION: Final = 3
+VERIFICATION: Final = "transaction.partition.verification.enable"
 TIMEOUT_SECONDS: Final = 30.0
 
 
@@ -33,6 +34,8 @@ class TopicFacts:
     topics: int
     partitions: int
     settings: Mapping[str, str]
+    partition_verification: str
+    """`transaction.partition.verification.enable`; "false" as soon as one broker says so."""
 
 
 def ensure_progress_topic(
@@ -76,6 +79,7 @@ def progress_topic_facts(
             topics=len(known.topics),
             partitions=len(topic.partitions) if topic else 0,
             settings=_stored_settings(admin, timeout_seconds) if topic else {},
+            partition_verification=_verification(admin, known.brokers, timeout_seconds),
         )
     except KafkaException as error:
         raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
@@ -100,6 +104,15 @@ def _stored_settings(admin: AdminClient, timeout_seconds: float) -> dict[str, st
     resource = ConfigResource(ResourceType.TOPIC, PROGRESS_TOPIC)
     entries = admin.describe_configs([resource])[resource].result(timeout=timeout_seconds)
     return {name: str(entry.value) for name, entry in entries.items()}
+
+
+def _verification(admin: AdminClient, brokers: Iterable[int], timeout_seconds: float) -> str:
+    """Ask each broker: the library takes one broker a call."""
+    asked = (ConfigResource(ResourceType.BROKER, str(broker)) for broker in brokers)
+    futures = [admin.describe_configs([broker])[broker] for broker in asked]
+    entries = [future.result(timeout=timeout_seconds).get(VERIFICATION) for future in futures]
+    values = {str(entry.value) for entry in entries if entry is not None}
+    return "false" if "false" in values else next(iter(values), "-")
 
 
 def _create(admin: AdminClient, replication: int, timeout_seconds: float) -> bool:

@@ -21,6 +21,7 @@ def test_it_is_made_once_with_sixteen_partitions_and_kept_thirty_days(
     assert not ensure_progress_topic(kafka_broker.bootstrap_servers)
     facts = progress_topic_facts(kafka_broker.bootstrap_servers)
     assert (facts.brokers, facts.partitions) == (1, 16)
+    assert facts.partition_verification == "true"
     assert facts.settings["cleanup.policy"] == "delete"
     assert int(facts.settings["retention.ms"]) == 30 * 86_400 * 1000
 

@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from cli.doctor import Verdict, heartbeat_findings, server_findings
+import pytest
+
+from cli.doctor import Verdict, heartbeat_findings, progress_topic_findings, server_findings
+from outbox.publication.progress_topic import TopicFacts, topic_settings
 
 GOOD: dict[str, Any] = {
     "version": 180_004,
@@ -45,3 +48,33 @@ def test_a_silent_chore_fails_and_so_does_a_checker_never_seen() -> None:
     found = {each.check: each.verdict for each in heartbeat_findings(chores, 15)}
     assert found == {"chore relay": Verdict.OK, "chore sweep": Verdict.FAILED}
     assert [each.verdict for each in heartbeat_findings([], 15)] == [Verdict.FAILED]
+
+
+def topic_verdicts(verification: str = "true", **changed: str) -> dict[str, Verdict]:
+    settings = {**topic_settings(3), **{k.replace("_", "."): v for k, v in changed.items()}}
+    facts = TopicFacts(
+        brokers=3, topics=1, partitions=16, settings=settings, partition_verification=verification
+    )
+    return {finding.check: finding.verdict for finding in progress_topic_findings(facts)}
+
+
+def test_the_topic_as_we_make_it_has_no_finding() -> None:
+    assert set(topic_verdicts().values()) == {Verdict.OK}
+    assert topic_verdicts(retention_ms="-1")["retention.ms"] is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("cleanup.policy", "compact"),
+        ("retention.ms", "604800000"),
+        ("unclean.leader.election.enable", "true"),
+    ],
+)
+def test_a_topic_that_may_lose_manifests_fails(setting: str, value: str) -> None:
+    assert topic_verdicts(**{setting: value})[setting] is Verdict.FAILED
+
+
+def test_a_broker_that_does_not_verify_transactions_fails() -> None:
+    found = topic_verdicts(verification="false")
+    assert found["transaction.partition.verification.enable"] is Verdict.FAILED
