@@ -34,8 +34,7 @@ WAYS: Final[Mapping[HaltReason, tuple[Way, ...]]] = {
 ADVICE: Final[Mapping[HaltReason, str]] = {
     HaltReason.CLUSTER_CHANGED: "another Kafka cluster: if that is intended, --accept",
     HaltReason.TOPIC_CHANGED: "outbox.progress is another topic or has not 16 partitions: --accept",
-    HaltReason.DATABASE_CHANGED: "another PostgreSQL: --accept after a restore; for a copy, "
-    "`outbox installation renew` instead",
+    HaltReason.DATABASE_CHANGED: "another PostgreSQL: --accept after a restore, never for a copy",
     HaltReason.CURSOR_MISSING: "manifests exist but no progress row: --scan",
     HaltReason.PROGRESS_LOST: "the manifests it would read next are gone: --scan, or "
     "--accept-duplicates",
