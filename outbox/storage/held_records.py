@@ -43,10 +43,16 @@ class Holds(NamedTuple):
         return half_id in self.held or in_scope
 
 
+NOTHING: Final = Holds(frozenset(), frozenset(), frozenset(), frozenset(), due=False)
+
+
 def read_holds(
     session: Connection, shard: int, position: Position, half_ids: Sequence[HalfId]
 ) -> Holds:
     """Read what held records mean for a batch that begins behind a position."""
+    found = session.execute(SQL["any_held"]).fetchone()
+    if not (found and found[0]):
+        return NOTHING
     asked = {"shard": shard, "half_ids": list(half_ids), **position._asdict()}
     row = session.execute(SQL["read_holds"], asked).fetchone()
     assert row is not None

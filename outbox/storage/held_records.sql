@@ -35,6 +35,10 @@ LEFT JOIN LATERAL (
 JOIN outbox.producer_group g ON g.id = h.producer_group_id
 ON CONFLICT (half_id) DO NOTHING
 
+-- name: any_held
+-- Tells whether anything was ever held: mostly nothing was, and then a batch need not ask more.
+SELECT EXISTS (SELECT FROM outbox.held_record)
+
 -- name: read_holds
 -- Reads in one row what held records mean for a batch: which of its ids have a row that is not released,
 -- which a released one, the open scopes (whole topics; topics and keys side by side), and whether a
