@@ -29,12 +29,9 @@ class PostgresStop:
 
     kinds = frozenset({"postgres_stop"})
 
-    def __init__(self) -> None:
-        self._alone = threading.Lock()
-
     def inject(self, world: World, fault: Fault) -> Facts:
         """Stop it for the fault's seconds."""
-        with self._alone:
+        with world.postgres.alone:
             began = monotonic()
             world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
             world.postgres.stop_immediate()
@@ -54,12 +51,13 @@ class BackendKill:
     def inject(self, world: World, fault: Fault) -> Facts:
         """Kill a backend of one of our programs and wait until PostgreSQL accepts connections."""
         began, dsn = monotonic(), world.postgres.dsn()
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            pids = [pid for (pid,) in connection.execute(BACKENDS)]
-            pid = world.random(f"backend/{fault.at}").choice(pids)
-            world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
-            os.kill(pid, signal.SIGKILL)
-        _wait_accepting(dsn)
+        with world.postgres.alone:
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                pids = [pid for (pid,) in connection.execute(BACKENDS)]
+                pid = world.random(f"backend/{fault.at}").choice(pids)
+                world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
+                os.kill(pid, signal.SIGKILL)
+            _wait_accepting(dsn)
         return {"pid": pid, "seconds": round(monotonic() - began, 3)}
 
     def heal(self, world: World) -> None:
