@@ -150,56 +150,6 @@ KILL: Final = Profile(
     messages_per_second=1100.0,
     mixes=kills(relay=90, api=160, client=115, endpoint=30),
 )
-FRAMES: Final = ("Produce", "AddPartitionsToTxn", "InitProducerId")
-"""TCP repeats nothing: a second EndTxn exists only when the client sends again, after a cut. One
-that came twice though its commit was clean, no client of this protocol version could survive."""
-
-
-def kills(relay: float, api: float, client: float, endpoint: float) -> tuple[Mix, ...]:
-    """Return SIGKILLs of everything, so many a minute, a part of them at failpoints."""
-    half = (0.02, 0.9)
-    return (
-        Mix(kind="kill", targets=CHECKERS, per_minute=relay * 0.5),
-        Mix(kind="kill_young", targets=CHECKERS, per_minute=relay * 0.125, seconds=half),
-        Mix(
-            kind="failpoint",
-            targets=CHECKERS,
-            per_minute=relay * 0.125,
-            choices=(("point", RELAY_POINTS + CHECK_POINTS),),
-        ),
-        Mix(kind="kill", targets=APIS, per_minute=api * 0.6),
-        Mix(
-            kind="failpoint",
-            targets=APIS,
-            per_minute=api * 0.2,
-            choices=(("point", API_POINTS),),
-        ),
-        Mix(kind="kill", targets=CLIENTS, per_minute=client),
-        Mix(kind="kill", targets=ENDPOINT, per_minute=endpoint),
-    )
-
-
-SMOKE: Final = Profile(
-    name="smoke",
-    seconds=45.0,
-    proxies=True,
-    messages_per_second=700.0,
-    mixes=(
-        *kills(relay=45, api=60, client=25, endpoint=8),
-        Mix(kind="postgres_stop", targets=("postgres",), planned=(0.45,)),
-        Mix(
-            kind="frame_hold",
-            targets=("kafka",),
-            planned=(0.2,),
-            seconds=(2.0, 3.0),
-            args=(("frame", "EndTxn"),),
-        ),
-    ),
-    drain_seconds=60.0,
-)
-KILL: Final = Profile(
-    name="kill", seconds=270.0, mixes=kills(relay=75, api=90, client=60, endpoint=15)
-)
 FRAMES: Final = Profile(
     name="frames",
     seconds=270.0,
