@@ -1,4 +1,4 @@
-"""One flush with its clock: how long the database took, by operation, and where a test may kill."""
+"""One flush with its clock: how long the database took, by operation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from outbox.clock import Clock
-from outbox.failpoints import hit
 from outbox.telemetry import Metrics
 
 Item = TypeVar("Item")
@@ -21,11 +20,9 @@ def timed(
     seconds = metrics["db_tx_duration_seconds"].labels(operation)
 
     async def measured(items: Sequence[Item]) -> Sequence[Outcome]:
-        hit(f"api.{operation}.before_commit")
         started = clock.monotonic()
         outcomes = await flush(items)
         seconds.observe(clock.monotonic() - started)
-        hit(f"api.{operation}.after_commit")
         return outcomes
 
     return measured

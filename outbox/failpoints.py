@@ -95,20 +95,25 @@ def arm(text: str | None) -> None:
     _armed.clear()
     for part in (text or "").split(","):
         if part.strip():
-            name, armed = _parse(part.strip())
-            _armed[name] = armed
+            name, point = _parse(part.strip())
+            _armed[name] = point
+
+
+def armed(name: str) -> bool:
+    """Tell whether a point is set, for a step that is two only where a test wants to part it."""
+    return name in _armed
 
 
 def hit(name: str) -> bool:
     """Pass a point; True means that the step behind it must be left out."""
-    armed = _armed.get(name) if _armed else None
-    if armed is None or not armed.due():
+    point = _armed.get(name) if _armed else None
+    if point is None or not point.due():
         return False
-    match armed.action:
+    match point.action:
         case Action.KILL:
             os.kill(os.getpid(), signal.SIGKILL)
         case Action.SLEEP:
-            threading.Event().wait(armed.seconds)
+            threading.Event().wait(point.seconds)
         case Action.RAISE:
             raise FailpointRaised(name)
         case Action.SKIP:
@@ -122,10 +127,10 @@ def _parse(part: str) -> tuple[str, _Armed]:
         raise ConfigurationError(f"OUTBOX_FAILPOINTS: cannot read {part!r}")
     if form["name"] not in POINTS:
         raise ConfigurationError(f"OUTBOX_FAILPOINTS: no such point {form['name']!r}")
-    armed = _Armed(
+    point = _Armed(
         action=Action(form["action"]),
         seconds=int(form["millis"] or 1000) / 1000,
         chance=float(form["chance"] or 1),
         nth=int(form["nth"]) if form["nth"] else None,
     )
-    return form["name"], armed
+    return form["name"], point

@@ -7,12 +7,14 @@ one way to decide (G2), and I11 (op COMMIT exactly where the commit log has it) 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from psycopg.errors import UniqueViolation
 
+from outbox.failpoints import armed, hit
 from outbox.message import (
     End,
     Ended,
@@ -50,15 +52,30 @@ class Decided:
 async def answer_ends(connection: AsyncConnection, ends: Sequence[End]) -> Sequence[EndOutcome]:
     """Decide what is open in a transaction of its own and answer each end in the order asked."""
     try:
-        decided = await decide(connection, ends)
+        decided = await _decide_at_once(connection, ends)
     except UniqueViolation:
-        decided = await decide(connection, ends, racing=True)
+        decided = await _decide_at_once(connection, ends, racing=True)
     rest = sorted({end.half_id for n, end in enumerate(ends) if n not in decided})
     standings = await read_standings(connection, rest)
     return [
         _fresh(end, decided[n]) if n in decided else _standing(end, standings)
         for n, end in enumerate(ends)
     ]
+
+
+async def _decide_at_once(
+    connection: AsyncConnection, ends: Sequence[End], *, racing: bool = False
+) -> dict[int, Decided]:
+    """Decide and commit: one statement, in one message to the server.
+
+    Only a test that wants to die before the commit gives the commit a message of its own.
+    """
+    point = "api.end.before_commit"
+    async with connection.transaction() if armed(point) else nullcontext():
+        decided = await decide(connection, ends, racing=racing)
+        hit(point)
+    hit("api.end.after_commit")
+    return decided
 
 
 async def decide(

@@ -18,6 +18,7 @@ from psycopg import errors as pg
 from psycopg.rows import dict_row
 
 from outbox.errors import DatabaseUnavailable
+from outbox.failpoints import hit
 from outbox.message import (
     End,
     EndOutcome,
@@ -115,6 +116,8 @@ async def _flush(
             copy.set_types(COPY_TYPES)
             for index in sorted(won):
                 await copy.write_row(copy_row(halves[index]))
+        hit("api.prepare.before_commit")
+    hit("api.prepare.after_commit")
     return halves, won
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from outbox.errors import ConfigurationError
-from outbox.failpoints import POINTS, FailpointRaised, arm, hit
+from outbox.failpoints import POINTS, FailpointRaised, arm, armed, hit
 from tests.places import PROJECT
 
-CALL = re.compile(r'(?:hit\(f?|: )"((?:api|relay|checker|sweep)\.[a-z_.{}]+)"')
+CALL = re.compile(r'(?:hit\(|: |point = )"((?:api|relay|checker|sweep)\.[a-z_.]+)"')
 
 
 @pytest.fixture(autouse=True)
@@ -26,14 +26,16 @@ def test_every_point_of_the_list_is_in_the_code_and_none_is_missing() -> None:
         for path in (PROJECT / package).rglob("*.py"):
             if path.name != "failpoints.py":
                 called.update(CALL.findall(path.read_text("utf-8")))
-    for name in [name for name in called if "{operation}" in name]:
-        called.remove(name)
-        called.update(name.replace("{operation}", verb) for verb in ("prepare", "end"))
     assert called == POINTS
 
 
 def test_a_point_is_inert_until_it_is_armed() -> None:
     assert not hit("relay.after_lock")
+
+
+def test_a_step_can_ask_whether_a_point_is_set() -> None:
+    arm("api.end.before_commit=kill#9")
+    assert (armed("api.end.before_commit"), armed("api.end.after_commit")) == (True, False)
 
 
 def test_skip_leaves_a_step_out_and_raise_fails_it() -> None:
