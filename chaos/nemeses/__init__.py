@@ -6,9 +6,11 @@ from typing import Final
 
 from chaos.nemeses.database import BackendKill, BrokerKill, LongTransaction, PostgresStop
 from chaos.nemeses.endpoints import EndpointZoo
+from chaos.nemeses.failover import Failover
 from chaos.nemeses.frames import KafkaFrames, PostgresPackets
 from chaos.nemeses.links import Network
 from chaos.nemeses.processes import Kill, Pause
+from chaos.nemeses.restore import Restore
 from chaos.nemesis import Nemesis
 
 NEMESES: Final[tuple[type[Nemesis], ...]] = (
@@ -22,6 +24,8 @@ NEMESES: Final[tuple[type[Nemesis], ...]] = (
     KafkaFrames,
     PostgresPackets,
     EndpointZoo,
+    Failover,
+    Restore,
 )
 
 

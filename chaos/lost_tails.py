@@ -1,0 +1,74 @@
+"""What PostgreSQL had before it lost its tail and has no longer: read from both, never guessed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import psycopg
+
+from chaos.keeper import Keeper
+from chaos.servers import PostgresNode
+from outbox.message_id import HalfId, Nonce, message_id_text
+
+Key = tuple[int, int]
+"""A half id and its nonce: a half id is issued again after a lost tail, the pair is not."""
+Contents = Mapping[Key, int | None]
+"""Every half message and its decision."""
+
+DECISIONS: Final = {1: "COMMIT", 2: "ROLLBACK", None: None}
+ISOLATED: Final = {
+    "autovacuum": "off",
+    "fsync": "off",
+    "synchronous_standby_names": "",
+    "max_wal_senders": "10",
+}
+CONTENTS: Final = """
+SELECT h.half_id, h.nonce, o.decision FROM outbox.half_message h
+LEFT JOIN outbox.op_message o ON o.half_id = h.half_id
+UNION
+SELECT p.half_id, p.nonce, o.decision FROM outbox.parked_message p
+LEFT JOIN outbox.op_message o ON o.half_id = p.half_id
+"""
+
+
+def contents(database_url: str) -> Contents:
+    """Read which half messages a server has, and how each is decided."""
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute(CONTENTS).fetchall()
+    return {(half, nonce): decision for half, nonce, decision in rows}
+
+
+def contents_of_stopped(node: PostgresNode, keeper: Keeper) -> Contents:
+    """Start a cluster where nobody looks for it, read it and stop it again."""
+    apart = PostgresNode(node.server.home, keeper, settings=ISOLATED)
+    apart.start()
+    try:
+        return contents(apart.dsn())
+    finally:
+        apart.server.stop()
+
+
+def lost_tail(before: Contents, after: Contents) -> list[dict[str, object]]:
+    """Return every half, and every decision of a half that is still there, that was lost."""
+    return [
+        {
+            "half": half,
+            "id": message_id_text(HalfId(half), Nonce(nonce)),
+            "half_lost": (half, nonce) not in after,
+            "op": DECISIONS[decision],
+        }
+        for (half, nonce), decision in sorted(before.items())
+        if (half, nonce) not in after or after[half, nonce] != decision
+    ]
+
+
+def write_tail(run: Path, tail: list[dict[str, object]]) -> str:
+    """Write ``lost/<n>.jsonl`` below the run's folder; return its name."""
+    folder = run / "lost"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{len(list(folder.iterdir())):03}.jsonl"
+    path.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in tail))
+    return f"lost/{path.name}"
