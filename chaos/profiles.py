@@ -141,6 +141,7 @@ SMOKE: Final = Profile(
             seconds=(2.0, 3.0),
             args=(("frame", "EndTxn"),),
         ),
+        Mix(kind="restore", targets=("postgres",), planned=(0.7,), seconds=(1.5, 2.5)),
     ),
     drain_seconds=60.0,
 )

@@ -55,6 +55,8 @@ class Child:
     log: Path
     _send: Callable[..., None]
     pid: int | None = None
+    port: int = 0
+    """where an API listens"""
     lives: int = 0
     failpoint: str = ""
     """set for the next life only"""

@@ -29,6 +29,8 @@ class Recoveries:
         self._history = history
         self._waiting: list[_Waiting] = []
         self._lock = threading.Lock()
+        self.looks = 0
+        """How often new records were seen."""
 
     def struck(self, kind: str, target: str, shards: Iterable[int]) -> None:
         """Note a fault that struck the relays of some shards."""
@@ -39,6 +41,7 @@ class Recoveries:
 
     def visible(self, shards: Iterable[int]) -> None:
         """Note new records of some shards."""
+        self.looks += 1
         if not self._waiting:
             return
         now, seen = monotonic(), set(shards)

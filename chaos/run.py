@@ -45,6 +45,7 @@ def perform(
     """
     if faults is None:
         faults = schedule(profile, seed)
+    require_nemeses(faults)
     began = monotonic()
     run.mkdir(mode=0o711, parents=True)
     facts = _facts(profile, seed)
@@ -82,6 +83,13 @@ def _break(staged: Stage, faults: Sequence[Fault], say: Say) -> list[str]:
             each.result()
     breaker.heal()
     return breaker.errors
+
+
+def require_nemeses(faults: Sequence[Fault]) -> None:
+    """Raise LookupError if a fault has no nemesis."""
+    missing = sorted({fault.kind for fault in faults} - nemeses_by_kind().keys())
+    if missing:
+        raise LookupError(f"no nemesis for {', '.join(missing)}")
 
 
 class Breaker:

@@ -13,7 +13,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Final
 
 from confluent_kafka.admin import AdminClient
@@ -23,6 +22,7 @@ from chaos.environment import Reach, program_environment
 from chaos.history import HistoryWriter
 from chaos.keeper import Keeper
 from chaos.nemeses.processes import owned_shards
+from chaos.probes import comes_true, is_alive
 from chaos.profiles import Profile
 from chaos.programs import Child, End, Programs, reason_of
 from chaos.proxies.board import ProxyBoard
@@ -39,7 +39,6 @@ from cli.schema import upgrade
 from outbox.publication.progress_topic import ensure_progress_topic
 
 READY_SECONDS: Final = 30.0
-LOOK_SECONDS: Final = 0.02
 GROUP: Final[Mapping[str, object]] = {
     "transaction_timeout_seconds": 2,
     "check_interval_seconds": 1,
@@ -84,7 +83,7 @@ class Builder:
         assert isinstance(broker, Broker)
         broker.launch()
         self._stack.callback(broker.server.stop)
-        self._stack.callback(world.postgres.server.stop)
+        self._stack.callback(lambda: world.postgres.server.stop())
         world.postgres.start()
         world.postgres.make_database()
         upgrade(world.postgres.dsn())
@@ -169,7 +168,7 @@ class Builder:
         environment = program_environment(
             reach, http_port=http, metrics_port=metrics, further=self._profile.settings
         )
-        world.processes.add(name, role, program, lambda _: environment)
+        world.processes.add(name, role, program, lambda _: environment).port = http
 
     def _add_client(self, world: World, name: str, program: str) -> None:
         rate = self._profile.messages_per_second / self._profile.client_processes
@@ -240,22 +239,10 @@ def make_topics(bootstrap: str, replication: int = 1) -> None:
         made.result(READY_SECONDS)
 
 
-def is_alive(port: int) -> bool:
-    """Tell whether the API on this port answers."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=2) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
-
-
-def wait_until(ready: Callable[[], bool], what: str, seconds: float = READY_SECONDS) -> None:
+def wait_until(ready: Callable[[], bool], what: str) -> None:
     """Wait for something; raises TimeoutError."""
-    pause, deadline = threading.Event(), monotonic() + seconds
-    while not ready():
-        if monotonic() > deadline:
-            raise TimeoutError(f"{what} is not ready after {seconds:.0f} s")
-        pause.wait(LOOK_SECONDS)
+    if not comes_true(ready, READY_SECONDS, threading.Event()):
+        raise TimeoutError(f"{what} is not ready after {READY_SECONDS:.0f} s")
 
 
 def _note_end(world: World, child: Child, end: End) -> None:

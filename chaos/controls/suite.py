@@ -46,7 +46,7 @@ PLAIN_CURSOR: Final = Profile(
     name="control-plain-cursor",
     seconds=40.0,
     programs={"checker": "chaos.controls.plain_cursor:main"},
-    mixes=(Mix(kind="restore", targets=("postgres",), planned=(0.3, 0.7)),),
+    mixes=(Mix(kind="restore", targets=("postgres",), planned=(0.2, 0.6), seconds=(2.0, 4.0)),),
 )
 SOUND: Final = replace(KILL, name="control-sound", seconds=20.0)
 CONTROLS: Final = (

@@ -7,11 +7,13 @@ from typing import Final
 import psycopg
 
 from chaos.nemesis import Facts
+from chaos.probes import comes_true, is_alive
 from chaos.programs import Child
 from chaos.schedule import Fault
 from chaos.world import World
 
 START_SECONDS: Final = 5.0
+PATIENCE_SECONDS: Final = 3.0
 OWNED: Final = "SELECT name FROM outbox.progress WHERE name LIKE 'relay:%%' AND owner LIKE %s"
 
 
@@ -20,9 +22,13 @@ class Kill:
 
     kinds = frozenset({"kill", "kill_young", "failpoint"})
 
+    def __init__(self) -> None:
+        self._looks = 0
+
     def inject(self, world: World, fault: Fault) -> Facts:
         """Kill it; the supervisor starts it again."""
         child = world.processes.named(fault.target)
+        self._let_work(world, child)
         if fault.kind == "failpoint":
             child.failpoint = str(fault.arg("point", ""))
         pid = self._strike(world, child, fault.kind)
@@ -33,6 +39,16 @@ class Kill:
 
     def heal(self, world: World) -> None:
         """Nothing is left: whatever was killed comes back by itself."""
+
+    def _let_work(self, world: World, child: Child) -> None:
+        """Let something get done since the last kill of its kind, also on a slow machine."""
+        match child.role:
+            case "api":
+                comes_true(lambda: is_alive(child.port), PATIENCE_SECONDS, world.stop)
+            case "checker":
+                recoveries, last = world.recoveries, self._looks
+                comes_true(lambda: recoveries.looks > last, PATIENCE_SECONDS, world.stop)
+                self._looks = recoveries.looks
 
     def _strike(self, world: World, child: Child, kind: str) -> int | None:
         pid = child.pid
