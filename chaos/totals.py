@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from chaos.judge.findings import INVARIANTS
+from chaos.invariants import INVARIANTS
 from chaos.verdict import NAME, PASS, VIOLATION, VOID, Verdict, backs_of, read
 
 TARGETS: Final[Mapping[str, Mapping[str, int]]] = {

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import quantiles
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from chaos.judge.calls import KILLING, Calls
-from chaos.judge.findings import INVARIANTS, Findings
+from chaos.invariants import INVARIANTS, KILLING
+
+if TYPE_CHECKING:
+    from chaos.judge.calls import Calls
+    from chaos.judge.findings import Findings
 
 PASS, VIOLATION, VOID = "PASS", "VIOLATION", "VOID"
 NEEDED: Final = tuple(name for name in INVARIANTS if name not in ("I18",))

@@ -14,9 +14,9 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from chaos.invariants import KILLING
+
 Event = dict[str, Any]
-KILLING: Final = frozenset({"kill", "kill_young", "failpoint"})
-"""Faults that are counted by the deaths they cause."""
 SHOWN: Final = {"COMMITTED": "COMMIT", "PUBLISHED": "COMMIT", "ROLLED_BACK": "ROLLBACK"}
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from chaos.judge.findings import INVARIANTS
+from chaos.invariants import INVARIANTS
 from outbox.manifest import Entry, Kind, Manifest, Position, crc_of, encode
 from outbox.message import DecidedBy, Resolution
 from outbox.message_id import HalfId, Nonce, Shard, half_id_of, message_id_text

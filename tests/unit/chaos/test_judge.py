@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from chaos.invariants import INVARIANTS
 from chaos.judge import judge
-from chaos.judge.findings import INVARIANTS
 from chaos.verdict import Verdict
 from outbox.manifest import Position
 from tests.unit.chaos.run_folder import (
