@@ -228,6 +228,20 @@ MIXED: Final = Profile(
     messages_per_second=600.0,
     mixes=(*kills(relay=16, api=40, client=20, endpoint=8), *BREAKAGE),
 )
+FAILOVER: Final = Profile(
+    name="failover",
+    seconds=270.0,
+    proxies=True,
+    messages_per_second=500.0,
+    drain_seconds=120.0,
+    mixes=(
+        Mix(kind="promote_synchronous", targets=("postgres",), per_minute=2.2, seconds=(1.0, 3.0)),
+        Mix(kind="promote_asynchronous", targets=("postgres",), per_minute=2.2, seconds=(1.0, 4.0)),
+        Mix(kind="restore", targets=("postgres",), per_minute=0.25, seconds=(2.0, 4.0)),
+        Mix(kind="restore_backup", targets=("postgres",), per_minute=0.25, seconds=(2.0, 4.0)),
+        *kills(relay=6, api=10, client=5, endpoint=2),
+    ),
+)
 SOAK: Final = Profile(
     name="soak",
     seconds=8 * 3600.0,
@@ -243,4 +257,6 @@ SOAK: Final = Profile(
     ),
 )
 
-PROFILES: Final = {profile.name: profile for profile in (SMOKE, KILL, FRAMES, MIXED, SOAK)}
+PROFILES: Final = {
+    profile.name: profile for profile in (SMOKE, KILL, FRAMES, MIXED, FAILOVER, SOAK)
+}

@@ -38,8 +38,6 @@ class PostgresNode:
         """Prepare a server; starts nothing."""
         self.server = EmbeddedPostgres(data_dir, settings={**SETTINGS, **(settings or {})})
         self._keeper = keeper
-        self.alone = threading.Lock()
-        """Held by whoever stops, starts or replaces the server."""
 
     @property
     def port(self) -> int:

@@ -38,6 +38,8 @@ class World:
     recoveries: Recoveries
     proxies: ProxyBoard | None = None
     """links ``postgres``, ``kafka`` and ``check``, if the profile wants proxies"""
+    postgres_alone: threading.Lock = field(default_factory=threading.Lock)
+    """held by whoever stops, starts or replaces PostgreSQL"""
     stop: threading.Event = field(default_factory=threading.Event)
     """set when no more faults are to be performed"""
 

@@ -31,7 +31,7 @@ class PostgresStop:
 
     def inject(self, world: World, fault: Fault) -> Facts:
         """Stop it for the fault's seconds."""
-        with world.postgres.alone:
+        with world.postgres_alone:
             began = monotonic()
             world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
             world.postgres.stop_immediate()
@@ -51,7 +51,7 @@ class BackendKill:
     def inject(self, world: World, fault: Fault) -> Facts:
         """Kill a backend of one of our programs and wait until PostgreSQL accepts connections."""
         began, dsn = monotonic(), world.postgres.dsn()
-        with world.postgres.alone:
+        with world.postgres_alone:
             with psycopg.connect(dsn, autocommit=True) as connection:
                 pids = [pid for (pid,) in connection.execute(BACKENDS)]
                 pid = world.random(f"backend/{fault.at}").choice(pids)

@@ -32,7 +32,7 @@ class Failover:
 
     def inject(self, world: World, fault: Fault) -> Facts:
         """Perform a whole failover."""
-        with world.postgres.alone:
+        with world.postgres_alone:
             home = world.dir / "postgres" / f"standby-{next(self._numbers)}"
             pair = PrimaryAndStandby(world.postgres, home, world.keeper)
             pair.follow()

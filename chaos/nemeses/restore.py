@@ -30,7 +30,7 @@ class Restore:
 
     def inject(self, world: World, fault: Fault) -> Facts:
         """Perform it; the facts name the file that lists what was lost."""
-        with world.postgres.alone:
+        with world.postgres_alone:
             home = world.postgres.server.home / f"copy-{next(self._numbers)}"
             copy = PostgresNode(home, world.keeper)
             try:
