@@ -1,7 +1,8 @@
 """One thread a shard for the relay, and one that wakes them when commits have become final.
 
 Several processes share the shards: each thread asks for its lock and waits for it, in an order of
-the process's own, so that processes that start together get about as many each.
+the process's own, so that processes that start together get about as many each. None starts before
+the servers' settings have been found safe.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum, auto
 from typing import Final, Protocol
 
 from outbox.clock import Clock
@@ -18,12 +20,24 @@ from outbox.telemetry import Event, get_logger
 
 PAUSE_SECONDS: Final = 1.0
 """A relay that raised is opened anew after this long; an unreachable watch asks again."""
+ADMISSION_SECONDS: Final = 2.0
+"""Pause between two looks at servers that are away or unsafe."""
 JOIN_SECONDS: Final = 8.0
 STAGGER_SECONDS: Final = 0.025
 WATCH_BUSY_SECONDS: Final = 0.003
 WATCH_IDLE_SECONDS: Final = 0.015
 IDLE_LOOKS: Final = 100
 """So many looks without a new commit make the watch idle."""
+
+
+class Admission(Enum):
+    """May the relay start?"""
+
+    ADMITTED = auto()
+    AWAY = auto()
+    """A server does not answer: there is nothing to do, and nothing wrong with the relay."""
+    REFUSED = auto()
+    """A server is set up so that no promise holds: the relay stays silent, which alarms."""
 
 
 class Rest(Protocol):
@@ -57,10 +71,12 @@ class RelayThreads:
         open_relay: Callable[[int], Relay],
         watch: CommitWatch,
         clock: Clock,
+        admit: Callable[[], Admission],
     ) -> None:
         self._open_relay = open_relay
         self._watch = watch
         self._clock = clock
+        self._admit = admit
         self._stop = threading.Event()
         self._wake = {shard: threading.Event() for shard in shards}
         self._progress = {shard: clock.monotonic() for shard in shards}
@@ -74,25 +90,40 @@ class RelayThreads:
         self._threads.append(
             threading.Thread(target=self._look_out, name="relay-watch", daemon=True)
         )
+        self._doorkeeper = threading.Thread(
+            target=self._start_admitted, name="relay-admission", daemon=True
+        )
         self._log = get_logger()
 
     def start(self) -> None:
-        """Start every thread."""
-        for thread in self._threads:
-            thread.start()
+        """Start every thread as soon as the servers are there and safe."""
+        self._doorkeeper.start()
 
     def stop(self) -> None:
         """Ask every thread to end after its round and wait for them, for a bounded time."""
         self._stop.set()
         self._wake_all(self._wake)
         deadline = self._clock.monotonic() + JOIN_SECONDS
-        for thread in self._threads:
+        for thread in (self._doorkeeper, *self._threads):
             if thread.is_alive():
                 thread.join(max(0.0, deadline - self._clock.monotonic()))
 
     def silent_seconds(self) -> float:
         """Return how long the quietest shard has made no round."""
         return self._clock.monotonic() - min(self._progress.values())
+
+    def _start_admitted(self) -> None:
+        while (admission := self._admit()) is not Admission.ADMITTED:
+            if admission is Admission.AWAY:
+                self._all_well()
+            if self._stop.wait(ADMISSION_SECONDS):
+                return
+        self._all_well()
+        for thread in self._threads:
+            thread.start()
+
+    def _all_well(self) -> None:
+        self._progress = dict.fromkeys(self._progress, self._clock.monotonic())
 
     def _run(self, rank: int, shard: int) -> None:
         self._stop.wait(rank * STAGGER_SECONDS)

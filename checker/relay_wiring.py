@@ -11,6 +11,7 @@ from checker.relay import ShardRelay
 from checker.relay_facts import RelayFacts
 from checker.relay_threads import RelayThreads
 from checker.relay_turns import RelayTurns
+from checker.server_check import ServerCheck
 from outbox.clock import SystemClock
 from outbox.publication.kafka import KafkaPublisher
 from outbox.publication.kafka_settings import consumer_config, producer_config, transactional_id
@@ -24,14 +25,17 @@ from outbox.telemetry import Metrics
 
 
 def relay_threads(settings: Settings, metrics: Metrics) -> RelayThreads:
-    """Return the relay of every shard, not yet started. Raises ConfigurationError.
+    """Return the relay of every shard, not yet started.
 
-    PostgreSQL and Kafka may still be away: a relay waits for both.
+    PostgreSQL and Kafka may still be away: a relay waits for both. Raises ConfigurationError,
+    also when one of them is there with settings under which no promise holds.
     """
     calm_collector()
     relays = RelayBuilder(settings, metrics)
+    servers = ServerCheck(settings)
+    servers.refuse_unsafe()
     watch = PostgresCommitWatch(settings.required_database_url())
-    return RelayThreads(range(SHARDS), relays.open, watch, SystemClock())
+    return RelayThreads(range(SHARDS), relays.open, watch, SystemClock(), servers.admit)
 
 
 def calm_collector() -> None:

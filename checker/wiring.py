@@ -60,7 +60,7 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
             chores.append(Chore(name="check", step=rounds.step))
         relay = None
         if "relay" in chosen:
-            relay = relay_threads(settings, metrics)
+            relay = await asyncio.to_thread(relay_threads, settings, metrics)
             chores.append(relay_chore(relay))
         yield Daemon(
             chores,

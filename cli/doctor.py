@@ -1,6 +1,6 @@
 """`outbox doctor`: is everything the guarantees rest on as it should be?"""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -15,7 +15,13 @@ from cli.output import print_rows
 from cli.problem import ApiProblem
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable, KafkaUnavailable
-from outbox.publication.progress_topic import RETENTION_MS, TopicFacts, progress_topic_facts
+from outbox.publication.progress_topic import (
+    RETENTION_MS,
+    TopicFacts,
+    progress_topic_facts,
+    safety_of,
+)
+from outbox.server_safety import Judgement, judge_postgres
 from outbox.settings import Settings
 
 OLDEST_POSTGRES = 150_000
@@ -74,10 +80,7 @@ def server_findings(server: Mapping[str, Any], now: float) -> Iterator[Finding]:
     version = int(server["version"])
     shown = f"{version // 10_000}.{version % 10_000}"
     yield _finding("postgres version", version >= OLDEST_POSTGRES, f"{shown}, 15 or newer wanted")
-    for name in ("fsync", "full_page_writes", "synchronous_commit"):
-        yield _finding(name, server[name] not in ("off", "local"), str(server[name]))
-    prepared = int(server["prepared_transactions"])
-    yield _finding("max_prepared_transactions", prepared == 0, f"{prepared}, 0 wanted")
+    yield from _judged(judge_postgres(server))
     skew = abs(now - float(server["clock"]))
     verdict = Verdict.OK if skew <= MOST_SKEW_SECONDS else Verdict.WARNING
     yield Finding(check="clock skew", verdict=verdict, detail=f"{skew:.3f} s")
@@ -106,15 +109,12 @@ def progress_topic_findings(facts: TopicFacts) -> Iterator[Finding]:
     """Judge the topic `outbox.progress` and what the brokers do for its transactions."""
     detail = f"{facts.partitions} partitions, 16 wanted"
     yield _finding("outbox.progress", facts.partitions == 16, detail)
-    policy = facts.settings.get("cleanup.policy", "-")
-    yield _finding("cleanup.policy", policy == "delete", policy)
+    yield from _judged(safety_of(facts))
     kept = int(facts.settings.get("retention.ms", "0"))
     long_enough = kept == FOR_EVER or kept >= RETENTION_MS
     yield _finding("retention.ms", long_enough, f"{kept}, {RETENTION_MS} or more wanted")
     unclean = facts.settings.get("unclean.leader.election.enable", "-")
     yield _finding("unclean.leader.election.enable", unclean == "false", unclean)
-    verified = facts.partition_verification
-    yield _finding("transaction.partition.verification.enable", verified != "false", verified)
     in_sync = int(facts.settings.get("min.insync.replicas", "1"))
     verdict = Verdict.OK if in_sync >= 2 else Verdict.WARNING
     detail = f"{in_sync}: 2 with three brokers survive the loss of one"
@@ -139,6 +139,11 @@ def _endpoint(post: Callable[[str], Any], group: str) -> Finding:
     except (ApiProblem, CommandFailed) as error:
         return _finding(f"endpoint of {group}", False, str(error))
     return _finding(f"endpoint of {group}", bool(verdict["reachable"]), str(verdict["outcome"]))
+
+
+def _judged(judgements: Iterable[Judgement]) -> Iterator[Finding]:
+    for judged in judgements:
+        yield _finding(judged.setting, judged.safe, judged.detail)
 
 
 def _finding(check: str, good: bool, detail: str) -> Finding:

@@ -34,6 +34,7 @@ class Event(StrEnum):
     OPERATOR_ACTION = "operator_action"
     KEY_CHANGED = "key_changed"
     PUBLISH_FAILED = "publish_failed"
+    RELAY_REFUSED = "relay_refused"
     DEPENDENCY_LOST = "dependency_lost"
     DEPENDENCY_BACK = "dependency_back"
     STARTED = "started"

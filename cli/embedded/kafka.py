@@ -7,7 +7,7 @@ The storage is always formatted by Kafka's own tool: without that the broker sta
 import base64
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -39,9 +39,11 @@ class EmbeddedKafka:
         controller_port: int = 0,
         advertised_port: int = 0,
         java_extra: Sequence[str] | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         """Prepare a broker: `port` 0 picks a free one; clients are led to `advertised_port`, where
-        a proxy may listen; `java_extra` replaces the use of the class archive.
+        a proxy may listen; `java_extra` replaces the use of the class archive; `settings` go over
+        ours.
         """
         self._home = data_dir.resolve()
         free = free_ports(2)
@@ -49,6 +51,7 @@ class EmbeddedKafka:
         self._controller_port = controller_port or free[1]
         self._advertised_port = advertised_port or self.port
         self._java_extra = java_extra
+        self._settings = dict(settings or {})
         self._child: Child | None = None
 
     @property
@@ -122,7 +125,8 @@ class EmbeddedKafka:
         settings = server_properties(
             self._logs, self.port, self._controller_port, self._advertised_port
         )
-        self._properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        wanted = {**settings, **self._settings}
+        self._properties.write_text("".join(f"{key}={value}\n" for key, value in wanted.items()))
 
     def _format(self) -> None:
         tool = [

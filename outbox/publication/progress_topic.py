@@ -17,12 +17,14 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.errors import KafkaUnavailable
+from outbox.server_safety import UNTOLD, VERIFICATION, Judgement, judge_kafka
 
 PROGRESS_TOPIC: Final = "outbox.progress"
 PARTITIONS: Final = 16
 RETENTION_MS: Final = 30 * 24 * 3600 * 1000
 REPLICATION: Final = 3
-VERIFICATION: Final = "transaction.partition.verification.enable"
+ZOOKEEPER: Final = "zookeeper.connect"
+"""A setting that brokers know up to 3.9."""
 TIMEOUT_SECONDS: Final = 30.0
 
 
@@ -36,6 +38,8 @@ class TopicFacts:
     settings: Mapping[str, str]
     partition_verification: str
     """`transaction.partition.verification.enable`; "false" as soon as one broker says so."""
+    older_than_4: bool
+    """One of the brokers is."""
 
 
 def ensure_progress_topic(
@@ -74,15 +78,26 @@ def progress_topic_facts(
     try:
         known = admin.list_topics(timeout=timeout_seconds)
         topic = known.topics.get(PROGRESS_TOPIC)
+        brokers = _broker_settings(admin, known.brokers, timeout_seconds)
         return TopicFacts(
             brokers=len(known.brokers),
             topics=len(known.topics),
             partitions=len(topic.partitions) if topic else 0,
             settings=_stored_settings(admin, timeout_seconds) if topic else {},
-            partition_verification=_verification(admin, known.brokers, timeout_seconds),
+            partition_verification=_verification(brokers),
+            older_than_4=any(ZOOKEEPER in broker for broker in brokers),
         )
     except KafkaException as error:
         raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
+
+
+def safety_of(facts: TopicFacts) -> tuple[Judgement, ...]:
+    """Judge the facts that the guarantees rest on."""
+    return judge_kafka(
+        cleanup_policy=facts.settings.get("cleanup.policy", UNTOLD),
+        partition_verification=facts.partition_verification,
+        older_than_4=facts.older_than_4,
+    )
 
 
 def topic_settings(replication: int) -> dict[str, str]:
@@ -106,13 +121,19 @@ def _stored_settings(admin: AdminClient, timeout_seconds: float) -> dict[str, st
     return {name: str(entry.value) for name, entry in entries.items()}
 
 
-def _verification(admin: AdminClient, brokers: Iterable[int], timeout_seconds: float) -> str:
+def _broker_settings(
+    admin: AdminClient, brokers: Iterable[int], timeout_seconds: float
+) -> list[dict[str, str]]:
     """Ask each broker: the library takes one broker a call."""
     asked = (ConfigResource(ResourceType.BROKER, str(broker)) for broker in brokers)
     futures = [admin.describe_configs([broker])[broker] for broker in asked]
-    entries = [future.result(timeout=timeout_seconds).get(VERIFICATION) for future in futures]
-    values = {str(entry.value) for entry in entries if entry is not None}
-    return "false" if "false" in values else next(iter(values), "-")
+    answers = [future.result(timeout=timeout_seconds) for future in futures]
+    return [{name: str(entry.value) for name, entry in entries.items()} for entries in answers]
+
+
+def _verification(brokers: Iterable[Mapping[str, str]]) -> str:
+    values = {broker.get(VERIFICATION, UNTOLD) for broker in brokers}
+    return "false" if "false" in values else next(iter(values), UNTOLD)
 
 
 def _create(admin: AdminClient, replication: int, timeout_seconds: float) -> bool:

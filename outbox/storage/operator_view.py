@@ -41,8 +41,13 @@ class OperatorView:
         return self._rows("chores")
 
     def server(self) -> Row:
-        """Return the version, the durability settings and the clock (epoch seconds)."""
-        return self._rows("server")[0]
+        """Return the version, the durability settings and the clock (epoch seconds).
+
+        `announced_pid` was told when we connected, `backend_pid` is the process that answers: a
+        pooler between us makes them differ.
+        """
+        announced = self._connection.info.backend_pid
+        return {**self._rows("server")[0], "announced_pid": announced}
 
     def _rows(self, statement: str) -> list[Row]:
         try:

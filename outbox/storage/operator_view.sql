@@ -20,9 +20,9 @@ SELECT substr(name, 11) AS chore, extract(epoch FROM clock_timestamp() - updated
 FROM outbox.progress WHERE name LIKE 'heartbeat:%%' ORDER BY name
 
 -- name: server
--- Reads the server's version, the settings that the guarantees rest on, and its clock.
+-- Reads the server's version, the settings that the guarantees rest on, the session's process and the clock.
 SELECT current_setting('server_version_num')::integer AS version, current_setting('fsync') AS fsync,
     current_setting('full_page_writes') AS full_page_writes,
     current_setting('synchronous_commit') AS synchronous_commit,
-    current_setting('max_prepared_transactions')::integer AS prepared_transactions,
+    current_setting('max_prepared_transactions')::integer AS prepared_transactions, pg_backend_pid() AS backend_pid,
     extract(epoch FROM clock_timestamp())::float8 AS clock

@@ -4,7 +4,10 @@ from collections.abc import Callable
 from threading import Event
 from typing import NamedTuple
 
-from checker.relay_threads import RelayThreads
+import pytest
+
+from checker import relay_threads
+from checker.relay_threads import Admission, RelayThreads
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
 
@@ -54,6 +57,54 @@ class Watch:
         self.closed = True
 
 
+def admitted() -> Admission:
+    return Admission.ADMITTED
+
+
+def test_no_relay_starts_before_the_servers_are_found_safe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(relay_threads, "ADMISSION_SECONDS", 0.0)
+    done = Event()
+    answers = [Admission.AWAY, Admission.REFUSED, Admission.ADMITTED]
+    left_when_opened: list[int] = []
+
+    def open_relay(_: int) -> CountingRelay:
+        left_when_opened.append(len(answers))
+        return CountingRelay(Step(3600, until_commits=True), 1, done)
+
+    threads = RelayThreads([0], open_relay, Watch(frozenset), SystemClock(), lambda: answers.pop(0))
+    threads.start()
+    assert done.wait(BOUND_SECONDS)
+    threads.stop()
+    assert left_when_opened == [0]
+
+
+def test_a_refused_relay_stays_silent_and_one_that_waits_for_a_server_does_not() -> None:
+    class Clock(SystemClock):
+        now_seconds = 0.0
+
+        def monotonic(self) -> float:
+            return self.now_seconds
+
+    def silence(answer: Admission) -> float:
+        clock, asked = Clock(), Event()
+
+        def admit() -> Admission:
+            clock.now_seconds = 100.0
+            asked.set()
+            return answer
+
+        threads = RelayThreads([0], lambda _: pytest.fail("opened"), Watch(frozenset), clock, admit)
+        threads.start()
+        assert asked.wait(BOUND_SECONDS)
+        threads.stop()
+        return threads.silent_seconds()
+
+    assert silence(Admission.REFUSED) == 100.0
+    assert silence(Admission.AWAY) == 0.0
+
+
 def test_a_new_commit_ends_the_rest_of_its_shard_alone() -> None:
     done, other = Event(), Event()
     relays = {
@@ -61,7 +112,7 @@ def test_a_new_commit_ends_the_rest_of_its_shard_alone() -> None:
         4: CountingRelay(Step(3600, until_commits=True), 2, other),
     }
     watch = Watch(lambda: frozenset({3}))
-    threads = RelayThreads(list(relays), relays.__getitem__, watch, SystemClock())
+    threads = RelayThreads(list(relays), relays.__getitem__, watch, SystemClock(), admitted)
     threads.start()
     assert done.wait(BOUND_SECONDS)
     threads.stop()
@@ -79,7 +130,7 @@ def test_a_rest_that_is_no_wait_for_commits_is_not_cut_short() -> None:
         watched.set()
         return frozenset({0})
 
-    threads = RelayThreads([0], lambda _: relay, Watch(fresh), SystemClock())
+    threads = RelayThreads([0], lambda _: relay, Watch(fresh), SystemClock(), admitted)
     threads.start()
     assert watched.wait(BOUND_SECONDS)
     threads.stop()
@@ -100,7 +151,7 @@ def test_a_relay_that_raises_is_opened_anew() -> None:
         opened.append(kind(Step(3600, until_commits=True), 1, done if opened else Event()))
         return opened[-1]
 
-    threads = RelayThreads([0], open_relay, Watch(frozenset), SystemClock())
+    threads = RelayThreads([0], open_relay, Watch(frozenset), SystemClock(), admitted)
     threads.start()
     assert done.wait(BOUND_SECONDS)
     threads.stop()

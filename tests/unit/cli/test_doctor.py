@@ -14,6 +14,8 @@ GOOD: dict[str, Any] = {
     "synchronous_commit": "on",
     "prepared_transactions": 0,
     "clock": 1000.0,
+    "backend_pid": 7,
+    "announced_pid": 7,
 }
 
 
@@ -39,6 +41,16 @@ def test_prepared_transactions_fail() -> None:
     assert found["max_prepared_transactions"] is Verdict.FAILED
 
 
+def test_a_pooler_between_us_and_the_server_fails() -> None:
+    assert verdicts({**GOOD, "announced_pid": 8})["connection"] is Verdict.FAILED
+
+
+def test_a_standby_that_only_wrote_the_commit_is_too_little() -> None:
+    found = verdicts({**GOOD, "synchronous_commit": "remote_write"})
+    assert found["synchronous_commit"] is Verdict.FAILED
+    assert verdicts({**GOOD, "synchronous_commit": "remote_apply"}) == verdicts(GOOD)
+
+
 def test_a_skewed_clock_is_a_warning() -> None:
     assert verdicts(GOOD, now=1002.0)["clock skew"] is Verdict.WARNING
 
@@ -50,10 +62,17 @@ def test_a_silent_chore_fails_and_so_does_a_checker_never_seen() -> None:
     assert [each.verdict for each in heartbeat_findings([], 15)] == [Verdict.FAILED]
 
 
-def topic_verdicts(verification: str = "true", **changed: str) -> dict[str, Verdict]:
+def topic_verdicts(
+    verification: str = "true", older_than_4: bool = False, **changed: str
+) -> dict[str, Verdict]:
     settings = {**topic_settings(3), **{k.replace("_", "."): v for k, v in changed.items()}}
     facts = TopicFacts(
-        brokers=3, topics=1, partitions=16, settings=settings, partition_verification=verification
+        brokers=3,
+        topics=1,
+        partitions=16,
+        settings=settings,
+        partition_verification=verification,
+        older_than_4=older_than_4,
     )
     return {finding.check: finding.verdict for finding in progress_topic_findings(facts)}
 
@@ -72,9 +91,13 @@ def test_the_topic_as_we_make_it_has_no_finding() -> None:
     ],
 )
 def test_a_topic_that_may_lose_manifests_fails(setting: str, value: str) -> None:
-    assert topic_verdicts(**{setting: value})[setting] is Verdict.FAILED
+    assert topic_verdicts("true", False, **{setting: value})[setting] is Verdict.FAILED
 
 
 def test_a_broker_that_does_not_verify_transactions_fails() -> None:
     found = topic_verdicts(verification="false")
     assert found["transaction.partition.verification.enable"] is Verdict.FAILED
+
+
+def test_a_broker_older_than_4_fails() -> None:
+    assert topic_verdicts(older_than_4=True)["kafka version"] is Verdict.FAILED

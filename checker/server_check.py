@@ -1,0 +1,67 @@
+"""Looks at PostgreSQL's and Kafka's settings before the relay of this process starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from checker.relay_threads import Admission
+from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable
+from outbox.publication.progress_topic import progress_topic_facts, safety_of
+from outbox.server_safety import Judgement, judge_postgres
+from outbox.settings import Settings
+from outbox.storage.operator_view import OperatorView
+from outbox.telemetry import Event, get_logger
+
+KAFKA_SECONDS: Final = 5.0
+
+
+class ServerCheck:
+    """Admits the relay once both servers have been judged and nothing is unsafe."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._database_url = settings.required_database_url()
+        self._servers = settings.required_bootstrap_servers()
+        self._kafka_config = settings.kafka_config
+        self._unsafe: list[Judgement] = []
+        self._admitted = False
+        self._log = get_logger()
+
+    def admit(self) -> Admission:
+        """Judge both servers, until once both were there and safe; logs each new finding."""
+        if self._admitted:
+            return Admission.ADMITTED
+        unsafe: list[Judgement] = []
+        away = False
+        for judge in (self._postgres, self._kafka):
+            try:
+                unsafe += [each for each in judge() if not each.safe]
+            except (DatabaseUnavailable, KafkaUnavailable):
+                away = True
+        self._note(unsafe)
+        self._admitted = not (unsafe or away)
+        if unsafe:
+            return Admission.REFUSED
+        return Admission.AWAY if away else Admission.ADMITTED
+
+    def refuse_unsafe(self) -> None:
+        """Judge what is there now; raises ConfigurationError that names every finding."""
+        if self.admit() is Admission.REFUSED:
+            found = "; ".join(f"{each.setting}: {each.detail}" for each in self._unsafe)
+            raise ConfigurationError(f"the relay does not start on unsafe servers: {found}")
+
+    def _postgres(self) -> Sequence[Judgement]:
+        with OperatorView(self._database_url) as view:
+            return judge_postgres(view.server())
+
+    def _kafka(self) -> Sequence[Judgement]:
+        facts = progress_topic_facts(
+            self._servers, self._kafka_config, timeout_seconds=KAFKA_SECONDS
+        )
+        return safety_of(facts)
+
+    def _note(self, unsafe: list[Judgement]) -> None:
+        for each in unsafe:
+            if each not in self._unsafe:
+                self._log.error(Event.RELAY_REFUSED, setting=each.setting, found=each.detail)
+        self._unsafe = unsafe

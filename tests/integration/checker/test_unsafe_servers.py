@@ -1,0 +1,129 @@
+"""Servers on which no promise holds: the doctor names the setting, the relay does not start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from cli.embedded.kafka import EmbeddedKafka
+from cli.embedded.ports import LOOPBACK, free_ports
+from cli.embedded.postgres import EmbeddedPostgres
+from outbox.publication.progress_topic import ensure_progress_topic
+from tests.databases import migrate
+from tests.e2e.command import outbox
+from tests.integration.checker.process import CheckerProcess, start_checker
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+USAGE = 2
+SHARD_LOCKS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+
+
+@contextmanager
+def postgres_with(folder: Path, settings: Mapping[str, str], port: int = 0) -> Iterator[str]:
+    """Run a PostgreSQL of this test's own, migrated."""
+    server = EmbeddedPostgres(folder, port=port, settings=settings)
+    server.start()
+    try:
+        migrate(server.database_url)
+        yield server.database_url
+    finally:
+        server.kill()
+        server.erase()
+
+
+@contextmanager
+def kafka_with(folder: Path, settings: Mapping[str, str]) -> Iterator[str]:
+    """Run a broker of this test's own, with the progress topic."""
+    broker = EmbeddedKafka(folder, settings=settings)
+    broker.start()
+    try:
+        ensure_progress_topic(broker.bootstrap_servers)
+        yield broker.bootstrap_servers
+    finally:
+        broker.kill()
+        broker.erase()
+
+
+def doctor(database_url: str, servers: str) -> tuple[int, set[str]]:
+    """Return its exit code and the checks that failed."""
+    ended = outbox(
+        "-o",
+        "json",
+        "doctor",
+        OUTBOX_DATABASE_URL=database_url,
+        OUTBOX_KAFKA_BOOTSTRAP_SERVERS=servers,
+        OUTBOX_API_URL=f"http://{LOOPBACK}:{free_ports(1)[0]}",
+    )
+    return ended.code, {each["check"] for each in ended.json() if each["verdict"] == "failed"}
+
+
+async def relay(database_url: str, servers: str) -> CheckerProcess:
+    return await start_checker(
+        "--only", "relay", database_url=database_url, kafka_bootstrap_servers=servers
+    )
+
+
+async def assert_refused(database_url: str, servers: str, setting: str) -> None:
+    checker = await relay(database_url, servers)
+    said = await checker.says("outbox-checker: ")
+    assert await checker.process.wait() == USAGE
+    assert setting in said.splitlines()[-1]
+    logged = [line for line in said.splitlines() if "relay_refused" in line]
+    assert len(logged) == 1
+    assert setting in logged[0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("fsync", "off"), ("full_page_writes", "off"), ("max_prepared_transactions", "5")],
+)
+async def test_an_unsafe_postgresql_is_refused_and_named(
+    setting: str,
+    value: str,
+    tmp_path: Path,
+    kafka_broker: EmbeddedKafka,
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    ensure_progress_topic(servers)
+    with postgres_with(tmp_path / "postgres", {setting: value}) as database_url:
+        code, failed = doctor(database_url, servers)
+        assert code == 1
+        assert setting in failed
+        await assert_refused(database_url, servers, setting)
+
+
+async def test_a_broker_that_does_not_verify_transactions_is_refused_and_named(
+    tmp_path: Path, database_url: str
+) -> None:
+    setting = "transaction.partition.verification.enable"
+    with kafka_with(tmp_path / "kafka", {setting: "false"}) as servers:
+        code, failed = doctor(database_url, servers)
+        assert code == 1
+        assert setting in failed
+        await assert_refused(database_url, servers, setting)
+
+
+async def test_a_relay_does_not_start_on_an_unsafe_server_that_comes_later(
+    tmp_path: Path, kafka_broker: EmbeddedKafka
+) -> None:
+    """The checker starts while PostgreSQL is away, and takes no shard when it comes."""
+    ensure_progress_topic(kafka_broker.bootstrap_servers)
+    (port,) = free_ports(1)
+    safe = EmbeddedPostgres(tmp_path / "postgres", port=port)
+    safe.start()
+    database_url = safe.database_url
+    safe.stop()
+    checker = await relay(database_url, kafka_broker.bootstrap_servers)
+    await checker.says("started")
+    with postgres_with(tmp_path / "postgres", {"fsync": "off"}, port):
+        assert "fsync" in await checker.says("relay_refused")
+        with psycopg.connect(database_url) as connection:
+            row = connection.execute(SHARD_LOCKS).fetchone()
+        code, _ = await checker.stop()
+    assert row == (0,)
+    assert code == 0
