@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,9 @@ from typing import Final
 import psycopg
 
 from chaos.keeper import Keeper
+from chaos.probes import comes_true
 from chaos.servers import PostgresNode
+from chaos.world import World
 from outbox.message_id import HalfId, Nonce, message_id_text
 
 Key = tuple[int, int]
@@ -32,6 +35,24 @@ UNION
 SELECT p.half_id, p.nonce, o.decision FROM outbox.parked_message p
 LEFT JOIN outbox.op_message o ON o.half_id = p.half_id
 """
+BEGUN: Final = """
+SELECT count(*) = 16 FROM outbox.progress WHERE name LIKE 'relay:%' AND manifest_offset IS NOT NULL
+"""
+BEGUN_SECONDS: Final = 60.0
+
+
+def may_lose_its_tail(world: World) -> bool:
+    """Wait until every shard has stored a cursor, also past the run's length; tell whether it did.
+
+    A tail that holds a shard's very first cursor is no tail: manifests without any cursor halt the
+    shard, and an operator decides.
+    """
+
+    def begun() -> bool:
+        with psycopg.connect(world.postgres.dsn()) as connection:
+            return connection.execute(BEGUN.encode()).fetchone() == (True,)
+
+    return comes_true(begun, BEGUN_SECONDS, threading.Event())
 
 
 def contents(database_url: str) -> Contents:

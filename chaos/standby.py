@@ -19,9 +19,8 @@ NAME: Final = "standby"
 FOLLOW_SECONDS: Final = 30.0
 LOOK_SECONDS: Final = 0.02
 STATE: Final = f"SELECT sync_state FROM pg_stat_replication WHERE application_name = '{NAME}'"
-CAUGHT_UP: Final = f"""
-SELECT replay_lsn >= %s::pg_lsn FROM pg_stat_replication WHERE application_name = '{NAME}'
-"""
+CAUGHT_UP: Final = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
+"""Asked of the standby: the primary hears of what was replayed only every ten seconds."""
 WAITING: Final = """
 SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'
 """
@@ -45,7 +44,7 @@ class PrimaryAndStandby:
         )
         self.standby.start()
         wanted = _ask(self.primary, "SELECT pg_current_wal_lsn()::text")
-        _wait(lambda: bool(_ask(self.primary, CAUGHT_UP, wanted)), "the standby to follow")
+        _wait(lambda: bool(_ask(self.standby, CAUGHT_UP, wanted)), "the standby to follow")
 
     def be_synchronous(self) -> None:
         """From now on the primary acknowledges only what the standby has made durable."""

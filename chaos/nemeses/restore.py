@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from itertools import count
 from time import monotonic
 from typing import Final
 
-from chaos.lost_tails import Contents, contents_of_stopped, lost_tail, write_tail
+from chaos.lost_tails import Contents, contents_of_stopped, lost_tail, may_lose_its_tail, write_tail
 from chaos.nemesis import Facts
 from chaos.postgres_copies import copy_running, copy_stopped, exchange
 from chaos.schedule import Fault
@@ -31,6 +32,8 @@ class Restore:
     def inject(self, world: World, fault: Fault) -> Facts:
         """Perform it; the facts name the file that lists what was lost."""
         with world.postgres_alone:
+            if not may_lose_its_tail(world):
+                return {"skipped": "not every shard has begun"}
             home = world.postgres.server.home / f"copy-{next(self._numbers)}"
             copy = PostgresNode(home, world.keeper)
             try:
@@ -45,7 +48,7 @@ class Restore:
         stopped_seconds = self._take(world, fault.kind, copy)
         went_on = monotonic()
         after = contents_of_stopped(copy, world.keeper)
-        world.stop.wait(max(0.0, went_on + fault.seconds - monotonic()))
+        threading.Event().wait(max(0.0, went_on + fault.seconds - monotonic()))
         began = monotonic()
         world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
         world.postgres.stop_immediate()
