@@ -63,14 +63,20 @@ class KafkaProgressLog:
         self._stuck_seconds = stuck_seconds
 
     def cluster(self) -> Cluster:
-        """Return who the cluster and the progress topic are."""
+        """Return who the cluster and the progress topic are.
+
+        The cluster's id comes with the metadata: librdkafka's DescribeCluster aborts the process
+        when every broker is fenced for a moment (an answer without brokers and topics).
+        """
         with _translated():
-            cluster = self._admin.describe_cluster(request_timeout=REQUEST_SECONDS).result()
+            metadata = self._admin.list_topics(self._topic, timeout=REQUEST_SECONDS)
             futures = self._admin.describe_topics(
                 TopicCollection([self._topic]), request_timeout=REQUEST_SECONDS
             )
             topic = futures[self._topic].result()
-        return Cluster(str(cluster.cluster_id), str(topic.topic_id), len(topic.partitions))
+        if not metadata.cluster_id:
+            raise KafkaUnavailable("Kafka does not say which cluster it is")
+        return Cluster(metadata.cluster_id, str(topic.topic_id), len(topic.partitions))
 
     def bounds(self) -> tuple[int, int]:
         """Return where the shard's log starts and ends; aborted records and markers count."""
