@@ -25,6 +25,7 @@ class ServerCheck:
         self._kafka_config = settings.kafka_config
         self._unsafe: list[Judgement] = []
         self._admitted = False
+        self._away: set[str] = set()
         self._log = get_logger()
 
     def admit(self) -> Admission:
@@ -36,8 +37,9 @@ class ServerCheck:
         for judge in (self._postgres, self._kafka):
             try:
                 unsafe += [each for each in judge() if not each.safe]
-            except (DatabaseUnavailable, KafkaUnavailable):
+            except (DatabaseUnavailable, KafkaUnavailable) as error:
                 away = True
+                self._note_away(error)
         self._note(unsafe)
         self._admitted = not (unsafe or away)
         if unsafe:
@@ -59,6 +61,15 @@ class ServerCheck:
             self._servers, self._kafka_config, timeout_seconds=KAFKA_SECONDS
         )
         return safety_of(facts)
+
+    def _note_away(self, error: DatabaseUnavailable | KafkaUnavailable) -> None:
+        """Say once why a server cannot be judged: it may be away, or refuse to tell (an ACL)."""
+        dependency = "kafka" if isinstance(error, KafkaUnavailable) else "postgres"
+        if str(error) not in self._away:
+            self._away.add(str(error))
+            self._log.warning(
+                Event.DEPENDENCY_LOST, dependency=dependency, phase="admission", error=str(error)
+            )
 
     def _note(self, unsafe: list[Judgement]) -> None:
         for each in unsafe:
