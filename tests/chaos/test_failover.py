@@ -54,6 +54,7 @@ def play(run: Path, kind: str) -> Played:
     told = [json.loads(line) for line in lines]
     facts = [each["facts"] for each in told if each["f"] == "fault" and "facts" in each]
     assert len(facts) == 1, [each for each in told if each["f"] == "fault"]
+    assert "skipped" not in facts[0], facts[0]
     return Played(run=run, verdict=verdict, facts=facts[0])
 
 
