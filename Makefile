@@ -11,7 +11,8 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 INSTALLED := $(VENV)/.installed
 RUNTIME := .runtime/.fetched
-SUITES := tests/unit tests/model tests/contract tests/integration tests/spark tests/e2e tests/chaos
+SUITES := tests/unit tests/model tests/contract tests/integration tests/spark tests/e2e
+ALONE := tests/chaos
 SOURCES := outbox api checker spark cli chaos outbox_client examples benchmarks migrations tests
 PROFILE ?= smoke
 SEED ?= 1
@@ -29,8 +30,11 @@ demo: setup ## Play the main job on real parts, told step by step
 dev: setup ## Run PostgreSQL, Kafka, the API and the checker here (Ctrl-C stops)
 	@$(BIN)/outbox dev
 
-test: setup ## Run every suite on real PostgreSQL, Kafka and Spark, fastest first
-	@$(BIN)/python -m pytest --durations=10 $(wildcard $(SUITES))
+test: setup ## Run every suite on real PostgreSQL, Kafka and Spark; two at once, chaos alone
+	@failed=0; \
+	$(BIN)/python -m pytest --durations=15 -n 2 --dist worksteal $(SUITES) || failed=1; \
+	$(BIN)/python -m pytest --durations=5 $(ALONE) || failed=1; \
+	exit $$failed
 
 check: setup ## The gate: format, lint, types, imports, tests
 	@$(BIN)/ruff format --check .
