@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import confluent_kafka
 
-from cli.embedded.artifacts import PROJECT_ROOT
+from cli.embedded.artifacts import PROJECT_ROOT, RUNTIME
 
 JUDGED: Final = ("outbox", "checker", "api", "migrations")
 PARTS: Final = ("confluent-kafka", "psycopg", "uvicorn", "uvloop", "aiohttp", "fastapi", "msgspec")
@@ -32,9 +32,17 @@ def versions() -> dict[str, Any]:
     """Return the versions of the parts."""
     return {
         "python": platform.python_version(),
+        "kafka": _version_in("kafka/kafka-clients-*.jar"),
+        "postgresql": _version_in("postgres/*binaries-linux*.jar"),
         "librdkafka": confluent_kafka.libversion()[0],
         **{part: version(part) for part in PARTS},
     }
+
+
+def _version_in(pattern: str) -> str:
+    """Return the version that an artifact's file name ends with."""
+    found = next(RUNTIME.glob(pattern), None)
+    return found.stem.rpartition("-")[2] if found else ""
 
 
 def _git(*arguments: str) -> str:

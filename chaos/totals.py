@@ -44,6 +44,7 @@ class Totals:
     faulted: int
     invariants: Mapping[str, Mapping[str, int]]
     recoveries: Mapping[str, Mapping[str, float]]
+    reached: Mapping[str, int]
     spark: Mapping[str, int]
     """How often Spark came to which verdict; it is not asked after every slice."""
 
@@ -109,6 +110,7 @@ def total_of(verdicts: Sequence[Verdict]) -> Totals:
             for name in INVARIANTS
         },
         recoveries=_recoveries(verdicts),
+        reached=_sum(each.reached for each in verdicts),
         spark=_sum({each.spark["verdict"]: 1} for each in verdicts if each.spark),
     )
 
@@ -148,6 +150,8 @@ def _page(totals: Totals) -> Iterator[str]:
     for kind, back in totals.recoveries.items():
         cells = (back["samples"], back["p50"], back["p95"], back["longest"])
         yield f"| {kind} | " + " | ".join(str(cell) for cell in cells) + " |"
+    yield from ("", "| reached | times |", "|---|---|")
+    yield from (f"| {state} | {count} |" for state, count in totals.reached.items())
     for word, count in totals.spark.items():
         yield from ("", f"Spark's reconciliation, asked after {count} slices: {word}.")
     yield from (

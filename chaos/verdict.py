@@ -48,6 +48,8 @@ class Verdict:
     excused: int = 0
     invariants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     recoveries: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    reached: Mapping[str, int] = field(default_factory=dict)
+    """States that the run came to, and how often."""
     spark: Mapping[str, Any] | None = None
     context: list[str] = field(default_factory=list)
     """History lines about the first violation."""
@@ -76,7 +78,13 @@ ENDED: Final = "ended with"
 """What is noted of a process that ended by itself: no fault."""
 
 
-def verdict_of(run: Path, facts: Mapping[str, Any], findings: Findings, calls: Calls) -> Verdict:
+def verdict_of(
+    run: Path,
+    facts: Mapping[str, Any],
+    findings: Findings,
+    calls: Calls,
+    reached: Mapping[str, int],
+) -> Verdict:
     """Sum a run up."""
     ended = facts["ended"]
     reasons = list(_void_reasons(ended, findings))
@@ -95,6 +103,7 @@ def verdict_of(run: Path, facts: Mapping[str, Any], findings: Findings, calls: C
         excused=findings.excused,
         invariants={name: asdict(each) for name, each in findings.invariants.items()},
         recoveries={kind: sorted(samples) for kind, samples in calls.recoveries.items()},
+        reached=reached,
         spark=spark,
         context=list(_context(run, first)) if violated else [],
     )

@@ -16,6 +16,7 @@ from chaos.judge.manifests import judge_manifests
 from chaos.judge.order import judge_order
 from chaos.judge.polls import judge_polls
 from chaos.judge.publication import judge_publication
+from chaos.judge.reached import reached
 from chaos.verdict import Verdict, verdict_of, void
 
 __all__ = ["judge"]
@@ -34,7 +35,7 @@ def judge(run: Path) -> Verdict:
     except FileNotFoundError as error:
         return void(facts, f"leftovers are missing: {error.filename}")
     calls = read_calls(run)
-    return verdict_of(run, facts, findings_of(facts, left, calls), calls)
+    return verdict_of(run, facts, findings_of(facts, left, calls), calls, reached(left))
 
 
 def findings_of(facts: dict[str, Any], left: Leftovers, calls: Calls) -> Findings:

@@ -244,6 +244,17 @@ def test_a_clean_run_passes_and_every_invariant_was_looked_at(tmp_path: Path) ->
     assert (verdict.killed, verdict.messages) == (1, 10)
 
 
+def test_a_verdict_says_what_states_the_run_came_to(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run")
+    publish_again(run, 3)
+    run.tables["uncommitted"].append({**run.tables["uncommitted"][0], "offset": 10_000})
+    found = judge(run.write()).reached
+    assert found["manifest of kind batch"] == 3
+    assert found["manifest of kind repair"] == 1
+    assert found["decided by check: ROLLBACK"] == 2
+    assert found["record of a transaction that was given up"] == 1
+
+
 @pytest.mark.parametrize("what", BREAKS)
 def test_what_is_broken_alone_is_found_by_its_invariant_and_by_no_other(
     tmp_path: Path, what: str
