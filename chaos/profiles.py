@@ -44,6 +44,8 @@ class Profile:
     """none, synchronous or asynchronous"""
     proxies: bool = False
     """PostgreSQL, Kafka and the check endpoint are reached through proxies"""
+    disk_megabytes: int = 0
+    """the size of a disk of PostgreSQL's own, which needs root to mount; 0: it has none"""
     messages_per_second: float = 900.0
     """what the clients aim at together"""
     drain_seconds: float = 60.0
@@ -196,16 +198,18 @@ BEASTS: Final = (
     *("missing_id", "extra_id", "two_verdicts", "two_answers", "every_second", "cut_short"),
     *("reset", "not_http"),
 )
+CLOCKS: Final = ("+3d", "-2h", "x10")
+"""Three days ahead, two hours behind, ten times as fast."""
 BREAKAGE: Final = (
-    Mix(kind="pause", targets=CHECKERS + APIS, per_minute=4, seconds=(0.5, 8.0)),
+    Mix(kind="pause", targets=CHECKERS + APIS, per_minute=12, seconds=(0.5, 6.0)),
     Mix(kind="pause", targets=CHECKERS, per_minute=0.4, seconds=(20.0, 60.0)),
     Mix(kind="postgres_stop", targets=("postgres",), per_minute=0.6, seconds=(0.0, 2.0)),
     Mix(kind="backend_kill", targets=("postgres",), per_minute=0.6),
     Mix(kind="broker_kill", targets=("broker-0",), per_minute=0.5, seconds=(0.0, 3.0)),
     Mix(kind="long_transaction", targets=("postgres",), per_minute=1, seconds=(1.0, 15.0)),
-    Mix(kind="link_reset", targets=LINKS, per_minute=4),
+    Mix(kind="link_reset", targets=LINKS, per_minute=8),
     *(
-        Mix(kind=kind, targets=LINKS, per_minute=0.7, seconds=(0.5, 6.0))
+        Mix(kind=kind, targets=LINKS, per_minute=0.8, seconds=(0.5, 6.0))
         for kind in (
             *("link_half_open", "link_cut_up", "link_cut_down"),
             *("link_refuse", "link_drip", "link_latency"),
@@ -218,6 +222,14 @@ BREAKAGE: Final = (
         seconds=(1.0, 5.0),
         choices=(("beast", BEASTS),),
     ),
+    Mix(
+        kind="clock",
+        targets=CHECKERS + APIS,
+        per_minute=1.2,
+        seconds=(2.0, 8.0),
+        choices=(("clock", CLOCKS),),
+    ),
+    Mix(kind="disk_full", targets=("postgres",), per_minute=0.5, seconds=(1.0, 5.0)),
 )
 """Everything but kills."""
 MIXED: Final = Profile(
@@ -225,8 +237,9 @@ MIXED: Final = Profile(
     seconds=270.0,
     proxies=True,
     drain_seconds=120.0,
+    disk_megabytes=1536,
     messages_per_second=600.0,
-    mixes=(*kills(relay=16, api=40, client=20, endpoint=8), *BREAKAGE),
+    mixes=(*kills(relay=60, api=100, client=50, endpoint=20), *BREAKAGE),
 )
 FAILOVER: Final = Profile(
     name="failover",

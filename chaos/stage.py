@@ -29,6 +29,7 @@ from chaos.proxies.board import ProxyBoard
 from chaos.readers import LiveReader
 from chaos.recovery import Recoveries
 from chaos.servers import Broker, Brokers, PostgresNode
+from chaos.small_disk import small_disk
 from chaos.workload import client, endpoint
 from chaos.workload.client import ClientSettings
 from chaos.workload.plan import BATCH_GROUP, SINGLE_GROUP, TOPICS
@@ -39,6 +40,8 @@ from cli.schema import upgrade
 from outbox.publication.progress_topic import ensure_progress_topic
 
 READY_SECONDS: Final = 30.0
+WAL_SHARE: Final = 6
+"""The part of a small disk that PostgreSQL may fill with WAL."""
 GROUP: Final[Mapping[str, object]] = {
     "transaction_timeout_seconds": 2,
     "check_interval_seconds": 1,
@@ -106,7 +109,7 @@ class Builder:
             self._run / "logs", lambda child, end: worker.submit(_note_end, world, child, end)
         )
         self._stack.callback(processes.close)
-        postgres = PostgresNode(self._run / "postgres", keeper)
+        postgres = self._postgres(keeper)
         board = self._proxies(postgres) if self._profile.proxies else None
         advertised = board.link("kafka").port if board else self._broker_port
         broker = Broker(
@@ -127,6 +130,14 @@ class Builder:
             proxies=board,
         )
         return world
+
+    def _postgres(self, keeper: Keeper) -> PostgresNode:
+        size = self._profile.disk_megabytes
+        wal = {"max_wal_size": f"{size // WAL_SHARE}MB"} if size else {}
+        node = PostgresNode(self._run / "postgres", keeper, settings=wal)
+        if size:
+            self._stack.enter_context(small_disk(node.server.home, size))
+        return node
 
     def _proxies(self, postgres: PostgresNode) -> ProxyBoard:
         board = ProxyBoard(self._run / "logs" / "proxies.log", self._seed)

@@ -43,7 +43,7 @@ class Start:
 
     name: str
     program: str
-    """``module:function``, called with no argument; or a path of a command to execute"""
+    """``module:function``, called with no argument"""
     environment: dict[str, str]
     log: str
 
@@ -160,8 +160,8 @@ def _redirect(log: str) -> None:
 
 
 def _run(program: str) -> int:
-    if program.startswith("/"):
-        os.execve(program, [program], dict(os.environ))
+    if "LD_PRELOAD" in os.environ:
+        os.execv(sys.executable, [sys.executable, "-m", "chaos.fresh", program, *sys.argv])
     module, _, function = program.partition(":")
     return int(getattr(importlib.import_module(module), function)() or 0)
 

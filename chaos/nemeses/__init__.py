@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from chaos.nemeses.clock import Clock
 from chaos.nemeses.database import BackendKill, BrokerKill, LongTransaction, PostgresStop
+from chaos.nemeses.disk import DiskFull
 from chaos.nemeses.endpoints import EndpointZoo
 from chaos.nemeses.failover import Failover
 from chaos.nemeses.frames import KafkaFrames, PostgresPackets
@@ -26,6 +28,8 @@ NEMESES: Final[tuple[type[Nemesis], ...]] = (
     EndpointZoo,
     Failover,
     Restore,
+    Clock,
+    DiskFull,
 )
 
 

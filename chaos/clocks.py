@@ -1,0 +1,85 @@
+"""A program under a clock of its own: libfaketime, preloaded into a fresh interpreter.
+
+The monotonic clock stays true for a jump and runs faster with the wall clock for a rate.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from chaos.programs import Child
+
+PACKAGE: Final = "libfaketime"
+LIBRARY: Final = "vendor/libfaketime/src/libfaketime.so.1"
+WHY: Final = "clock"
+
+
+class NoFalseClock(RuntimeError):
+    """The library that makes false clocks is not installed."""
+
+
+def library() -> Path:
+    """Return where libfaketime is, without importing its package. Raises NoFalseClock."""
+    spec = find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise NoFalseClock(f"the Python package {PACKAGE} (requirements/dev.txt) is not installed")
+    found = Path(next(iter(spec.submodule_search_locations))) / LIBRARY
+    if not found.is_file():
+        raise NoFalseClock(f"the Python package {PACKAGE} has no {LIBRARY}")
+    return found
+
+
+def false_clock(clock: str) -> Mapping[str, str]:
+    """Return what a program's environment needs for a clock: an offset, or ``x`` and a rate.
+
+    Raises NoFalseClock.
+    """
+    rate = clock.startswith("x")
+    return {
+        "LD_PRELOAD": str(library()),
+        "FAKETIME": f"+0 {clock}" if rate else clock,
+        "FAKETIME_DONT_FAKE_MONOTONIC": "0" if rate else "1",
+        "FAKETIME_FORCE_MONOTONIC_FIX": "0",
+        # Not the folder where it was called, but where its modules are.
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "PYTHONSAFEPATH": "1",
+    }
+
+
+@contextmanager
+def under_clock(child: Child, clock: str) -> Iterator[None]:
+    """Kill a program; its lives have a false clock in the block, and a true one after it."""
+    true, false = child.environment, false_clock(clock)
+    child.environment = lambda life: {**true(life), **false}
+    try:
+        child.kill(WHY)
+        yield
+    finally:
+        child.environment = true
+        child.kill(WHY)
+
+
+def has_false_clock(pid: int) -> bool:
+    """Tell whether a process was executed under a false clock."""
+    try:
+        return b"\0FAKETIME=" in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
+
+
+def time_told(port: int) -> datetime | None:
+    """Return what time it is for the API on this port, None if it does not answer."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=2) as answer:
+            return parsedate_to_datetime(answer.headers["date"])
+    except OSError:
+        return None

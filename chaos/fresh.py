@@ -1,0 +1,30 @@
+"""A program of a run in an interpreter of its own: ``python -m chaos.fresh module:function``.
+
+What the linker preloads cannot be brought into a fork of the zygote.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+LEFT: Final = ("sem.faketime_sem_{pid}", "faketime_shm_{pid}")
+"""libfaketime opens these by name when it is loaded, and SIGKILL would leave them for ever."""
+
+
+def main() -> int:
+    """Run the program; its name becomes the first of the arguments."""
+    program, sys.argv = sys.argv[1], sys.argv[2:]
+    for name in LEFT:
+        with suppress(OSError):
+            (Path("/dev/shm") / name.format(pid=os.getpid())).unlink()
+    module, _, function = program.partition(":")
+    return int(getattr(importlib.import_module(module), function)() or 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
