@@ -44,8 +44,10 @@ class ShardRelay:
         clock: Clock,
         facts: RelayFacts,
         turns: RelayTurns,
+        *,
+        at_least_once: bool = False,
     ) -> None:
-        self._state = Relay(shard=shard)
+        self._state = Relay(shard=shard, at_least_once=at_least_once)
         self._turns = turns
         self._work = RelayWork(commit_log, publisher, progress_log, clock, facts)
         self._facts = facts

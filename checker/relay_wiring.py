@@ -13,8 +13,13 @@ from checker.relay_threads import RelayThreads
 from checker.relay_turns import RelayTurns
 from checker.server_check import ServerCheck
 from outbox.clock import SystemClock
-from outbox.publication.kafka import KafkaPublisher
-from outbox.publication.kafka_settings import consumer_config, producer_config, transactional_id
+from outbox.publication.kafka import KafkaPublisher, PlainKafkaPublisher
+from outbox.publication.kafka_settings import (
+    consumer_config,
+    plain_producer_config,
+    producer_config,
+    transactional_id,
+)
 from outbox.publication.progress_log import KafkaProgressLog, admin_client
 from outbox.publication.progress_topic import PROGRESS_TOPIC
 from outbox.relay_protocol.state import SHARDS
@@ -56,6 +61,7 @@ class RelayBuilder:
         self._settings = settings
         self._topic = progress_topic
         self._metrics = metrics
+        self._at_least_once = settings.relay_delivery == "at_least_once"
         self._clock = SystemClock()
         self._turns = RelayTurns(self._clock)
         self._servers = settings.required_bootstrap_servers()
@@ -74,14 +80,21 @@ class RelayBuilder:
         return ShardRelay(
             shard,
             commit_log,
-            KafkaPublisher(lambda installed: self._producer(installed, shard), shard, self._topic),
+            self._publisher(shard),
             KafkaProgressLog(self._admin, self._consumer, shard, topic=self._topic),
             self._clock,
             RelayFacts(self._metrics, self._clock),
             self._turns,
+            at_least_once=self._at_least_once,
         )
 
+    def _publisher(self, shard: int) -> KafkaPublisher:
+        kind = PlainKafkaPublisher if self._at_least_once else KafkaPublisher
+        return kind(lambda installed: self._producer(installed, shard), shard, self._topic)
+
     def _producer(self, installation: UUID, shard: int) -> dict[str, object]:
+        if self._at_least_once:
+            return plain_producer_config(self._servers, self._settings.kafka_config)
         prefix = self._settings.relay_transactional_id_prefix
         name = transactional_id(prefix, installation, shard)
         return producer_config(self._servers, self._settings.kafka_config, name)

@@ -175,14 +175,14 @@ class RelayWork:
         self._publisher.begin()
 
     def _publish(self, state: Relay, asked: do.Publish) -> came.Answer:
-        records = self._render(asked.batch)
+        records = self._render(asked.batch, listed=state.at.is_listed)
         self._delivery = delivery = self._publisher.publish(records)
         if delivery.refused is not None:
             refused = delivery.refused
             self._facts.refused(state, self._sent[refused.place], refused.error)
         return came.Delivered(delivery.good, delivery.refused and delivery.refused.refused)
 
-    def _render(self, batch: Manifest) -> list[Record]:
+    def _render(self, batch: Manifest, *, listed: bool) -> list[Record]:
         prefix = f"{batch.shard}.{batch.batch_no}."
         pairs = [
             (message, prefix + str(index))
@@ -192,7 +192,10 @@ class RelayWork:
             if entry.status == PUBLISHED
         ]
         self._sent = [message for message, _ in pairs]
-        return [record_of(message, place, self._redriven) for message, place in pairs]
+        return [
+            record_of(message, place if listed else None, self._redriven)
+            for message, place in pairs
+        ]
 
     def _publish_manifest(self, _: Relay, asked: do.PublishManifest) -> came.Answer:
         batch, value = asked.batch, encode(asked.batch)

@@ -83,7 +83,7 @@ class Resolution:
             return None, None, 0
         cursor = was.cursor or Cursor(START, 0, 0, 0, 0)
         later = cursor._replace(gen=cursor.gen + 1)
-        if halt is HaltReason.DATABASE_CHANGED:
+        if halt is HaltReason.DATABASE_CHANGED or not cursor.is_listed:
             return later, identity, 0
         self._fence(log)
         reader = self._progress_log()

@@ -111,16 +111,18 @@ def render(
     return record_of(committed, batch, redriven)
 
 
-def record_of(committed: Committed, batch: str, redriven: str | None = None) -> Record:
-    """Render a record from what the relay has read; see ``render``."""
+def record_of(committed: Committed, batch: str | None, redriven: str | None = None) -> Record:
+    """Render a record from what the relay has read; see ``render``.
+
+    ``batch`` None: it is in no batch that a manifest lists (lane at_least_once).
+    """
     (half_id, nonce, decided_by, group, transaction_id, topic, key, value, partition, *_) = (
         committed
     )
-    headers = [
-        (MESSAGE_ID, message_id_text(half_id, nonce).encode()),
-        (BATCH, batch.encode()),
-        (DECIDED_BY, decided_by.encode()),
-    ]
+    headers = [(MESSAGE_ID, message_id_text(half_id, nonce).encode())]
+    if batch is not None:
+        headers.append((BATCH, batch.encode()))
+    headers.append((DECIDED_BY, decided_by.encode()))
     if redriven is not None:
         headers.append((REDRIVEN, redriven.encode()))
     for name, text in _covered(

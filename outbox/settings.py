@@ -109,7 +109,7 @@ class Settings(BaseModel):
     relay_transactional_id_prefix: str = Field("outbox", min_length=1, max_length=64)
     """first part of each transactional.id"""
     relay_delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
-    """`at_least_once` gives up the manifests; switch only with the relays stopped"""
+    """`at_least_once`: no transactions, a crash repeats records; switch with the relays stopped"""
     failpoints: str | None = None
     """named points where a process kills itself, for crash tests"""
 

@@ -69,10 +69,8 @@ class KafkaPublisher:
 
     def fence(self, installation: UUID) -> None:
         """Make a new handle; returns when it is alone and older transactions are complete."""
-        self.drop()
         with _translated():
-            self._handle = Producer(self._config(installation), logger=_silent())
-            self._handle.init_transactions(FENCE_SECONDS)
+            self._renew(installation).init_transactions(FENCE_SECONDS)
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -115,6 +113,12 @@ class KafkaPublisher:
             del handle
             Thread(target=box.clear, name="outbox-handle-reaper", daemon=True).start()
 
+    def _renew(self, installation: UUID) -> Producer:
+        """Return a handle in the place of the one before."""
+        self.drop()
+        self._handle = Producer(self._config(installation), logger=_silent())
+        return self._handle
+
     def _open(self) -> Producer:
         if self._handle is None:
             raise KafkaUnavailable("no handle is open")
@@ -139,6 +143,28 @@ class KafkaPublisher:
                 return
             if not place:
                 hit("relay.after_first_produce")
+
+
+class PlainKafkaPublisher(KafkaPublisher):
+    """The Publisher of a shard in the lane at_least_once: an idempotent producer, no transactions.
+
+    A record stands once it is acknowledged. No manifest is written, and nobody is fenced.
+    """
+
+    def fence(self, installation: UUID) -> None:
+        """Make a new handle; older ones may still deliver what they had taken."""
+        with _translated():
+            self._renew(installation)
+
+    def begin(self) -> None:
+        """Nothing: each record stands alone."""
+
+    def publish_manifest(self, value: bytes) -> int:
+        """Write nothing."""
+        return UNKNOWN_OFFSET
+
+    def commit(self) -> None:
+        """Nothing: what was acknowledged is published."""
 
 
 def _silent() -> logging.Logger:

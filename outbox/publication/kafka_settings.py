@@ -41,6 +41,7 @@ CONSUMER_DEFAULTS: Final[Mapping[str, Any]] = {
 """A group is named because the library asks for one; nobody joins it."""
 
 _OURS: Final = frozenset({"bootstrap.servers", "transactional.id"})
+_TRANSACTIONAL: Final = frozenset({"transactional.id", "transaction.timeout.ms"})
 _ALIASES: Final = {
     "request.required.acks": "acks",
     "max.in.flight": "max.in.flight.requests.per.connection",
@@ -67,6 +68,14 @@ def producer_config(
         "bootstrap.servers": bootstrap_servers,
         "transactional.id": transactional_id,
     }
+
+
+def plain_producer_config(
+    bootstrap_servers: str, kafka_config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the properties of a producer of the lane at_least_once. Raises ConfigurationError."""
+    config = producer_config(bootstrap_servers, kafka_config, "")
+    return {name: config[name] for name in config if name not in _TRANSACTIONAL}
 
 
 def consumer_config(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from outbox.relay_protocol.batches import next_manifest
 from outbox.relay_protocol.holding import on_refused, release, released
 from outbox.relay_protocol.leaving import Next, drop
 from outbox.relay_protocol.narrowing import passed
-from outbox.relay_protocol.state import Cursor, Relay, known
+from outbox.relay_protocol.state import NO_MANIFESTS, Cursor, Relay, known
 
 CLEAN_COMMIT_SECONDS: Final = 0.5
 """Half of retry.backoff.ms: a commit that returned sooner cannot have been sent twice."""
@@ -80,7 +80,8 @@ def on_manifest_delivered(state: Relay, delivered: ManifestDelivered) -> Next:
     cursor, batch = state.at, known(state.batch)
     if delivered.offset < cursor.manifest_offset:
         return drop(state, "manifest")
-    candidate = Cursor(batch.to, delivered.offset + 1, batch.batch_no, delivered.crc, cursor.gen)
+    following = delivered.offset + 1 if cursor.is_listed else NO_MANIFESTS
+    candidate = Cursor(batch.to, following, batch.batch_no, delivered.crc, cursor.gen)
     return replace(state, candidate=candidate), (Commit(),)
 
 

@@ -28,8 +28,17 @@ from outbox.relay_protocol.answers import (
     Marked,
     Recovered,
 )
+from outbox.relay_protocol.lanes import enter_at_least_once, leave_at_least_once
 from outbox.relay_protocol.leaving import Next, halt
-from outbox.relay_protocol.state import Cursor, Found, HaltReason, Phase, Relay, known
+from outbox.relay_protocol.state import (
+    NO_MANIFESTS,
+    Cursor,
+    Found,
+    HaltReason,
+    Phase,
+    Relay,
+    known,
+)
 
 STUCK_POLL_SECONDS: Final = 5.0
 
@@ -40,11 +49,19 @@ def on_fenced(state: Relay, _: Fenced) -> Next:
 
 
 def on_bounds(state: Relay, bounds: Bounds) -> Next:
-    """Begin at the stored cursor; the log's end was asked for after the fence."""
+    """Begin at the stored cursor; the log's end was asked for after the fence.
+
+    The lane at_least_once, and the first start after it, have no manifests to read.
+    """
     stored = bounds.progress.cursor if bounds.progress else None
     if stored is None and bounds.end > 0:
         return halt(state, HaltReason.CURSOR_MISSING)
     cursor = stored or Cursor(START, 0, 0, 0, 0)
+    if state.at_least_once:
+        entered = enter_at_least_once(cursor, bounds.end)
+        return run(replace(state, cursor=entered, end=NO_MANIFESTS))
+    if not cursor.is_listed:
+        return run(replace(state, cursor=leave_at_least_once(cursor), end=bounds.end))
     if not bounds.start <= cursor.manifest_offset <= bounds.end:
         return halt(state, HaltReason.PROGRESS_LOST)
     return read_on(

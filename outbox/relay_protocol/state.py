@@ -14,6 +14,8 @@ from uuid import UUID
 from outbox.manifest import Manifest, Position
 
 SHARDS: Final = 16
+NO_MANIFESTS: Final = -1
+"""The manifest offset of a cursor in the lane at_least_once, which writes no manifests."""
 
 _T = TypeVar("_T")
 
@@ -103,6 +105,11 @@ class Cursor(NamedTuple):
     crc: int
     gen: int
 
+    @property
+    def is_listed(self) -> bool:
+        """Every batch at the cursor is listed in a manifest: the lane is exactly_once."""
+        return self.manifest_offset != NO_MANIFESTS
+
 
 class Progress(NamedTuple):
     """The stored row of a shard; without a cursor where only a halt was ever stored."""
@@ -132,6 +139,8 @@ class Relay:
     """The state of one shard's relay."""
 
     shard: int
+    at_least_once: bool = False
+    """The lane: no transactions, no manifests, and a crash repeats records."""
     phase: Phase = Phase.IDLE
     halt: HaltReason | None = None
     installation: UUID | None = None

@@ -40,6 +40,7 @@ class RelayWorld:
     progress_topic: str
     connection: Connection
     batch_max: int = 100
+    delivery: str = "exactly_once"
     metrics: Metrics = field(default_factory=Metrics)
     opened: list[ShardRelay] = field(default_factory=list)
 
@@ -50,6 +51,7 @@ class RelayWorld:
             "OUTBOX_DATABASE_URL": self.database_url,
             "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": self.bootstrap_servers,
             "OUTBOX_RELAY_BATCH_MAX": str(self.batch_max),
+            "OUTBOX_RELAY_DELIVERY": self.delivery,
         }
 
     def builder(self) -> RelayBuilder:
