@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-QUESTIONS = ("benchmarks.service", "benchmarks.relay")
+QUESTIONS = ("benchmarks.service", "benchmarks.relay", "benchmarks.checks")
 
 
 def main() -> int:
