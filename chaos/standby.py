@@ -21,9 +21,7 @@ LOOK_SECONDS: Final = 0.02
 STATE: Final = f"SELECT sync_state FROM pg_stat_replication WHERE application_name = '{NAME}'"
 CAUGHT_UP: Final = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
 """Asked of the standby: the primary hears of what was replayed only every ten seconds."""
-WAITING: Final = """
-SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'
-"""
+GIVE_UP: Final = "SELECT {function}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
 class PrimaryAndStandby:
@@ -57,10 +55,10 @@ class PrimaryAndStandby:
         receivers = "SELECT count(*) FROM pg_stat_wal_receiver"
         _wait(lambda: _ask(self.standby, receivers) == 0, "the end of the stream")
 
-    def cancel_waits(self) -> int:
-        """Cancel every wait for the standby: those commits count though it may lack them."""
+    def give_up_waits(self, function: str = "pg_cancel_backend") -> int:
+        """End every wait for the standby: those commits count though it may lack them."""
         with psycopg.connect(self.primary.dsn(), autocommit=True) as connection:
-            return connection.execute(WAITING).rowcount
+            return connection.execute(GIVE_UP.format(function=function).encode()).rowcount
 
     def promote(self) -> PostgresNode:
         """Make the standby the primary and return it; the old one must be dead already."""

@@ -27,6 +27,7 @@ from outbox.message import (
 )
 from outbox.message_id import HalfId
 from outbox.storage.codes import DECIDED_BY_CODE, DECISION_CODE
+from outbox.storage.standby_wait import confirm_what_was_read
 from outbox.storage.standing import read_standings
 from outbox.storage.statements import load
 from outbox.transaction import end as end_state
@@ -57,6 +58,8 @@ async def answer_ends(connection: AsyncConnection, ends: Sequence[End]) -> Seque
         decided = await _decide_at_once(connection, ends, racing=True)
     rest = sorted({end.half_id for n, end in enumerate(ends) if n not in decided})
     standings = await read_standings(connection, rest)
+    if any(standing.op is not None for standing in standings.values()):
+        await confirm_what_was_read(connection)
     return [
         _fresh(end, decided[n]) if n in decided else _standing(end, standings)
         for n, end in enumerate(ends)

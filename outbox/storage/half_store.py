@@ -34,6 +34,7 @@ from outbox.message_id import NONCE_BITS, HalfId, Nonce, half_id_of, shard_of
 from outbox.record import digest_of
 from outbox.storage.ends import answer_ends
 from outbox.storage.half_rows import COPY_TYPES, copy_row, read_half, same_request
+from outbox.storage.standby_wait import confirm_what_was_read
 from outbox.storage.standing import read_standings
 from outbox.storage.statements import load
 
@@ -176,6 +177,7 @@ async def _replay(connection: AsyncConnection, messages: Sequence[Message]) -> l
         known = {(group, text): half_id for group, text, half_id in await cursor.fetchall()}
     halves = await read_halves(connection, sorted(set(known.values())))
     standings = await read_standings(connection, sorted(set(known.values())))
+    await confirm_what_was_read(connection)
     return [_replayed(message, known, halves, standings) for message in messages]
 
 

@@ -89,3 +89,7 @@ WITH flush AS MATERIALIZED (
 SELECT open.place, open.producer_group_id, open.prepared_at, flush.at
 FROM open CROSS JOIN flush
 WHERE (half_id IN (SELECT half_id FROM decided)) IS TRUE
+
+-- name: confirm_what_was_read
+-- Reads one setting; writes an empty log record where a standby is synchronous, whose commit waits for all log before it. Locks nothing.
+SELECT pg_logical_emit_message(true, 'outbox', '') WHERE current_setting('synchronous_standby_names') <> ''
