@@ -42,6 +42,7 @@ from outbox.reconciliation import (
     Offsets,
     Partition,
     RecordedPlace,
+    RelayCut,
     SnapshotIdentity,
     StoredRun,
     Undecided,
@@ -113,6 +114,12 @@ class ReconciliationSource(Protocol):
 
     def topics(self) -> Sequence[str]:
         """Return every topic that a message was ever prepared for. Raises DatabaseUnavailable."""
+
+    def unlisted(self) -> Sequence[RelayCut]:
+        """Return how far each shard has come whose newest batches no manifest lists.
+
+        That is the lane at_least_once. Raises DatabaseUnavailable.
+        """
 
     def snapshot(self) -> AbstractContextManager[SourceSnapshot]:
         """Export a snapshot and keep it until the block is left. Raises DatabaseUnavailable."""

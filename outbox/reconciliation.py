@@ -51,6 +51,15 @@ class LogRecord:
     headers: tuple[tuple[str, bytes | None], ...]
 
 
+class RelayCut(NamedTuple):
+    """How far a shard has come by the relay's own row: everything there was acknowledged before."""
+
+    shard: int
+    xid: int
+    n: int
+    batch_no: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcAddress:
     """The source database as a JVM names it."""

@@ -58,6 +58,10 @@ class Facts:
     judged: bool = False
     """Committed at or below the cut of its shard."""
     listed: Listed = Listed.NOWHERE
+    unlisted: bool = False
+    """Its shard publishes at least once, or has done so: it need not be in a manifest."""
+    repeated: bool = False
+    """A record of it was published at least once, so another one is no surprise."""
     copies: int = 0
     """Visible records with its id, those ahead of the cut apart."""
     ahead: int = 0
@@ -77,8 +81,13 @@ def classify(facts: Facts) -> tuple[FindingClass, ...]:
         return _unexpected(facts) if facts.copies + facts.ahead else ()
     if facts.copies + facts.ahead == 0:
         return _missing(facts) if facts.judged and facts.verifiable else ()
-    duplicate = (FindingClass.DUPLICATE,) if facts.copies > 1 else ()
-    return (*duplicate, *_MISMATCH[facts.content])
+    return (*_duplicate(facts), *_MISMATCH[facts.content])
+
+
+def _duplicate(facts: Facts) -> tuple[FindingClass, ...]:
+    if facts.copies <= 1:
+        return ()
+    return (FindingClass.EXPECTED_DUPLICATE if facts.repeated else FindingClass.DUPLICATE,)
 
 
 _MISMATCH: Final[dict[Content, tuple[FindingClass, ...]]] = {
@@ -105,6 +114,8 @@ def _missing(facts: Facts) -> tuple[FindingClass, ...]:
         return (FindingClass.LOST,)
     if facts.listed is Listed.HELD:
         return _HELD[facts.held]
+    if facts.unlisted:
+        return (FindingClass.LOST,) if facts.held is Held.NEVER else _HELD[facts.held]
     return (FindingClass.SKIPPED,)
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from xxhash import xxh64_hexdigest
 
 from outbox.manifest import START, Position
-from outbox.reconciliation import Offsets, Partition, SnapshotIdentity
+from outbox.reconciliation import Offsets, Partition, RelayCut, SnapshotIdentity
 
 TRANSACTION_SECONDS: Final = 10
 """The relay's transaction timeout (reliability of the relay: transaction.timeout.ms)."""
@@ -70,6 +70,8 @@ class ShardCut:
     position: Position
     baseline: Position = START
     manifests: int = 0
+    unlisted: bool = False
+    """Some of its batches are in no manifest: it publishes at least once, or has done so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,15 +150,30 @@ def gaps(
     return (*unread, *blocked)
 
 
-def shard_cuts(rows: Iterable[Mapping[str, Any]]) -> tuple[ShardCut, ...]:
-    """Return the cut of each shard from the last and first manifests of ``manifests.cuts``."""
-    return tuple(
-        ShardCut(
-            shard=row["shard"],
-            batch_no=row["batch_no"],
-            position=Position(row["to_xid"], row["to_n"]),
-            baseline=Position(row["from_xid"], row["from_n"]),
-            manifests=row["manifests"],
-        )
-        for row in rows
+def shard_cuts(
+    rows: Iterable[Mapping[str, Any]], unlisted: Iterable[RelayCut] = ()
+) -> tuple[ShardCut, ...]:
+    """Return the cut of each shard from the last and first manifests of ``manifests.cuts``.
+
+    Where the relay lists no batches its own row tells how far it has come.
+    """
+    by_manifests = {row["shard"]: _listed_cut(row) for row in rows}
+    by_row = {row.shard: _unlisted_cut(row, by_manifests.get(row.shard)) for row in unlisted}
+    return tuple((by_manifests | by_row).values())
+
+
+def _unlisted_cut(row: RelayCut, listed: ShardCut | None) -> ShardCut:
+    cut = listed or ShardCut(shard=row.shard, batch_no=0, position=START)
+    batch_no, position = max((row.batch_no, Position(row.xid, row.n)), (cut.batch_no, cut.position))
+    return replace(cut, batch_no=batch_no, position=position, unlisted=True)
+
+
+def _listed_cut(row: Mapping[str, Any]) -> ShardCut:
+    return ShardCut(
+        shard=row["shard"],
+        batch_no=row["batch_no"],
+        position=Position(row["to_xid"], row["to_n"]),
+        baseline=Position(row["from_xid"], row["from_n"]),
+        manifests=row["manifests"],
+        unlisted=row["restarted"],
     )

@@ -43,6 +43,7 @@ class FindingClass(StrEnum):
     UNKNOWN_ID = "UNKNOWN_ID"
     PG_REGRESSION = "PG_REGRESSION"
     DUPLICATE = "DUPLICATE"
+    EXPECTED_DUPLICATE = "EXPECTED_DUPLICATE"
     WRONG_TOPIC = "WRONG_TOPIC"
     CORRUPT_VALUE = "CORRUPT_VALUE"
     WRONG_KEY = "WRONG_KEY"
@@ -134,6 +135,13 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="more than one record of one message",
         action="Consumers dedupe on outbox_message_id; find the gap in the relay.",
         command="outbox message get {message_id} --history",
+    ),
+    FindingClass.EXPECTED_DUPLICATE: Rule(
+        kind=Kind.DUPLICATE,
+        severity=Severity.INFO,
+        meaning="published again by the lane at_least_once: duplicates expected",
+        action="None; consumers dedupe on outbox_message_id.",
+        command="outbox message get {message_id}",
     ),
     FindingClass.WRONG_TOPIC: Rule(
         kind=Kind.MISMATCH,

@@ -28,6 +28,8 @@ class Judgement:
     starts: Mapping[Partition, int]
     """Where each partition's log begins: a record noted below it has expired."""
     unread_topics: frozenset[str] = frozenset()
+    unlisted_shards: frozenset[int] = frozenset()
+    """Shards that publish at least once, or have done so."""
 
 
 def of_suspect(suspect: Suspect, judgement: Judgement) -> tuple[Finding, ...]:
@@ -52,10 +54,13 @@ def is_unverifiable(suspect: Suspect, judgement: Judgement) -> bool:
 
 def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
     """Reduce what is known of a suspect to what decides."""
+    unlisted = shard_in(suspect.half_id) in judgement.unlisted_shards
     return Facts(
         decision=_decision(suspect),
         judged=suspect.standing == JUDGED,
         listed=_listed(suspect.listed),
+        unlisted=unlisted,
+        repeated=unlisted and any(copy.batch_no is None for copy in suspect.own),
         copies=suspect.copies - sum(not c.ahead for c in suspect.strangers),
         ahead=suspect.ahead - sum(c.ahead for c in suspect.strangers),
         content=_content(suspect),

@@ -49,14 +49,24 @@ def with_prefix(log: DataFrame) -> DataFrame:
 
 
 def cuts(manifests: DataFrame) -> DataFrame:
-    """Return one row a shard: its last batch and position, and where its manifests begin."""
+    """Return one row a shard: its last batch and position, and where its manifests begin.
+
+    Before a chain's first manifest lies nothing, or what was published without manifests.
+    """
     last = F.max_by(F.struct("batch_no", "to_xid", "to_n"), "offset")
-    first = F.min_by(F.struct("from_xid", "from_n"), "offset")
+    begins = F.when(~_begins_a_chain(), F.struct("from_xid", "from_n"))
+    first = F.min_by(F.coalesce(begins, _before_all()), "offset")
+    restarted = F.max(_begins_a_chain() & (F.col("batch_no") > 1))
     return (
         manifests.where("intact")
         .groupBy("shard")
-        .agg(last.alias("last"), first.alias("first"), F.count("*").alias("manifests"))
-        .select("shard", "last.*", "first.*", "manifests")
+        .agg(
+            last.alias("last"),
+            first.alias("first"),
+            F.count("*").alias("manifests"),
+            restarted.alias("restarted"),
+        )
+        .select("shard", "last.*", "first.*", "manifests", "restarted")
     )
 
 
@@ -98,9 +108,11 @@ def _fault() -> Column:
     """Name what is wrong with a manifest; null when nothing is.
 
     ``from`` may lie below the last ``to`` after a HISTORY, when PostgreSQL had lost a tail, but a
-    range never ends before it begins.
+    range never ends before it begins. A chain begins anew behind the lane at_least_once.
     """
-    first = F.col("last_batch_no").isNull()
+    first = F.col("last_batch_no").isNull() | (
+        _begins_a_chain() & (F.col("batch_no") > F.col("last_batch_no"))
+    )
     position = F.struct("from_xid", "from_n")
     ordered = position <= F.struct("to_xid", "to_n")
     faults = (
@@ -120,6 +132,15 @@ def _fault() -> Column:
         ),
     )
     return F.coalesce(*[F.when(wrong, F.lit(name)) for wrong, name in faults])
+
+
+def _begins_a_chain() -> Column:
+    return F.col("prev_crc") == 0
+
+
+def _before_all() -> Column:
+    zeros = (F.lit(0).cast("bigint").alias(name) for name in ("from_xid", "from_n"))
+    return F.struct(*zeros)
 
 
 def _prefix(body: Column) -> dict[str, Column]:

@@ -111,8 +111,14 @@ class Report:
             f"{self.plan.snapshot.taken_at:%H:%M:%S}Z: {lost} lost, {late} late, "
             f"{of_kind[Kind.DUPLICATE]} duplicated, {of_kind[Kind.UNEXPECTED]} unexpected, "
             f"{of_kind[Kind.MISMATCH]} altered; {partitions[0]} of {partitions[1]} partitions, "
-            f"{shards[0]} of {shards[1]} shards"
+            f"{shards[0]} of {shards[1]} shards{self._repeated}"
         )
+
+    @property
+    def _repeated(self) -> str:
+        """What is said of the lane at_least_once, where it repeated something."""
+        repeated = self.count(FindingClass.EXPECTED_DUPLICATE)
+        return f"; {spaced(repeated)} published again, duplicates expected" if repeated else ""
 
 
 def counts_of(totals: DataFrame, undecided: Undecided, unverifiable: int) -> Counts:

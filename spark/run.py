@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from outbox.clock import Clock
 from outbox.errors import OutboxError
 from outbox.ports import LogFacts, ReconciliationSource, RunStore, SourceSnapshot
+from outbox.reconciliation import RelayCut
 from spark import cut, findings, manifests, reconcile, schemas
 from spark.judge import Judgement, is_unverifiable, of_suspect
 from spark.ledger import Ledger
@@ -79,6 +80,7 @@ def run_once(parts: Parts, options: Options) -> Report:
     """
     started_at = parts.clock.now()
     with parts.progress.stage("cut of the log"):
+        unlisted = parts.source.unlisted()
         log = take_log_cut(
             parts.log_facts,
             options.progress_topic,
@@ -87,19 +89,24 @@ def run_once(parts: Parts, options: Options) -> Report:
             parts.pause,
         )
     with parts.source.snapshot() as snapshot:
-        plan, listed = _plan(parts, options, log, snapshot)
+        plan, listed = _plan(parts, options, log, unlisted, snapshot)
         frames = _stage(parts, options, plan, listed)
         return _judge(parts, options, plan, frames, snapshot, started_at)
 
 
 def _plan(
-    parts: Parts, options: Options, log: cut.LogCut, snapshot: SourceSnapshot
+    parts: Parts,
+    options: Options,
+    log: cut.LogCut,
+    unlisted: Sequence[RelayCut],
+    snapshot: SourceSnapshot,
 ) -> tuple[cut.Plan, DataFrame]:
     """Read the manifests and freeze the plan."""
     with parts.progress.stage("read manifests") as stage:
         read = parts.sources.read_manifests(log.manifests)
         listed = staged(read, f"{options.stage_uri}/manifests")
-        shards = cut.shard_cuts(row.asDict() for row in manifests.cuts(listed).collect())
+        rows = [row.asDict() for row in manifests.cuts(listed).collect()]
+        shards = cut.shard_cuts(rows, unlisted)
         stage.rows = sum(shard.manifests for shard in shards)
     return cut.Plan(log=log, shards=shards, snapshot=snapshot.identity), listed
 
@@ -176,6 +183,7 @@ def _enter_suspects(
         retired_below=snapshot.retired_below(),
         starts={each.partition: each.start for each in plan.log.records},
         unread_topics=plan.log.unread_topics,
+        unlisted_shards=frozenset(each.shard for each in plan.shards if each.unlisted),
     )
     gathered = reconcile.evidence(dirty, frames.records, frames.manifests)
     for rows in _chunks(gathered.toLocalIterator(prefetchPartitions=True)):

@@ -23,6 +23,7 @@ from outbox.reconciliation import (
     JdbcAddress,
     KnownHalf,
     RecordedPlace,
+    RelayCut,
     SnapshotIdentity,
     StoredFinding,
     StoredRun,
@@ -50,6 +51,11 @@ class PostgresSource:
         """Return every interned topic."""
         with _session(self._database_url) as connection:
             return [name for (name,) in connection.execute(SQL["topics"])]
+
+    def unlisted(self) -> Sequence[RelayCut]:
+        """Return how far each shard has come whose newest batches no manifest lists."""
+        with _session(self._database_url) as connection:
+            return [RelayCut(*row) for row in connection.execute(SQL["unlisted"])]
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresSnapshot]:

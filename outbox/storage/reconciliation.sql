@@ -2,6 +2,13 @@
 -- Reads the interned topic names: what may hold our records.
 SELECT name FROM outbox.topic ORDER BY name
 
+-- name: unlisted
+-- Reads the relays' rows that no manifest confirms: shards in the lane at_least_once (manifest offset -1), or
+-- just out of it, before their first manifest (crc 0).
+SELECT substr(name, 7)::int AS shard, position AS xid, position_n AS n, batch_no
+FROM outbox.progress
+WHERE name LIKE 'relay:%' AND position > 0 AND (manifest_offset = -1 OR (manifest_offset >= 0 AND crc = 0))
+
 -- name: export_snapshot
 -- Fixes what the transaction sees and lets other sessions import it. Takes no xid.
 SELECT pg_export_snapshot(), pg_current_snapshot()::text, clock_timestamp()

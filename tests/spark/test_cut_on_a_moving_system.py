@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from outbox.message import Resolution
 from outbox.ports import LogFacts, ReconciliationSource, SourceSnapshot
-from outbox.reconciliation import JdbcAddress, LogEnd, LogRecord, Offsets, Partition
+from outbox.reconciliation import JdbcAddress, LogEnd, LogRecord, Offsets, Partition, RelayCut
 from spark import sources
 from spark.finding_classes import FindingClass
 from spark.run import Options, Parts, SnapshotMismatch, run_once
@@ -52,6 +52,10 @@ class Distracted:
     def topics(self) -> Sequence[str]:
         """Answer as the database does."""
         return self.real.topics()
+
+    def unlisted(self) -> Sequence[RelayCut]:
+        """Answer as the database does."""
+        return self.real.unlisted()
 
     @contextmanager
     def snapshot(self) -> Iterator[SourceSnapshot]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -94,6 +95,29 @@ def test_the_manifests_tell_why_a_message_is_missing(
 ) -> None:
     facts = Facts(decision=Decision.COMMIT, judged=True, listed=listed, held=held)
     assert classify(facts) == expected
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        (Held.NEVER, (FindingClass.LOST,)),
+        (Held.OPEN, (FindingClass.HELD,)),
+        (Held.DROPPED, (FindingClass.GIVEN_UP,)),
+        (Held.RELEASED, ()),
+    ],
+)
+def test_without_manifests_the_relays_position_tells_why_a_message_is_missing(
+    held: Held, expected: tuple[FindingClass, ...]
+) -> None:
+    facts = Facts(decision=Decision.COMMIT, judged=True, unlisted=True, held=held)
+    assert classify(facts) == expected
+    assert classify(replace(facts, judged=False)) == ()
+
+
+def test_a_second_record_is_expected_only_where_one_was_published_at_least_once() -> None:
+    facts = Facts(decision=Decision.COMMIT, judged=True, unlisted=True, copies=2)
+    assert classify(facts) == (FindingClass.DUPLICATE,)
+    assert classify(replace(facts, repeated=True)) == (FindingClass.EXPECTED_DUPLICATE,)
 
 
 @pytest.mark.parametrize(

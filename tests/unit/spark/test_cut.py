@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from outbox.manifest import Position
-from outbox.reconciliation import Offsets, Partition, SnapshotIdentity
+from outbox.reconciliation import Offsets, Partition, RelayCut, SnapshotIdentity
 from spark import cut
 
 A, B = Partition("points", 0), Partition("points", 1)
@@ -52,3 +54,18 @@ def test_the_same_cut_is_the_same_run() -> None:
     assert plan().run_id == plan().run_id
     assert plan().run_id != plan(visible="761:761:").run_id
     assert plan().run_id != plan(n=2).run_id
+
+
+def test_where_no_manifest_tells_the_relays_row_does() -> None:
+    (alone,) = cut.shard_cuts([], [RelayCut(3, 9, 2, 5)])
+    assert (alone.shard, alone.position, alone.batch_no, alone.unlisted) == (3, (9, 2), 5, True)
+
+
+@pytest.mark.parametrize(("xid", "expected"), [(9, (9, 2)), (7, (8, 1))])
+def test_a_shard_with_manifests_is_judged_up_to_the_farther_of_both(
+    xid: int, expected: tuple[int, int]
+) -> None:
+    listed = {"shard": 3, "batch_no": 4, "to_xid": 8, "to_n": 1, "from_xid": 2, "from_n": 0}
+    row = RelayCut(3, xid, 2, 5 if xid > 8 else 3)
+    (both,) = cut.shard_cuts([{**listed, "manifests": 4, "restarted": False}], [row])
+    assert (both.position, both.baseline, both.manifests) == (expected, (2, 0), 4)
