@@ -23,6 +23,7 @@ from api.ingest import Ingest
 from api.json_body import pointer_to
 from api.openapi import openapi_document
 from api.problems import Problem, body_of, headers_of, invalid, problem_of
+from api.rate_limits import RateLimits
 from api.request_limits import HttpLimits
 from api.routes import api_keys, half_messages, probes, problem_pages, producer_groups
 from api.services import Services
@@ -46,6 +47,7 @@ def create_app(
     services: Services,
     authenticator: Authenticator,
     limits: HttpLimits,
+    rates: RateLimits,
     clock: Clock,
     lifespan: Lifespan | None = None,
     docs_enabled: bool = True,
@@ -61,7 +63,7 @@ def create_app(
     app.state.services = services
     for part in (half_messages, producer_groups, api_keys, probes, problem_pages):
         app.include_router(part.router)
-    hot = HotRoutes(ingest)
+    hot = HotRoutes(ingest, rates.prepares)
     _answer_problems(app, hot)
     if docs_enabled:
         _serve_contract(app, services.version)
@@ -70,6 +72,7 @@ def create_app(
         hot,
         authenticator=authenticator,
         limits=limits,
+        reads=rates.reads,
         metrics=services.metrics,
         clock=clock,
         lifespan=partial(lifespan, app) if lifespan else nullcontext,

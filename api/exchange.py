@@ -49,6 +49,8 @@ class Reply:
         self._send = send
         self.request_id = request_id
         self.status = 0
+        self.fields: HeaderList = []
+        """Further header fields of the answer, whatever it is."""
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
         """Pass an ASGI message on."""
@@ -56,6 +58,7 @@ class Reply:
             self.status = message["status"]
             message["headers"] = [
                 *message.get("headers", ()),
+                *self.fields,
                 (b"x-request-id", self.request_id.encode()),
             ]
         await self._send(message)

@@ -18,6 +18,7 @@ from api.auth import Authenticator
 from api.exchange import Exchange, Receive, Reply, Scope, Send
 from api.hot_routes import HotRoute, HotRoutes
 from api.problems import Problem, invalid, problem_of
+from api.rate_limits import RateLimit
 from api.request_limits import ClientGone, HttpLimits, judge_head, judge_media_type, read_body
 from outbox.access import ANYBODY
 from outbox.clock import Clock
@@ -28,6 +29,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PUBLIC: Final = frozenset({"/livez", "/readyz", "/version", "/metrics", "/openapi.json", "/docs"})
 PUBLIC_PREFIX: Final = "/problems/"
+READS: Final = frozenset({"GET", "HEAD"})
+REJECTIONS: Final = frozenset({"overloaded", "rate-limited"})
 WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}(?![\s\S])")
 
@@ -42,6 +45,7 @@ class Guard:
         *,
         authenticator: Authenticator,
         limits: HttpLimits,
+        reads: RateLimit,
         metrics: Metrics,
         clock: Clock,
         lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
@@ -51,6 +55,7 @@ class Guard:
         self._hot = hot
         self._authenticator = authenticator
         self._limits = limits
+        self._reads = reads
         self._metrics = metrics
         self._clock = clock
         self._inflight = 0
@@ -75,6 +80,7 @@ class Guard:
         try:
             await self._serve(scope, headers, receive, reply, route)
         except Problem as problem:
+            self._count_rejected(problem)
             await reply.problem(problem)
         except OutboxError as error:
             await reply.problem(problem_of(error))
@@ -122,6 +128,8 @@ class Guard:
         if path not in PUBLIC and not path.startswith(PUBLIC_PREFIX):
             self._refuse_when_full()
             caller = await self._authenticator.caller(headers.get(b"authorization"))
+            if scope["method"] in READS:
+                reply.fields.extend(self._reads.spend(caller))
         body = b""
         if scope["method"] in WITH_BODY:
             body = await read_body(receive, headers, self._limits.body_bytes)
@@ -132,8 +140,11 @@ class Guard:
 
     def _refuse_when_full(self) -> None:
         if self._inflight > self._limits.inflight:
-            self._metrics["http_rejected_total"].labels("overloaded").inc()
             raise Problem(slug="overloaded", retry_after_seconds=1)
+
+    def _count_rejected(self, problem: Problem) -> None:
+        if problem.slug in REJECTIONS:
+            self._metrics["http_rejected_total"].labels(problem.slug).inc()
 
     def _request_id(self, headers: dict[bytes, bytes]) -> str:
         """Return the caller's request id if it is well formed, else a new one."""

@@ -17,6 +17,7 @@ from api.ingest import Ingest, Origin
 from api.json_body import decode, items_of
 from api.prepare_rules import traceparent_of
 from api.problems import Problem, document, invalid
+from api.rate_limits import RateLimit
 from api.schemas import (
     BATCH_ITEMS_MAX,
     ENCODER,
@@ -55,8 +56,9 @@ class HotRoute:
 class HotRoutes:
     """Prepare, end and their batch forms."""
 
-    def __init__(self, ingest: Ingest) -> None:
+    def __init__(self, ingest: Ingest, prepares: RateLimit) -> None:
         self._ingest = ingest
+        self._prepares = prepares
         write, end = Scope.MESSAGES_WRITE, Scope.MESSAGES_END
         self._end = HotRoute(f"{PREFIX}/{{message_id}}/end", end, True, False, self.end)
         self._fixed = {
@@ -78,6 +80,7 @@ class HotRoutes:
 
     async def prepare(self, exchange: Exchange) -> Answer:
         """POST /v1/half-messages."""
+        left = self._prepares.spend(exchange.caller)
         request = decode(exchange.body, PREPARE)
         origin = Origin(
             traceparent=_traceparent(exchange),
@@ -87,7 +90,7 @@ class HotRoutes:
         if isinstance(outcome, Problem):
             raise outcome
         location = f"{PREFIX}/{outcome.half.message_id}".encode()
-        headers: HeaderList = [JSON, (b"location", location)]
+        headers: HeaderList = [JSON, (b"location", location), *left]
         if outcome.replayed:
             headers.append((b"idempotency-replayed", b"true"))
         return Answer(201, ENCODER.encode(outcome.half), headers)
@@ -106,6 +109,7 @@ class HotRoutes:
     async def prepare_batch(self, exchange: Exchange) -> Answer:
         """POST /v1/half-messages/batch."""
         items = _items(exchange.body, PREPARE_BATCH, PREPARE)
+        left = self._prepares.spend(exchange.caller, len(items))
         origin = Origin(traceparent=_traceparent(exchange))
         outcomes = await self._ingest.prepare(items, exchange.caller, origin)
         results = [
@@ -118,7 +122,7 @@ class HotRoutes:
             else PrepareResult(index=place, status=201, result=outcome.half)
             for place, outcome in enumerate(outcomes)
         ]
-        return Answer(207, ENCODER.encode(PrepareBatchAnswer(results)), [JSON])
+        return Answer(207, ENCODER.encode(PrepareBatchAnswer(results)), [JSON, *left])
 
     async def end_batch(self, exchange: Exchange) -> Answer:
         """POST /v1/half-messages/end-batch."""

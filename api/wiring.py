@@ -21,6 +21,7 @@ from api.known_topics import KnownTopics
 from api.metrics_listener import metrics_listener
 from api.prepare_rules import INTERNAL_TOPICS
 from api.publication_wait import PublicationWait
+from api.rate_limits import RateLimits, rate_limits
 from api.request_limits import HttpLimits
 from api.services import GroupDefaults, Services
 from outbox.callback_guard import CallbackPolicy, policy_of
@@ -118,6 +119,7 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
         services=services,
         authenticator=authenticator,
         limits=_http_limits(settings),
+        rates=_rates(settings, clock),
         clock=clock,
         lifespan=_lifespan(parts),
         docs_enabled=settings.docs_enabled,
@@ -237,6 +239,15 @@ def _http_limits(settings: Settings) -> HttpLimits:
         batch_bytes=settings.http_max_batch_bytes,
         header_bytes=settings.http_max_header_bytes,
         inflight=settings.http_max_inflight,
+    )
+
+
+def _rates(settings: Settings, clock: SystemClock) -> RateLimits:
+    return rate_limits(
+        settings.rate_prepare_per_second,
+        settings.rate_read_per_second,
+        settings.http_workers,
+        clock,
     )
 
 
