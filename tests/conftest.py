@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from cli.embedded.postgres import EmbeddedPostgres
 from outbox.storage.connections import Pool, make_pool
 from tests.databases import drop_database, make_database, make_template
 
 pytest_plugins = ["tests.embedded_fixtures"]
+
+# Hypothesis measures each example by the wall clock: on a busy machine a pause fails a right one.
+settings.register_profile("outbox", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("outbox")
 
 
 @pytest.fixture(scope="session")
