@@ -1,5 +1,7 @@
 """The manifests' topic on a real broker."""
 
+from pathlib import Path
+
 import pytest
 
 from cli.embedded.kafka import EmbeddedKafka
@@ -24,6 +26,19 @@ def test_it_is_made_once_with_sixteen_partitions_and_kept_thirty_days(
     assert facts.partition_verification == "true"
     assert facts.settings["cleanup.policy"] == "delete"
     assert int(facts.settings["retention.ms"]) == 30 * 86_400 * 1000
+
+
+def test_a_setting_left_over_from_an_older_broker_does_not_make_this_one_old(
+    tmp_path: Path,
+) -> None:
+    broker = EmbeddedKafka(tmp_path / "kafka", settings={"zookeeper.connect": "left.over:2181"})
+    broker.start()
+    try:
+        facts = progress_topic_facts(broker.bootstrap_servers)
+    finally:
+        broker.kill()
+        broker.erase()
+    assert (facts.brokers, facts.older_than_4) == (1, False)
 
 
 def test_three_replicas_ask_for_two_in_sync() -> None:
