@@ -21,11 +21,17 @@ QUIET_SECONDS = 0.3
 READ_SECONDS = 20.0
 
 
-def make_topic(bootstrap_servers: str, *, partitions: int, name: str | None = None) -> str:
+def make_topic(
+    bootstrap_servers: str,
+    *,
+    partitions: int,
+    name: str | None = None,
+    config: dict[str, str] | None = None,
+) -> str:
     """Create a topic with a fresh name; return the name once it can be used."""
     topic = name or f"topic-{uuid4()}"
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    new = NewTopic(topic, num_partitions=partitions, replication_factor=1)
+    new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config or {})
     admin.create_topics([new])[topic].result(timeout=20)
     return topic
 

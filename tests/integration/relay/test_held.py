@@ -25,8 +25,9 @@ def large(number: int) -> bytes:
 
 
 def lower(world: RelayWorld) -> None:
-    """Let the topic take small records only."""
-    set_max_message_bytes(world.bootstrap_servers, world.topic, SMALLEST)
+    """Have a topic that takes small records only, from its first moment on."""
+    limit = {"max.message.bytes": str(SMALLEST)}
+    world.topic = make_topic(world.bootstrap_servers, partitions=1, config=limit)
 
 
 def raise_again(world: RelayWorld) -> None:
@@ -71,6 +72,7 @@ def drain_until_free(world: RelayWorld) -> None:
     relay = world.relay()
 
     def freed() -> bool:
+        due_now(world)
         drain(relay)
         return open_rows(world) == 0
 
@@ -250,7 +252,9 @@ def test_a_relay_that_dies_at_an_arrow_of_hold_or_release_loses_and_doubles_noth
     if "hold=" in point:
         with world.process(point) as process:
             assert process.wait(timeout=60) == -signal.SIGKILL
-    drain(world.relay_again())
+    holder = world.relay_again()
+    drain(holder)
+    holder.close()
     raise_again(world)
     if "hold=" not in point:
         with world.process(point) as process:
