@@ -1,15 +1,12 @@
-"""A real Kafka broker on loopback: KRaft, one node, its data in a folder of ours.
+"""A real Kafka broker on loopback: KRaft, its data in a folder of ours; one node or one of several.
 
 The storage is always formatted by Kafka's own tool: without that the broker starts too, but with
 `transaction.version` 0.
 """
 
-import base64
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from uuid import uuid4
 
 from cli.embedded.child import CLEAN_ENVIRONMENT, Child, Command, run_to_end
 from cli.embedded.class_archive import (
@@ -19,16 +16,18 @@ from cli.embedded.class_archive import (
     java,
     recording_options,
 )
-from cli.embedded.kafka_config import java_options, server_properties
+from cli.embedded.kafka_cluster import Cluster
+from cli.embedded.kafka_config import NODE_ID, java_options, server_properties
 from cli.embedded.kafka_wire import has_controller
 from cli.embedded.ports import LOOPBACK, free_ports
+from cli.embedded.server import Server
 
 LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 START_SECONDS = 60.0
 FORMAT_SECONDS = 60.0
 
 
-class EmbeddedKafka:
+class EmbeddedKafka(Server):
     """One broker as our child."""
 
     def __init__(
@@ -40,37 +39,26 @@ class EmbeddedKafka:
         advertised_port: int = 0,
         java_extra: Sequence[str] | None = None,
         settings: Mapping[str, str] | None = None,
+        cluster: Cluster | None = None,
+        node_id: int = NODE_ID,
     ) -> None:
         """Prepare a broker: `port` 0 picks a free one; clients are led to `advertised_port`, where
         a proxy may listen; `java_extra` replaces the use of the class archive; `settings` go over
-        ours.
+        ours. It is the only node of its own cluster, or `node_id` of `cluster`.
         """
-        self._home = data_dir.resolve()
+        super().__init__(data_dir.resolve())
         free = free_ports(2)
         self.port = port or free[0]
-        self._controller_port = controller_port or free[1]
+        self.node_id = node_id
+        self._cluster = cluster or Cluster(controllers={node_id: controller_port or free[1]})
         self._advertised_port = advertised_port or self.port
         self._java_extra = java_extra
         self._settings = dict(settings or {})
-        self._child: Child | None = None
 
     @property
     def bootstrap_servers(self) -> str:
         """Address for Kafka clients."""
         return f"{LOOPBACK}:{self._advertised_port}"
-
-    @property
-    def pid(self) -> int | None:
-        """Process id of the running broker."""
-        return self._child.pid if self._child else None
-
-    def start(self) -> None:
-        """Start and return once the broker answers a metadata request.
-
-        Raises ServerFailed or ArtifactsMissing.
-        """
-        self.launch()
-        self.wait_ready()
 
     def launch(self) -> None:
         """Start without waiting; formats the storage the first time."""
@@ -88,31 +76,6 @@ class EmbeddedKafka:
         if self._child is not None:
             self._child.wait_until(lambda: has_controller(self.port), seconds)
 
-    def exit_code(self) -> int | None:
-        """Return how it ended, None while it runs."""
-        return self._child.exit_code() if self._child else None
-
-    def signal_stop(self) -> None:
-        """Ask it to stop, without waiting."""
-        if self._child is not None:
-            self._child.signal_stop()
-
-    def stop(self) -> None:
-        """Stop it in order (SIGTERM); what it wrote stays."""
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
-
-    def kill(self) -> None:
-        """Crash it (SIGKILL)."""
-        if self._child is not None:
-            self._child.kill()
-            self._child = None
-
-    def erase(self) -> None:
-        """Delete the data of a stopped broker."""
-        shutil.rmtree(self._home, ignore_errors=True)
-
     @property
     def _logs(self) -> Path:
         return self._home / "data"
@@ -123,7 +86,7 @@ class EmbeddedKafka:
 
     def _write_properties(self) -> None:
         settings = server_properties(
-            self._logs, self.port, self._controller_port, self._advertised_port
+            self._logs, self._cluster, self.node_id, self.port, self._advertised_port
         )
         wanted = {**settings, **self._settings}
         self._properties.write_text("".join(f"{key}={value}\n" for key, value in wanted.items()))
@@ -134,7 +97,7 @@ class EmbeddedKafka:
             "format",
             "--config",
             str(self._properties),
-            f"--cluster-id={_new_cluster_id()}",
+            f"--cluster-id={self._cluster.id}",
         ]
         run_to_end(
             self._command("Kafka's StorageTool", [*self._java(archive_options()), *tool]),
@@ -142,17 +105,12 @@ class EmbeddedKafka:
         )
 
     def _java(self, extra: Sequence[str]) -> list[str]:
-        options = java_options(LOG_CONFIG, self._home / "kafka.log")
+        options = java_options(LOG_CONFIG, self._home / "kafka.log", self._cluster)
         return [str(java()), *options, *extra, "-cp", class_path()]
 
     def _command(self, name: str, arguments: Sequence[str]) -> Command:
         log = self._home / "kafka.out"
         return Command(name=name, arguments=arguments, log=log, environment=CLEAN_ENVIRONMENT)
-
-
-def _new_cluster_id() -> str:
-    """Return an id of Kafka's form, so that data made afresh is never taken for the old cluster."""
-    return base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
 
 
 def make_class_archive() -> Path:

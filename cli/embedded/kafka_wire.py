@@ -1,7 +1,8 @@
-"""The two questions we ask a broker ourselves, so that no Kafka client lives in a process that
+"""The questions we ask a broker ourselves, so that no Kafka client lives in a process that
 starts others.
 
-Only what is needed of the Kafka protocol: request header v1, Metadata v4 and ApiVersions v3.
+Only what is needed of the Kafka protocol: request headers v1 and v2, Metadata v4, ApiVersions v3
+and DescribeQuorum v0.
 """
 
 import socket
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 METADATA, METADATA_VERSION = 3, 4
 API_VERSIONS, API_VERSIONS_VERSION = 18, 3
 CLIENT = b"outbox-dev"
+DESCRIBE_QUORUM, DESCRIBE_QUORUM_VERSION = 55, 0
+QUORUM_TOPIC = b"__cluster_metadata"
 FINALIZED_FEATURES_TAG = 2
 
 
@@ -24,6 +27,27 @@ def has_controller(port: int, timeout_seconds: float = 2.0) -> bool:
     except OSError:
         return False
     return _controller_of(answer) >= 0
+
+
+def active_controller(port: int, timeout_seconds: float = 2.0) -> int:
+    """Return the node that leads the controllers' quorum, -1 while there is none.
+
+    The controller that Metadata names is any live broker. Raises OSError.
+    """
+    only_partition = b"\x02" + struct.pack(">i", 0) + b"\x00"
+    topics = b"\x02" + _compact(QUORUM_TOPIC) + only_partition + b"\x00"
+    question = b"\x00" + topics + b"\x00"
+    answer = _Reader(
+        _ask(port, DESCRIBE_QUORUM, DESCRIBE_QUORUM_VERSION, question, timeout_seconds)
+    )
+    answer.skip_tags()
+    (error,) = answer.numbers(">h")
+    if error or not answer.varint() - 1:
+        return -1
+    answer.skip(answer.varint() - 1)
+    answer.varint()
+    _partition, error, leader = answer.numbers(">ihi")
+    return -1 if error else int(leader)
 
 
 def finalized_features(port: int, timeout_seconds: float = 2.0) -> dict[str, int]:

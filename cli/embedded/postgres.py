@@ -16,6 +16,7 @@ from cli.embedded.artifacts import RUNTIME, unpack_postgres
 from cli.embedded.child import CLEAN_ENVIRONMENT, Child, Command, run_to_end
 from cli.embedded.errors import ArtifactsMissing
 from cli.embedded.ports import LOOPBACK, free_ports
+from cli.embedded.server import Server
 from cli.embedded.unprivileged import reachable, unprivileged_user
 
 SUPERUSER = "outbox"
@@ -30,7 +31,7 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-class EmbeddedPostgres:
+class EmbeddedPostgres(Server):
     """One PostgreSQL server as our child."""
 
     def __init__(
@@ -44,38 +45,19 @@ class EmbeddedPostgres:
         """Prepare a server: `port` 0 picks a free one, `binaries` is another bin folder."""
         self.port = port or free_ports(1)[0]
         self._user = unprivileged_user()
-        self._home = reachable(data_dir, self._user)
+        super().__init__(reachable(data_dir, self._user))
         self._log = self._home / "postgres.log"
         self._binaries = binaries
         self._settings = {**SETTINGS, **(settings or {})}
-        self._child: Child | None = None
 
     @property
     def database_url(self) -> str:
         """Address of the maintenance database, password included."""
         return self.url_of(DATABASE)
 
-    @property
-    def pid(self) -> int | None:
-        """Process id of the running postmaster."""
-        return self._child.pid if self._child else None
-
-    @property
-    def home(self) -> Path:
-        """Where data and log are: not in the wanted folder if its user cannot go there."""
-        return self._home
-
     def url_of(self, database: str) -> str:
         """Return the address of one database, password included."""
         return f"postgresql://{SUPERUSER}:{self._password()}@{LOOPBACK}:{self.port}/{database}"
-
-    def start(self) -> None:
-        """Start and return once a connection succeeds.
-
-        Raises ServerFailed, ArtifactsMissing or NotReachable.
-        """
-        self.launch()
-        self.wait_ready()
 
     def launch(self) -> None:
         """Start without waiting; makes the cluster the first time."""
@@ -91,31 +73,6 @@ class EmbeddedPostgres:
         """Return once a connection succeeds; raise ServerFailed otherwise."""
         if self._child is not None:
             self._child.wait_until(self._accepts, seconds)
-
-    def exit_code(self) -> int | None:
-        """Return how it ended, None while it runs."""
-        return self._child.exit_code() if self._child else None
-
-    def signal_stop(self) -> None:
-        """Ask it to stop, without waiting."""
-        if self._child is not None:
-            self._child.signal_stop()
-
-    def stop(self) -> None:
-        """Stop fast: open transactions are rolled back (SIGINT)."""
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
-
-    def kill(self) -> None:
-        """Crash it: SIGKILL to the postmaster and its session."""
-        if self._child is not None:
-            self._child.kill()
-            self._child = None
-
-    def erase(self) -> None:
-        """Delete the data of a stopped server, wherever they had to be put."""
-        shutil.rmtree(self._home, ignore_errors=True)
 
     @property
     def _cluster(self) -> Path:
