@@ -112,9 +112,14 @@ def _sort_out(
     for asked, future in futures.items():
         partition = Partition(asked.topic, asked.partition)
         try:
-            offsets[partition] = future.result(timeout=2 * REQUEST_SECONDS).offset
+            offset = future.result(timeout=2 * REQUEST_SECONDS).offset
         except (KafkaException, TimeoutError) as error:
             errors[partition] = _words(error)
+            continue
+        if offset < 0:  # The connection broke; librdkafka calls this no error.
+            errors[partition] = "no offset was named"
+        else:
+            offsets[partition] = offset
     return offsets, errors
 
 

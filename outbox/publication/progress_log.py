@@ -109,13 +109,20 @@ class KafkaProgressLog:
         return max(partition.offset, _offset(message) if message and message.error() else 0)
 
     def _end(self, spec: Any) -> int:
+        """Ask for one end of the log.
+
+        When the connection breaks meanwhile, librdkafka names no error and no offset (-1001).
+        """
         partition = TopicPartition(self._topic, self._shard)
         futures = self._admin.list_offsets(
             {partition: spec},
             isolation_level=IsolationLevel.READ_UNCOMMITTED,
             request_timeout=REQUEST_SECONDS,
         )
-        return int(futures[partition].result().offset)
+        offset = int(futures[partition].result().offset)
+        if offset < 0:
+            raise KafkaUnavailable("Kafka does not say where the shard's manifests are")
+        return offset
 
 
 def _is_end(message: Message) -> bool:
