@@ -8,6 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from outbox.clock import Clock
+from outbox.errors import UnsafeServer
 from outbox.message_id import message_id_text
 from outbox.record import Committed
 from outbox.relay_ports import Refusal
@@ -41,7 +42,8 @@ class RelayFacts:
 
     def failed(self, state: Relay, failure: Failure, error: Exception) -> None:
         """Note that a store failed; once until it is back."""
-        dependency = _DEPENDENCY.get(failure, failure.value)
+        unsafe = isinstance(error, UnsafeServer)
+        dependency = "safe_postgresql" if unsafe else _DEPENDENCY.get(failure, failure.value)
         if self._lost != dependency:
             self._lost = dependency
             self._log.warning(

@@ -26,6 +26,7 @@ from outbox.relay_protocol.state import SHARDS
 from outbox.settings import Settings
 from outbox.storage.commit_log import PostgresCommitLog
 from outbox.storage.commit_watch import PostgresCommitWatch
+from outbox.storage.judged_sessions import connect_judged
 from outbox.telemetry import Metrics
 
 
@@ -76,6 +77,7 @@ class RelayBuilder:
             shard,
             batch_max=self._settings.relay_batch_max,
             owner=self._owner,
+            connect=connect_judged,
         )
         return ShardRelay(
             shard,

@@ -14,6 +14,7 @@ OutboxError
 ├── Overloaded                  a bounded queue is full; try again later
 ├── CursorMoved                 another process has settled these rows; nothing was written
 ├── DatabaseUnavailable         PostgreSQL is down, read-only or refuses connections
+│   ├── UnsafeServer            PostgreSQL is there, with settings under which no promise holds
 │   └── CommittedMessageMissing a committed message whose row is not where it must be
 └── KafkaUnavailable            Kafka did not answer in time
     └── PublisherFenced         a newer producer of the shard exists, or ours is beyond repair
@@ -100,6 +101,10 @@ class CursorMoved(OutboxError):
 
 class DatabaseUnavailable(OutboxError):
     """PostgreSQL cannot be reached or cannot write; whether the last write stands is unknown."""
+
+
+class UnsafeServer(DatabaseUnavailable):
+    """PostgreSQL has come back with settings under which no promise holds; it is not used."""
 
 
 class KafkaUnavailable(OutboxError):

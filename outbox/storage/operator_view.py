@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg.rows import dict_row
 
 from outbox.errors import DatabaseUnavailable
-from outbox.storage.connections import connect
+from outbox.storage.connections import Connection, connect
 from outbox.storage.statements import load
 
 SQL: Final = load("operator_view")
 
 Row = dict[str, Any]
+Answer = TypeVar("Answer")
 
 
 class OperatorView:
@@ -41,22 +43,34 @@ class OperatorView:
         return self._rows("chores")
 
     def server(self) -> Row:
-        """Return the version, the durability settings and the clock (epoch seconds).
-
-        `announced_pid` was told when we connected, `backend_pid` is the process that answers: a
-        pooler between us makes them differ.
-        """
-        announced = self._connection.info.backend_pid
-        return {**self._rows("server")[0], "announced_pid": announced}
+        """Return the version, the durability settings and the clock; see server_facts."""
+        return self._asked(lambda: server_facts(self._connection))
 
     def _rows(self, statement: str) -> list[Row]:
+        return self._asked(lambda: _rows(self._connection, statement))
+
+    def _asked(self, ask: Callable[[], Answer]) -> Answer:
         try:
-            with self._connection.cursor(row_factory=dict_row) as cursor:
-                return cursor.execute(SQL[statement]).fetchall()
+            return ask()
         except psycopg.OperationalError as error:
             raise DatabaseUnavailable(_first_line(error)) from error
         except psycopg.errors.UndefinedTable:
             raise DatabaseUnavailable("the database is not migrated") from None
+
+
+def server_facts(connection: Connection) -> Row:
+    """Return the version, the durability settings and the clock (epoch seconds).
+
+    `announced_pid` was told when we connected, `backend_pid` is the process that answers: a
+    pooler between us makes them differ. Raises psycopg's errors.
+    """
+    announced = connection.info.backend_pid
+    return {**_rows(connection, "server")[0], "announced_pid": announced}
+
+
+def _rows(connection: Connection, statement: str) -> list[Row]:
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(SQL[statement]).fetchall()
 
 
 def _first_line(error: Exception) -> str:

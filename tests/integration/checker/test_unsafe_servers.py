@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 
 from cli.embedded.kafka import EmbeddedKafka
 from cli.embedded.ports import LOOPBACK, free_ports
 from cli.embedded.postgres import EmbeddedPostgres
-from outbox.publication.progress_topic import ensure_progress_topic
+from outbox.publication.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
 from tests.databases import migrate
 from tests.e2e.command import outbox
+from tests.integration.checker.pooler import pooled
 from tests.integration.checker.process import CheckerProcess, start_checker
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 USAGE = 2
+ALL_SHARDS = 16
 SHARD_LOCKS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
 
 
 @contextmanager
-def postgres_with(folder: Path, settings: Mapping[str, str], port: int = 0) -> Iterator[str]:
+def postgres_with(
+    folder: Path, settings: Mapping[str, str], port: int = 0, *, erase: bool = True
+) -> Iterator[str]:
     """Run a PostgreSQL of this test's own, migrated."""
     server = EmbeddedPostgres(folder, port=port, settings=settings)
     server.start()
@@ -33,7 +43,8 @@ def postgres_with(folder: Path, settings: Mapping[str, str], port: int = 0) -> I
         yield server.database_url
     finally:
         server.kill()
-        server.erase()
+        if erase:
+            server.erase()
 
 
 @contextmanager
@@ -47,6 +58,21 @@ def kafka_with(folder: Path, settings: Mapping[str, str]) -> Iterator[str]:
     finally:
         broker.kill()
         broker.erase()
+
+
+def set_cleanup(servers: str, policy: str) -> None:
+    """Change how the progress topic is cleaned."""
+    entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, PROGRESS_TOPIC, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.incremental_alter_configs([resource])[resource].result(timeout=20)
+
+
+def shard_locks(connection: psycopg.Connection[Any]) -> int:
+    """Return how many shards a relay holds."""
+    row = connection.execute(SHARD_LOCKS).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def doctor(database_url: str, servers: str) -> tuple[int, set[str]]:
@@ -108,6 +134,48 @@ async def test_a_broker_that_does_not_verify_transactions_is_refused_and_named(
         await assert_refused(database_url, servers, setting)
 
 
+async def test_a_progress_topic_that_is_compacted_is_refused_and_named(
+    database_url: str, kafka_broker: EmbeddedKafka
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    ensure_progress_topic(servers)
+    set_cleanup(servers, "compact")
+    try:
+        _, failed = doctor(database_url, servers)
+        assert "cleanup.policy" in failed
+        await assert_refused(database_url, servers, "cleanup.policy")
+    finally:
+        set_cleanup(servers, "delete")
+
+
+async def test_a_pooler_in_the_url_is_refused_and_named(
+    database_url: str, kafka_broker: EmbeddedKafka
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    ensure_progress_topic(servers)
+    async with pooled(database_url) as url:
+        _, failed = await asyncio.to_thread(doctor, url, servers)
+        assert "connection" in failed
+        await assert_refused(url, servers, "connection")
+
+
+async def test_a_relay_does_not_go_on_when_postgresql_comes_back_unsafe(
+    tmp_path: Path, kafka_broker: EmbeddedKafka
+) -> None:
+    ensure_progress_topic(kafka_broker.bootstrap_servers)
+    (port,) = free_ports(1)
+    with postgres_with(tmp_path / "postgres", {}, port, erase=False) as database_url:
+        checker = await relay(database_url, kafka_broker.bootstrap_servers)
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            await asyncio.to_thread(wait_for, lambda: shard_locks(connection) == ALL_SHARDS)
+    with postgres_with(tmp_path / "postgres", {"fsync": "off"}, port):
+        assert "dependency_lost" in await checker.says("fsync: off")
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            assert shard_locks(connection) == 0
+        code, _ = await checker.stop()
+    assert code == 0
+
+
 async def test_a_relay_does_not_start_on_an_unsafe_server_that_comes_later(
     tmp_path: Path, kafka_broker: EmbeddedKafka
 ) -> None:
@@ -123,7 +191,7 @@ async def test_a_relay_does_not_start_on_an_unsafe_server_that_comes_later(
     with postgres_with(tmp_path / "postgres", {"fsync": "off"}, port):
         assert "fsync" in await checker.says("relay_refused")
         with psycopg.connect(database_url) as connection:
-            row = connection.execute(SHARD_LOCKS).fetchone()
+            held = shard_locks(connection)
         code, _ = await checker.stop()
-    assert row == (0,)
+    assert held == 0
     assert code == 0
