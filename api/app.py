@@ -25,7 +25,7 @@ from api.openapi import openapi_document
 from api.problems import Problem, body_of, headers_of, invalid, problem_of
 from api.rate_limits import RateLimits
 from api.request_limits import HttpLimits
-from api.routes import api_keys, half_messages, probes, problem_pages, producer_groups
+from api.routes import api_keys, bulk_actions, half_messages, probes, problem_pages, producer_groups
 from api.services import Services
 from outbox.clock import Clock
 from outbox.errors import OutboxError
@@ -61,7 +61,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.services = services
-    for part in (half_messages, producer_groups, api_keys, probes, problem_pages):
+    for part in (half_messages, bulk_actions, producer_groups, api_keys, probes, problem_pages):
         app.include_router(part.router)
     hot = HotRoutes(ingest, rates.prepares)
     _answer_problems(app, hot)

@@ -117,8 +117,8 @@ class RotatedSecret(BaseModel):
     previous_expires_at: datetime
 
 
-class MessageQuery(BaseModel):
-    """The filters of a list; all given ones must match."""
+class MessageConditions(BaseModel):
+    """The filters of a list or of a bulk action; all given ones must match."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -133,8 +133,6 @@ class MessageQuery(BaseModel):
     prepared_to: datetime | None = None
     min_checks: int | None = Field(None, ge=0, le=1_000_000)
     last_outcome: Outcome | None = None
-    limit: int = Field(50, ge=1, le=500)
-    cursor: str | None = Field(None, max_length=256)
 
     @field_validator("prepared_from", "prepared_to")
     @classmethod
@@ -142,6 +140,13 @@ class MessageQuery(BaseModel):
         if value is not None and value.tzinfo is None:
             raise ValueError("needs a time zone, for example Z")
         return value
+
+
+class MessageQuery(MessageConditions):
+    """The filters of a list, and which page of it."""
+
+    limit: int = Field(50, ge=1, le=500)
+    cursor: str | None = Field(None, max_length=256)
 
 
 class PageQuery(BaseModel):

@@ -9,6 +9,7 @@ from api.directory import Directory
 from api.known_topics import KnownTopics
 from outbox.access import Caller
 from outbox.callback_guard import CallbackPolicy
+from outbox.operator_ports import BulkActions
 from outbox.ports import ApiKeys, MessageBrowser, Operations, ProducerGroups, Readiness
 from outbox.telemetry import Metrics
 
@@ -29,6 +30,8 @@ class Services:
 
     browser: MessageBrowser
     operations: Operations
+    bulk_actions: BulkActions
+    wake_bulk_runner: Callable[[], None]
     groups: ProducerGroups
     keys: ApiKeys
     readiness: Readiness

@@ -12,6 +12,7 @@ from typing import Any, Final
 from api.app import create_app
 from api.auth import AnybodyOnLoopback, Authenticator, KeyAuthenticator
 from api.batcher import FlushLimits, MicroBatcher
+from api.bulk_runner import BulkRunner
 from api.directory import Directory
 from api.flushes import timed
 from api.gauges import MetricsPage
@@ -35,6 +36,7 @@ from outbox.publication.topic_catalogue import KafkaTopicCatalogue
 from outbox.settings import Settings, load_settings
 from outbox.storage.api_keys import PostgresApiKeys
 from outbox.storage.browse import PostgresBrowser
+from outbox.storage.bulk_actions import PostgresBulkActions
 from outbox.storage.connections import Pool, make_pool
 from outbox.storage.groups import PostgresProducerGroups
 from outbox.storage.half_store import PostgresHalfStore
@@ -57,6 +59,8 @@ class Parts:
 
     pool: Pool
     topics: KnownTopics
+    bulk_actions: PostgresBulkActions
+    bulk_runner: BulkRunner
     prepares: MicroBatcher[Message, PrepareOutcome]
     ends: MicroBatcher[End, EndOutcome]
     metrics_page: MetricsPage
@@ -100,6 +104,8 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
     services = Services(
         browser=PostgresBrowser(pool),
         operations=PostgresOperations(pool),
+        bulk_actions=parts.bulk_actions,
+        wake_bulk_runner=parts.bulk_runner.wake,
         groups=PostgresProducerGroups(pool, _ring(settings)),
         keys=keys,
         readiness=PostgresReadiness(pool, newest_revision()),
@@ -135,9 +141,12 @@ def _parts(
         stats = pool.get_stats()
         return stats.get("pool_size", 0) - stats.get("pool_available", 0), pool.max_size
 
+    bulk_actions = PostgresBulkActions(pool)
     return Parts(
         pool=pool,
         topics=topics,
+        bulk_actions=bulk_actions,
+        bulk_runner=BulkRunner(bulk_actions),
         prepares=MicroBatcher(
             timed(store.prepare, "prepare", metrics, clock), FlushLimits(waiting_rows=WAITING_ROWS)
         ),
@@ -159,12 +168,15 @@ def _lifespan(parts: Parts) -> Any:
                 metrics_listener(parts.metrics_bind, parts.metrics_page.render)
             )
             keeper = asyncio.create_task(parts.topics.keep_fresh(stop))
+            runner = asyncio.create_task(parts.bulk_runner.run(stop))
             get_logger().info(Event.STARTED, program="api")
             try:
                 yield
             finally:
                 stop.set()
+                parts.bulk_runner.wake()
                 await keeper
+                await runner
                 await _drain(parts)
                 get_logger().info(Event.STOPPED, program="api")
 

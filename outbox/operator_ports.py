@@ -1,14 +1,78 @@
-"""What operators ask of the store about records that Kafka refuses."""
+"""What operators ask of the store: about records that Kafka refuses, and about many at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from enum import StrEnum
+from typing import Any, Protocol
+from uuid import UUID
 
+from outbox.message import Resolution
 from outbox.message_id import HalfId, Nonce
-from outbox.message_view import OperatorAction
+from outbox.message_view import MessageFilter, OperatorAction
+
+
+class BulkKind(StrEnum):
+    """What can be done to many messages at once."""
+
+    RECHECK = "recheck"
+    FORCE_END = "force_end"
+    RELEASE_HELD = "release_held"
+    DROP_HELD = "drop_held"
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it settles records that Kafka refuses, and not undecided messages."""
+        return self in (BulkKind.RELEASE_HELD, BulkKind.DROP_HELD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkOrder:
+    """What an operator asks to be done; ``decision`` is set where the kind is FORCE_END.
+
+    ``groups`` are the ids that the caller is bound to (None: all), ``asked`` the filter as given.
+    """
+
+    kind: BulkKind
+    decision: Resolution | None
+    groups: frozenset[int] | None
+    asked: Mapping[str, Any]
+    action: OperatorAction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkAction:
+    """How far an action on many messages has come; of its failures the first 100 are kept."""
+
+    id: UUID
+    matched: int
+    done: int
+    failed: int
+    failures: Sequence[Mapping[str, Any]]
+    finished: bool
+
+
+class BulkActions(Protocol):
+    """Actions on many messages; each message is judged and audited as in a single call.
+
+    Methods raise DatabaseUnavailable.
+    """
+
+    async def match(
+        self, kind: BulkKind, filters: Sequence[MessageFilter], at_most: int
+    ) -> Sequence[HalfId]:
+        """Return up to ``at_most`` ids that match one of the filters, oldest first."""
+
+    async def begin(self, order: BulkOrder, half_ids: Sequence[HalfId]) -> UUID:
+        """Store an order for these messages; ``advance`` carries it out."""
+
+    async def get(self, number: UUID, groups: frozenset[int] | None) -> BulkAction | None:
+        """Return an action that a caller of these groups may see, or None."""
+
+    async def advance(self) -> bool:
+        """Do the next chunk of the oldest unfinished action; False when there is nothing to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
@@ -15,6 +16,7 @@ from api.exchange import JSON
 from api.models import (
     ForceEndRequest,
     HistoryResource,
+    MessageConditions,
     MessagePageResource,
     MessageQuery,
     MessageResource,
@@ -48,9 +50,11 @@ async def list_half_messages(
     response: Response,
 ) -> Any:
     """List messages, newest first; never a total."""
-    if query.key is not None:
-        _require_payload(caller)
-    wanted = _filter(query, await services.groups_of(caller))
+    wanted = replace(
+        filter_of(query, caller, await services.groups_of(caller)),
+        limit=query.limit,
+        before=unseal_number(query.cursor),
+    )
     page = await services.browser.page(wanted)
     cursor = None if page.next_before is None else seal(str(page.next_before))
     if cursor is not None:
@@ -172,14 +176,15 @@ def _parse(message_id: str) -> Any:
         raise MessageNotFound from None
 
 
-def _filter(query: MessageQuery, groups: frozenset[int] | None) -> MessageFilter:
-    given = query.model_dump(exclude={"cursor", "key"})
-    return MessageFilter(
-        **given,
-        key=None if query.key is None else query.key.encode(),
-        groups=groups,
-        before=unseal_number(query.cursor),
-    )
+def filter_of(
+    asked: MessageConditions, caller: Caller, groups: frozenset[int] | None
+) -> MessageFilter:
+    """Return the filter that a caller asks for. Raises Problem: a key needs messages:payload."""
+    if asked.key is not None:
+        _require_payload(caller)
+    given = {name: getattr(asked, name) for name in MessageConditions.model_fields}
+    given["key"] = None if asked.key is None else asked.key.encode()
+    return MessageFilter(**given, groups=groups)
 
 
 def _require_payload(caller: Caller) -> None:

@@ -98,6 +98,14 @@ class PostgresBrowser:
             yield connection
 
 
+async def candidate_ids(
+    connection: AsyncConnection, wanted: MessageFilter, at_most: int
+) -> list[HalfId]:
+    """Return the newest ids that match, whatever became of them since; for actions on many."""
+    rows = await _run(connection, candidates(replace(wanted, limit=at_most - 1)))
+    return [HalfId(row["half_id"]) for row in rows]
+
+
 async def _views(connection: AsyncConnection, half_ids: Sequence[HalfId]) -> list[MessageView]:
     """Read messages as they stand, without values, in the order asked."""
     if not half_ids:

@@ -13,15 +13,15 @@ from psycopg.rows import dict_row
 from outbox.errors import MessageNotFound, NotHeld
 from outbox.message_id import HalfId, Nonce, message_id_text
 from outbox.message_view import OperatorAction
-from outbox.operator_ports import HeldMessage
+from outbox.operator_ports import BulkKind, HeldMessage
 from outbox.storage.availability import available
+from outbox.storage.operations import audit
 from outbox.storage.statements import load
 
 if TYPE_CHECKING:
     from outbox.storage.connections import AsyncConnection, Pool
 
 SQL: Final = load("held_desk")
-AUDIT: Final = load("operations")["audit"]
 
 
 class PostgresHeldDesk:
@@ -72,11 +72,11 @@ class PostgresHeldDesk:
 
     async def release_now(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
         """Have the relay try the record's scope at its next look; see HeldDesk."""
-        await self._settle("release_now", "held.release", half_id, nonce, action)
+        await self._settle(BulkKind.RELEASE_HELD, half_id, nonce, action)
 
     async def drop_held(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
         """Give a record up; see HeldDesk."""
-        await self._settle("drop_held", "held.drop", half_id, nonce, action)
+        await self._settle(BulkKind.DROP_HELD, half_id, nonce, action)
 
     async def _rows(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
         async with (
@@ -88,25 +88,34 @@ class PostgresHeldDesk:
             return await cursor.fetchall()
 
     async def _settle(
-        self, statement: str, what: str, half_id: HalfId, nonce: Nonce, action: OperatorAction
+        self, kind: BulkKind, half_id: HalfId, nonce: Nonce, action: OperatorAction
     ) -> None:
         async with (
             available(),
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            await _lock(connection, half_id, nonce)
-            await connection.execute(SQL[statement], {"half_id": half_id, "reason": action.reason})
-            row = {
-                "action": what,
-                "target": message_id_text(half_id, nonce),
-                "half_id": half_id,
-                "key_id": action.key_id,
-                "operator": action.operator,
-                "reason": action.reason,
-                "detail": None,
-            }
-            await connection.execute(AUDIT, row)
+            await settle_held(connection, kind, half_id, nonce, action)
+
+
+async def settle_held(
+    connection: AsyncConnection,
+    kind: BulkKind,
+    half_id: HalfId,
+    nonce: Nonce,
+    action: OperatorAction,
+) -> None:
+    """Release or drop one record in the caller's transaction. Raises MessageNotFound, NotHeld."""
+    statement, what = _SETTLED_BY[kind]
+    await _lock(connection, half_id, nonce)
+    await connection.execute(SQL[statement], {"half_id": half_id, "reason": action.reason})
+    await audit(connection, what, message_id_text(half_id, nonce), half_id, action)
+
+
+_SETTLED_BY: Final = {
+    BulkKind.RELEASE_HELD: ("release_now", "held.release"),
+    BulkKind.DROP_HELD: ("drop_held", "held.drop"),
+}
 
 
 async def _lock(connection: AsyncConnection, half_id: HalfId, nonce: Nonce) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from psycopg.types.json import Jsonb
 
 from outbox.errors import MessageNotFound, NotRecheckable
-from outbox.message import End, Ended
+from outbox.message import End, Ended, Standing
 from outbox.message_id import HalfId, message_id_of
 from outbox.message_view import OperatorAction
 from outbox.storage.availability import available
@@ -40,16 +40,7 @@ class PostgresOperations:
             standing = (await read_standings(connection, [half_id])).get(half_id)
             if standing is None:
                 raise MessageNotFound
-            if standing.state not in UNDECIDED:
-                raise NotRecheckable
-            await connection.execute(SQL["open_class"], {"group": standing.producer_group_id})
-            cursor = await connection.execute(SQL["recheck"], {"half_id": half_id})
-            row = await cursor.fetchone()
-            assert row is not None
-            target = str(message_id_of(half_id, standing.nonce))
-            await _audit(connection, "message.recheck", target, half_id, action)
-        due_at: datetime = row[0]
-        return due_at
+            return await recheck_one(connection, standing, 1, action)
 
     async def force_end(self, end: End, action: OperatorAction) -> Ended:
         """Decide in the operator's name; see Operations.force_end."""
@@ -66,7 +57,7 @@ class PostgresOperations:
                 raise MessageNotFound
             detail = {"decision": end.decision.value, "applied": bool(decided)}
             target = str(message_id_of(end.half_id, end.nonce))
-            await _audit(connection, "message.force_end", target, end.half_id, action, detail)
+            await audit(connection, "message.force_end", target, end.half_id, action, detail)
         return Ended(
             standing=standing,
             already_ended=not decided,
@@ -74,14 +65,34 @@ class PostgresOperations:
         )
 
 
-async def _audit(
+async def recheck_one(
+    connection: AsyncConnection, standing: Standing, place: int, action: OperatorAction
+) -> datetime:
+    """Make one message due now, in the caller's transaction; return when it is due.
+
+    ``place`` is the message's number in that transaction. Raises NotRecheckable.
+    """
+    if standing.state not in UNDECIDED:
+        raise NotRecheckable
+    await connection.execute(SQL["open_class"], {"group": standing.producer_group_id})
+    asked = {"half_id": standing.half_id, "place": place}
+    row = await (await connection.execute(SQL["recheck"], asked)).fetchone()
+    assert row is not None
+    target = str(standing.message_id)
+    await audit(connection, "message.recheck", target, standing.half_id, action)
+    due_at: datetime = row[0]
+    return due_at
+
+
+async def audit(
     connection: AsyncConnection,
     what: str,
     target: str,
-    half_id: HalfId,
+    half_id: HalfId | None,
     action: OperatorAction,
     detail: Mapping[str, object] | None = None,
 ) -> None:
+    """Append who intervened and why, in the caller's transaction."""
     await connection.execute(
         SQL["audit"],
         {

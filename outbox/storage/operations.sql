@@ -5,7 +5,7 @@ INSERT INTO outbox.check_class (producer_group_id, delay_seconds) VALUES (%(grou
 -- name: recheck
 -- Begins a new round of an undecided half: voids its older references by the round, lifts its parking
 -- (then spent checks and age start again; else they stay) and appends a reference that is due now.
--- recheck.rechecked_at is where the age starts. Locks the half's recheck row.
+-- recheck.rechecked_at is where the age starts. ``place`` numbers the rechecks of this transaction. Locks the half's recheck row.
 WITH flush AS MATERIALIZED (
     SELECT outbox.current_xid() AS xid, clock_timestamp() AS at
 ), half AS MATERIALIZED (
@@ -27,7 +27,7 @@ WITH flush AS MATERIALIZED (
 )
 INSERT INTO outbox.check_queue (
     producer_group_id, delay_seconds, id, half_id, round, check_count, only_unknown, age_from, due_at)
-SELECT half.producer_group_id, 0, (flush.xid << 15) + 1, half_id, renewed.round, spent.checks, spent.only_unknown,
+SELECT half.producer_group_id, 0, (flush.xid << 15) + %(place)s, half_id, renewed.round, spent.checks, spent.only_unknown,
     renewed.rechecked_at, flush.at
 FROM half
 JOIN renewed USING (half_id)

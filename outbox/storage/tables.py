@@ -72,6 +72,7 @@ installation = Table(
     _needed("installation_id", Uuid),
     _needed("base", BigInteger),
     _needed("created_at", _TIME),
+    _needed("plain_outbox", Boolean),
 )
 
 topic = Table(
@@ -173,6 +174,30 @@ transaction_key = Table(
     _needed("half_id", BigInteger),
 )
 
+plain_message = Table(
+    "plain_message",
+    METADATA,
+    _half_id(),
+    _needed("place", BigInteger),
+    _needed("nonce", BigInteger),
+    _needed("published_at", _TIME),
+    _needed("producer_group_id", Integer),
+    _needed("topic_id", Integer),
+    Column("transaction_id", Text),
+    Column("key", LargeBinary),
+    Column("value", LargeBinary),
+    Column("headers", ARRAY(Text)),
+    Column("content_type", Text),
+)
+
+plain_publisher = Table(
+    "plain_publisher",
+    METADATA,
+    Column("role_name", Text, primary_key=True),
+    Column("producer_group_id", Integer, primary_key=True, autoincrement=False),
+    _needed("created_at", _TIME),
+)
+
 check_queue = Table(
     "check_queue",
     METADATA,
@@ -221,6 +246,7 @@ parked_message = Table(
     _needed("parked_reason", Text),
     _needed("check_count", Integer),
     Column("resumed_at", _TIME),
+    Column("copied_at", _TIME),
 )
 
 already_published = Table(
@@ -290,6 +316,24 @@ api_key = Table(
     Column("expires_at", _TIME),
     _needed("created_at", _TIME),
     Column("revoked_at", _TIME),
+)
+
+bulk_action = Table(
+    "bulk_action",
+    METADATA,
+    Column("id", Uuid, primary_key=True),
+    _needed("action", Text),
+    Column("decision", Text),
+    Column("groups", ARRAY(Integer)),
+    _needed("operator", Text),
+    _needed("reason", Text),
+    Column("key_id", Text),
+    _needed("half_ids", ARRAY(BigInteger)),
+    _needed("done", Integer),
+    _needed("failed", Integer),
+    _needed("failures", JSONB),
+    _needed("created_at", _TIME),
+    Column("finished_at", _TIME),
 )
 
 audit_log = Table(

@@ -224,3 +224,19 @@ def test_the_doctor_fails_without_a_database(
     ended = outbox("doctor")
     assert ended.code == ExitCode.ERROR
     assert {"check": "postgres", "verdict": "failed"}.items() <= ended.json()[0].items()
+
+
+def test_messages_are_ended_by_filter_after_a_dry_run(
+    outbox: Command, service: Service, endpoint: CheckEndpoint
+) -> None:
+    group = service.group(endpoint.url, transaction_timeout_seconds=600)
+    for _ in range(3):
+        service.prepare(group, service.new_name("topic"))
+    asked = ("message", "force-end", "--filter", f"producer_group={group}", "--yes")
+    why = ("--decision", "ROLLBACK", "--reason", "never happened")
+    dry = outbox(*asked, *why, "--dry-run")
+    assert (dry.code, dry.json()["matched"]) == (ExitCode.OK, 3), dry.err
+    done = outbox(*asked, *why).json()
+    assert (done["status"], done["done"], done["failed"]) == ("finished", 3, 0)
+    listed = outbox("message", "list", "--group", group, "--state", "ROLLED_BACK").json()
+    assert len(listed["data"]) == 3
