@@ -125,7 +125,8 @@ class _Reader:
             self._open[event["n"]] = event
             return
         began = self._open.pop(event["n"], event)
-        self._calls.faults[event["kind"]] += event["e"] == "ok"
+        skipped = "skipped" in event.get("facts", {})
+        self._calls.faults[event["kind"]] += event["e"] == "ok" and not skipped
         if event["kind"] not in KILLING:
             self._calls.stalls.append((began["t"], event["t"]))
 

@@ -31,6 +31,7 @@ NETWORK: Final[Mapping[str, Callable[[Fault], Faults]]] = {
     "link_refuse": lambda _: Faults(accept=Accept.REFUSE),
 }
 """What lasts for the fault's seconds."""
+TURN_SECONDS: Final = 0.1
 RESETS: Final = frozenset({"link_reset", "link_refuse"})
 """What breaks the connections there are (RST), when it begins."""
 
@@ -46,9 +47,9 @@ class Network:
     def inject(self, world: World, fault: Fault) -> Facts:
         """Break the network, wait, heal it."""
         link = proxied_link(world, fault)
-        with self._alone(link) as alone:
+        with self._alone(world, link) as alone:
             if not alone:
-                return {"link": link.name, "skipped": "another fault is at work"}
+                return {"link": link.name, "skipped": "the run ended before its turn"}
             return self._perform(world, fault, link)
 
     def heal(self, world: World) -> None:
@@ -68,9 +69,11 @@ class Network:
         return facts
 
     @contextmanager
-    def _alone(self, link: RemoteLink) -> Iterator[bool]:
+    def _alone(self, world: World, link: RemoteLink) -> Iterator[bool]:
+        """Wait for the link's turn; yield whether it came."""
         lock = self._busy[link.name]
-        alone = lock.acquire(blocking=False)
+        while not (alone := lock.acquire(timeout=TURN_SECONDS)) and not world.stop.is_set():
+            pass
         try:
             yield alone
         finally:
