@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli import chaos, check, config, group, held, key, message, migrate, shard
+from cli import chaos, check, config, group, held, installation, key, message, migrate, shard
 from cli.dev.command import dev
 from cli.doctor import doctor
 from cli.invocation import Invocation, Output
@@ -38,6 +38,7 @@ def make_app() -> typer.Typer:
     app.command("status")(status)
     app.add_typer(shard.make_app(), name="shard")
     app.add_typer(held.make_app(), name="held")
+    app.add_typer(installation.make_app(), name="installation")
     app.command("doctor")(doctor)
     app.add_typer(config.make_app(), name="config")
     app.add_typer(chaos.make_app(), name="chaos")

@@ -37,6 +37,7 @@ from outbox.storage.shard_desk import ShardDesk
 IDS_AT_ONCE: Final = 2_000
 WHOLE: Final = -1
 """Older than any batch."""
+_UNSTARTED: Final = Cursor(START, 0, 0, 0, 0)
 
 
 def allowed(halt: HaltReason | None, way: Way) -> HaltReason:
@@ -79,16 +80,19 @@ class Resolution:
     ) -> tuple[Cursor | None, Identity | None, int]:
         """Return where the shard goes on, and how many ids PostgreSQL learned for that."""
         identity = self._identity(log)
+        own = log.installation()[0] if way is Way.ACCEPT else None
         if was.cursor is None and way is Way.ACCEPT:
+            first = _Manifests(self._progress_log(), self.shard, _UNSTARTED, own)
+            deque(first.listed(*self._progress_log().bounds()), maxlen=0)
             return None, None, 0
-        cursor = was.cursor or Cursor(START, 0, 0, 0, 0)
+        cursor = was.cursor or _UNSTARTED
         later = cursor._replace(gen=cursor.gen + 1)
         if halt is HaltReason.DATABASE_CHANGED or not cursor.is_listed:
             return later, identity, 0
         self._fence(log)
         reader = self._progress_log()
         start, end = reader.bounds()
-        manifests = _Manifests(reader, self.shard, later)
+        manifests = _Manifests(reader, self.shard, later, own)
         listed = manifests.listed(start, end)
         if way is Way.ACCEPT_DUPLICATES:
             deque(listed, maxlen=0)
@@ -146,11 +150,18 @@ class Resolution:
 
 
 class _Manifests:
-    """Reads the shard's manifests once and remembers the last of them."""
+    """Reads the shard's manifests once and remembers the last of them.
 
-    def __init__(self, reader: KafkaProgressLog, shard: int, cursor: Cursor) -> None:
+    With ``own``, a manifest of any other installation is refused: a renewed copy that went on in
+    the log of its original would halt it, and would publish to its topics a second time.
+    """
+
+    def __init__(
+        self, reader: KafkaProgressLog, shard: int, cursor: Cursor, own: UUID | None
+    ) -> None:
         self._reader = reader
         self._shard = shard
+        self._own = own
         self.last = cursor
         self.any = False
 
@@ -167,6 +178,9 @@ class _Manifests:
 
     def _pass(self, found: Found) -> Iterator[Seen]:
         self.any, manifest = True, found.manifest
+        if manifest is not None and self._own not in (None, manifest.installation):
+            foreign = f"the topic belongs to the installation {manifest.installation}"
+            raise CommandFailed(f"{foreign}: use a Kafka cluster of its own", ExitCode.CONFLICT)
         if manifest is None or manifest.shard != self._shard:
             return
         if manifest.batch_no >= self.last.batch_no:

@@ -12,6 +12,7 @@ OutboxError
 ├── MessageNotFound             no message of that id (for this caller)
 ├── NotRecheckable              a decided message cannot be checked again
 ├── Overloaded                  a bounded queue is full; try again later
+├── ShardsHeld                  relays are at work on shards that nobody may hold meanwhile
 ├── CursorMoved                 another process has settled these rows; nothing was written
 ├── DatabaseUnavailable         PostgreSQL is down, read-only or refuses connections
 │   ├── UnsafeServer            PostgreSQL is there, with settings under which no promise holds
@@ -21,6 +22,8 @@ OutboxError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class OutboxError(Exception):
@@ -97,6 +100,13 @@ class Overloaded(OutboxError):
 
 class CursorMoved(OutboxError):
     """Another process has moved this cursor meanwhile; nothing was written."""
+
+
+class ShardsHeld(OutboxError):
+    """Relays are at work on shards that nobody may hold meanwhile."""
+
+    def __init__(self, shards: Sequence[int]) -> None:
+        super().__init__(f"relays hold the shards {', '.join(map(str, shards))}")
 
 
 class DatabaseUnavailable(OutboxError):
