@@ -101,6 +101,13 @@ class RelayFacts:
                 records=len(topics),
             )
 
+    def visible(self, sent: Sequence[Committed], latencies: Sequence[float]) -> None:
+        """Note how long the first and the last message of a batch took from decision to here."""
+        ends = (sent[0], sent[-1])[: len(sent)] if sent else ()
+        for message, seconds in zip(ends, latencies, strict=False):
+            latency = self._metrics["publish_latency_seconds"].labels(topic=message.topic)
+            latency.observe(max(0.0, seconds))
+
     def recovered(self, state: Relay, ids: int, *, rolled_back: int) -> None:
         """Note ids that Kafka had and PostgreSQL had forgotten, or rolled back meanwhile."""
         self._metrics["relay_history_ids_total"].inc(ids)

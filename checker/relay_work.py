@@ -44,6 +44,8 @@ class RelayWork:
         self._facts = facts
         self._messages: Sequence[Committed] = ()
         self._redriven: str | None = None
+        self._decided: tuple[float, ...] = ()
+        """When the batch's first and last message were decided, in monotonic seconds."""
         self._sent: list[Committed] = []
         self._delivery: Delivery | None = None
         self._doubtful: PublishedBatch | None = None
@@ -139,8 +141,10 @@ class RelayWork:
 
     def _read_commits(self, _: Relay, asked: do.ReadCommits) -> came.Answer:
         self._sent, self._delivery = [], None
+        began = self._clock.monotonic()
         commits = self._commit_log.read(asked.after, asked.most)
         self._messages, self._redriven = commits.messages, None
+        self._decided = tuple(began - age for age in commits.ages)
         return came.CommitsRead(
             self._clock.monotonic(),
             commits.to,
@@ -166,6 +170,7 @@ class RelayWork:
         if held is None:
             return came.HeldRead(Kind.RELEASE, (), frozenset())
         self._messages, self._redriven = held.messages, held.redriven
+        self._decided = ()
         return came.HeldRead(held.kind, held.message_ids, held.before)
 
     def _postpone(self, _: Relay, asked: do.Postpone) -> None:
@@ -214,6 +219,7 @@ class RelayWork:
         self._publisher.commit()
         ended = self._clock.monotonic()
         self._facts.committed(state, [message.topic for message in self._sent], ended - began)
+        self._facts.visible(self._sent, [ended - decided for decided in self._decided])
         return came.CommitEnded(ended, ended - began)
 
     def _drop_handle(self, state: Relay, asked: do.DropHandle) -> None:

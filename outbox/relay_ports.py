@@ -27,6 +27,8 @@ class Commits(NamedTuple):
     """Those that have a row in ``held_record`` or whose scope has an open one."""
     due: bool = False
     """A scope of held messages at or below the position is due to be tried."""
+    ages: tuple[float, ...] = ()
+    """Seconds since the first and the last of them were decided, by PostgreSQL's clock."""
 
 
 class HeldBatch(NamedTuple):

@@ -77,7 +77,12 @@ CATALOGUE: Final = (
         "Prepare to decision",
         ("decision", "decided_by"),
     ),
-    Metric("publish_latency_seconds", "histogram", "Decision to acknowledgement", ("topic",)),
+    Metric(
+        "publish_latency_seconds",
+        "histogram",
+        "Decision to acknowledgement, of the first and the last record of each batch",
+        ("topic",),
+    ),
     Metric("checks_total", "counter", "Checks by what came back", ("producer_group", "outcome")),
     Metric("check_duration_seconds", "histogram", "One check call", ("producer_group", "outcome")),
     Metric("check_inflight", "gauge", "Checks on the wire", ("producer_group",)),

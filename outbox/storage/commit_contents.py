@@ -31,8 +31,8 @@ _GROUP, _TOPIC, _KEY, _KNOWN = 3, 5, 6, 12
 """Places in a row of ``read_contents``."""
 
 Row = Sequence[Any]
-Range = tuple[int, int, Sequence[HalfId]]
-"""A commit log row: its xid, how many of its ids are done, and the rest."""
+Range = tuple[int, int, Sequence[HalfId], float]
+"""A commit log row: its xid, how many of its ids are done, the rest, and its age (s)."""
 
 
 class CommitReader:
@@ -54,7 +54,7 @@ class CommitReader:
         """
         ranges = self._read_ranges(session, after)
         bound = self._batch_max if most is None else min(most, self._batch_max)
-        ids = [half_id for _, _, half_ids in ranges for half_id in half_ids][:bound]
+        ids = [half_id for _, _, half_ids, _ in ranges for half_id in half_ids][:bound]
         holds = read_holds(session, self._shard, after, ids)
         if not ids:
             return Commits(after, (), (), frozenset(), due=holds.due)
@@ -66,8 +66,10 @@ class CommitReader:
         held = frozenset(
             [each for each, row in pairs if holds.hold(row[0], row[_TOPIC], row[_KEY])]
         )
-        to = _position_of(len(run), ranges)
-        return Commits(to, self._committed(session, run), message_ids, before, held, holds.due)
+        to, newest = _end_of(len(run), ranges)
+        ages = (next(age for _, _, half_ids, age in ranges if half_ids), newest)
+        messages = self._committed(session, run)
+        return Commits(to, messages, message_ids, before, held, holds.due, ages)
 
     def _read_ranges(self, session: Connection, after: Position) -> list[Range]:
         """Return what the next commit log rows hold beyond a position."""
@@ -76,11 +78,11 @@ class CommitReader:
             rows = cursor.execute(SQL["read_commits"], asked).fetchall()
         self._rows = self._rows_for(rows)
         done = {after.xid: after.n}
-        return [(xid, done.get(xid, 0), ids[done.get(xid, 0) :]) for xid, ids in rows]
+        return [(xid, done.get(xid, 0), ids[done.get(xid, 0) :], age) for xid, ids, age in rows]
 
     def _rows_for(self, rows: Sequence[Row]) -> int:
         """Return how many rows like these make a batch: a row holds 1 to 2 048 ids."""
-        ids = sum(len(half_ids) for _, half_ids in rows)
+        ids = sum(len(half_ids) for _, half_ids, _ in rows)
         if not ids:
             return self._rows
         wanted = self._batch_max * len(rows) // ids + 2
@@ -151,10 +153,10 @@ class CommitReader:
             self._groups.update(session.execute(SQL["group_names"], asked).fetchall())
 
 
-def _position_of(count: int, ranges: Iterable[Range]) -> Position:
-    """Return the position behind so many ids; a row may be cut."""
-    for xid, done, half_ids in ranges:
+def _end_of(count: int, ranges: Iterable[Range]) -> tuple[Position, float]:
+    """Return the position behind so many ids, and the last one's age; a row may be cut."""
+    for xid, done, half_ids, age in ranges:
         if count <= len(half_ids):
-            return Position(xid, done + count)
+            return Position(xid, done + count), age
         count -= len(half_ids)
     raise AssertionError("more ids than were read")

@@ -61,8 +61,9 @@ WHERE p.manifest_offset IS NULL OR EXCLUDED.halt_reason <> 'cursor_missing'
 
 -- name: read_commits
 -- Reads the shard's rows from a position on that are below the watermark, by key, in commit order. The
--- watermark belongs to the same snapshot: without it a lower xid could still commit and be passed.
-SELECT xid, half_ids FROM outbox.commit_log
+-- watermark belongs to the same snapshot: without it a lower xid could still commit and be passed. Their ages (s)
+-- are by one clock, which both stamps are of.
+SELECT xid, half_ids, extract(epoch FROM clock_timestamp() - committed_at)::float8 FROM outbox.commit_log
 WHERE shard = %(shard)s AND xid >= %(xid)s AND xid < outbox.watermark()
 ORDER BY xid
 LIMIT %(rows)s

@@ -116,6 +116,22 @@ def test_the_publication_log_says_where_each_record_lies(world: RelayWorld) -> N
     assert row == (SHARD, 1, ids, [0, 0, 0], [0, 1, 2])
 
 
+def test_the_first_and_last_record_of_a_batch_tell_how_long_publishing_took(
+    world: RelayWorld,
+) -> None:
+    world.commit_values(b"old", b"old too")
+    world.connection.execute(
+        "UPDATE outbox.commit_log SET committed_at = clock_timestamp() - interval '1 hour'"
+    )
+    world.commit_values(b"new")
+    drain(world.relay())
+    name, topic = "outbox_publish_latency_seconds", {"topic": world.topic}
+    seen = world.metrics.registry.get_sample_value
+    assert seen(f"{name}_count", topic) == 2
+    assert 3600 <= (seen(f"{name}_sum", topic) or 0) < 3700
+    assert seen(f"{name}_bucket", {**topic, "le": "600.0"}) == 1
+
+
 def test_a_batch_is_cut_at_four_mebibytes_but_takes_one_larger_value(world: RelayWorld) -> None:
     world.commit_values(*[bytes([n]) * 900_000 for n in range(7)])
     relay = world.relay()
