@@ -17,17 +17,20 @@ from checker.fair_turns import FairTurns
 from checker.group_rounds import GroupRounds
 from checker.leaves import LeafKeeper
 from checker.metrics_server import metrics_server
+from checker.parked_copies import ParkedCopies
 from checker.relay_wiring import relay_threads
 from checker.sweep import Sweeper
 from outbox.callback_guard import CallbackPolicy, policy_of
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.own_listeners import own_listeners
+from outbox.publication.parked_topic import KafkaParkedTopic
 from outbox.settings import Settings
 from outbox.storage.check_queue import PostgresCheckQueue
 from outbox.storage.connections import Pool, make_pool
 from outbox.storage.heartbeats import PostgresHeartbeats
 from outbox.storage.leaves import PostgresLeaves
+from outbox.storage.parked_messages import PostgresParkedMessages
 from outbox.storage.secrets import key_ring
 from outbox.storage.sweep import PostgresSweep
 from outbox.storage.turns import PostgresTurns
@@ -58,6 +61,7 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
         if "check" in chosen:
             rounds = await _group_rounds(stack, settings, pool, turns, metrics)
             chores.append(Chore(name="check", step=rounds.step))
+            chores.extend(_parked_copies(settings, pool, turns, metrics))
         relay = None
         if "relay" in chosen:
             relay = await asyncio.to_thread(relay_threads, settings, metrics)
@@ -71,6 +75,19 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
             relay=relay,
             drain=rounds.drain if rounds else None,
         )
+
+
+def _parked_copies(
+    settings: Settings, pool: Pool, turns: PostgresTurns, metrics: Metrics
+) -> list[Chore]:
+    """Return the chore that copies parked messages, if a topic is named for them."""
+    if settings.parked_topic is None:
+        return []
+    topic = KafkaParkedTopic(settings.required_bootstrap_servers(), settings.kafka_config)
+    copies = ParkedCopies(
+        PostgresParkedMessages(pool), topic, settings.parked_topic, turns, metrics
+    )
+    return [Chore(name="parked", step=copies.step)]
 
 
 def chosen_chores(settings: Settings) -> frozenset[str]:

@@ -17,6 +17,14 @@ ROOT = "/v1/half-messages"
 BULK = "/v1/bulk-actions"
 LOOK_SECONDS = 0.2
 COLUMNS = ("message_id", "state", "producer_group", "topic", "prepared_at", "check_count")
+PARKED_COLUMNS = (
+    "message_id",
+    "producer_group",
+    "topic",
+    "parked_at",
+    "parked_reason",
+    "check_count",
+)
 EVENT_COLUMNS = ("seq", "at", "type", "decision", "decided_by", "outcome", "reason")
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...")]
@@ -89,7 +97,8 @@ def list_messages(
     with api_client(context) as api:
         page = api.get(ROOT, query)
     invocation = invocation_of(context)
-    print_rows(invocation, page["data"], COLUMNS, page)
+    columns = PARKED_COLUMNS if state == "PARKED" else COLUMNS
+    print_rows(invocation, page["data"], columns, page)
     if page.get("has_more"):
         invocation.say(f"more: --cursor {page['next_cursor']}")
 

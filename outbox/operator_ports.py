@@ -1,4 +1,6 @@
-"""What operators ask of the store: about records that Kafka refuses, and about many at once."""
+"""What operators ask of the store: about records that Kafka refuses, messages that are
+parked, and many at once.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,10 @@ from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
 
-from outbox.message import Resolution
+from outbox.message import HalfMessage, ParkedReason, Resolution
 from outbox.message_id import HalfId, Nonce
 from outbox.message_view import MessageFilter, OperatorAction
+from outbox.record import Record
 
 
 class BulkKind(StrEnum):
@@ -134,4 +137,34 @@ class HeldDesk(Protocol):
         """Give a record up: it is never published, stays COMMITTED, and holds up nobody.
 
         Raises MessageNotFound, or NotHeld when the record is released or dropped.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkedMessage:
+    """A message that waits undecided, and why."""
+
+    half: HalfMessage
+    parked_at: datetime
+    parked_reason: ParkedReason
+    check_count: int
+
+
+class ParkedMessages(Protocol):
+    """Parked messages on their way to the parked topic. Methods raise DatabaseUnavailable."""
+
+    async def uncopied(self, limit: int) -> Sequence[ParkedMessage]:
+        """Return the oldest that stand parked and have no copy."""
+
+    async def mark_copied(self, copied: Sequence[ParkedMessage]) -> None:
+        """Note that the topic has them; one that was parked anew since stays due."""
+
+
+class ParkedTopic(Protocol):
+    """The topic for parked messages; called from a thread."""
+
+    def copy(self, records: Sequence[Record]) -> Sequence[str | None]:
+        """Write records; return for each None, or the error it is refused with for good.
+
+        Raises KafkaUnavailable when any of them may not be there.
         """
