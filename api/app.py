@@ -13,8 +13,10 @@ from typing import Any, Final
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
+from api.allowed_methods import AllowedMethods
 from api.auth import Authenticator
 from api.docs_page import docs_page
 from api.guard import Guard
@@ -59,14 +61,16 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
     )
     app.state.services = services
     for part in (half_messages, bulk_actions, producer_groups, api_keys, probes, problem_pages):
         app.include_router(part.router)
     hot = HotRoutes(ingest, rates.prepares)
-    _answer_problems(app, hot)
+    document = openapi_document(app, services.version)
+    _answer_problems(app, AllowedMethods(document))
     if docs_enabled:
-        _serve_contract(app, services.version)
+        _serve_contract(app, document)
     return Guard(
         app,
         hot,
@@ -79,9 +83,14 @@ def create_app(
     )
 
 
-def _serve_contract(app: FastAPI, version: str) -> None:
+def _operation_id(route: APIRoute) -> str:
+    """Name an operation in the contract as a client generator would name a method."""
+    first, *rest = route.name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _serve_contract(app: FastAPI, document: dict[str, Any]) -> None:
     """Serve the OpenAPI document and its page, made once."""
-    document = openapi_document(app, version)
     page = docs_page(document)
 
     async def openapi_json(_: Request) -> Response:
@@ -94,11 +103,11 @@ def _serve_contract(app: FastAPI, version: str) -> None:
     app.add_route("/docs", docs, include_in_schema=False)
 
 
-def _answer_problems(app: FastAPI, hot: HotRoutes) -> None:
+def _answer_problems(app: FastAPI, allowed: AllowedMethods) -> None:
     """Turn every error that leaves a route, the framework's own included, into a problem."""
 
     def of_framework(error: HTTPException, request: Request) -> Problem:
-        return _of_framework(error, also_post=hot.find("POST", request.url.path) is not None)
+        return _of_framework(error, allowed.of(request.url.path))
 
     judges: tuple[tuple[type[Exception], Callable[[Any, Request], Problem]], ...] = (
         (Problem, lambda problem, _: problem),
@@ -120,14 +129,12 @@ def _handler(judge: Callable[[Any, Request], Problem]) -> Any:
     return answer
 
 
-def _of_framework(error: HTTPException, *, also_post: bool) -> Problem:
-    """Name the framework's refusal; the hot routes' POST is unknown to it."""
+def _of_framework(error: HTTPException, allowed: str | None) -> Problem:
+    """Name the framework's refusal; it knows neither the hot routes nor a path's other routes."""
     if isinstance(error.__cause__, Problem):
         return error.__cause__
     slug = SLUG_OF_STATUS.get(error.status_code, "internal-error")
-    allow = (error.headers or {}).get("Allow")
-    if allow and also_post:
-        allow += ", POST"
+    allow = (error.headers or {}).get("Allow") and (allowed or (error.headers or {})["Allow"])
     return Problem(slug=slug, headers={"allow": allow} if allow else {})
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from api.schemas import GROUP_PATTERN
 from outbox.access import Scope
@@ -22,6 +23,29 @@ AllowedTopic = Annotated[
     StringConstraints(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]*\*?$"),
 ]
 KeyGroup = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9._-]{0,127})$")]
+
+_RFC_3339: Final = re.compile(
+    r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII
+)
+
+
+def _written_out(value: object) -> object:
+    """Refuse numbers and shortened forms, which the validator would guess at."""
+    if value is not None and not (isinstance(value, str) and _RFC_3339.fullmatch(value)):
+        raise ValueError("is not a moment like 2026-09-21T14:13:26Z (RFC 3339)")
+    return value
+
+
+def _a_count(value: object) -> object:
+    """Refuse what is no count; a query's text is digits, a body's number is whole."""
+    digits = isinstance(value, str) and value.isascii() and value.isdigit()
+    if value is not None and not digits and type(value) is not int:
+        raise ValueError("is not a whole number")
+    return value
+
+
+Count = Annotated[int, Field(strict=False, ge=0, le=1_000_000), BeforeValidator(_a_count)]
+Moment = Annotated[datetime, Field(strict=False), BeforeValidator(_written_out)]
 
 
 class Asked(BaseModel):
@@ -129,17 +153,10 @@ class MessageConditions(BaseModel):
     key: str | None = Field(None, max_length=8192)
     tag: str | None = Field(None, min_length=1, max_length=64, pattern=NO_NUL)
     decided_by: DecidedBy | None = None
-    prepared_from: datetime | None = None
-    prepared_to: datetime | None = None
-    min_checks: int | None = Field(None, ge=0, le=1_000_000)
+    prepared_from: Moment | None = None
+    prepared_to: Moment | None = None
+    min_checks: Count | None = None
     last_outcome: Outcome | None = None
-
-    @field_validator("prepared_from", "prepared_to")
-    @classmethod
-    def _has_a_zone(cls, value: datetime | None) -> datetime | None:
-        if value is not None and value.tzinfo is None:
-            raise ValueError("needs a time zone, for example Z")
-        return value
 
 
 class MessageQuery(MessageConditions):
@@ -247,7 +264,7 @@ class KeyRequest(Asked):
     name: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=NO_NUL)]
     producer_groups: list[KeyGroup] = Field(min_length=1, max_length=1000)
     scopes: list[Annotated[Scope, Field(strict=False)]] = Field(min_length=1, max_length=9)
-    expires_at: Annotated[datetime, Field(strict=False)] | None = None
+    expires_at: Moment | None = None
 
 
 class KeyResource(BaseModel):

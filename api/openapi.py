@@ -8,6 +8,7 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from api.guard import is_public
 from api.hot_routes import PREFIX
 from api.models import ProblemDocument
 from api.problems import KINDS, MEDIA_TYPE
@@ -47,6 +48,8 @@ _PREPARE_EXAMPLE: Final = {
     "headers": {"tenant": "north"},
     "transaction_id": "invoice-7731",
 }
+FOLLOWING: Final = ("end", "getHalfMessage", "getHistory", "recheck", "forceEnd")
+"""What can be done with a message once it is prepared, by operation id."""
 _ID: Final = "000000002a3f-8001-8e10-9a54-6f2b7c1d9e10"
 
 
@@ -67,9 +70,11 @@ def openapi_document(app: FastAPI, version: str) -> dict[str, Any]:
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     for path, operations in _hot_paths().items():
         document["paths"].setdefault(path, {}).update(operations)
-    for operations in document["paths"].values():
+    for path, operations in document["paths"].items():
         for operation in operations.values():
             _finish(operation)
+            if is_public(path):
+                operation["security"] = []
     document["security"] = [{"key": []}]
     return document
 
@@ -104,7 +109,7 @@ def _hot_paths() -> dict[str, dict[str, Any]]:
             "prepare",
             "Store a half message durably; nobody can consume it yet.",
             _body("PrepareRequest", _PREPARE_EXAMPLE),
-            _ok("201", "Durable", "PreparedHalf"),
+            _prepared(),
             [idempotency, traceparent],
         ),
         f"{PREFIX}/batch": _post(
@@ -157,6 +162,16 @@ def _body(schema: str, example: dict[str, Any]) -> dict[str, Any]:
 def _ok(status: str, description: str, schema: str) -> dict[str, Any]:
     media = {"schema": {"$ref": _REF.format(name=schema)}}
     return {status: {"description": description, "content": {"application/json": media}}}
+
+
+def _prepared() -> dict[str, Any]:
+    """Return the answer of a prepare; links lead to what can be done with its message."""
+    responses = _ok("201", "Durable", "PreparedHalf")
+    message_id = {"message_id": "$response.body#/message_id"}
+    responses["201"]["links"] = {
+        name: {"operationId": name, "parameters": message_id} for name in FOLLOWING
+    }
+    return responses
 
 
 def _header(name: str, description: str, example: str) -> dict[str, Any]:
