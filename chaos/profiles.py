@@ -255,6 +255,32 @@ FAILOVER: Final = Profile(
         *kills(relay=6, api=10, client=5, endpoint=2),
     ),
 )
+BROKERS: Final = Profile(
+    name="brokers",
+    seconds=270.0,
+    brokers=3,
+    messages_per_second=300.0,
+    drain_seconds=120.0,
+    mixes=(
+        Mix(
+            kind="broker_kill",
+            targets=("broker-0", "broker-1", "broker-2"),
+            per_minute=0.6,
+            seconds=(0.0, 8.0),
+        ),
+        Mix(kind="broker_kill_two", targets=("brokers",), planned=(0.3, 0.75), seconds=(1.0, 8.0)),
+        Mix(kind="broker_kill_leader", targets=("brokers",), per_minute=0.6, seconds=(0.0, 8.0)),
+        *(
+            Mix(kind=kind, targets=("brokers",), planned=at, seconds=(0.0, 8.0))
+            for kind, at in (
+                ("broker_kill_coordinator", (0.08, 0.5)),
+                ("broker_kill_controller", (0.18, 0.62)),
+            )
+        ),
+        *kills(relay=12, api=12, client=6, endpoint=2),
+    ),
+)
+"""Three brokers, of which one may be away; two of them away is a pause."""
 SOAK: Final = Profile(
     name="soak",
     seconds=8 * 3600.0,
@@ -271,5 +297,5 @@ SOAK: Final = Profile(
 )
 
 PROFILES: Final = {
-    profile.name: profile for profile in (SMOKE, KILL, FRAMES, MIXED, FAILOVER, SOAK)
+    profile.name: profile for profile in (SMOKE, KILL, FRAMES, MIXED, FAILOVER, BROKERS, SOAK)
 }

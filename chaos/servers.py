@@ -19,6 +19,8 @@ from cli.embedded.postgres import EmbeddedPostgres
 
 DATABASE: Final = "outbox"
 READY_SECONDS: Final = 60.0
+BROKER_READY_SECONDS: Final = 180.0
+"""Two brokers that recover at once on a busy machine have been seen to take a minute."""
 QUIT_SECONDS: Final = 10.0
 _NEVER: Final = threading.Event()
 SETTINGS: Final[Mapping[str, str]] = {
@@ -85,19 +87,26 @@ class BrokerNode(Protocol):
     def port(self) -> int:
         """Where it listens."""
 
+    @property
+    def node_id(self) -> int:
+        """Its number in Kafka's own answers."""
+
+    def launch(self) -> None:
+        """Start it without waiting."""
+
+    def wait_ready(self) -> None:
+        """Wait until it answers."""
+
     def kill(self) -> None:
         """Crash it (SIGKILL)."""
 
-    def start(self) -> None:
-        """Start it and wait until it answers."""
-
 
 class Broker:
-    """The only broker of a run."""
+    """One broker of a run."""
 
-    def __init__(self, data_dir: Path, keeper: Keeper, *, port: int, advertised_port: int) -> None:
-        """Prepare a broker that leads its clients to the advertised port; starts nothing."""
-        self.server = EmbeddedKafka(data_dir, port=port, advertised_port=advertised_port)
+    def __init__(self, server: EmbeddedKafka, keeper: Keeper) -> None:
+        """Take a broker that has not been started."""
+        self.server = server
         self._keeper = keeper
 
     @property
@@ -105,14 +114,18 @@ class Broker:
         """Where it listens."""
         return self.server.port
 
+    @property
+    def node_id(self) -> int:
+        """Its number in Kafka's own answers."""
+        return self.server.node_id
+
     def launch(self) -> None:
         """Start it without waiting."""
         self._keeper.do(self.server.launch)
 
-    def start(self) -> None:
-        """Start it and wait until it answers; raises ServerFailed."""
-        self.launch()
-        self.server.wait_ready()
+    def wait_ready(self) -> None:
+        """Wait until it answers; raises ServerFailed."""
+        self.server.wait_ready(BROKER_READY_SECONDS)
 
     def kill(self) -> None:
         """Crash it."""
@@ -136,3 +149,11 @@ class Brokers(Sequence[BrokerNode]):
     def __iter__(self) -> Iterator[BrokerNode]:
         """Yield each."""
         return iter(self._nodes)
+
+    def start(self, places: Sequence[int]) -> None:
+        """Start some of them together and wait until they answer; raises ServerFailed."""
+        started = [self._nodes[place] for place in places]
+        for broker in started:
+            broker.launch()
+        for broker in started:
+            broker.wait_ready()

@@ -21,7 +21,7 @@ from chaos.verdict import Verdict, write
 from cli.embedded.unprivileged import stand_ins_for
 
 VERDICT: Final = "verdict.json"
-SERVERS: Final = ("postgres", "kafka")
+SERVERS: Final = ("postgres", "kafka", "kafka-*")
 BULKY: Final = ("leftovers", "truth", "logs")
 
 
@@ -63,7 +63,7 @@ def run_and_judge(
 
 def erase_servers(run: Path) -> None:
     """Delete the data of a run's servers, wherever they had to be put."""
-    for place in (*stand_ins_for(run), *(run / name for name in SERVERS)):
+    for place in (*stand_ins_for(run), *(each for name in SERVERS for each in run.glob(name))):
         shutil.rmtree(place, ignore_errors=True)
 
 

@@ -34,6 +34,8 @@ from chaos.workload import client, endpoint
 from chaos.workload.client import ClientSettings
 from chaos.workload.plan import BATCH_GROUP, SINGLE_GROUP, TOPICS
 from chaos.world import World
+from cli.embedded.kafka import EmbeddedKafka
+from cli.embedded.kafka_cluster import new_cluster
 from cli.embedded.ports import free_ports
 from cli.first_key import administrator_key
 from cli.schema import upgrade
@@ -71,10 +73,12 @@ class Builder:
 
     def __init__(self, run: Path, profile: Profile, seed: int, stack: ExitStack) -> None:
         self._run, self._profile, self._seed, self._stack = run, profile, seed, stack
-        ports = free_ports(profile.apis + profile.checkers + 3)
+        ports = free_ports(profile.apis + profile.checkers + 2 + profile.brokers)
         self._api_ports = list(ports[: profile.apis])
         self._metrics_ports = list(ports[profile.apis : profile.apis + profile.checkers])
-        self._endpoint_port, self._spare_port, self._broker_port = ports[-3:]
+        self._endpoint_port, self._spare_port, *self._broker_ports = ports[
+            profile.apis + profile.checkers :
+        ]
         self._key = ""
 
     def build(self) -> Stage:
@@ -82,16 +86,15 @@ class Builder:
         (self._run / "logs").mkdir()
         (self._run / "truth").mkdir()
         world = self._world()
-        broker = world.brokers[0]
-        assert isinstance(broker, Broker)
-        broker.launch()
-        self._stack.callback(broker.server.stop)
+        for broker in world.brokers:
+            broker.launch()
         self._stack.callback(lambda: world.postgres.server.stop())
         world.postgres.start()
         world.postgres.make_database()
         upgrade(world.postgres.dsn())
-        broker.server.wait_ready()
-        make_topics(world.bootstrap)
+        for broker in world.brokers:
+            broker.wait_ready()
+        make_topics(world.bootstrap, self._profile.brokers)
         reach = self._reach(world)
         self._key = administrator_key(world.postgres.dsn(), reach.pepper, "chaos")
         self._add_programs(world, reach)
@@ -111,10 +114,7 @@ class Builder:
         self._stack.callback(processes.close)
         postgres = self._postgres(keeper)
         board = self._proxies(postgres) if self._profile.proxies else None
-        advertised = board.link("kafka").port if board else self._broker_port
-        broker = Broker(
-            self._run / "kafka", keeper, port=self._broker_port, advertised_port=advertised
-        )
+        brokers = self._brokers(keeper, board)
         world = World(
             dir=self._run,
             profile=self._profile,
@@ -122,8 +122,8 @@ class Builder:
             history=history,
             keeper=keeper,
             postgres=postgres,
-            brokers=Brokers([broker]),
-            bootstrap=broker.server.bootstrap_servers,
+            brokers=Brokers(brokers),
+            bootstrap=",".join(broker.server.bootstrap_servers for broker in brokers),
             database_url="",
             processes=processes,
             recoveries=recoveries,
@@ -139,11 +139,32 @@ class Builder:
             self._stack.enter_context(small_disk(node.server.home, size))
         return node
 
+    def _brokers(self, keeper: Keeper, board: ProxyBoard | None) -> list[Broker]:
+        cluster, made = new_cluster(self._profile.brokers), []
+        for node_id, (name, port) in enumerate(self._broker_links().items(), 1):
+            server = EmbeddedKafka(
+                self._run / name,
+                port=port,
+                advertised_port=board.link(name).port if board else port,
+                cluster=cluster,
+                node_id=node_id,
+            )
+            self._stack.callback(server.kill)
+            made.append(Broker(server, keeper))
+        return made
+
+    def _broker_links(self) -> dict[str, int]:
+        """Name each broker's folder and link; the first is ``kafka``, which all profiles have."""
+        return {
+            f"kafka-{at}" if at else "kafka": port for at, port in enumerate(self._broker_ports)
+        }
+
     def _proxies(self, postgres: PostgresNode) -> ProxyBoard:
         board = ProxyBoard(self._run / "logs" / "proxies.log", self._seed)
         self._stack.callback(board.close)
         board.open("postgres", "postgres", postgres.port)
-        board.open("kafka", "kafka", self._broker_port)
+        for name, port in self._broker_links().items():
+            board.open(name, "kafka", port)
         board.open("check", "tcp", self._endpoint_port)
         return board
 

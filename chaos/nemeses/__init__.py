@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from chaos.nemeses.brokers import BrokerKill
 from chaos.nemeses.clock import Clock
-from chaos.nemeses.database import BackendKill, BrokerKill, LongTransaction, PostgresStop
+from chaos.nemeses.database import BackendKill, LongTransaction, PostgresStop
 from chaos.nemeses.disk import DiskFull
 from chaos.nemeses.endpoints import EndpointZoo
 from chaos.nemeses.failover import Failover

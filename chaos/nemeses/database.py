@@ -1,4 +1,4 @@
-"""PostgreSQL and Kafka die hard, a backend is shot, a transaction is left open."""
+"""PostgreSQL dies hard, a backend is shot, a transaction is left open."""
 
 from __future__ import annotations
 
@@ -79,29 +79,6 @@ class LongTransaction:
 
     def heal(self, world: World) -> None:
         """Nothing is left: the session is closed."""
-
-
-class BrokerKill:
-    """Kills a Kafka broker (SIGKILL) and starts it again."""
-
-    kinds = frozenset({"broker_kill"})
-
-    def __init__(self) -> None:
-        self._alone = threading.Lock()
-
-    def inject(self, world: World, fault: Fault) -> Facts:
-        """Keep it away for the fault's seconds."""
-        with self._alone:
-            began = monotonic()
-            broker = world.brokers[int(fault.target.rpartition("-")[2])]
-            world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
-            broker.kill()
-            world.stop.wait(fault.seconds)
-            broker.start()
-            return {"down_seconds": round(monotonic() - began, 3)}
-
-    def heal(self, world: World) -> None:
-        """Nothing is left: it has been started again."""
 
 
 def _wait_accepting(dsn: str) -> None:
