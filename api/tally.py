@@ -1,15 +1,26 @@
-"""Counts what producers do: messages stored, decisions, conflicts, and how long deciding took."""
+"""Counts what producers do: messages stored, decisions, conflicts, and how long deciding took.
+
+Each message has a line of its own only where debug lines are written.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from api.answers import words
 from api.directory import Directory
-from outbox.message import DecidedBy, Ended, EndOutcome, Prepared, PrepareOutcome, Resolution
-from outbox.telemetry import Metrics
+from outbox.message import (
+    DecidedBy,
+    Ended,
+    EndOutcome,
+    Prepared,
+    PrepareOutcome,
+    Resolution,
+    Standing,
+)
+from outbox.telemetry import Event, Metrics, debug_logger
 
 
 class Tally:
@@ -18,17 +29,22 @@ class Tally:
     def __init__(self, metrics: Metrics, directory: Directory) -> None:
         self._metrics = metrics
         self._directory = directory
+        self._debug = debug_logger()
         self._durations: dict[tuple[Resolution, DecidedBy], Any] = {}
 
     def prepared(self, outcomes: Sequence[PrepareOutcome]) -> None:
         """Count the messages that a flush stored; replays are not stored again."""
-        stored = Counter(
-            outcome.half.message.producer_group
-            for outcome in outcomes
-            if isinstance(outcome, Prepared) and not outcome.replayed
-        )
+        fresh = [item.half for item in outcomes if isinstance(item, Prepared) and not item.replayed]
+        stored = Counter(half.message.producer_group for half in fresh)
         for group, number in stored.items():
             self._metrics["half_prepared_total"].labels(group).inc(number)
+        if self._debug is not None:
+            for half in fresh:
+                self._debug.debug(
+                    Event.HALF_PREPARED,
+                    message_id=str(half.message_id),
+                    producer_group=half.message.producer_group,
+                )
 
     async def ended(self, outcomes: Sequence[EndOutcome]) -> None:
         """Count the decisions that a flush made, and the ends that contradict one."""
@@ -45,6 +61,21 @@ class Tally:
         for (conflict, group, labels), number in counted.items():
             metric = "end_conflicts_total" if conflict else "half_ended_total"
             self._metrics[metric].labels(names.get(group, ""), *labels).inc(number)
+        if self._debug is not None:
+            for item in ended:
+                if not item.already_ended:
+                    self._tell(item.standing, names)
+
+    def _tell(self, standing: Standing, names: Mapping[int, str]) -> None:
+        assert self._debug is not None
+        decision, decided_by = words(standing)
+        self._debug.debug(
+            Event.HALF_ENDED,
+            message_id=str(standing.message_id),
+            producer_group=names.get(standing.producer_group_id, ""),
+            decision=decision,
+            decided_by=decided_by,
+        )
 
     def _observe_resolutions(self, ended: Sequence[Ended]) -> None:
         for standing in [item.standing for item in ended if not item.already_ended]:

@@ -162,3 +162,9 @@ def configure_logging(level: str, style: Literal["json", "console"]) -> None:
 def get_logger() -> Any:
     """Return the logger; call ``log.info(Event.X, fact=…)``."""
     return structlog.get_logger()
+
+
+def debug_logger() -> Any | None:
+    """Return the logger where debug lines are written, else None: then nothing need be told."""
+    logger = get_logger()
+    return logger if logger.is_enabled_for(logging.DEBUG) else None
