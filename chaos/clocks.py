@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,11 +17,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from chaos.probes import comes_true
 from chaos.programs import Child
 
 PACKAGE: Final = "libfaketime"
 LIBRARY: Final = "vendor/libfaketime/src/libfaketime.so.1"
 WHY: Final = "clock"
+NEXT_SECONDS: Final = 10.0
 
 
 class NoFalseClock(RuntimeError):
@@ -61,11 +64,22 @@ def under_clock(child: Child, clock: str) -> Iterator[None]:
     true, false = child.environment, false_clock(clock)
     child.environment = lambda life: {**true(life), **false}
     try:
-        child.kill(WHY)
+        _begin_anew(child)
         yield
     finally:
         child.environment = true
+        _begin_anew(child)
+
+
+def _begin_anew(child: Child) -> None:
+    """Kill the present life, also one that is only about to begin."""
+    lives = child.lives
+
+    def begun() -> bool:
         child.kill(WHY)
+        return child.held or child.lives > lives
+
+    comes_true(begun, NEXT_SECONDS, threading.Event())
 
 
 def has_false_clock(pid: int) -> bool:

@@ -5,12 +5,17 @@ What the linker preloads cannot be brought into a fork of the zygote.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+import confluent_kafka  # noqa: F401  loads librdkafka
+
+from chaos.rebinding import rebind
 
 LEFT: Final = ("sem.faketime_sem_{pid}", "faketime_shm_{pid}")
 """libfaketime opens these by name when it is loaded, and SIGKILL would leave them for ever."""
@@ -22,6 +27,8 @@ def main() -> int:
     for name in LEFT:
         with suppress(OSError):
             (Path("/dev/shm") / name.format(pid=os.getpid())).unlink()
+    wait = ctypes.cast(ctypes.CDLL(None).pthread_cond_timedwait, ctypes.c_void_p).value
+    rebind("librdkafka", "cnd_timedwait", wait or 0)
     module, _, function = program.partition(":")
     return int(getattr(importlib.import_module(module), function)() or 0)
 
