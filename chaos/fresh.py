@@ -13,8 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import confluent_kafka  # noqa: F401  loads librdkafka
-
 from chaos.rebinding import rebind
 
 LEFT: Final = ("sem.faketime_sem_{pid}", "faketime_shm_{pid}")
@@ -27,6 +25,7 @@ def main() -> int:
     for name in LEFT:
         with suppress(OSError):
             (Path("/dev/shm") / name.format(pid=os.getpid())).unlink()
+    importlib.import_module("confluent_kafka")  # loads librdkafka
     wait = ctypes.cast(ctypes.CDLL(None).pthread_cond_timedwait, ctypes.c_void_p).value
     rebind("librdkafka", "cnd_timedwait", wait or 0)
     module, _, function = program.partition(":")
