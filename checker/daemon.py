@@ -14,10 +14,12 @@ from checker.chore import Chore, ChoreLoop, Silent
 from checker.relay_threads import RelayThreads
 from checker.sweep import Sweeper
 from outbox.clock import Clock
-from outbox.ports import Heartbeats, Turns
+from outbox.ports import Heartbeats, PlainOutbox, Turns
 from outbox.telemetry import Event, Metrics, get_logger
 
 SWEEP_SECONDS: Final = 0.1
+PLAIN_SECONDS: Final = 0.02
+PLAIN_OFF_SECONDS: Final = 1.0
 TURN_BUSY_SECONDS: Final = 1.0
 RELAY_SILENT_SECONDS: Final = 90.0
 """Longer than any single step; a relay that is quieter is not reported as alive."""
@@ -79,6 +81,16 @@ def sweep_chore(sweeper: Sweeper, turns: Turns) -> Chore:
         return 0.0 if sweeper.is_full(swept) else SWEEP_SECONDS
 
     return Chore(name="sweep", step=step)
+
+
+def plain_chore(plain: PlainOutbox) -> Chore:
+    """Return the chore that admits what producers published in transactions of their own."""
+
+    async def step() -> float:
+        admitted = await plain.admit()
+        return PLAIN_OFF_SECONDS if admitted is None else PLAIN_SECONDS
+
+    return Chore(name="plain", step=step)
 
 
 def relay_chore(relay: RelayThreads) -> Chore:

@@ -11,7 +11,7 @@ from checker.asking import Asker
 from checker.check_back import CheckBack
 from checker.check_facts import CheckFacts
 from checker.chore import Chore
-from checker.daemon import Daemon, relay_chore, sweep_chore
+from checker.daemon import Daemon, plain_chore, relay_chore, sweep_chore
 from checker.endpoint import HttpCheckEndpoint
 from checker.fair_turns import FairTurns
 from checker.group_rounds import GroupRounds
@@ -31,6 +31,7 @@ from outbox.storage.connections import Pool, make_pool
 from outbox.storage.heartbeats import PostgresHeartbeats
 from outbox.storage.leaves import PostgresLeaves
 from outbox.storage.parked_messages import PostgresParkedMessages
+from outbox.storage.plain_outbox import PostgresPlainOutbox
 from outbox.storage.secrets import key_ring
 from outbox.storage.sweep import PostgresSweep
 from outbox.storage.turns import PostgresTurns
@@ -64,6 +65,7 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
             chores.extend(_parked_copies(settings, pool, turns, metrics))
         relay = None
         if "relay" in chosen:
+            chores.append(plain_chore(PostgresPlainOutbox(pool)))
             relay = await asyncio.to_thread(relay_threads, settings, metrics)
             chores.append(relay_chore(relay))
         yield Daemon(

@@ -145,6 +145,16 @@ class Sweep(Protocol):
         """
 
 
+class PlainOutbox(Protocol):
+    """Makes commits of what producers published in transactions of their own."""
+
+    async def admit(self) -> int | None:
+        """Admit every message that has committed before this call; return how many.
+
+        None says that the mode is off. Raises DatabaseUnavailable; nothing is lost then.
+        """
+
+
 class CheckQueue(Protocol):
     """The halves that wait for a check, read in due order, settled in one commit a round."""
 

@@ -34,6 +34,7 @@ from outbox.message_id import NONCE_BITS, HalfId, Nonce, half_id_of, shard_of
 from outbox.record import digest_of
 from outbox.storage.ends import answer_ends
 from outbox.storage.half_rows import COPY_TYPES, copy_row, read_half, same_request
+from outbox.storage.plain_outbox import PostgresPlainOutbox
 from outbox.storage.standby_wait import confirm_what_was_read
 from outbox.storage.standing import read_standings
 from outbox.storage.statements import load
@@ -51,6 +52,7 @@ class PostgresHalfStore:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._plain = PostgresPlainOutbox(pool)
 
     async def prepare(self, messages: Sequence[Message]) -> Sequence[PrepareOutcome]:
         """Store half messages; see HalfStore.prepare."""
@@ -58,7 +60,8 @@ class PostgresHalfStore:
             return await _prepare(connection, messages)
 
     async def end(self, ends: Sequence[End]) -> Sequence[EndOutcome]:
-        """Decide half messages; see HalfStore.end."""
+        """Decide half messages, after what committed before in plain mode; see HalfStore.end."""
+        await self._plain.admit()
         async with _available(), self._pool.connection() as connection:
             return await answer_ends(connection, ends)
 

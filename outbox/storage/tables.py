@@ -72,6 +72,7 @@ installation = Table(
     _needed("installation_id", Uuid),
     _needed("base", BigInteger),
     _needed("created_at", _TIME),
+    _needed("plain_outbox", Boolean),
 )
 
 topic = Table(
@@ -171,6 +172,30 @@ transaction_key = Table(
     Column("producer_group_id", Integer, primary_key=True),
     Column("transaction_id", Text, primary_key=True),
     _needed("half_id", BigInteger),
+)
+
+plain_message = Table(
+    "plain_message",
+    METADATA,
+    _half_id(),
+    _needed("place", BigInteger),
+    _needed("nonce", BigInteger),
+    _needed("published_at", _TIME),
+    _needed("producer_group_id", Integer),
+    _needed("topic_id", Integer),
+    Column("transaction_id", Text),
+    Column("key", LargeBinary),
+    Column("value", LargeBinary),
+    Column("headers", ARRAY(Text)),
+    Column("content_type", Text),
+)
+
+plain_publisher = Table(
+    "plain_publisher",
+    METADATA,
+    Column("role_name", Text, primary_key=True),
+    Column("producer_group_id", Integer, primary_key=True, autoincrement=False),
+    _needed("created_at", _TIME),
 )
 
 check_queue = Table(

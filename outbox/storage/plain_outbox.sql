@@ -1,0 +1,47 @@
+-- name: is_on
+-- Reads one column of the installation's one row: whether any role may publish in its own transaction.
+SELECT plain_outbox FROM outbox.installation
+
+-- name: look
+-- Tells whether a published message waits that the given older snapshot did not see, and names this snapshot. By
+-- key: ids from the snapshot's end on, and those of the few transactions that were open in it. So what was deleted
+-- below is never walked over, however long a foreign transaction keeps it from being vacuumed.
+SELECT pg_current_snapshot()::text, EXISTS (
+        SELECT FROM outbox.plain_message
+        WHERE half_id >= (pg_snapshot_xmax(seen)::text::bigint + base) << 15
+    ) OR EXISTS (
+        SELECT FROM pg_snapshot_xip(seen) AS open (xid)
+        CROSS JOIN LATERAL (
+            SELECT FROM outbox.plain_message
+            WHERE half_id BETWEEN (open.xid::text::bigint + base) << 15 AND ((open.xid::text::bigint + base + 1) << 15) - 1
+        ) AS waiting)
+FROM outbox.installation, CAST(%(seen)s AS pg_snapshot) AS seen
+
+-- name: lock
+-- Waits for the turn to admit, before this transaction takes its xid: admissions are in one order.
+SELECT pg_advisory_xact_lock(hashtext('outbox.plain_outbox'))
+
+-- name: take
+-- Deletes and returns the first waiting messages in the order of their calls, by the same keys as "look".
+WITH chosen AS MATERIALIZED (
+    SELECT waiting.half_id
+    FROM outbox.installation, CAST(%(seen)s AS pg_snapshot) AS seen, LATERAL (
+        SELECT half_id, place FROM outbox.plain_message
+        WHERE half_id >= (pg_snapshot_xmax(seen)::text::bigint + base) << 15
+        UNION ALL
+        SELECT late.half_id, late.place FROM pg_snapshot_xip(seen) AS open (xid)
+        CROSS JOIN LATERAL (
+            SELECT half_id, place FROM outbox.plain_message
+            WHERE half_id BETWEEN (open.xid::text::bigint + base) << 15 AND ((open.xid::text::bigint + base + 1) << 15) - 1
+        ) AS late
+    ) AS waiting
+    ORDER BY waiting.place
+    LIMIT %(most)s
+), taken AS (
+    DELETE FROM outbox.plain_message m USING chosen WHERE m.half_id = chosen.half_id RETURNING m.*
+)
+SELECT taken.*, g.name AS producer_group, t.name AS topic
+FROM taken
+JOIN outbox.producer_group g ON g.id = taken.producer_group_id
+JOIN outbox.topic t ON t.id = taken.topic_id
+ORDER BY taken.place

@@ -1,0 +1,321 @@
+"""Plain outbox mode on real PostgreSQL and Kafka: what a producer's own transaction publishes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from outbox.content_digest import content_digest
+from outbox.message import End, Prepared, Resolution
+from outbox.message_id import parse_message_id, shard_in, shard_of
+from outbox.storage.connections import Connection, Pool
+from outbox.storage.half_store import PostgresHalfStore
+from outbox.storage.plain_outbox import PostgresPlainOutbox
+from outbox.storage.sweep import PostgresSweep
+from tests.integration.relay.world import SHARD, RelayWorld, drain
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+PUBLISH = "SELECT outbox.publish('account', %s, %s, key => %s)"
+WAITING = "SELECT count(*) FROM outbox.plain_message"
+_ROLES = count(1)
+
+
+@dataclass
+class Shop:
+    """A producer whose role may call outbox.publish and nothing else of ours."""
+
+    world: RelayWorld
+    url: str
+    role: str
+
+    @property
+    def key(self) -> str:
+        """A key that the world's shard publishes."""
+        keys = (f"member-{n}" for n in count())
+        return next(k for k in keys if shard_of(self.world.topic, k.encode()) == SHARD)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Open a session of the producer's own and a transaction in it."""
+        with psycopg.connect(self.url) as session, session.transaction():
+            yield session
+
+    def publish(self, session: Connection, value: bytes | None, key: str | None = None) -> UUID:
+        """Publish one message in the session's transaction; return its id."""
+        asked = (self.world.topic, value, key or self.key)
+        row = session.execute(PUBLISH, asked).fetchone()
+        assert row is not None
+        return UUID(str(row[0]))
+
+    def publish_alone(self, *values: bytes) -> None:
+        """Publish and commit one message a value."""
+        for value in values:
+            with self.transaction() as session:
+                self.publish(session, value)
+
+
+@pytest.fixture
+def shop(world: RelayWorld) -> Iterator[Shop]:
+    """Yield a producer with a role of its own; the role is dropped after the test."""
+    world.message()
+    role = f"shop_{next(_ROLES)}"
+    world.connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'shop'".encode())
+    world.connection.execute(
+        "SELECT outbox.allow_publish(%s, 'account', %s)", (role, [world.topic])
+    )
+    parts = urlsplit(world.database_url)
+    netloc = f"{role}:shop@{parts.netloc.rpartition('@')[2]}"
+    yield Shop(world, parts._replace(netloc=netloc).geturl(), role)
+    world.connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+
+
+async def test_a_commit_publishes_once_with_every_header(shop: Shop, pool: Pool) -> None:
+    headers = {"tenant": "north", "shop-id": "7"}
+    with shop.transaction() as session:
+        row = session.execute(
+            "SELECT outbox.publish('account', %s, %s, %s, %s, 't-1', 'text/plain')",
+            (shop.world.topic, "ü paid".encode(), shop.key, json.dumps(headers)),
+        ).fetchone()
+    assert row is not None
+    assert await PostgresPlainOutbox(pool).admit() == 1
+    drain(shop.world.relay())
+    (record,) = shop.world.records(1)
+    assert (record.key, record.value) == (shop.key.encode(), "ü paid".encode())
+    assert dict(record.headers) == {
+        "outbox_message_id": str(row[0]).encode(),
+        "outbox_batch": b"3.1.0",
+        "outbox_decided_by": b"producer",
+        "outbox_producer_group": b"account",
+        "outbox_transaction_id": b"t-1",
+        "content-type": b"text/plain",
+        "tenant": b"north",
+        "shop-id": b"7",
+    }
+    covered = [(name, value.decode()) for name, value in record.headers[3:]]
+    digest = content_digest(str(row[0]), record.topic, record.key, record.value, covered)
+    assert shop.world.one("SELECT content_digests[1] FROM outbox.commit_log") == digest
+
+
+async def test_a_rollback_and_a_savepoint_rolled_back_leave_no_trace(
+    shop: Shop, pool: Pool
+) -> None:
+    with shop.transaction() as session:
+        shop.publish(session, b"never")
+        raise psycopg.Rollback
+    with shop.transaction() as session:
+        shop.publish(session, b"first")
+        with session.transaction():
+            shop.publish(session, b"taken back")
+            raise psycopg.Rollback
+        shop.publish(session, b"second")
+    assert await PostgresPlainOutbox(pool).admit() == 2
+    drain(shop.world.relay())
+    assert shop.world.values(2) == [b"first", b"second"]
+    assert shop.world.one(WAITING) == 0
+
+
+async def test_f16_a_long_foreign_transaction_delays_nothing_but_itself(
+    shop: Shop, pool: Pool
+) -> None:
+    plain, relay = PostgresPlainOutbox(pool), shop.world.relay()
+    with shop.transaction() as long:
+        shop.publish(long, b"late")
+        shop.publish_alone(b"one", b"two")
+        shop.world.commit_values(b"over REST")
+        assert await plain.admit() == 2
+        drain(relay)
+        assert shop.world.values(3) == [b"over REST", b"one", b"two"]
+        bound = shop.world.one("SELECT outbox.watermark() << 15")
+        assert await PostgresSweep(pool).sweep(100)
+        assert shop.world.one("SELECT max(half_id) < %s FROM outbox.half_message", bound)
+    assert await plain.admit() == 1
+    drain(relay)
+    drain(shop.world.relay_again())
+    assert shop.world.values(4) == [b"over REST", b"one", b"two", b"late"]
+    assert shop.world.one("SELECT count(*) FROM outbox.already_published") == 0
+
+
+async def test_a_long_transaction_of_the_service_itself_still_holds_the_rest_back(
+    shop: Shop, pool: Pool
+) -> None:
+    with psycopg.connect(shop.world.database_url) as ours, ours.transaction():
+        ours.execute("SELECT pg_current_xact_id()")
+        held = shop.world.one("SELECT outbox.watermark()")
+        shop.publish_alone(b"waits")
+        assert await PostgresPlainOutbox(pool).admit() == 1
+        assert shop.world.one("SELECT outbox.watermark()") == held
+        assert shop.world.one("SELECT xid > %s FROM outbox.commit_log", held)
+
+
+def test_a_service_without_superuser_rights_tells_foreign_transactions_apart(shop: Shop) -> None:
+    service = f"{shop.role}_service"
+    shop.world.connection.execute(
+        f"CREATE ROLE {service}; GRANT USAGE ON SCHEMA outbox TO {service};"
+        f" GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA outbox TO {service}".encode()
+    )
+    with shop.transaction() as long:
+        shop.publish(long, b"late")
+        shop.publish_alone(b"one")
+        first = long.execute("SELECT pg_current_xact_id()::text::bigint").fetchone()
+        with shop.world.connection.transaction(force_rollback=True):
+            shop.world.connection.execute(f"SET LOCAL ROLE {service}".encode())
+            assert first is not None
+            assert shop.world.one("SELECT outbox.watermark()") > first[0]
+    shop.world.connection.execute(f"DROP OWNED BY {service}; DROP ROLE {service}".encode())
+
+
+def test_a_role_that_may_become_the_services_is_not_foreign(shop: Shop) -> None:
+    service = f"{shop.role}_service"
+    foreign = (
+        "SELECT outbox.is_foreign(%s::regrole, oid) FROM pg_database"
+        " WHERE datname = current_database()"
+    )
+    assert shop.world.one(foreign, shop.role) is True
+    shop.world.connection.execute(
+        f"CREATE ROLE {service}; GRANT INSERT ON outbox.commit_log TO {service};"
+        f" ALTER ROLE {shop.role} NOINHERIT; GRANT {service} TO {shop.role}".encode()
+    )
+    assert shop.world.one(foreign, shop.role) is False
+    shop.world.connection.execute(f"DROP OWNED BY {service}; DROP ROLE {service}".encode())
+
+
+async def test_g6_a_message_published_after_anothers_commit_follows_it_whatever_the_xids(
+    shop: Shop, pool: Pool
+) -> None:
+    with shop.transaction() as early:
+        early.execute("CREATE TEMPORARY TABLE business () ON COMMIT DROP")
+        shop.publish_alone(b"a")
+        shop.publish(early, b"b")
+    assert await PostgresPlainOutbox(pool).admit() == 2
+    drain(shop.world.relay())
+    assert shop.world.values(2) == [b"a", b"b"]
+
+
+async def test_g6_one_key_keeps_its_order_over_both_modes(shop: Shop, pool: Pool) -> None:
+    store = PostgresHalfStore(pool)
+    message = shop.world.message(b"2 over REST", shop.key.encode())
+    shop.publish_alone(b"1 in SQL")
+    (prepared,) = await store.prepare([message])
+    assert isinstance(prepared, Prepared)
+    half = prepared.half
+    await store.end([End(half_id=half.half_id, nonce=half.nonce, decision=Resolution.COMMIT)])
+    shop.publish_alone(b"3 in SQL")
+    await PostgresPlainOutbox(pool).admit()
+    drain(shop.world.relay())
+    assert shop.world.values(3) == [b"1 in SQL", b"2 over REST", b"3 in SQL"]
+
+
+async def test_what_is_admitted_concurrently_is_admitted_once(shop: Shop, pool: Pool) -> None:
+    shop.publish_alone(*[b"%d" % n for n in range(20)])
+    workers = [PostgresPlainOutbox(pool, batch_max=3) for _ in range(4)]
+    admitted = await asyncio.gather(*(worker.admit() for worker in workers))
+    assert sum(each or 0 for each in admitted) == 20
+    drain(shop.world.relay())
+    assert shop.world.values(20) == [b"%d" % n for n in range(20)]
+
+
+async def test_a_message_that_committed_behind_the_snapshot_is_seen_later(
+    shop: Shop, pool: Pool
+) -> None:
+    plain = PostgresPlainOutbox(pool)
+    with shop.transaction() as slow:
+        shop.publish(slow, b"slow")
+        assert await plain.admit() == 0
+        shop.publish_alone(b"quick")
+        assert await plain.admit() == 1
+        assert await plain.admit() == 0
+    assert await plain.admit() == 1
+
+
+def test_ids_and_shards_are_those_that_python_computes(shop: Shop) -> None:
+    keys = ["", "a", "ключ", "k" * 8192, *(f"member-{n}" for n in range(40))]
+    with shop.transaction() as session:
+        ids = [parse_message_id(str(shop.publish(session, b"v", key)))[0] for key in keys if key]
+    topic = shop.world.topic
+    assert [shard_in(half_id) for half_id in ids] == [
+        shard_of(topic, key.encode()) for key in keys if key
+    ]
+    stored = shop.world.connection.execute(
+        "SELECT half_id FROM outbox.plain_message ORDER BY place"
+    ).fetchall()
+    assert [half_id for (half_id,) in stored] == ids
+
+
+def test_the_2049th_message_of_one_transaction_is_refused(shop: Shop) -> None:
+    many = "SELECT count(outbox.publish('account', %s, NULL)) FROM generate_series(1, %s)"
+    with shop.transaction() as session:
+        session.execute(many, (shop.world.topic, 2048))
+        with (
+            pytest.raises(errors.ProgramLimitExceeded, match="at most 2048"),
+            session.transaction(),
+        ):
+            shop.publish(session, b"one more")
+    assert shop.world.one(WAITING) == 2048
+
+
+FORBIDDEN = (
+    "SELECT * FROM outbox.half_message",
+    "SELECT * FROM outbox.plain_message",
+    "INSERT INTO outbox.plain_message (half_id) VALUES (1)",
+    "INSERT INTO outbox.commit_log VALUES (1, 1, now(), '{1}', '{1}')",
+    "SELECT outbox.allow_publish('shop_1', 'account', '{}')",
+    "SELECT outbox.publish('other', 'orders', 'v')",
+    "SELECT outbox.publish('account', 'unheard-of', 'v')",
+)
+
+REFUSED: tuple[dict[str, Any], ...] = (
+    {"key": "k" * 8193},
+    {"value": b"v" * 1_000_001},
+    {"headers": '{"outbox_batch": "1"}'},
+    {"headers": '{"Content-Type": "a/b"}'},
+    {"headers": '{"delay": "1"}'},
+    {"headers": '{"a b": "1"}'},
+    {"headers": '{"a": 1}'},
+    {"headers": '{"a": "line\\nbreak"}'},
+    {"headers": '["a"]'},
+    {"headers": json.dumps({str(n): "v" for n in range(65)})},
+    {"transaction_id": "t" * 129},
+    {"transaction_id": ""},
+    {"content_type": "no media type"},
+)
+
+
+def test_a_producers_role_may_publish_for_its_group_and_nothing_else(shop: Shop) -> None:
+    with shop.transaction() as session:
+        for statement in FORBIDDEN:
+            with pytest.raises(errors.InsufficientPrivilege), session.transaction():
+                session.execute(statement.encode())
+
+
+def test_what_prepare_would_refuse_is_refused(shop: Shop) -> None:
+    with shop.transaction() as session:
+        for refused in REFUSED:
+            given = {"value": b"v", "topic": shop.world.topic, "producer_group": "account"}
+            asked = {**given, **refused}
+            arguments = ", ".join(f"{name} => %({name})s" for name in asked)
+            with pytest.raises(errors.InvalidParameterValue), session.transaction():
+                session.execute(f"SELECT outbox.publish({arguments})".encode(), asked)
+    assert shop.world.one(WAITING) == 0
+
+
+async def test_while_no_role_may_publish_nothing_is_looked_for(
+    world: RelayWorld, pool: Pool
+) -> None:
+    assert await PostgresPlainOutbox(pool).admit() is None
+    with psycopg.connect(world.database_url) as other, other.transaction():
+        other.execute("SELECT pg_current_xact_id()")
+        held = world.one("SELECT outbox.watermark()")
+        world.commit_values(b"v")
+        assert world.one("SELECT outbox.watermark()") == held
