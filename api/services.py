@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from api.directory import Directory
+from api.endpoint_tests import EndpointTests
 from api.known_topics import KnownTopics
 from outbox.access import Caller
 from outbox.callback_guard import CallbackPolicy
@@ -41,6 +42,7 @@ class Services:
     render_metrics: Render
     callback_policy: Callable[[], CallbackPolicy]
     group_defaults: GroupDefaults
+    endpoint_tests: EndpointTests
     forget_keys: Callable[[], None]
     heartbeat_seconds: int = 5
     version: str = "0"

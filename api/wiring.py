@@ -14,6 +14,7 @@ from api.auth import AnybodyOnLoopback, Authenticator, KeyAuthenticator
 from api.batcher import FlushLimits, MicroBatcher
 from api.bulk_runner import BulkRunner
 from api.directory import Directory
+from api.endpoint_tests import EndpointTests
 from api.flushes import timed
 from api.gauges import MetricsPage
 from api.guard import Guard
@@ -26,6 +27,7 @@ from api.rate_limits import RateLimits, rate_limits
 from api.request_limits import HttpLimits
 from api.services import GroupDefaults, Services
 from outbox.callback_guard import CallbackPolicy, policy_of
+from outbox.check_call.endpoint import HttpCheckEndpoint
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.failpoints import arm
@@ -98,6 +100,8 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
         policy=_ingest_policy(settings),
         metrics=metrics,
     )
+    groups = PostgresProducerGroups(pool, _ring(settings))
+    callback_policy = _CallbackPolicy(settings)
     keys = PostgresApiKeys(pool, _pepper(settings))
     authenticator, forget_keys = _authenticator(settings, keys, clock)
     metrics["build_info"].labels(_version(), "").set(1)
@@ -106,14 +110,15 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
         operations=PostgresOperations(pool),
         bulk_actions=parts.bulk_actions,
         wake_bulk_runner=parts.bulk_runner.wake,
-        groups=PostgresProducerGroups(pool, _ring(settings)),
+        groups=groups,
+        endpoint_tests=_endpoint_tests(settings, groups, callback_policy, clock),
         keys=keys,
         readiness=PostgresReadiness(pool, newest_revision()),
         directory=directory,
         topics=topics,
         metrics=metrics,
         render_metrics=parts.metrics_page.render,
-        callback_policy=_CallbackPolicy(settings).read,
+        callback_policy=callback_policy.read,
         group_defaults=_group_defaults(settings),
         forget_keys=forget_keys,
         heartbeat_seconds=settings.checker_heartbeat_seconds,
@@ -211,6 +216,21 @@ class _CallbackPolicy:
                 own=own_listeners(settings),
             )
         return self._policy
+
+
+def _endpoint_tests(
+    settings: Settings,
+    groups: PostgresProducerGroups,
+    policy: _CallbackPolicy,
+    clock: SystemClock,
+) -> EndpointTests:
+    proxy = settings.check_proxy_url
+    proxy_url = proxy.get_secret_value() if proxy else None
+
+    def endpoint() -> HttpCheckEndpoint:
+        return HttpCheckEndpoint(policy.read(), clock, proxy_url=proxy_url)
+
+    return EndpointTests(groups, endpoint, clock)
 
 
 def _authenticator(

@@ -12,7 +12,6 @@ from checker.check_back import CheckBack
 from checker.check_facts import CheckFacts
 from checker.chore import Chore
 from checker.daemon import Daemon, plain_chore, relay_chore, sweep_chore
-from checker.endpoint import HttpCheckEndpoint
 from checker.fair_turns import FairTurns
 from checker.group_rounds import GroupRounds
 from checker.leaves import LeafKeeper
@@ -21,6 +20,7 @@ from checker.parked_copies import ParkedCopies
 from checker.relay_wiring import relay_threads
 from checker.sweep import Sweeper
 from outbox.callback_guard import CallbackPolicy, policy_of
+from outbox.check_call.endpoint import HttpCheckEndpoint
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.own_listeners import own_listeners

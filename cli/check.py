@@ -12,13 +12,13 @@ from typing import Annotated, Final
 import httpx2
 import typer
 
-from checker.classify import HttpAnswer
-from checker.endpoint import BATCH_ANSWER_BYTES
 from cli.check_cases import Case, Subject, cases
 from cli.exit_codes import CommandFailed, ExitCode
 from cli.invocation import Invocation, invocation_of
 from cli.output import print_rows
 from outbox.check import Outcome
+from outbox.check_call.classify import HttpAnswer
+from outbox.check_call.endpoint import BATCH_ANSWER_BYTES
 from outbox.clock import SystemClock
 from outbox.message import ProducerGroup
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from checker.check_request import CheckRequest, check_request
-from checker.classify import HttpAnswer, classify, classify_batch
 from outbox.check import Outcome, Question
+from outbox.check_call.classify import HttpAnswer, classify, classify_batch
+from outbox.check_call.request import CheckRequest, check_request
 from outbox.message import Content, HalfMessage, Message, ProducerGroup
 from outbox.message_id import HalfId, Nonce
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
 
-from outbox.message import HalfMessage, ParkedReason, Resolution
+from outbox.message import HalfMessage, ParkedReason, ProducerGroup, Resolution
 from outbox.message_id import HalfId, Nonce
 from outbox.message_view import MessageFilter, OperatorAction
 from outbox.record import Record
@@ -137,6 +137,16 @@ class HeldDesk(Protocol):
         """Give a record up: it is never published, stays COMMITTED, and holds up nobody.
 
         Raises MessageNotFound, or NotHeld when the record is released or dropped.
+        """
+
+
+class GroupsWithSecrets(Protocol):
+    """Producer groups as those know them who sign checks."""
+
+    async def with_secrets(self, name: str) -> ProducerGroup:
+        """Return one group with its signing secrets.
+
+        Raises UnknownGroup, and DatabaseUnavailable.
         """
 
 

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Header, Path, Query, Response
 
 from api.cursors import seal, unseal
 from api.dependencies import NoQuery, ServicesOf, StrictRoute, needs
+from api.endpoint_tests import EndpointTestResource
 from api.models import (
     GroupPage,
     GroupRequest,
@@ -124,6 +125,15 @@ async def resume(
 ) -> GroupResource:
     """Go on with checks of a group."""
     return await _set_paused(producer_group, body.reason, False, caller, services)
+
+
+@router.post("/{producer_group}/test", response_model=EndpointTestResource, dependencies=[NoQuery])
+async def test_endpoint(
+    producer_group: Name, caller: Writer, services: ServicesOf
+) -> EndpointTestResource:
+    """Send the endpoint one signed and one forged check; nothing is decided by the answers."""
+    _must_see(caller, producer_group)
+    return await services.endpoint_tests.run(producer_group)
 
 
 @router.post(

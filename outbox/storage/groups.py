@@ -70,6 +70,15 @@ class PostgresProducerGroups:
             raise UnknownGroup(name)
         return group
 
+    async def with_secrets(self, name: str) -> ProducerGroup:
+        """Return one group as the checker knows it; see GroupsWithSecrets."""
+        async with available(), self._pool.connection() as connection:
+            group = await _required(connection, name)
+            cursor = await connection.execute(SQL["signing"], {"name": name})
+            [stored] = await cursor.fetchall()
+        secrets = tuple(self._ring.open(bytes(secret)) for secret in stored if secret)
+        return replace(group, secrets=secrets)
+
     async def put(
         self, group: ProducerGroup, precondition: Precondition, key_id: str | None
     ) -> StoredGroup:

@@ -26,6 +26,12 @@ FROM outbox.producer_group
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE name = %(name)s AND deleted_at IS NULL
 
+-- name: signing
+-- Reads the secrets that sign a registered group's checks now.
+SELECT secret, CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END AS previous_secret
+FROM outbox.producer_group
+WHERE name = %(name)s AND deleted_at IS NULL
+
 -- name: create
 -- Registers a group, or brings a deleted one back: its messages still carry its id.
 INSERT INTO outbox.producer_group AS g (

@@ -14,8 +14,8 @@ from chaos.history import HistoryWriter
 from chaos.workload.endpoint import Endpoint
 from chaos.workload.truth import Truth
 from chaos.workload.zoo import BEASTS, NAME, meet
-from checker.endpoint import HttpCheckEndpoint
 from outbox.check import Outcome, Question
+from outbox.check_call.endpoint import HttpCheckEndpoint
 from outbox.clock import SystemClock
 from tests.factories import make_group
 from tests.integration.checker.world import LOOPBACK_ALLOWED

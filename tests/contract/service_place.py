@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 from aiohttp import web
 
-from checker.endpoint import HttpCheckEndpoint
+from outbox.check_call.endpoint import HttpCheckEndpoint
 from outbox.clock import SystemClock
 from outbox.failpoints import arm
 from outbox.message import OnCheckMax, ProducerGroup

@@ -13,10 +13,10 @@ import pytest
 from aiohttp import web
 from standardwebhooks import Webhook
 
-from checker.endpoint import HttpCheckEndpoint
-from checker.guarded_connector import GuardedResolver
 from outbox.callback_guard import CallbackPolicy, policy_of
 from outbox.check import Answer, Outcome, Question
+from outbox.check_call.endpoint import HttpCheckEndpoint
+from outbox.check_call.guarded_connector import GuardedResolver
 from outbox.clock import SystemClock
 from outbox.message import ProducerGroup
 from tests.factories import make_group
@@ -265,7 +265,7 @@ async def test_a_public_name_with_an_inner_address_is_blocked(
     monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(
-        "checker.endpoint.GuardedResolver", lambda policy: Answers(policy, *addresses)
+        "outbox.check_call.endpoint.GuardedResolver", lambda policy: Answers(policy, *addresses)
     )
     async with Producer(says("COMMIT")) as producer:
         answer = await blocked(f"https://example.com:{producer.port}/check")
@@ -277,7 +277,7 @@ async def test_the_address_is_judged_again_when_the_socket_is_made(
 ) -> None:
     careless = replace(CLOSED, networks=policy_of(["127.0.0.0/8"], [], []).networks)
     monkeypatch.setattr(
-        "checker.endpoint.GuardedResolver", lambda _: Answers(careless, "127.0.0.1")
+        "outbox.check_call.endpoint.GuardedResolver", lambda _: Answers(careless, "127.0.0.1")
     )
     async with Producer(says("COMMIT")) as producer:
         answer = await blocked(f"https://example.com:{producer.port}/check")

@@ -13,12 +13,12 @@ from typing import Any
 from checker.asking import Asker
 from checker.check_back import CheckBack, CheckRound
 from checker.check_facts import CheckFacts
-from checker.endpoint import HttpCheckEndpoint
 from checker.fair_turns import FairTurns
 from checker.sweep import Sweeper
 from outbox.breaker import BreakerState
 from outbox.callback_guard import CallbackPolicy, policy_of
 from outbox.check import SweepRound
+from outbox.check_call.endpoint import HttpCheckEndpoint
 from outbox.clock import SystemClock
 from outbox.message import (
     End,

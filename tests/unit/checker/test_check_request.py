@@ -6,8 +6,8 @@ import hmac
 import json
 from typing import Any
 
-from checker.check_request import CheckRequest, check_request
 from outbox.check import Question
+from outbox.check_call.request import CheckRequest, check_request
 from outbox.message import HalfMessage
 from tests.factories import make_group
 from tests.unit.checker.queue_rows import NOW, make_half

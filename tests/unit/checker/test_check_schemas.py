@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from standardwebhooks import Webhook
 
-from checker.check_request import check_request
-from checker.classify import HttpAnswer, classify
 from outbox.check import Outcome, Question
+from outbox.check_call.classify import HttpAnswer, classify
+from outbox.check_call.request import check_request
 from tests.factories import make_group
 from tests.places import PROJECT
 from tests.unit.checker.queue_rows import NOW, make_half

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from checker.classify import HttpAnswer, classify, classify_batch
 from outbox.check import Answer, Outcome
+from outbox.check_call.classify import HttpAnswer, classify, classify_batch
 
 ID = "0190c3a2-0000-8000-8000-000000000001"
 OTHER = "0190c3a2-0000-8000-8000-000000000002"

@@ -14,11 +14,11 @@ from typing import Final, Self
 
 import aiohttp
 
-from checker.check_request import CheckRequest, check_request
-from checker.classify import HttpAnswer, classify, classify_batch
-from checker.guarded_connector import TARGET, Blocked, GuardedResolver, guarded_connector
 from outbox.callback_guard import CallbackPolicy, CheckUrl, read_check_url
 from outbox.check import Answer, Outcome, Question
+from outbox.check_call.classify import HttpAnswer, classify, classify_batch
+from outbox.check_call.guarded_connector import TARGET, Blocked, GuardedResolver, guarded_connector
+from outbox.check_call.request import CheckRequest, check_request
 from outbox.clock import Clock
 from outbox.errors import CheckUrlForbidden
 from outbox.message import ProducerGroup
