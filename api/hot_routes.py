@@ -100,7 +100,12 @@ class HotRoutes:
         body = decode(exchange.body, END)
         wait, headers = _wait_of(exchange)
         message_id = exchange.path[len(PREFIX) + 1 : -len(_END_SUFFIX)]
-        item = EndItem(message_id=message_id, decision=body.decision, reason=body.reason)
+        item = EndItem(
+            message_id=message_id,
+            decision=body.decision,
+            reason=body.reason,
+            transaction_id=body.transaction_id,
+        )
         [outcome] = await self._ingest.end([item], exchange.caller, wait)
         if isinstance(outcome, Problem):
             raise outcome

@@ -15,7 +15,7 @@ from api.answers import ended, not_prepared, prepared_half, unseen
 from api.batcher import MicroBatcher
 from api.directory import Directory
 from api.known_topics import KnownTopics
-from api.prepare_rules import content_of, transaction_id_of
+from api.prepare_rules import CONTROLS, content_of, transaction_id_of
 from api.problems import Problem, invalid
 from api.publication_wait import PublicationWait
 from api.schemas import EndedHalf, EndItem, PreparedHalf, PrepareRequest
@@ -254,10 +254,13 @@ def _end_of(request: EndItem | Problem, groups: frozenset[int] | None) -> End | 
         return Problem(slug="message-not-found")
     if request.reason and "\x00" in request.reason:
         return invalid("/reason", "holds a NUL character")
+    if request.transaction_id and CONTROLS.search(request.transaction_id):
+        return invalid("/transaction_id", "holds a control character")
     return End(
         half_id=half_id,
         nonce=nonce,
         decision=request.decision,
         groups=groups,
+        transaction_id=None if request.transaction_id is UNSET else request.transaction_id,
         reason=None if request.reason is UNSET else request.reason,
     )

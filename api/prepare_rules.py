@@ -27,7 +27,7 @@ INTERNAL_TOPICS: Final = frozenset({"outbox.progress"})
 
 FORM: Final = "has characters or a form that its rule refuses"
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}(?![\s\S])")
-_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TRACEPARENT: Final = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?![\s\S])"
 )
@@ -75,7 +75,7 @@ def judge_names(request: PrepareRequest) -> None:
         raise invalid("/topic", "this topic is reserved", "topic-reserved")
     if request.content_type and not _fits(MEDIA_TYPE_PATTERN, request.content_type):
         raise invalid("/content_type", "is not a media type")
-    if request.transaction_id and _CONTROLS.search(request.transaction_id):
+    if request.transaction_id and CONTROLS.search(request.transaction_id):
         raise invalid("/transaction_id", "holds a control character")
     for place, tag in enumerate(request.tags or ()):
         if "\x00" in tag:
@@ -113,7 +113,7 @@ def _judge_header(name: str, text: str) -> int:
     size = len(text) if text.isascii() else len(text.encode())
     if size > HEADER_VALUE_MAX_BYTES:
         raise invalid(pointer, f"longer than {HEADER_VALUE_MAX_BYTES} bytes")
-    if _CONTROLS.search(text):
+    if CONTROLS.search(text):
         raise invalid(pointer, "holds a control character")
     return size
 
@@ -138,7 +138,7 @@ def _read_idempotency_key(header: str) -> str:
     found = _IDEMPOTENCY_KEY.fullmatch(header.strip())
     text = (found[1] or found[2] or "") if found else ""
     text = re.sub(r'\\(["\\])', r"\1", text) if found and found[1] else text
-    if not 1 <= len(text) <= 128 or _CONTROLS.search(text):
+    if not 1 <= len(text) <= 128 or CONTROLS.search(text):
         raise invalid("", "Idempotency-Key must be 1 to 128 characters without controls")
     return text
 

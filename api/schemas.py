@@ -76,6 +76,7 @@ class EndRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
 
     decision: Resolution
     reason: Reason | Given = UNSET
+    transaction_id: TransactionId | Given = UNSET
 
 
 class EndItem(EndRequest, kw_only=True, forbid_unknown_fields=True, gc=False):

@@ -177,6 +177,8 @@ class End:
     decision: Resolution
     decided_by: DecidedBy = DecidedBy.PRODUCER
     groups: frozenset[int] | None = None
+    transaction_id: str | None = None
+    """If given, the message must have this transaction id (P18)."""
     reason: str | None = None
     actor: str | None = None
     """The operator's name where an operator decides."""

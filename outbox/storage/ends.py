@@ -114,6 +114,7 @@ def _columns(asked: Sequence[End]) -> dict[str, object]:
         "decided_by": [DECIDED_BY_CODE[end.decided_by] for end in asked],
         "reasons": [end.reason for end in asked],
         "actors": [end.actor for end in asked],
+        "transaction_ids": [end.transaction_id for end in asked],
         "low": min(half_ids),
         "high": max(half_ids),
     }
@@ -157,6 +158,8 @@ def _standing(end: End, standings: dict[HalfId, Standing]) -> EndOutcome:
     if standing is None or standing.nonce != end.nonce:
         return NoSuchMessage()
     if end.groups is not None and standing.producer_group_id not in end.groups:
+        return NoSuchMessage()
+    if end.transaction_id not in (None, standing.transaction_id):
         return NoSuchMessage()
     op = standing.op
     conflict = op is not None and end.decision not in (op.decision, Resolution.UNKNOWN)

@@ -56,10 +56,10 @@ WITH flush AS MATERIALIZED (
     SELECT DISTINCT ON (asked.half_id) asked.*, h.content_digest, h.producer_group_id, h.prepared_at
     FROM unnest(
         %(half_ids)s::int8[], %(nonces)s::int8[], %(callers)s::int4[], %(decisions)s::int2[],
-        %(decided_by)s::int2[], %(reasons)s::text[], %(actors)s::text[]
-    ) WITH ORDINALITY AS asked (half_id, nonce, caller, decision, decided_by, reason, actor, place)
+        %(decided_by)s::int2[], %(reasons)s::text[], %(actors)s::text[], %(transaction_ids)s::text[]
+    ) WITH ORDINALITY AS asked (half_id, nonce, caller, decision, decided_by, reason, actor, transaction_id, place)
     CROSS JOIN LATERAL (
-        SELECT nonce, content_digest, producer_group_id, prepared_at FROM outbox.half_message
+        SELECT nonce, content_digest, producer_group_id, prepared_at, transaction_id FROM outbox.half_message
         WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
     ) h
     LEFT JOIN LATERAL (
@@ -67,6 +67,7 @@ WITH flush AS MATERIALIZED (
         WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
     ) o ON true
     WHERE h.nonce = asked.nonce AND o.standing IS NULL
+        AND (asked.transaction_id IS NULL OR asked.transaction_id = h.transaction_id)
         AND (asked.caller IS NULL OR (asked.caller, h.producer_group_id) IN (
             SELECT caller, group_id
             FROM unnest(%(scope_callers)s::int4[], %(scope_groups)s::int4[]) AS scope (caller, group_id)))

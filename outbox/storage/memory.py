@@ -92,6 +92,8 @@ class MemoryHalfStore:
             return NoSuchMessage()
         if end.groups is not None and half.message.producer_group_id not in end.groups:
             return NoSuchMessage()
+        if end.transaction_id not in (None, half.message.transaction_id):
+            return NoSuchMessage()
         before = self._standing(half)
         if before.op is not None or end.decision is Resolution.UNKNOWN:
             conflict = contradicts(before.state, end.decision)

@@ -106,6 +106,20 @@ async def test_an_id_with_wrong_random_bits_looks_like_an_unknown_one(store: Hal
     assert (await ended(store, ending(half, UNKNOWN))).standing.state is State.PREPARED
 
 
+async def test_a_transaction_id_that_is_not_the_messages_looks_like_an_unknown_one(
+    store: HalfStore,
+) -> None:
+    half, nameless = await prepared(store, transaction_id="t-1"), await prepared(store)
+    for decision in (COMMIT, UNKNOWN):
+        other = ending(half, decision, transaction_id="t-2")
+        given = ending(nameless, decision, transaction_id="t-1")
+        assert await store.end([other, given]) == [NoSuchMessage(), NoSuchMessage()]
+    own = ending(half, COMMIT, transaction_id="t-1")
+    assert (await ended(store, own)).already_ended is False
+    assert (await ended(store, own)).already_ended is True
+    assert await store.end([ending(half, COMMIT, transaction_id="t-2")]) == [NoSuchMessage()]
+
+
 async def test_a_foreign_groups_message_looks_like_an_unknown_one(store: HalfStore) -> None:
     half = await prepared(store)
     foreign = ending(half, COMMIT, groups=frozenset({99}))

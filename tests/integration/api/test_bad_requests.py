@@ -190,6 +190,8 @@ BAD_ENDS: tuple[tuple[dict[str, object], str], ...] = (
     ({"decision": "COMMIT", "reason": "a\x00"}, "/reason"),
     ({"decision": "COMMIT", "reason": 1}, "/reason"),
     ({"decision": "COMMIT", "operator": "me"}, "/operator"),
+    ({"decision": "COMMIT", "transaction_id": "a\x00"}, "/transaction_id"),
+    ({"decision": "COMMIT", "transaction_id": ""}, "/transaction_id"),
 )
 
 
