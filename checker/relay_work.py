@@ -42,6 +42,8 @@ class RelayWork:
         self._progress_log = progress_log
         self._clock = clock
         self._facts = facts
+        self._ahead = 0.0
+        """PostgreSQL's clock less the monotonic one (s), as of the last look at who is who."""
         self._messages: Sequence[Committed] = ()
         self._redriven: str | None = None
         self._decided: tuple[float, ...] = ()
@@ -83,6 +85,7 @@ class RelayWork:
         cluster = self._progress_log.cluster()
         identity = Identity(cluster.cluster_id, cluster.topic_id, pg_system_id)
         progress = self._commit_log.progress()
+        self._ahead = self._commit_log.now() - self._clock.monotonic()
         return came.Standing(installation, identity, cluster.partitions, progress)
 
     # -- Taking over -----------------------------------------------------------------------------
@@ -181,7 +184,7 @@ class RelayWork:
 
     def _publish(self, state: Relay, asked: do.Publish) -> came.Answer:
         records = self._render(asked.batch, listed=state.at.is_listed)
-        self._delivery = delivery = self._publisher.publish(records)
+        self._delivery = delivery = self._publisher.publish(records, self._stamp())
         if delivery.refused is not None:
             refused = delivery.refused
             self._facts.refused(state, self._sent[refused.place], refused.error)
@@ -204,7 +207,7 @@ class RelayWork:
 
     def _publish_manifest(self, _: Relay, asked: do.PublishManifest) -> came.Answer:
         batch, value = asked.batch, encode(asked.batch)
-        offset, crc = self._publisher.publish_manifest(value), crc_of(value)
+        offset, crc = self._publisher.publish_manifest(value, self._stamp()), crc_of(value)
         self._settle(batch.batch_no - 1, batch.prev_crc)
         if self._delivery is not None:
             half_ids = [message.half_id for message in self._sent]
@@ -221,6 +224,12 @@ class RelayWork:
         self._facts.committed(state, [message.topic for message in self._sent], ended - began)
         self._facts.visible(self._sent, [ended - decided for decided in self._decided])
         return came.CommitEnded(ended, ended - began)
+
+    def _stamp(self) -> int:
+        """Return PostgreSQL's time (ms): this machine's clock may be days off, and no broker takes
+        a record from the future.
+        """
+        return round((self._ahead + self._clock.monotonic()) * 1000)
 
     def _drop_handle(self, state: Relay, asked: do.DropHandle) -> None:
         self._publisher.drop()

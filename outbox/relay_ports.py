@@ -6,13 +6,16 @@ The relay's decisions are in ``outbox.relay_protocol``; here is what it can see 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from outbox.manifest import Kind, Manifest, Position
 from outbox.message_id import HalfId
 from outbox.record import Committed, Record
 from outbox.relay_protocol.state import Cursor, Found, HaltReason, Identity, Progress, Refused
+
+THIS_CLOCK: Final = 0
+"""The timestamp of a record is taken from the publishing process's own clock."""
 
 
 class Commits(NamedTuple):
@@ -118,6 +121,9 @@ class CommitLog(Protocol):
     def installation(self) -> tuple[UUID, str]:
         """Return this installation's id and PostgreSQL's system identifier."""
 
+    def now(self) -> float:
+        """Return PostgreSQL's time in seconds since the epoch."""
+
     def progress(self) -> Progress | None:
         """Return the stored row of the shard."""
 
@@ -216,10 +222,13 @@ class Publisher(Protocol):
     def begin(self) -> None:
         """Begin a transaction."""
 
-    def publish(self, records: Sequence[Record]) -> Delivery:
-        """Produce the records in order, flush, and count the reports."""
+    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> Delivery:
+        """Produce the records in order, flush, and count the reports.
 
-    def publish_manifest(self, value: bytes) -> int:
+        ``at_ms`` is their timestamp in milliseconds since the epoch.
+        """
+
+    def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
         """Produce the manifest, flush, and return its offset (-1: unknown)."""
 
     def commit(self) -> None:

@@ -46,12 +46,13 @@ class StagedPublisher(KafkaPublisher):
     stop: Stop | None = None
     unlucky = False
 
-    def publish(self, records: Sequence[Record]) -> Delivery:
+    def publish(self, records: Sequence[Record], at_ms: int = 0) -> Delivery:
         """Publish; stop where told, or say once that it failed."""
         stop, self.stop = self.stop, None
         if stop is not None and stop.after_first:
-            return super().publish(_Interrupted(records, lambda: self._wait(stop)))
-        delivery = super().publish(records)
+            interrupted = _Interrupted(records, lambda: self._wait(stop))
+            return super().publish(interrupted, at_ms)
+        delivery = super().publish(records, at_ms)
         if stop is not None:
             self._wait(stop)
         unlucky, self.unlucky = self.unlucky, False

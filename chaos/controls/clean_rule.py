@@ -28,10 +28,10 @@ GIVEN_UP: Final = 0.1
 class OftenUnlucky(AbortingPublisher):
     """Gives up a part of all batches."""
 
-    def publish(self, records: Sequence[Record]) -> Delivery:
+    def publish(self, records: Sequence[Record], at_ms: int = 0) -> Delivery:
         """Publish, and say now and then that it failed."""
         self.unlucky = random.random() < GIVEN_UP
-        return super().publish(records)
+        return super().publish(records, at_ms)
 
 
 def trusting_checker() -> int:

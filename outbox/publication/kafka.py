@@ -20,7 +20,7 @@ from outbox.errors import KafkaUnavailable, PublisherFenced
 from outbox.failpoints import hit
 from outbox.publication.progress_topic import PROGRESS_TOPIC
 from outbox.record import Record
-from outbox.relay_ports import Delivery, Places, Refusal
+from outbox.relay_ports import THIS_CLOCK, Delivery, Places, Refusal
 from outbox.relay_protocol.state import Refused
 
 FENCE_SECONDS: Final = 30.0
@@ -77,15 +77,15 @@ class KafkaPublisher:
         with _translated():
             self._open().begin_transaction()
 
-    def publish(self, records: Sequence[Record]) -> Delivery:
+    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> Delivery:
         """Produce the records in order, flush, and count the reports; see Publisher."""
         reports = _Reports(len(records))
         with _translated():
-            self._produce(records, reports)
+            self._produce(records, reports, at_ms)
             self._open().flush(FLUSH_SECONDS)
         return reports.delivery()
 
-    def publish_manifest(self, value: bytes) -> int:
+    def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
         """Produce the manifest, flush, and return its offset (-1: unknown)."""
         reports = _Reports(1)
         with _translated():
@@ -95,6 +95,7 @@ class KafkaPublisher:
                 value=value,
                 partition=self._shard,
                 on_delivery=reports.at(0),
+                timestamp=at_ms,
             )
             handle.flush(FLUSH_SECONDS)
         reports.delivery()
@@ -124,7 +125,7 @@ class KafkaPublisher:
             raise KafkaUnavailable("no handle is open")
         return self._handle
 
-    def _produce(self, records: Sequence[Record], reports: _Reports) -> None:
+    def _produce(self, records: Sequence[Record], reports: _Reports, at_ms: int) -> None:
         produce = self._open().produce
         for place, (topic, key, value, partition, headers) in enumerate(records):
             try:
@@ -134,6 +135,7 @@ class KafkaPublisher:
                     key,
                     ANY_PARTITION if partition is None else partition,
                     reports.at(place),
+                    timestamp=at_ms,
                     headers=list(headers),
                 )
             except KafkaException as error:
@@ -159,7 +161,7 @@ class PlainKafkaPublisher(KafkaPublisher):
     def begin(self) -> None:
         """Nothing: each record stands alone."""
 
-    def publish_manifest(self, value: bytes) -> int:
+    def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
         """Write nothing."""
         return UNKNOWN_OFFSET
 

@@ -15,7 +15,7 @@ from uuid import UUID
 from outbox.errors import InvalidManifest, KafkaUnavailable, PublisherFenced
 from outbox.manifest import crc_of, decode
 from outbox.record import Record
-from outbox.relay_ports import Cluster, Delivery, Places, Refusal
+from outbox.relay_ports import THIS_CLOCK, Cluster, Delivery, Places, Refusal
 from outbox.relay_protocol.state import SHARDS, Found, Refused
 
 PARTITION: Final = 0
@@ -81,7 +81,7 @@ class MemoryPublisher:
         self._kafka.transactions += 1
         self._transaction = self._kafka.transactions * SHARDS + self._shard
 
-    def publish(self, records: Sequence[Record]) -> Delivery:
+    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> Delivery:
         """Append the records to their open transaction; a value that is too large is refused."""
         offsets: list[int] = []
         for place, record in enumerate(records):
@@ -91,7 +91,7 @@ class MemoryPublisher:
             offsets.append(self._append(record))
         return Delivery(len(records), Places([PARTITION] * len(records), offsets), None)
 
-    def publish_manifest(self, value: bytes) -> int:
+    def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
         """Append the manifest to the shard's log; return its offset."""
         return self._append(Record(progress_log_of(self._shard), None, value, None, ()))
 

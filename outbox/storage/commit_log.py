@@ -100,6 +100,13 @@ class PostgresCommitLog:
             assert row is not None
             return row[0], row[1]
 
+    def now(self) -> float:
+        """Return PostgreSQL's time in seconds since the epoch."""
+        with self._session() as session:
+            row = session.execute(SQL["now"]).fetchone()
+            assert row is not None
+            return float(row[0])
+
     def progress(self) -> Progress | None:
         """Return the stored row of the shard."""
         with self._session() as session:

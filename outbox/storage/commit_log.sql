@@ -19,6 +19,10 @@ WHERE locktype = 'advisory' AND classid = %(space)s AND objid = %(shard)s AND ob
 -- Reads who this installation and this PostgreSQL cluster are.
 SELECT installation_id, (SELECT system_identifier::text FROM pg_control_system()) FROM outbox.installation
 
+-- name: now
+-- Reads PostgreSQL's clock in seconds, the only one whose word is taken.
+SELECT extract(epoch FROM clock_timestamp())::float8
+
 -- name: progress
 -- Reads the shard's row by key.
 SELECT position, position_n, manifest_offset, batch_no, crc, gen, cluster_id, topic_id, pg_system_id, halt_reason
