@@ -18,6 +18,7 @@ from checker.leaves import LeafKeeper
 from checker.metrics_server import metrics_server
 from checker.parked_copies import ParkedCopies
 from checker.relay_wiring import relay_threads
+from checker.retire import Retirer, retire_chore
 from checker.sweep import Sweeper
 from outbox.callback_guard import CallbackPolicy, policy_of
 from outbox.check_call.endpoint import HttpCheckEndpoint
@@ -32,12 +33,15 @@ from outbox.storage.heartbeats import PostgresHeartbeats
 from outbox.storage.leaves import PostgresLeaves
 from outbox.storage.parked_messages import PostgresParkedMessages
 from outbox.storage.plain_outbox import PostgresPlainOutbox
+from outbox.storage.retire import PostgresRetirement
 from outbox.storage.secrets import key_ring
 from outbox.storage.sweep import PostgresSweep
 from outbox.storage.turns import PostgresTurns
 from outbox.telemetry import Metrics
 
 CHORES: Final = ("relay", "check", "sweep", "retire")
+RECONCILE_HOLD_SECONDS: Final = 1_209_600
+"""How long beyond its retention a leaf waits for a reconciliation to read it, at most."""
 
 
 @asynccontextmanager
@@ -58,6 +62,8 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
         chores = [Chore(name="leaves", step=LeafKeeper(PostgresLeaves(pool), metrics).step)]
         if "sweep" in chosen:
             chores.append(sweep_chore(Sweeper(PostgresSweep(pool)), turns))
+        if "retire" in chosen:
+            chores.append(retire_chore(_retirer(settings, pool, metrics), turns))
         rounds = None
         if "check" in chosen:
             rounds = await _group_rounds(stack, settings, pool, turns, metrics)
@@ -77,6 +83,15 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
             relay=relay,
             drain=rounds.drain if rounds else None,
         )
+
+
+def _retirer(settings: Settings, pool: Pool, metrics: Metrics) -> Retirer:
+    retirement = PostgresRetirement(
+        pool,
+        retention_seconds=settings.retention_seconds,
+        hold_seconds=RECONCILE_HOLD_SECONDS,
+    )
+    return Retirer(retirement, metrics)
 
 
 def _parked_copies(

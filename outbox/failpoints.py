@@ -49,6 +49,9 @@ POINTS: Final = frozenset(
         "checker.after_commit",
         "sweep.before_commit",
         "sweep.after_commit",
+        "retire.before_truncate",
+        "retire.after_truncate",
+        "retire.after_detach",
     }
 )
 """Every point in the code; a test compares this list with the calls."""

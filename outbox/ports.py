@@ -210,6 +210,22 @@ class Leaves(Protocol):
         """Tell for each partitioned table whether rows had to go to its default leaf."""
 
 
+class Retirement(Protocol):
+    """Leaves that have outlived their retention, and their end."""
+
+    async def leaves(self) -> list[int]:
+        """Return the numbers of the leaves that exist, oldest first."""
+
+    async def waits_for(self, leaf: int) -> str | None:
+        """Say what a leaf still waits for; None if everything in it has ended and may go (I15)."""
+
+    async def remove(self, leaf: int) -> bool:
+        """Remove a leaf that waits for nothing; False if somebody uses it: try again later.
+
+        A removal that was cut off anywhere is finished by the next. Raises DatabaseUnavailable.
+        """
+
+
 class Names(Protocol):
     """Interned names: a producer group's and a topic's id stand for them in the hot tables."""
 

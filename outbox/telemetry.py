@@ -39,6 +39,8 @@ class Event(StrEnum):
     DEPENDENCY_BACK = "dependency_back"
     STARTED = "started"
     STOPPED = "stopped"
+    LEAF_RETIRED = "leaf_retired"
+    LEAF_WAITS = "leaf_waits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,12 @@ CATALOGUE: Final = (
     Metric("db_pool_max", "gauge", "Connections at most"),
     Metric("db_tx_duration_seconds", "histogram", "Database transactions", ("operation",)),
     Metric("default_leaf_rows", "gauge", "Rows outside every planned leaf", ("table",)),
+    Metric(
+        "leaves_waiting",
+        "gauge",
+        "Leaves kept beyond their retention, by what they wait for",
+        ("reason",),
+    ),
     Metric("checker_heartbeat_timestamp_seconds", "gauge", "Last beat of a chore", ("chore",)),
     Metric("build_info", "gauge", "Always 1", ("version", "commit")),
     Metric("reconcile_last_success_timestamp_seconds", "gauge", "Last finished reconciliation"),
