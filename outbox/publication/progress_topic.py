@@ -6,7 +6,8 @@ Made by `outbox migrate up`; the relay never creates a topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -56,13 +57,11 @@ def ensure_progress_topic(
     KafkaUnavailable if Kafka does not answer in time or refuses.
     """
     admin = _admin(bootstrap_servers, kafka_config)
-    try:
+    with _answering():
         known = admin.list_topics(timeout=timeout_seconds)
         if PROGRESS_TOPIC in known.topics:
             return False
         return _create(admin, replication or min(REPLICATION, len(known.brokers)), timeout_seconds)
-    except KafkaException as error:
-        raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
 
 
 def progress_topic_facts(
@@ -76,7 +75,7 @@ def progress_topic_facts(
     Raises KafkaUnavailable.
     """
     admin = _admin(bootstrap_servers, kafka_config)
-    try:
+    with _answering():
         known = admin.list_topics(timeout=timeout_seconds)
         topic = known.topics.get(PROGRESS_TOPIC)
         brokers = _broker_settings(admin, known.brokers, timeout_seconds)
@@ -88,8 +87,6 @@ def progress_topic_facts(
             partition_verification=_verification(brokers),
             older_than_4=any(ZOOKEEPER in broker for broker in brokers),
         )
-    except KafkaException as error:
-        raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
 
 
 def safety_of(facts: TopicFacts) -> tuple[Judgement, ...]:
@@ -109,6 +106,17 @@ def topic_settings(replication: int) -> dict[str, str]:
         "min.insync.replicas": "2" if replication >= REPLICATION else "1",
         "unclean.leader.election.enable": "false",
     }
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Raise KafkaUnavailable for a refusal and for an answer that does not come in time."""
+    try:
+        yield
+    except KafkaException as error:
+        raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
+    except TimeoutError as error:
+        raise KafkaUnavailable("Kafka did not answer in time") from error
 
 
 def _admin(bootstrap_servers: str, kafka_config: Mapping[str, Any] | None) -> AdminClient:

@@ -50,6 +50,8 @@ class KafkaTopicCatalogue:
         for future in futures.values():
             try:
                 future.result(timeout=CREATE_SECONDS)
+            except TimeoutError as error:
+                raise KafkaUnavailable("Kafka did not answer in time") from error
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise KafkaUnavailable(str(error)) from error

@@ -8,14 +8,15 @@ from chaos.proxies.rules import Action, Rule
 from outbox.errors import KafkaUnavailable
 from outbox.publication.kafka_settings import consumer_config
 from outbox.publication.progress_log import KafkaProgressLog, admin_client
+from outbox.publication.progress_topic import progress_topic_facts
 from tests.chaos.conftest import ProxiedBroker
 from tests.kafka import make_topic
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.chaos]
 
-LIST_OFFSETS = "2"
-"""The number of the request in Kafka's protocol."""
+LIST_OFFSETS, DESCRIBE_CONFIGS = "2", "32"
+"""Numbers of requests in Kafka's protocol."""
 
 
 def test_no_bound_of_a_log_is_made_up_when_the_connection_breaks(proxied: ProxiedBroker) -> None:
@@ -35,3 +36,12 @@ def test_no_bound_of_a_log_is_made_up_when_the_connection_breaks(proxied: Proxie
         log.bounds()
     proxied.link.disarm(rule)
     wait_for(answered)
+
+
+def test_settings_that_are_not_told_in_time_are_an_outage(proxied: ProxiedBroker) -> None:
+    servers = proxied.broker.bootstrap_servers
+    wait_for(lambda: progress_topic_facts(servers, timeout_seconds=20).brokers == 1)
+    held = proxied.link.arm(Rule(name=DESCRIBE_CONFIGS, action=Action.STALL, seconds=5.0))
+    with pytest.raises(KafkaUnavailable, match="in time"):
+        progress_topic_facts(servers, timeout_seconds=1)
+    proxied.link.disarm(held)
