@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
+from benchmarks.committed import register
 from outbox.content_digest import content_digest
 from outbox.message import End, Prepared, Resolution
 from outbox.message_id import parse_message_id, shard_in, shard_of
@@ -24,6 +26,7 @@ from outbox.storage.half_store import PostgresHalfStore
 from outbox.storage.plain_outbox import PostgresPlainOutbox
 from outbox.storage.sweep import PostgresSweep
 from tests.integration.relay.world import SHARD, RelayWorld, drain
+from tests.places import PROJECT
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -319,3 +322,18 @@ async def test_while_no_role_may_publish_nothing_is_looked_for(
         held = world.one("SELECT outbox.watermark()")
         world.commit_values(b"v")
         assert world.one("SELECT outbox.watermark()") == held
+
+
+def test_the_example_of_the_clients_page_runs_as_it_stands(shop: Shop) -> None:
+    page = (PROJECT / "docs" / "clients.md").read_text()
+    blocks = dict(re.findall(r"```sql\n-- (\w+)\n(.*?)```", page, re.DOTALL))
+    connection = shop.world.connection
+    register(connection, "points-earned", "account-service")
+    connection.execute(blocks["allow_publish"].replace("'shop'", f"'{shop.role}'").encode())
+    connection.execute(
+        "CREATE TABLE public.account (member text, balance integer);"
+        f" GRANT SELECT, UPDATE ON public.account TO {shop.role}".encode()
+    )
+    with psycopg.connect(shop.url, autocommit=True) as session:
+        session.execute(blocks["publish"].encode())
+    assert shop.world.one(WAITING) == 1
