@@ -11,7 +11,7 @@ from tests.places import PROJECT
 
 ROW = re.compile(r"^\| ([PD]\d+) \|.* `(test_\w+)` \|$", re.MULTILINE)
 NAMED = dict(ROW.findall((PROJECT / "docs" / "semantics.md").read_text()))
-RULES = [*(f"P{number}" for number in range(1, 55)), *(f"D{number}" for number in range(1, 32))]
+RULES = [*(f"P{number}" for number in range(1, 55)), *(f"D{number}" for number in range(1, 33))]
 WRITTEN = {
     name
     for path in Path(PROJECT, "tests").rglob("test_*.py")
