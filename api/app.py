@@ -27,7 +27,15 @@ from api.openapi import openapi_document
 from api.problems import Problem, body_of, headers_of, invalid, problem_of
 from api.rate_limits import RateLimits
 from api.request_limits import HttpLimits
-from api.routes import api_keys, bulk_actions, half_messages, probes, problem_pages, producer_groups
+from api.routes import (
+    api_keys,
+    bulk_actions,
+    half_messages,
+    probes,
+    problem_pages,
+    producer_groups,
+    reconciliations,
+)
 from api.services import Services
 from outbox.clock import Clock
 from outbox.errors import OutboxError
@@ -64,7 +72,11 @@ def create_app(
         generate_unique_id_function=_operation_id,
     )
     app.state.services = services
-    for part in (half_messages, bulk_actions, producer_groups, api_keys, probes, problem_pages):
+    parts = (
+        *(half_messages, bulk_actions, producer_groups, reconciliations, api_keys),
+        *(probes, problem_pages),
+    )
+    for part in parts:
         app.include_router(part.router)
     hot = HotRoutes(ingest, rates.prepares)
     document = openapi_document(app, services.version)

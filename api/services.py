@@ -10,7 +10,7 @@ from api.endpoint_tests import EndpointTests
 from api.known_topics import KnownTopics
 from outbox.access import Caller
 from outbox.callback_guard import CallbackPolicy
-from outbox.operator_ports import BulkActions
+from outbox.operator_ports import BulkActions, ReconciliationRuns
 from outbox.ports import ApiKeys, MessageBrowser, Operations, ProducerGroups, Readiness
 from outbox.telemetry import Metrics
 
@@ -35,6 +35,7 @@ class Services:
     wake_bulk_runner: Callable[[], None]
     groups: ProducerGroups
     keys: ApiKeys
+    runs: ReconciliationRuns
     readiness: Readiness
     directory: Directory
     topics: KnownTopics

@@ -45,6 +45,7 @@ from outbox.storage.half_store import PostgresHalfStore
 from outbox.storage.names import PostgresNames
 from outbox.storage.operations import PostgresOperations
 from outbox.storage.readiness import PostgresReadiness, newest_revision
+from outbox.storage.reconciliation_runs import PostgresReconciliationRuns
 from outbox.storage.secrets import key_ring
 from outbox.storage.standing import PostgresStandings
 from outbox.telemetry import Event, Metrics, configure_logging, get_logger
@@ -113,6 +114,7 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
         groups=groups,
         endpoint_tests=_endpoint_tests(settings, groups, callback_policy, clock),
         keys=keys,
+        runs=PostgresReconciliationRuns(pool),
         readiness=PostgresReadiness(pool, newest_revision()),
         directory=directory,
         topics=topics,

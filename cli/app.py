@@ -5,15 +5,26 @@ from typing import Annotated
 
 import typer
 
-from cli import chaos, check, config, group, held, installation, key, message, migrate, shard
+from cli import (
+    chaos,
+    check,
+    config,
+    group,
+    held,
+    installation,
+    key,
+    message,
+    migrate,
+    reconciliation,
+    shard,
+)
 from cli.dev.command import dev
 from cli.doctor import doctor
 from cli.invocation import Invocation, Output
-from cli.programs import api, checker, reconcile
+from cli.programs import api, checker
 from cli.status import status
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
-PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
 def make_app() -> typer.Typer:
@@ -30,7 +41,7 @@ def make_app() -> typer.Typer:
     app.command("api")(api)
     app.command("checker")(checker)
     app.add_typer(migrate.make_app(), name="migrate")
-    app.command("reconcile", context_settings=PASS_ON)(reconcile)
+    app.add_typer(reconciliation.make_app(), name="reconcile")
     app.add_typer(message.make_app(), name="message")
     app.add_typer(group.make_app(), name="group")
     app.add_typer(key.make_app(), name="key")

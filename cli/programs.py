@@ -38,11 +38,11 @@ def checker(
     _become("outbox-checker", [], {"OUTBOX_CHECKER_ONLY": only} if only else {})
 
 
-def reconcile(context: typer.Context) -> None:
-    """Compare PostgreSQL with Kafka in Spark."""
+def reconcile(context: typer.Context, command: str) -> NoReturn:
+    """Become the program that compares PostgreSQL with Kafka in Spark."""
     invocation = invocation_of(context)
     output = "table" if invocation.output is Output.TABLE else "json"
-    _become("outbox-reconcile", [*context.args, "--output", output], _addresses())
+    _become("outbox-reconcile", [command, *context.args, "--output", output], _addresses())
 
 
 def _addresses() -> dict[str, str]:

@@ -14,6 +14,13 @@ from uuid import UUID
 from outbox.message import HalfMessage, ParkedReason, ProducerGroup, Resolution
 from outbox.message_id import HalfId, Nonce
 from outbox.message_view import MessageFilter, OperatorAction
+from outbox.reconciliation import (
+    FindingFilter,
+    KnownFinding,
+    ReportFormat,
+    RunPlace,
+    RunSummary,
+)
 from outbox.record import Record
 
 
@@ -178,3 +185,21 @@ class ParkedTopic(Protocol):
 
         Raises KafkaUnavailable when any of them may not be there.
         """
+
+
+class ReconciliationRuns(Protocol):
+    """Finished reconciliations as operators read them. Methods raise DatabaseUnavailable."""
+
+    async def page(self, limit: int, before: RunPlace | None) -> Sequence[RunSummary]:
+        """Return runs, newest first, older than ``before``."""
+
+    async def get(self, run_id: str) -> RunSummary | None:
+        """Return one run, or None."""
+
+    async def report(self, run_id: str, form: ReportFormat) -> str | None:
+        """Return the text of a run's report, or None when it is not kept."""
+
+    async def findings(
+        self, run_id: str, wanted: FindingFilter, limit: int, after: str
+    ) -> Sequence[KnownFinding]:
+        """Return a run's findings above info as they stand now, by id, beyond ``after``."""

@@ -159,3 +159,69 @@ class Changes:
 
     new: int
     resolved: int
+
+
+class ReportFormat(StrEnum):
+    """A form in which the report of a run is kept."""
+
+    HTML = "html"
+    JSON = "json"
+    MARKDOWN = "md"
+    CSV = "csv"
+
+
+class RunPlace(NamedTuple):
+    """Where a run stands in the list of runs, newest first."""
+
+    finished_at: datetime
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """A finished run as a list shows it; ``formats`` are the reports that are still kept."""
+
+    run_id: str
+    previous_run_id: str | None
+    mode: str
+    started_at: datetime
+    cut_at: datetime
+    finished_at: datetime
+    verdict: str
+    sentence: str
+    complete: bool
+    counts: Mapping[str, int]
+    totals: Mapping[str, int]
+    timings: Mapping[str, float]
+    formats: tuple[str, ...]
+
+    @property
+    def place(self) -> RunPlace:
+        """Where it stands in the list."""
+        return RunPlace(self.finished_at, self.run_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingFilter:
+    """Which findings of a run are asked for; all given ones must match."""
+
+    kind: str | None = None
+    finding_class: str | None = None
+    status: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFinding:
+    """A finding above info as it stands now; ``detail`` is its evidence, without any value."""
+
+    finding_id: str
+    first_run_id: str
+    last_run_id: str
+    status: str
+    kind: str
+    finding_class: str
+    severity: str
+    topic: str | None
+    detail: Mapping[str, Any]
+    found_at: datetime
+    updated_at: datetime

@@ -168,5 +168,10 @@ def _stored(finding: Finding) -> StoredFinding:
         severity=finding.rule.severity.name.lower(),
         half_id=finding.half_id,
         topic=finding.topic,
-        detail={**finding.detail, **place, "key_hash": hex_of(finding.key_hash)},
+        detail={
+            **finding.detail,
+            **place,
+            "message_id": finding.message_id,
+            "key_hash": hex_of(finding.key_hash),
+        },
     )

@@ -10,9 +10,11 @@ import pytest
 
 from cli.__main__ import run
 from cli.exit_codes import ExitCode
+from outbox.storage.reconciliation import PostgresRunStore
 from tests.e2e.check_endpoint import CheckEndpoint, check_endpoint
 from tests.e2e.command import Ended
 from tests.e2e.service import Service
+from tests.integration.test_reconciliation_store import make_run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
@@ -240,3 +242,19 @@ def test_messages_are_ended_by_filter_after_a_dry_run(
     assert (done["status"], done["done"], done["failed"]) == ("finished", 3, 0)
     listed = outbox("message", "list", "--group", group, "--state", "ROLLED_BACK").json()
     assert len(listed["data"]) == 3
+
+
+def test_finished_reconciliations_are_listed_and_shown(outbox: Command, service: Service) -> None:
+    run_id = service.new_name("run")
+    reports = {"json": json.dumps({"run_id": run_id, "verdict": "findings", "sentence": "1 lost"})}
+    store = PostgresRunStore(service.facts()["database_url"])
+    store.save(make_run(run_id, f"finding of {run_id}", reports=reports))
+    listed = outbox("reconcile", "list", "--limit", "1").json()
+    assert [run["run_id"] for run in listed["data"]] == [run_id]
+    assert outbox("reconcile", "show", run_id).json() == json.loads(reports["json"])
+    found = outbox("reconcile", "show", run_id, "--kind", "missing").json()["data"]
+    assert [(each["class"], each["status"]) for each in found] == [("LOST", "open")]
+    table = outbox("reconcile", "show", run_id, "-o", "table").out
+    assert "1 lost" in table
+    assert "LOST" in table
+    assert outbox("reconcile", "show", "nothing").code == ExitCode.NOT_FOUND

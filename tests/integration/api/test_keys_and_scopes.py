@@ -104,6 +104,10 @@ NEEDED = (
     ("POST", "/v1/api-keys", Scope.ADMIN),
     ("GET", "/v1/api-keys", Scope.ADMIN),
     ("DELETE", "/v1/api-keys/x", Scope.ADMIN),
+    ("GET", "/v1/reconciliations", Scope.REPORTS_READ),
+    ("GET", "/v1/reconciliations/x", Scope.REPORTS_READ),
+    ("GET", "/v1/reconciliations/x/discrepancies", Scope.REPORTS_READ),
+    ("GET", "/v1/reconciliations/x/report.html", Scope.REPORTS_READ),
 )
 BODIES = {
     "recheck": {"operator": "o", "reason": "r"},

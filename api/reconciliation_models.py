@@ -1,0 +1,96 @@
+"""The wire models of reconciliations, and of the findings of one."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.models import PageQuery
+
+FindingKind = Literal[
+    "missing",
+    "duplicate",
+    "unexpected",
+    "mismatch",
+    "disordered",
+    "stuck",
+    "latency",
+    "coverage",
+]
+
+
+class RunResource(BaseModel):
+    """A finished run; ``totals`` counts its open findings by kind."""
+
+    run_id: str
+    previous_run_id: str | None
+    mode: str
+    started_at: datetime
+    cut_at: datetime
+    finished_at: datetime
+    verdict: Literal["clean", "findings", "inconclusive"]
+    sentence: str
+    totals: dict[str, int]
+    reports: list[str]
+
+
+class RunPage(BaseModel):
+    """Runs, newest first."""
+
+    data: list[RunResource]
+    next_cursor: str | None
+    has_more: bool
+
+
+class RunDocument(BaseModel):
+    """A run with its findings, as ``outbox reconcile run -o json`` printed it; see its JSON Schema.
+
+    Once the report is no longer kept, ``findings`` is empty and its other members are left out.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    schema_version: int
+    run_id: str
+    verdict: Literal["clean", "findings", "inconclusive"]
+    sentence: str
+    totals: dict[str, int]
+    findings: list[dict[str, Any]]
+    findings_omitted: int
+
+
+class DiscrepancyQuery(PageQuery):
+    """Which findings of a run, and which page of them."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=False)
+
+    kind: FindingKind | None = None
+    finding_class: str | None = Field(None, alias="class", pattern=r"^[A-Z_]{1,40}$")
+    status: Literal["open", "resolved", "fixed", "accepted", "unverifiable"] | None = None
+
+
+class DiscrepancyResource(BaseModel):
+    """A finding above info, with its status of now."""
+
+    finding_id: str
+    kind: str
+    finding_class: str = Field(serialization_alias="class")
+    severity: str
+    status: str
+    message_id: str | None
+    topic: str | None
+    first_run_id: str
+    last_run_id: str
+    found_at: datetime
+    updated_at: datetime
+    detail: dict[str, Any]
+
+
+class DiscrepancyPage(BaseModel):
+    """Findings in the order of their ids."""
+
+    data: list[DiscrepancyResource]
+    next_cursor: str | None
+    has_more: bool

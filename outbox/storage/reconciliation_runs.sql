@@ -1,0 +1,36 @@
+-- name: page
+-- Reads runs by the time they finished, newest first, and which reports of each are kept.
+SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.complete,
+    r.counts, r.totals, r.timings,
+    ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS formats
+FROM outbox.reconciliation_run r
+WHERE %(finished_at)s::timestamptz IS NULL OR (r.finished_at, r.run_id) < (%(finished_at)s, %(run_id)s::text)
+ORDER BY r.finished_at DESC, r.run_id DESC
+LIMIT %(limit)s
+
+-- name: get
+-- Reads one run by key.
+SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.complete,
+    r.counts, r.totals, r.timings,
+    ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS formats
+FROM outbox.reconciliation_run r
+WHERE r.run_id = %(run_id)s
+
+-- name: report
+-- Reads one kept report by key.
+SELECT body FROM outbox.reconciliation_report WHERE run_id = %(run_id)s AND format = %(format)s
+
+-- name: findings
+-- Reads the discrepancies that a run saw, by id: those first seen in it or before, and last seen in it or later.
+SELECT f.finding_id, f.first_run_id, f.last_run_id, f.status, f.kind, f.class AS finding_class, f.severity, f.topic,
+    f.detail, f.found_at, f.updated_at
+FROM outbox.reconciliation_run r
+JOIN outbox.reconciliation_finding f ON f.finding_id > %(after)s
+JOIN outbox.reconciliation_run first ON first.run_id = f.first_run_id AND first.finished_at <= r.finished_at
+JOIN outbox.reconciliation_run last ON last.run_id = f.last_run_id AND last.finished_at >= r.finished_at
+WHERE r.run_id = %(run_id)s AND f.severity <> 'info'
+    AND (%(kind)s::text IS NULL OR f.kind = %(kind)s)
+    AND (%(finding_class)s::text IS NULL OR f.class = %(finding_class)s)
+    AND (%(status)s::text IS NULL OR f.status = %(status)s)
+ORDER BY f.finding_id
+LIMIT %(limit)s
