@@ -18,6 +18,7 @@ import pytest
 from psycopg import errors
 
 from benchmarks.committed import register
+from checker.daemon import PLAIN_OFF_SECONDS, PLAIN_SECONDS, plain_chore
 from outbox.content_digest import content_digest
 from outbox.message import End, Prepared, Resolution
 from outbox.message_id import parse_message_id, shard_in, shard_of
@@ -311,6 +312,16 @@ def test_what_prepare_would_refuse_is_refused(shop: Shop) -> None:
             with pytest.raises(errors.InvalidParameterValue), session.transaction():
                 session.execute(f"SELECT outbox.publish({arguments})".encode(), asked)
     assert shop.world.one(WAITING) == 0
+
+
+async def test_the_checkers_chore_admits_and_rests_longer_while_the_mode_is_off(
+    shop: Shop, pool: Pool
+) -> None:
+    shop.publish_alone(b"v")
+    assert await plain_chore(PostgresPlainOutbox(pool)).step() == PLAIN_SECONDS
+    assert shop.world.one(WAITING) == 0
+    shop.world.connection.execute("UPDATE outbox.installation SET plain_outbox = false")
+    assert await plain_chore(PostgresPlainOutbox(pool)).step() == PLAIN_OFF_SECONDS
 
 
 async def test_while_no_role_may_publish_nothing_is_looked_for(
