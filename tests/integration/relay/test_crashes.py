@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from outbox.record import Record
+from outbox.relay_protocol import takeover
 from tests.integration.relay.world import RelayWorld, drain, until
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
@@ -24,27 +25,27 @@ lock verify fence watermark replay select begin first_produce data_flush manifes
 """
 
 
-def commit_backlog(world: RelayWorld, numbers: Sequence[int]) -> None:
-    """Commit numbered messages over a few keys, 50 a flush; a value is its number."""
+def commit_backlog(world: RelayWorld, numbers: Sequence[int], keys: int = KEYS) -> None:
+    """Commit numbered messages over a few keys, 50 a flush; a value begins with its number."""
     template = world.message()
     for first in range(0, len(numbers), 50):
         world.commit(
             *(
                 replace(
                     template,
-                    content=replace(template.content, key=b"key-%d" % (n % KEYS), value=b"%d" % n),
+                    content=replace(template.content, key=b"key-%d" % (n % keys), value=b"%d" % n),
                 )
                 for n in numbers[first : first + 50]
             )
         )
 
 
-def assert_once_and_in_order(records: Sequence[Record], count: int) -> None:
+def assert_once_and_in_order(records: Sequence[Record], count: int, keys: int = KEYS) -> None:
     """Each number once; the numbers of a key ascend."""
-    numbers = [int(record.value or b"") for record in records]
+    numbers = [int((record.value or b"").rstrip(b".")) for record in records]
     assert sorted(numbers) == list(range(count))
-    for key in range(KEYS):
-        of_key = [n for n in numbers if n % KEYS == key]
+    for key in range(keys):
+        of_key = [n for n in numbers if n % keys == key]
         assert of_key == sorted(of_key)
 
 
@@ -98,6 +99,28 @@ def test_f4_a_relay_frozen_past_its_takeover_publishes_nothing_when_it_wakes(
         drain(heir)
         assert_once_and_in_order(world.records(1200), 1200)
         assert frozen.poll() is None
+
+
+def test_a35_a_relay_frozen_between_produce_and_commit_is_overtaken_and_fenced(
+    world: RelayWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The heir waits a second instead of thirty before it ends the silent holder's session."""
+    monkeypatch.setattr(takeover, "STALL_SECONDS", 1.0)
+    world.batch_max = 10
+    commit_backlog(world, range(200))
+    with world.process("relay.before_commit=sleep:3000#3") as frozen:
+        wait_running(frozen)
+        until(lambda: world.log_end() >= 2 * (10 + 1) + 10)
+        frozen.send_signal(signal.SIGSTOP)
+        heir = world.relay()
+        drain(heir)
+        commit_backlog(world, range(200, 300))
+        drain(heir)
+        frozen.send_signal(signal.SIGCONT)
+        heir.close()
+        wait_running(frozen)
+        commit_backlog(world, range(300, 320))
+        assert_once_and_in_order(world.records(320), 320)
 
 
 def test_f18_two_relays_on_one_shard_without_the_lock_harm_nothing(world: RelayWorld) -> None:

@@ -11,6 +11,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from confluent_kafka import Consumer, TopicPartition
+
 from benchmarks.committed import commit_directly, register
 from checker.relay import RelayRound, ShardRelay
 from checker.relay_wiring import RelayBuilder
@@ -112,6 +114,12 @@ class RelayWorld:
     def records(self, expected: int) -> list[Record]:
         """Return what a read_committed consumer sees in the topic."""
         return committed_records(self.bootstrap_servers, self.topic, expected)
+
+    def log_end(self) -> int:
+        """Return where the topic's first partition ends, open and aborted transactions included."""
+        reading = {"bootstrap.servers": self.bootstrap_servers, "group.id": "end", "log_level": 0}
+        with closing(Consumer(reading)) as consumer:
+            return int(consumer.get_watermark_offsets(TopicPartition(self.topic, 0))[1])
 
     def values(self, expected: int) -> list[bytes | None]:
         """Return the values of those records."""
