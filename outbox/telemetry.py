@@ -15,6 +15,8 @@ from typing import Any, Final, Literal
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from outbox.failure_text import failure_text
+
 NAMESPACE: Final = "outbox"
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600)
 RECORDS: Final = (1, 10, 50, 100, 250, 500, 1000, 2000, 4096)
@@ -157,7 +159,7 @@ def configure_logging(level: str, style: Literal["json", "console"]) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
-            structlog.processors.format_exc_info,
+            structlog.processors.ExceptionRenderer(failure_text),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
