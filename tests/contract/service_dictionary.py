@@ -49,12 +49,16 @@ class Known:
     decision: str | None = None
     decided_by: str | None = None
     parked: str | None = None
+    published: bool = False
+    retired: bool = False
     attempts: list[tuple[int, str, bool]] = field(default_factory=list)
     """Of each check that was noted: attempt, outcome, whether it was spent."""
 
     @property
     def state(self) -> str:
         """Where it stands, in the API's word."""
+        if self.decision == COMMIT and self.published:
+            return "PUBLISHED"
         if self.decision is not None:
             return STATE[self.decision]
         return "PARKED" if self.parked else "PREPARED"
@@ -91,6 +95,18 @@ class Dictionary:
         self.messages[message_id] = Known(asked, due=self.now + IMMUNITY, age_from=self.now)
         if asked.transaction_id is not None:
             self.first[(asked.group, asked.transaction_id)] = message_id
+
+    def publish(self) -> None:
+        """Let everything that is committed be published."""
+        for known in self.messages.values():
+            known.published = known.decision == COMMIT
+
+    def retire(self, message_id: str) -> None:
+        """Forget a message, which must have ended; its transaction id is free again (D32)."""
+        known = self.messages[message_id]
+        assert known.state in ("PUBLISHED", "ROLLED_BACK")
+        known.retired = True
+        self.first = {asked: first for asked, first in self.first.items() if first != message_id}
 
     def parked(self) -> list[str]:
         """Return the messages that nobody asks about any more."""

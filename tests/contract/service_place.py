@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 from aiohttp import web
 
+from checker.retire import Retirer
 from outbox.check_call.endpoint import HttpCheckEndpoint
 from outbox.clock import SystemClock
 from outbox.failpoints import arm
@@ -16,6 +17,7 @@ from outbox.message import OnCheckMax, ProducerGroup
 from outbox.message_id import parse_message_id
 from outbox.publication.memory_topics import MemoryTopicCatalogue
 from outbox.storage.connections import Pool, make_pool
+from outbox.storage.retire import PostgresRetirement
 from tests.contract.service_dictionary import (
     BUSY,
     CHECK_MAX,
@@ -37,6 +39,16 @@ UPDATE outbox.recheck SET rechecked_at = rechecked_at - %(by)s * interval '1 sec
 UPDATE outbox.check_queue SET due_at = due_at - %(by)s * interval '1 second',
     age_from = age_from - %(by)s * interval '1 second';
 """
+NEXT_LEAF = """
+UPDATE outbox.installation SET base = base + (1 << 20);
+SELECT outbox.create_leaves(1)
+"""
+PUBLISHED = """
+INSERT INTO outbox.progress (name, position)
+SELECT 'relay:' || shard, outbox.watermark() FROM generate_series(0, 15) AS shard
+ON CONFLICT (name) DO UPDATE SET position = EXCLUDED.position
+"""
+LEAF_SHIFT = 35
 ROUNDS = 50
 
 
@@ -120,6 +132,19 @@ class ServicePlace:
                 return
         raise AssertionError("the rounds come to no end")
 
+    async def next_leaf(self) -> None:
+        """Let everything from now on go to a new leaf."""
+        await self.checker().execute(NEXT_LEAF)
+
+    async def retire(self) -> set[int]:
+        """Publish what is committed, then retire what may go, without retention; tell which."""
+        assert self._pool is not None
+        await self.sweep()
+        await self.checker().execute(PUBLISHED)
+        await self.next_leaf()
+        retirement = PostgresRetirement(self._pool, retention_seconds=0, hold_seconds=0)
+        return set(await Retirer(retirement, self.checker().metrics).run_once())
+
     async def attempts(self, message_id: str) -> list[tuple[int, str, bool]]:
         """Return the checks that were noted: attempt, outcome, whether spent."""
         rows = await self.checker().rows(
@@ -156,3 +181,8 @@ class ServicePlace:
         if said in (NOT_FOUND, BUSY, SILENT):
             return await status(int(said) if said != SILENT else 200)(request, check)
         return verdict(check, said)
+
+
+def leaf_of(message_id: str) -> int:
+    """Return the leaf in which a message lies."""
+    return parse_message_id(message_id)[0] >> LEAF_SHIFT

@@ -41,7 +41,7 @@ from tests.contract.service_dictionary import (
     Asked,
     Dictionary,
 )
-from tests.contract.service_place import ServicePlace
+from tests.contract.service_place import ServicePlace, leaf_of
 from tests.integration.api.service import TOPIC
 
 _T = TypeVar("_T")
@@ -56,13 +56,13 @@ UNDECIDED = st.lists(st.sampled_from([UNKNOWN, NOT_FOUND, BUSY, SILENT]), min_si
 CHECKER_POINTS = st.sampled_from(
     ["checker.after_slice", "checker.after_call", "checker.before_commit", "checker.after_commit"]
 )
-INTERESTING = {"producer", "check", "policy", "check_max", "max_age", "resumed"}
+INTERESTING = {"producer", "check", "policy", "check_max", "max_age", "resumed", "retired"}
 """Endings and turns that the runs must have reached, or they prove little."""
 OPERATOR = {"operator": "night shift", "reason": "asked by the producer"}
 
 
 class ServiceMachine(RuleBasedStateMachine):
-    """Moves the service and the dictionary together. Retiring leaves is not among its rules."""
+    """Moves the service and the dictionary together."""
 
     database_url = ""
     reached: Counter[str]
@@ -78,6 +78,7 @@ class ServiceMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         """Register a group of either policy; the second rolls back after its last check."""
         self._run(self._place.open())
+        self._run(self._place.next_leaf())
         example = next(EXAMPLES)
         for rolls_back in (False, True):
             name = f"group-{example}-{'rollback' if rolls_back else 'park'}"
@@ -126,6 +127,8 @@ class ServiceMachine(RuleBasedStateMachine):
     def crash_while_ending(self, half: str, decision: str, side: str) -> None:
         """The answer is lost; the repeat is told the truth."""
         known = self._model.messages[half]
+        if known.retired:
+            return
         lost = self._lose(f"api.end.{side}", f"/{half}/end", {"decision": decision})
         assert lost
         if side == "after_commit":
@@ -177,6 +180,31 @@ class ServiceMachine(RuleBasedStateMachine):
         """The API ends in good order and starts again."""
         self._run(self._place.restart())
 
+    # -- Storage ---------------------------------------------------------------------------------
+
+    @rule()
+    def retire(self) -> None:
+        """Retention passes; whatever is still open keeps its leaf."""
+        removed = self._run(self._place.retire())
+        self._model.publish()
+        for message_id, known in self._model.messages.items():
+            if leaf_of(message_id) in removed and not known.retired:
+                self._model.retire(message_id)
+            self._compare(message_id)
+
+    @rule()
+    def settle_and_retire(self) -> None:
+        """Everything ends and is looked at for the last time; then nothing of it stays."""
+        for message_id, known in self._model.messages.items():
+            if known.decision is None:
+                self.end(message_id, ROLLBACK)
+        self._run(self._place.sweep())
+        self._pass_time(4)
+        for group in self._groups:
+            self._check(group, [UNKNOWN])
+        self.retire()
+        assert all(known.retired for known in self._model.messages.values())
+
     # -- How both are moved ----------------------------------------------------------------------
 
     def _pass_time(self, ticks: int) -> None:
@@ -186,6 +214,9 @@ class ServiceMachine(RuleBasedStateMachine):
     def _recheck(self, half: str) -> None:
         known = self._model.messages[half]
         answer = self._call(f"/{half}/recheck", OPERATOR)
+        if known.retired:
+            assert answer.status_code == 404
+            return
         if known.decision is not None:
             assert (answer.status_code, answer.json()["code"]) == (409, "not-recheckable")
             return
@@ -220,6 +251,9 @@ class ServiceMachine(RuleBasedStateMachine):
 
     def _ended(self, half: str, decision: str, answer: httpx2.Response) -> None:
         known = self._model.messages[half]
+        if known.retired:
+            assert answer.status_code == 404
+            return
         if decision != UNKNOWN:
             known.decide(decision, "producer")
         if decision not in (known.decision, UNKNOWN):
@@ -249,6 +283,10 @@ class ServiceMachine(RuleBasedStateMachine):
     def _compare(self, message_id: str) -> None:
         """A message stands as the dictionary says: decision, checks, commit log (I4, I11-I13)."""
         known, shown = self._model.messages[message_id], self._run(self._place.read(message_id))
+        if known.retired:
+            assert shown["status"] == 404
+            self.reached["retired"] += 1
+            return
         assert (shown["state"], shown["decision"]) == (known.state, known.decision)
         parked = known.parked if known.state == "PARKED" else None
         assert (shown["decided_by"], shown["parked_reason"]) == (known.decided_by, parked)
