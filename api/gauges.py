@@ -8,8 +8,10 @@ from typing import Final, Protocol
 
 from prometheus_client import generate_latest
 
+from api.reconciliation_gauges import measure
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
+from outbox.operator_ports import ReconciliationRuns
 from outbox.telemetry import Metrics
 
 FRESH_SECONDS: Final = 5.0
@@ -37,11 +39,13 @@ class MetricsPage:
         metrics: Metrics,
         unfinished: Callable[[], Awaitable[Iterable[UnfinishedCount]]],
         pool_use: Callable[[], tuple[int, int]],
+        runs: ReconciliationRuns,
         clock: Clock,
     ) -> None:
         self._metrics = metrics
         self._unfinished = unfinished
         self._pool_use = pool_use
+        self._runs = runs
         self._clock = clock
         self._lock = asyncio.Lock()
         self._read_at = float("-inf")
@@ -65,6 +69,7 @@ class MetricsPage:
             gauge.clear()
         try:
             counts = await self._unfinished()
+            await measure(self._runs, metrics)
         except DatabaseUnavailable:
             return
         for count in counts:

@@ -158,7 +158,13 @@ def _parts(
             timed(store.prepare, "prepare", metrics, clock), FlushLimits(waiting_rows=WAITING_ROWS)
         ),
         ends=MicroBatcher(timed(store.end, "end", metrics, clock), FlushLimits()),
-        metrics_page=MetricsPage(metrics, PostgresReadiness(pool, "").unfinished, pool_use, clock),
+        metrics_page=MetricsPage(
+            metrics,
+            PostgresReadiness(pool, "").unfinished,
+            pool_use,
+            PostgresReconciliationRuns(pool),
+            clock,
+        ),
         metrics_bind=settings.metrics_bind,
     )
 

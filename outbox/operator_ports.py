@@ -17,6 +17,8 @@ from outbox.message_view import MessageFilter, OperatorAction
 from outbox.reconciliation import (
     FindingFilter,
     KnownFinding,
+    LastRun,
+    OpenFindings,
     ReportFormat,
     RunPlace,
     RunSummary,
@@ -203,3 +205,9 @@ class ReconciliationRuns(Protocol):
         self, run_id: str, wanted: FindingFilter, limit: int, after: str
     ) -> Sequence[KnownFinding]:
         """Return a run's findings above info as they stand now, by id, beyond ``after``."""
+
+    async def last(self) -> LastRun | None:
+        """Return what is measured of the newest run, or None before the first."""
+
+    async def open_findings(self) -> Sequence[OpenFindings]:
+        """Count the open findings."""

@@ -202,6 +202,29 @@ class RunSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LastRun:
+    """What is measured of the newest run; ages in seconds, ``coverage`` from 0 to 1."""
+
+    verdict: str
+    finished_at: datetime
+    cut_age: float
+    coverage: float | None
+    counts: Mapping[str, int]
+    timings: Mapping[str, float]
+    inconclusive: int
+    """How many runs in a row came to no verdict; 0 when the newest one did."""
+
+
+class OpenFindings(NamedTuple):
+    """How many findings of a kind, severity and topic are open; the topic may be empty."""
+
+    kind: str
+    severity: str
+    topic: str
+    findings: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FindingFilter:
     """Which findings of a run are asked for; all given ones must match."""
 

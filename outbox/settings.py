@@ -18,12 +18,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, V
 from pydantic import model_validator as validator
 
 from outbox.errors import ConfigurationError
-from outbox.setting_types import json_object, words
+from outbox.setting_types import json_object, limits, words
 
 PREFIX: Final = "OUTBOX_"
 
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]
 JsonObject = Annotated[dict[str, Any], BeforeValidator(json_object)]
+Limits = Annotated[dict[str, int], BeforeValidator(limits)]
 
 
 class Settings(BaseModel):
@@ -140,6 +141,8 @@ class Settings(BaseModel):
     """show keys in reports instead of their hash"""
     reconcile_fail_on: Literal["info", "low", "medium", "high", "critical"] = "low"
     """exit 7 from this severity on"""
+    reconcile_max: Limits = Field(default_factory=dict)
+    """findings that are tolerated, by kind or class: `missing=0,duplicate=10`; exit 0 within it"""
     reconcile_exclude_topics: Words = ()
     """topics that are not read"""
 

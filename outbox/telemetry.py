@@ -123,6 +123,13 @@ CATALOGUE: Final = (
     Metric("build_info", "gauge", "Always 1", ("version", "commit")),
     Metric("reconcile_last_success_timestamp_seconds", "gauge", "Last finished reconciliation"),
     Metric("reconcile_discrepancies", "gauge", "Open discrepancies", ("kind",)),
+    Metric("reconcile_findings", "gauge", "Open findings", ("kind", "severity", "topic")),
+    Metric("reconcile_verdict", "gauge", "1 for the last run's verdict", ("verdict",)),
+    Metric("reconcile_inconclusive_runs", "gauge", "Last runs in a row without a verdict"),
+    Metric("reconcile_cut_lag_seconds", "gauge", "Age of the last run's cut"),
+    Metric("reconcile_coverage_ratio", "gauge", "How much of its plan the last run read"),
+    Metric("reconcile_messages_checked", "gauge", "What the last run judged", ("side",)),
+    Metric("reconcile_duration_seconds", "gauge", "Stages of the last run", ("stage",)),
 )
 
 _KINDS: Final[dict[str, Any]] = {"counter": Counter, "gauge": Gauge}

@@ -17,12 +17,13 @@ from spark.finding_classes import Severity
 from spark.publish import publish
 from spark.report import Report, spaced
 from spark.run import run_once
-from spark.verdict import exit_code
+from spark.verdict import exit_code, tolerance_of
 from spark.wiring import open_run
 
 SETTING_OF: Final = {
     "report": "reconcile_report_dir",
     "fail_on": "reconcile_fail_on",
+    "max": "reconcile_max",
     "show_keys": "reconcile_show_keys",
 }
 """Flags that stand for a setting and win over it."""
@@ -50,14 +51,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(flags: argparse.Namespace, settings: Settings) -> int:
+    tolerance = tolerance_of(settings.reconcile_fail_on, settings.reconcile_max)
     with open_run(settings, sys.stderr) as (parts, options):
         report = run_once(parts, options)
         shown = publish(report, parts.run_store, settings.reconcile_report_samples, flags.topic)
     sys.stdout.write(
         json.dumps(shown, indent=2) + "\n" if flags.output == "json" else _lines(report)
     )
-    worst = max((each.rule.severity for each in report.findings), default=None)
-    return exit_code(report.verdict, worst, Severity[settings.reconcile_fail_on.upper()])
+    return exit_code(report.by_class, tolerance)
 
 
 def _lines(report: Report) -> str:
@@ -89,6 +90,11 @@ def _parser() -> argparse.ArgumentParser:
         "--fail-on",
         choices=[each.name.lower() for each in Severity],
         help="exit 7 from this severity on (low)",
+    )
+    run.add_argument(
+        "--max",
+        metavar="NAME=COUNT,…",
+        help="exit 0 with at most so many findings of a kind or class",
     )
     run.add_argument(
         "--show-keys", action="store_true", default=None, help="keys, not their hashes"

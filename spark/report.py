@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -95,6 +96,20 @@ class Report:
         unread = {gap.partition for gap in log.gaps if gap.partition.topic == log.progress_topic}
         return SHARDS - len(unread), SHARDS
 
+    @property
+    def coverage_ratio(self) -> float:
+        """How much of the plan was read, 0 to 1: partitions and shards alike."""
+        (read, planned), (shards, all_shards) = self.partitions_read, self.shards_read
+        return round((read + shards) / (planned + all_shards), 4)
+
+    @property
+    def by_class(self) -> dict[FindingClass, int]:
+        """How many findings there are of each class."""
+        counted: Counter[FindingClass] = Counter()
+        for (each, _), n in self.class_counts.items():
+            counted[each] += n
+        return dict(counted)
+
     def count(self, *classes: FindingClass) -> int:
         """How many findings of these classes there are."""
         return sum(n for (each, _), n in self.class_counts.items() if each in classes)
@@ -145,7 +160,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
         verdict=report.verdict.value,
         sentence=report.sentence,
         complete=report.resolves,
-        plan=report.plan.as_json(),
+        plan={**report.plan.as_json(), "coverage": report.coverage_ratio},
         counts=asdict(report.counts),
         totals=report.totals,
         timings=report.timings,

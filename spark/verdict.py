@@ -6,11 +6,14 @@ coverage is never clean.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from spark.finding_classes import RULES, FindingClass, Severity
+from outbox.errors import ConfigurationError
+from spark.finding_classes import RULES, FindingClass, Kind, Severity
 
 EXIT_CLEAN: Final = 0
 EXIT_FINDINGS: Final = 7
@@ -34,10 +37,47 @@ def verdict_of(classes: Collection[FindingClass]) -> Verdict:
     return Verdict.CLEAN
 
 
-def exit_code(verdict: Verdict, worst: Severity | None, fail_on: Severity) -> int:
-    """Return 0 clean or below ``fail_on``, 7 findings, 8 inconclusive."""
-    if verdict is Verdict.INCONCLUSIVE:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """What is let pass: findings below ``fail_on``, and so many ``most`` of a kind or class."""
+
+    fail_on: Severity = Severity.LOW
+    most: Mapping[str, int] = field(default_factory=dict)
+
+    def passes(self, counts: Mapping[FindingClass, int]) -> bool:
+        """Tell whether all of these findings are tolerated."""
+        judged = [
+            (each, RULES[each].kind.value, n)
+            for each, n in counts.items()
+            if n and self.fail_on <= RULES[each].severity > Severity.INFO
+        ]
+        of_kind: Counter[str] = Counter()
+        for _, kind, n in judged:
+            of_kind[kind] += n
+        return all(
+            self._within(each.value, n) or self._within(kind, of_kind[kind])
+            for each, kind, n in judged
+            if not RULES[each].partial
+        )
+
+    def _within(self, name: str, found: int) -> bool:
+        return name in self.most and found <= self.most[name]
+
+
+def tolerance_of(fail_on: str, most: Mapping[str, int]) -> Tolerance:
+    """Read what is tolerated. Raises ConfigurationError naming what is no kind and no class."""
+    known = {*(each.value for each in Kind), *(each.value for each in FindingClass)}
+    unknown = sorted(set(most) - known)
+    if unknown:
+        raise ConfigurationError(f"OUTBOX_RECONCILE_MAX: {unknown[0]!r} is no kind or class")
+    return Tolerance(fail_on=Severity[fail_on.upper()], most=dict(most))
+
+
+def exit_code(counts: Mapping[FindingClass, int], tolerance: Tolerance) -> int:
+    """Return 0 clean or tolerated, 7 findings, else 8 when not all was read."""
+    present = {each for each, n in counts.items() if n}
+    if verdict_of(present) is Verdict.FINDINGS and not tolerance.passes(counts):
+        return EXIT_FINDINGS
+    if any(RULES[each].partial for each in present):
         return EXIT_INCONCLUSIVE
-    if verdict is Verdict.CLEAN or worst is None or worst < fail_on:
-        return EXIT_CLEAN
-    return EXIT_FINDINGS
+    return EXIT_CLEAN

@@ -10,6 +10,8 @@ from psycopg.rows import dict_row
 from outbox.reconciliation import (
     FindingFilter,
     KnownFinding,
+    LastRun,
+    OpenFindings,
     ReportFormat,
     RunPlace,
     RunSummary,
@@ -58,6 +60,15 @@ class PostgresReconciliationRuns:
             "after": after,
         }
         return [KnownFinding(**row) for row in await self._rows("findings", asked)]
+
+    async def last(self) -> LastRun | None:
+        """Return what is measured of the newest run; see ReconciliationRuns.last."""
+        rows = await self._rows("last", {})
+        return LastRun(**rows[0]) if rows else None
+
+    async def open_findings(self) -> Sequence[OpenFindings]:
+        """Count the open findings; see ReconciliationRuns.open_findings."""
+        return [OpenFindings(**row) for row in await self._rows("open_findings", {})]
 
     async def _rows(self, name: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
         async with (

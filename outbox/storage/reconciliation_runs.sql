@@ -34,3 +34,23 @@ WHERE r.run_id = %(run_id)s AND f.severity <> 'info'
     AND (%(status)s::text IS NULL OR f.status = %(status)s)
 ORDER BY f.finding_id
 LIMIT %(limit)s
+
+-- name: last
+-- Reads the newest run, and how many runs up to it came to no verdict, looking at the last hundred.
+WITH newest AS MATERIALIZED (
+    SELECT run_id, verdict, finished_at, cut_at, counts, timings, plan ->> 'coverage' AS coverage,
+        row_number() OVER (ORDER BY finished_at DESC, run_id DESC) AS place
+    FROM (SELECT * FROM outbox.reconciliation_run ORDER BY finished_at DESC, run_id DESC LIMIT 100) r
+)
+SELECT verdict, finished_at, extract(epoch FROM clock_timestamp() - cut_at)::float8 AS cut_age,
+    coverage::float8 AS coverage, counts, timings,
+    coalesce((SELECT min(place) - 1 FROM newest WHERE verdict <> 'inconclusive'),
+        (SELECT count(*) FROM newest))::int AS inconclusive
+FROM newest WHERE place = 1
+
+-- name: open_findings
+-- Counts the open findings by the index on them.
+SELECT kind, severity, coalesce(topic, '') AS topic, count(*)::int AS findings
+FROM outbox.reconciliation_finding
+WHERE status = 'open'
+GROUP BY 1, 2, 3

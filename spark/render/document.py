@@ -49,9 +49,8 @@ def of_topics(findings: Sequence[Finding], topics: Sequence[str]) -> Sequence[Fi
 def coverage(report: Report) -> dict[str, Any]:
     """Return how much of the plan was read, and what was not."""
     partitions, shards = report.partitions_read, report.shards_read
-    whole = partitions[1] + shards[1]
     return {
-        "ratio": round((partitions[0] + shards[0]) / whole, 4),
+        "ratio": report.coverage_ratio,
         "partitions": {"read": partitions[0], "planned": partitions[1]},
         "shards": {"read": shards[0], "planned": shards[1]},
         "not_read": [

@@ -70,3 +70,11 @@ def test_a_required_setting_is_named_when_it_is_missing() -> None:
         settings.required_database_url()
     with pytest.raises(ConfigurationError, match="OUTBOX_KAFKA_BOOTSTRAP_SERVERS is not set"):
         settings.required_bootstrap_servers()
+
+
+def test_tolerated_counts_are_read_by_name_and_anything_else_is_refused() -> None:
+    settings = load_settings({"OUTBOX_RECONCILE_MAX": " missing=0, LOST = 3 "})
+    assert settings.reconcile_max == {"missing": 0, "LOST": 3}
+    for text in ("missing", "missing=", "missing=-1", "=1", "missing=1=2"):
+        with pytest.raises(ConfigurationError, match="OUTBOX_RECONCILE_MAX"):
+            load_settings({"OUTBOX_RECONCILE_MAX": text})

@@ -108,6 +108,35 @@ async def test_what_is_not_there_or_not_ours_is_a_problem(
             assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
+async def test_runs_are_measured_from_their_tables(
+    bare_service: Service, database_url: str
+) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", "b"))
+    counts = {"judged": 7, "records": 6}
+    for name in ("two", "three"):
+        more = {"verdict": "inconclusive", "plan": {"coverage": 0.5}, "counts": counts}
+        store.save(make_run(name, "b", complete=name == "two", timings={"compare": 1.5}, **more))
+    metrics = (await bare_service.client.get("/metrics")).text.splitlines()
+    assert {
+        'outbox_reconcile_findings{kind="missing",severity="critical",topic="points"} 1.0',
+        'outbox_reconcile_discrepancies{kind="missing"} 1.0',
+        'outbox_reconcile_discrepancies{kind="duplicate"} 0.0',
+        'outbox_reconcile_verdict{verdict="inconclusive"} 1.0',
+        'outbox_reconcile_verdict{verdict="clean"} 0.0',
+        "outbox_reconcile_inconclusive_runs 2.0",
+        "outbox_reconcile_coverage_ratio 0.5",
+        'outbox_reconcile_messages_checked{side="committed"} 7.0',
+        'outbox_reconcile_messages_checked{side="records"} 6.0',
+        'outbox_reconcile_duration_seconds{stage="compare"} 1.5',
+    } <= set(metrics)
+    names = {line.partition(" ")[0] for line in metrics}
+    assert {
+        "outbox_reconcile_last_success_timestamp_seconds",
+        "outbox_reconcile_cut_lag_seconds",
+    } <= names
+
+
 async def test_a_key_that_is_bound_to_groups_sees_no_run(database_url: str, pool: Pool) -> None:
     PostgresRunStore(database_url).save(make_run("one", "a"))
     async with guarded(database_url) as service:

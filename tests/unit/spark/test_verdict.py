@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from spark.finding_classes import FindingClass, Severity
-from spark.verdict import Verdict, exit_code, verdict_of
+from outbox.errors import ConfigurationError
+from spark.finding_classes import FindingClass
+from spark.verdict import Verdict, exit_code, tolerance_of, verdict_of
 
 LOST, HELD, NOT_READ = FindingClass.LOST, FindingClass.HELD, FindingClass.NOT_READ
+DUPLICATE = FindingClass.DUPLICATE
 
 
 @pytest.mark.parametrize(
@@ -26,17 +28,33 @@ def test_partial_coverage_is_never_clean(
 
 
 @pytest.mark.parametrize(
-    ("verdict", "worst", "fail_on", "code"),
+    ("counts", "fail_on", "most", "code"),
     [
-        (Verdict.CLEAN, None, Severity.LOW, 0),
-        (Verdict.CLEAN, Severity.INFO, Severity.LOW, 0),
-        (Verdict.FINDINGS, Severity.MEDIUM, Severity.LOW, 7),
-        (Verdict.FINDINGS, Severity.MEDIUM, Severity.HIGH, 0),
-        (Verdict.FINDINGS, Severity.CRITICAL, Severity.CRITICAL, 7),
-        (Verdict.INCONCLUSIVE, Severity.HIGH, Severity.CRITICAL, 8),
+        ({}, "low", {}, 0),
+        ({FindingClass.GIVEN_UP: 3}, "low", {}, 0),
+        ({FindingClass.GIVEN_UP: 3}, "info", {}, 0),
+        ({HELD: 1}, "low", {}, 7),
+        ({HELD: 1}, "high", {}, 0),
+        ({LOST: 1}, "critical", {}, 7),
+        ({LOST: 1, HELD: 1}, "high", {}, 7),
+        ({NOT_READ: 1}, "critical", {}, 8),
+        ({NOT_READ: 1, LOST: 1}, "low", {}, 7),
+        ({NOT_READ: 1, HELD: 1}, "critical", {}, 8),
+        ({DUPLICATE: 10}, "low", {"duplicate": 10}, 0),
+        ({DUPLICATE: 11}, "low", {"duplicate": 10}, 7),
+        ({DUPLICATE: 10, LOST: 1}, "low", {"duplicate": 10}, 7),
+        ({LOST: 1, HELD: 1}, "low", {"missing": 1}, 7),
+        ({LOST: 1, HELD: 1}, "high", {"missing": 1}, 0),
+        ({HELD: 4}, "low", {"HELD": 4, "missing": 0}, 0),
+        ({NOT_READ: 1}, "low", {"NOT_READ": 5, "coverage": 5}, 8),
     ],
 )
-def test_the_exit_code_follows_from_verdict_and_threshold(
-    verdict: Verdict, worst: Severity | None, fail_on: Severity, code: int
+def test_the_exit_code_follows_from_the_findings_and_what_is_tolerated(
+    counts: dict[FindingClass, int], fail_on: str, most: dict[str, int], code: int
 ) -> None:
-    assert exit_code(verdict, worst, fail_on) == code
+    assert exit_code(counts, tolerance_of(fail_on, most)) == code
+
+
+def test_a_threshold_for_what_is_no_kind_and_no_class_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'misses' is no kind or class"):
+        tolerance_of("low", {"misses": 1})
