@@ -281,6 +281,35 @@ BROKERS: Final = Profile(
     ),
 )
 """Three brokers, of which one may be away; two of them away is a pause."""
+BROKER_SLOTS: Final = (7, 15, 22)
+POSTGRES_SLOTS: Final = (4, 12, 20)
+SLOTS: Final = 24
+
+
+def slots(*numbers: int) -> tuple[float, ...]:
+    """Return the moments of some of a run's equal parts, as shares of its length."""
+    return tuple((number + 0.3) / SLOTS for number in numbers)
+
+
+ALONE: Final = Profile(
+    name="alone",
+    seconds=270.0,
+    messages_per_second=300.0,
+    mixes=(
+        Mix(
+            kind="kill",
+            targets=CHECKERS,
+            planned=slots(
+                *set(range(SLOTS)).difference(
+                    BROKER_SLOTS, POSTGRES_SLOTS, (slot + 1 for slot in BROKER_SLOTS)
+                )
+            ),
+        ),
+        Mix(kind="postgres_stop", targets=("postgres",), planned=slots(*POSTGRES_SLOTS)),
+        Mix(kind="broker_kill", targets=("broker-0",), planned=slots(*BROKER_SLOTS)),
+    ),
+)
+"""One fault after another, each with the time to recover: how long does that take?"""
 SOAK: Final = Profile(
     name="soak",
     seconds=8 * 3600.0,
@@ -297,5 +326,6 @@ SOAK: Final = Profile(
 )
 
 PROFILES: Final = {
-    profile.name: profile for profile in (SMOKE, KILL, FRAMES, MIXED, FAILOVER, BROKERS, SOAK)
+    profile.name: profile
+    for profile in (SMOKE, KILL, FRAMES, MIXED, FAILOVER, BROKERS, ALONE, SOAK)
 }
