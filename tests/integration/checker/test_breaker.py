@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.breaker import BreakerState
+from outbox.breaker import LONGEST_WAIT_SECONDS, BreakerState
 from outbox.message import Backoff, State
 from outbox.storage.connections import Pool
 from tests.integration.checker.producer import Producer, says, status
@@ -13,6 +13,7 @@ from tests.integration.checker.world import World, open_world
 pytestmark = pytest.mark.postgres
 
 FAILING = 12
+NOBODY = "http://127.0.0.1:1/check"
 
 
 async def test_ten_failures_open_it_and_then_nobody_is_asked(world: World) -> None:
@@ -118,3 +119,25 @@ async def test_the_metric_tells_where_it_stands(world: World) -> None:
         await world.check(group)
         gauge = world.metrics["check_breaker_state"].labels(group.name)
         assert gauge._value.get() == 2
+
+
+async def test_a29_an_outage_of_twenty_times_all_checks_spends_none_and_ends_within_one_back_off(
+    world: World,
+) -> None:
+    group = await world.group(NOBODY, check_max=3)
+    halves = await world.due(group, FAILING)
+    for _ in range(20 * group.check_max):
+        await world.check(group)
+        await world.pass_time(group.check_interval_seconds)
+    assert set(await world.states(halves)) == {State.PREPARED}
+    assert {(await world.waiting(half))[1] for half in halves} == {0}
+    alarmed = world.metrics["check_breaker_state"].labels(group.name)
+    assert alarmed._value.get() > 0
+    async with Producer(says("COMMIT")) as producer:
+        await world.execute(
+            "UPDATE outbox.producer_group SET check_url = %(url)s", url=producer.url
+        )
+        await world.pass_time(LONGEST_WAIT_SECONDS)
+        while (await world.check(group)).more:
+            pass
+    assert set(await world.states(halves)) == {State.COMMITTED}

@@ -7,14 +7,19 @@ import asyncio
 import pytest
 from aiohttp import web
 
+from checker.check_facts import CheckFacts
+from checker.group_rounds import GroupRounds
+from outbox.clock import SystemClock
 from outbox.message import State
 from outbox.storage.connections import Pool
+from outbox.storage.turns import PostgresTurns
 from tests.integration.checker.producer import Check, Producer, in_turn, says
 from tests.integration.checker.world import open_world
 
 pytestmark = pytest.mark.postgres
 
 NOBODY = "http://127.0.0.1:1/check"
+CALLS = 8
 
 
 async def test_two_checkers_over_one_group_decide_each_half_once(pool: Pool) -> None:
@@ -60,3 +65,41 @@ async def test_g8_a_hanging_group_leaves_another_groups_checks_alone(pool: Pool)
         slow_round = await waiting
     assert set(await world.states(halves)) == {State.COMMITTED}
     assert (slow_round.asked, slow_round.more) == (2, True)
+
+
+async def test_a33_beside_a_hanging_backlog_healthy_groups_are_asked_as_if_it_were_not_there(
+    pool: Pool, database_url: str
+) -> None:
+    """Scaled: 2000 due halves hang. The delay is the order of calls; benchmarks measure it."""
+    released, hanging_calls = asyncio.Event(), 0
+
+    async def hang(request: web.Request, check: Check) -> web.StreamResponse:
+        nonlocal hanging_calls
+        hanging_calls += 1
+        await released.wait()
+        return await says("UNKNOWN")(request, check)
+
+    async with (
+        Producer(hang) as hanging,
+        Producer(says("COMMIT")) as y,
+        Producer(says("COMMIT")) as z,
+        open_world(pool, limit=CALLS) as world,
+    ):
+        slow = await world.group(hanging.url, "x", check_timeout_seconds=900, max_inflight=256)
+        await world.due(slow, 2000)
+        halves = [
+            await world.due(await world.group(healthy.url, name, max_inflight=1), 50)
+            for healthy, name in ((y, "y"), (z, "z"))
+        ]
+        turns = PostgresTurns(database_url)
+        facts = CheckFacts(world.metrics)
+        rounds = GroupRounds(world.check_back, world.queue, turns, SystemClock(), facts)
+        async with asyncio.timeout(300):
+            while set(await world.states([*halves[0], *halves[1]])) != {State.COMMITTED}:
+                await rounds.step()
+        asked = [[check["message_id"] for check in healthy.asked] for healthy in (y, z)]
+        assert asked == [[str(half.message_id) for half in due] for due in halves]
+        assert (hanging_calls, released.is_set()) == (CALLS // 2, False)
+        released.set()
+        await rounds.drain()
+        await turns.close()
