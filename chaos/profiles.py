@@ -207,7 +207,7 @@ BREAKAGE: Final = (
     Mix(kind="backend_kill", targets=("postgres",), per_minute=0.6),
     Mix(kind="broker_kill", targets=("broker-0",), per_minute=0.5, seconds=(0.0, 3.0)),
     Mix(kind="long_transaction", targets=("postgres",), per_minute=1, seconds=(1.0, 15.0)),
-    Mix(kind="link_reset", targets=LINKS, per_minute=8),
+    Mix(kind="link_reset", targets=LINKS, per_minute=60),
     *(
         Mix(kind=kind, targets=LINKS, per_minute=0.8, seconds=(0.5, 6.0))
         for kind in (
