@@ -13,14 +13,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 
+from chaos.probes import is_alive
+from cli.embedded.ports import free_ports
 from tests.e2e.check_endpoint import check_endpoint
 from tests.e2e.service import Service, outbox_dev
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
+AN_HOUR_LATER = (
+    "UPDATE outbox.half_message SET prepared_at = prepared_at - interval '1 hour'"
+    " WHERE half_id = (SELECT max(half_id) FROM outbox.half_message) RETURNING half_id"
+)
 GAUGES = {"PREPARED", "COMMITTED", "PARKED"}
 
 
@@ -62,14 +69,14 @@ def test_a15_after_a_restart_of_everything_gauges_equal_the_tables(tmp_path: Pat
 
 
 @contextmanager
-def second_checker(service: Service) -> Iterator[subprocess.Popen[bytes]]:
-    """Run one more checker on the service's stores, with the settings of the first."""
-    pid = service.facts()["pids"]["checker"]
+def second(service: Service, program: str, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run one more API or checker on the service's stores, with other settings here and there."""
+    pid = service.facts()["pids"][program]
     pairs = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     environment = dict(pair.decode().split("=", 1) for pair in pairs if b"=" in pair)
-    environment["OUTBOX_CHECKER_METRICS_BIND"] = "127.0.0.1:0"
+    environment |= {f"OUTBOX_{name.upper()}": text for name, text in settings.items()}
     process = subprocess.Popen(
-        [str(Path(sys.executable).parent / "outbox-checker")], env=environment
+        [str(Path(sys.executable).parent / f"outbox-{program}")], env=environment
     )
     try:
         yield process
@@ -84,7 +91,7 @@ def test_a20_killed_processes_are_replaced_and_return_without_extra_records(
     with ExitStack() as stack:
         service = stack.enter_context(outbox_dev(tmp_path / "data"))
         endpoint = stack.enter_context(check_endpoint(lambda _: "COMMIT"))
-        with second_checker(service):
+        with second(service, "checker", checker_metrics_bind="127.0.0.1:0"):
             topic = service.new_name("topic")
             group = service.group(endpoint.url)
             ids = [service.prepare(group, topic, key=str(n)) for n in range(16)]
@@ -97,6 +104,25 @@ def test_a20_killed_processes_are_replaced_and_return_without_extra_records(
             for message_id in ids:
                 service.wait_state(message_id, "PUBLISHED", seconds=40)
             assert Counter(r.message_id for r in service.records(topic)) == Counter(ids)
+
+
+def test_a39_what_a_process_that_is_gone_prepared_an_hour_ago_is_ended_through_another(
+    service: Service,
+) -> None:
+    (port,) = free_ports(1)
+    with check_endpoint(lambda _: "UNKNOWN") as endpoint:
+        topic, group = service.new_name("topic"), service.group(endpoint.url, check_max=15)
+        with second(service, "api", http_bind=f"127.0.0.1:{port}") as first:
+            wait_for(lambda: is_alive(port), seconds=60)
+            body = {"producer_group": group, "topic": topic, "value": "points"}
+            url = f"http://127.0.0.1:{port}/v1/half-messages"
+            message_id = httpx2.post(url, json=body, timeout=60).json()["message_id"]
+            first.kill()
+            first.wait(timeout=20)
+        service.rows(AN_HOUR_LATER)
+        answer = service.end(message_id, "COMMIT", wait=20)
+    assert (answer.status_code, answer.json()["state"]) == (200, "PUBLISHED")
+    assert [record.message_id for record in service.records(topic)] == [message_id]
 
 
 def test_a21_under_full_load_every_outcome_is_the_planned_one(service: Service) -> None:
