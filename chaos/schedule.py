@@ -6,7 +6,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from chaos.profiles import Mix, Profile
+from chaos.mixes import Mix
+from chaos.profiles import Profile
 
 Value = str | int | float
 Args = tuple[tuple[str, Value], ...]

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from chaos.controls.broken_relays import AbortingPublisher, TrustingRelay
-from chaos.profiles import Mix, Profile
+from chaos.mixes import Mix
+from chaos.profiles import Profile
 from checker import relay_wiring
 from checker.__main__ import main as run_checker
 from outbox.record import Record

@@ -12,7 +12,8 @@ from typing import Final
 from chaos.controls import clean_rule
 from chaos.controls.planted import plant_and_judge
 from chaos.controls.result import ControlResult
-from chaos.profiles import CHECKERS, KILL, Mix, Profile
+from chaos.mixes import CHECKERS, Mix
+from chaos.profiles import KILL, Profile
 from chaos.run import Say
 from chaos.slices import erase_servers, run_and_judge
 from chaos.verdict import VIOLATION, Verdict
