@@ -43,6 +43,7 @@ from outbox.reconciliation import (
     Partition,
     RecordedPlace,
     RelayCut,
+    RunBefore,
     SnapshotIdentity,
     StoredRun,
     Undecided,
@@ -131,6 +132,9 @@ class RunStore(Protocol):
     def changes(self, finding_ids: Sequence[str], complete: bool) -> Changes:
         """Tell what saving these open findings would change."""
 
+    def before(self, run_id: str, finding_ids: Sequence[str]) -> RunBefore | None:
+        """Return the newest other run, and which of these findings are open; None without one."""
+
     def save(self, run: StoredRun) -> None:
         """Store a run and its findings in one transaction; saving it again changes nothing."""
 
@@ -178,9 +182,12 @@ class CheckQueue(Protocol):
 class CheckEndpoint(Protocol):
     """Asks a producer group what became of its local transactions."""
 
-    async def ask(self, group: ProducerGroup, questions: Sequence[Question]) -> Sequence[Answer]:
+    async def ask(
+        self, group: ProducerGroup, questions: Sequence[Question], now: datetime
+    ) -> Sequence[Answer]:
         """Make one call and answer each question in order; never raises for what came back.
 
+        ``now``, by the database's clock, is the time that the call is signed with.
         More than one question needs a group with the batch form. Whatever is not one valid
         verdict for the id that was asked is an Answer without a verdict.
         """

@@ -178,6 +178,15 @@ class RunPlace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunBefore:
+    """The newest run before another one, and which of the other's findings were open then."""
+
+    run_id: str
+    verdict: str
+    open_before: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
     """A finished run as a list shows it; ``formats`` are the reports that are still kept."""
 

@@ -143,6 +143,10 @@ class Settings(BaseModel):
     """exit 7 from this severity on"""
     reconcile_max: Limits = Field(default_factory=dict)
     """findings that are tolerated, by kind or class: `missing=0,duplicate=10`; exit 0 within it"""
+    reconcile_webhook_url: str | None = None
+    """told when the verdict changes or something critical is new; judged like a check URL"""
+    reconcile_webhook_secret: SecretStr | None = None
+    """(s) signs the webhook: `whsec_` and base64, Standard Webhooks"""
     reconcile_exclude_topics: Words = ()
     """topics that are not read"""
 
@@ -187,6 +191,7 @@ SECRETS: Final = frozenset(
         "auth_pepper",
         "encryption_keys",
         "check_proxy_url",
+        "reconcile_webhook_secret",
         "api_key",
     }
 )

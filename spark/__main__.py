@@ -14,7 +14,7 @@ from outbox.errors import OutboxError
 from outbox.settings import Settings, load_settings
 from spark.failures import INTERRUPTED, SparkFailure, exit_code_of
 from spark.finding_classes import Severity
-from spark.publish import publish
+from spark.publish import publish_and_tell
 from spark.report import Report, spaced
 from spark.run import run_once
 from spark.verdict import exit_code, tolerance_of
@@ -54,7 +54,7 @@ def _run(flags: argparse.Namespace, settings: Settings) -> int:
     tolerance = tolerance_of(settings.reconcile_fail_on, settings.reconcile_max)
     with open_run(settings, sys.stderr) as (parts, options):
         report = run_once(parts, options)
-        shown = publish(report, parts.run_store, settings.reconcile_report_samples, flags.topic)
+        shown = publish_and_tell(report, parts, settings.reconcile_report_samples, flags.topic)
     sys.stdout.write(
         json.dumps(shown, indent=2) + "\n" if flags.output == "json" else _lines(report)
     )

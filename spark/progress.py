@@ -25,6 +25,11 @@ class Progress:
     clock: Clock
     timings: dict[str, float] = field(default_factory=dict)
 
+    def note(self, line: str) -> None:
+        """Tell one line."""
+        self.stream.write(f"{line}\n")
+        self.stream.flush()
+
     @contextmanager
     def stage(self, name: str) -> Iterator[Stage]:
         """Time the block and tell of it when it ends without an error."""

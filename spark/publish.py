@@ -7,8 +7,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from outbox.ports import RunStore
+from spark.notify import critical_ids, news_of
 from spark.render import document, page, tables
 from spark.report import Report, stored_run
+from spark.run import Parts
+
+
+def publish_and_tell(
+    report: Report, parts: Parts, samples: int, topics: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Publish a run, then tell of it where it has news; a deaf endpoint changes no verdict.
+
+    Raises DatabaseUnavailable; then nothing was told.
+    """
+    before = parts.run_store.before(report.run_id, critical_ids(report))
+    shown = publish(report, parts.run_store, samples, topics)
+    if parts.tell is not None:
+        news = news_of(report, before)
+        said = "no news" if news is None else parts.tell(report.run_id, news)
+        parts.progress.note(f"webhook: {said}")
+    return shown
 
 
 def publish(

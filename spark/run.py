@@ -49,6 +49,8 @@ class Parts:
     clock: Clock
     progress: Progress
     pause: Callable[[float], object]
+    tell: Callable[[str, Mapping[str, Any]], str] | None = None
+    """Posts the news of a run, by its id, and says in a few words how that ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

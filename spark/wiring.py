@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 from pyspark.sql import SparkSession
 
+from outbox.callback_guard import CallbackPolicy, policy_of
+from outbox.check_call.webhook import Notice, WebhookTarget, tell
 from outbox.clock import SystemClock
+from outbox.errors import ConfigurationError
+from outbox.own_listeners import own_listeners
 from outbox.ports import LogFacts
 from outbox.publication.log_facts import KafkaLogFacts
 from outbox.publication.progress_topic import PROGRESS_TOPIC
@@ -20,6 +25,7 @@ from outbox.settings import Settings
 from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
 from spark.failures import told_in_one_line
 from spark.kafka_options import kafka_options
+from spark.notify import CHANGED
 from spark.progress import Progress
 from spark.run import Options, Parts
 from spark.session import SessionSettings, required_jars, spark_session
@@ -37,6 +43,7 @@ def open_run(settings: Settings, stream: TextIO) -> Iterator[tuple[Parts, Option
     SparkFailure for a failed job.
     """
     required_jars(_jars_dir(settings))
+    announce = webhook(settings)
     source = PostgresSource(settings.required_database_url())
     servers = settings.required_bootstrap_servers()
     options = kafka_options(servers, settings.kafka_config)
@@ -53,8 +60,45 @@ def open_run(settings: Settings, stream: TextIO) -> Iterator[tuple[Parts, Option
             clock=progress.clock,
             progress=progress,
             pause=Event().wait,
+            tell=announce,
         )
         yield parts, run_options(settings, stage_uri, session.version)
+
+
+def webhook(settings: Settings) -> Callable[[str, Mapping[str, Any]], str] | None:
+    """Return what posts the news of a run, or None where no endpoint is set.
+
+    Raises ConfigurationError for a URL that the guard refuses, and without a secret.
+    """
+    url, secret = settings.reconcile_webhook_url, settings.reconcile_webhook_secret
+    if url is None:
+        return None
+    if secret is None:
+        raise ConfigurationError("OUTBOX_RECONCILE_WEBHOOK_SECRET is not set")
+    proxy = settings.check_proxy_url
+    target = WebhookTarget(
+        url=url,
+        secret=secret.get_secret_value(),
+        policy=_callback_policy(settings),
+        proxy_url=proxy.get_secret_value() if proxy else None,
+    ).judged()
+
+    def post(run_id: str, news: Mapping[str, Any]) -> str:
+        notice = Notice(notice_id=f"run_{run_id}", kind=CHANGED, data=news)
+        done = asyncio.run(tell(target, notice, SystemClock()))
+        return f"{'told' if done.told else 'not told'} ({done.said}, attempts {done.attempts})"
+
+    return post
+
+
+def _callback_policy(settings: Settings) -> CallbackPolicy:
+    return policy_of(
+        settings.check_allow_cidrs,
+        settings.check_allow_hosts,
+        settings.check_allow_ports,
+        https_only=settings.check_https_only,
+        own=own_listeners(settings),
+    )
 
 
 def expected_records(log_facts: LogFacts, topics: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Final, Self
 
@@ -19,7 +20,6 @@ from outbox.check import Answer, Outcome, Question
 from outbox.check_call.classify import HttpAnswer, classify, classify_batch
 from outbox.check_call.guarded_connector import TARGET, Blocked, GuardedResolver, guarded_connector
 from outbox.check_call.request import CheckRequest, check_request
-from outbox.clock import Clock
 from outbox.errors import CheckUrlForbidden
 from outbox.message import ProducerGroup
 
@@ -31,28 +31,32 @@ HEADER_COUNT: Final = 64
 READ_BYTES: Final = 4096
 
 
+def guarded_session(
+    policy: CallbackPolicy, resolver: GuardedResolver, *, proxied: bool
+) -> aiohttp.ClientSession:
+    """Return a session whose sockets the callback guard judges; a proxy judges for itself."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, force_close=True)
+        if proxied
+        else guarded_connector(policy, resolver),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        trust_env=False,
+        timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+        max_line_size=HEADER_BYTES // 2,
+        max_field_size=HEADER_BYTES // 2,
+        max_headers=HEADER_COUNT,
+    )
+
+
 class HttpCheckEndpoint:
     """The CheckEndpoint over HTTP; use it as an async context manager."""
 
-    def __init__(
-        self, policy: CallbackPolicy, clock: Clock, *, proxy_url: str | None = None
-    ) -> None:
+    def __init__(self, policy: CallbackPolicy, *, proxy_url: str | None = None) -> None:
         self._policy = policy
-        self._clock = clock
         self._proxy_url = proxy_url
         self._resolver = GuardedResolver(policy)
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, force_close=True)
-            if proxy_url
-            else guarded_connector(policy, self._resolver),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,
-            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-            max_line_size=HEADER_BYTES // 2,
-            max_field_size=HEADER_BYTES // 2,
-            max_headers=HEADER_COUNT,
-        )
+        self._session = guarded_session(policy, self._resolver, proxied=proxy_url is not None)
 
     async def __aenter__(self) -> Self:
         return self
@@ -70,9 +74,11 @@ class HttpCheckEndpoint:
         await self._session.close()
         await self._resolver.close()
 
-    async def ask(self, group: ProducerGroup, questions: Sequence[Question]) -> Sequence[Answer]:
+    async def ask(
+        self, group: ProducerGroup, questions: Sequence[Question], now: datetime
+    ) -> Sequence[Answer]:
         """Make one call and answer each question in order; see CheckEndpoint.ask."""
-        came_back = await self._call(group, questions)
+        came_back = await self._call(group, questions, now)
         if isinstance(came_back, Answer):
             return [came_back] * len(questions)
         ids = [str(question.half.message_id) for question in questions]
@@ -81,10 +87,10 @@ class HttpCheckEndpoint:
         return [classify(came_back, ids[0])]
 
     async def _call(
-        self, group: ProducerGroup, questions: Sequence[Question]
+        self, group: ProducerGroup, questions: Sequence[Question], now: datetime
     ) -> HttpAnswer | Answer:
         """Return the complete answer, or why there is none."""
-        request = check_request(group, questions, self._clock.now(), secrets.token_hex(16))
+        request = check_request(group, questions, now, secrets.token_hex(16))
         limit = BATCH_ANSWER_BYTES if group.batch_check else ANSWER_BYTES
         try:
             url = read_check_url(group.check_url, self._policy)

@@ -24,6 +24,7 @@ from outbox.reconciliation import (
     KnownHalf,
     RecordedPlace,
     RelayCut,
+    RunBefore,
     SnapshotIdentity,
     StoredFinding,
     StoredRun,
@@ -131,6 +132,15 @@ class PostgresRunStore:
             row = connection.execute(SQL["changes"], asked).fetchone()
         assert row is not None
         return Changes(new=row[0], resolved=row[1])
+
+    def before(self, run_id: str, finding_ids: Sequence[str]) -> RunBefore | None:
+        """Return the newest other run; see RunStore.before."""
+        asked = {"run_id": run_id, "finding_ids": list(finding_ids)}
+        with _session(self._database_url) as connection:
+            row = connection.execute(SQL["before"], asked).fetchone()
+        if row is None:
+            return None
+        return RunBefore(run_id=row[0], verdict=row[1], open_before=frozenset(row[2]))
 
     def save(self, run: StoredRun) -> None:
         """Store the run, its findings and its reports in one transaction."""

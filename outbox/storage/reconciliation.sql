@@ -66,6 +66,16 @@ SELECT
 FROM outbox.reconciliation_finding
 WHERE status = 'open'
 
+-- name: before
+-- Reads the newest run but this one, and which of these findings are open.
+SELECT r.run_id, r.verdict, ARRAY(
+    SELECT f.finding_id FROM outbox.reconciliation_finding f
+    WHERE f.finding_id = ANY (%(finding_ids)s::text[]) AND f.status = 'open') AS open_before
+FROM outbox.reconciliation_run r
+WHERE r.run_id <> %(run_id)s
+ORDER BY r.finished_at DESC, r.run_id DESC
+LIMIT 1
+
 -- name: save_run
 -- Writes the run; a repetition of the same run replaces it.
 INSERT INTO outbox.reconciliation_run (

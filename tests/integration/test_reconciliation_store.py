@@ -14,7 +14,7 @@ import pytest
 from outbox.errors import DatabaseUnavailable
 from outbox.message import DecidedBy, End, HalfMessage, Prepared, Resolution
 from outbox.message_id import HalfId
-from outbox.reconciliation import Changes, StoredFinding, StoredRun, Undecided
+from outbox.reconciliation import Changes, RunBefore, StoredFinding, StoredRun, Undecided
 from outbox.storage.connections import Pool
 from outbox.storage.half_store import PostgresHalfStore
 from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
@@ -135,6 +135,19 @@ def test_a_partial_run_resolves_nothing(database_url: str) -> None:
     assert store.changes([], False) == Changes(new=0, resolved=0)
     store.save(make_run("two", complete=False))
     assert statuses(database_url) == {"a": "open"}
+
+
+def test_the_run_before_is_the_newest_other_one_and_knows_what_was_open(
+    database_url: str,
+) -> None:
+    store = PostgresRunStore(database_url)
+    assert store.before("one", ["a"]) is None
+    store.save(make_run("one", "a", "b"))
+    assert store.before("one", ["a"]) is None
+    store.save(make_run("two", "b", verdict="inconclusive"))
+    assert store.before("three", ["a", "b", "c"]) == RunBefore(
+        run_id="two", verdict="inconclusive", open_before=frozenset({"b"})
+    )
 
 
 def test_saving_a_run_again_changes_nothing(database_url: str) -> None:
