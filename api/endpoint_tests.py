@@ -58,9 +58,10 @@ class EndpointTests:
         question = self._question(group)
         async with self._endpoint() as endpoint:
             started = self._clock.monotonic()
-            [signed] = await endpoint.ask(group, [question])
+            [signed] = await endpoint.ask(group, [question], self._clock.now())
             latency = self._clock.monotonic() - started
-            [forged] = await endpoint.ask(replace(group, secrets=(_other_secret(),)), [question])
+            other = replace(group, secrets=(_other_secret(),))
+            [forged] = await endpoint.ask(other, [question], self._clock.now())
         return _facts(signed, forged, latency)
 
     def _question(self, group: ProducerGroup) -> Question:

@@ -236,7 +236,7 @@ def _endpoint_tests(
     proxy_url = proxy.get_secret_value() if proxy else None
 
     def endpoint() -> HttpCheckEndpoint:
-        return HttpCheckEndpoint(policy.read(), clock, proxy_url=proxy_url)
+        return HttpCheckEndpoint(policy.read(), proxy_url=proxy_url)
 
     return EndpointTests(groups, endpoint, clock)
 

@@ -76,9 +76,10 @@ class Asker:
         """Make one call; a batch that cannot be built is asked singly."""
         group = round_.due.group
         sent = self._clock.monotonic()
+        asked_at = round_.due.now + timedelta(seconds=sent - round_.started)
         try:
             answers: Sequence[Answer | None] = await self._endpoint.ask(
-                group, [asked.question for asked in batch]
+                group, [asked.question for asked in batch], asked_at
             )
         except Exception as error:
             if len(batch) > 1:
@@ -89,7 +90,6 @@ class Asker:
         latency, call = self._clock.monotonic() - sent, round_.next_call()
         hit("checker.after_call")
         self._facts.called(group, batch[0].question, answers, latency)
-        asked_at = round_.due.now + timedelta(seconds=sent - round_.started)
         return [
             Finding(
                 row=asked.row,

@@ -16,6 +16,7 @@ from checker.fair_turns import FairTurns
 from checker.group_rounds import GroupRounds
 from checker.leaves import LeafKeeper
 from checker.metrics_server import metrics_server
+from checker.orphans import OrphanNames
 from checker.parked_copies import ParkedCopies
 from checker.relay_wiring import relay_threads
 from checker.retire import Retirer, retire_chore
@@ -26,11 +27,13 @@ from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.own_listeners import own_listeners
 from outbox.publication.parked_topic import KafkaParkedTopic
+from outbox.publication.record_names import KafkaRecordNames
 from outbox.settings import Settings
 from outbox.storage.check_queue import PostgresCheckQueue
 from outbox.storage.connections import Pool, make_pool
 from outbox.storage.heartbeats import PostgresHeartbeats
 from outbox.storage.leaves import PostgresLeaves
+from outbox.storage.orphans import PostgresOrphans
 from outbox.storage.parked_messages import PostgresParkedMessages
 from outbox.storage.plain_outbox import PostgresPlainOutbox
 from outbox.storage.retire import PostgresRetirement
@@ -74,6 +77,7 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
             chores.append(plain_chore(PostgresPlainOutbox(pool)))
             relay = await asyncio.to_thread(relay_threads, settings, metrics)
             chores.append(relay_chore(relay))
+            chores.append(_orphan_names(settings, pool, turns))
         yield Daemon(
             chores,
             PostgresHeartbeats(pool),
@@ -107,6 +111,12 @@ def _parked_copies(
     return [Chore(name="parked", step=copies.step)]
 
 
+def _orphan_names(settings: Settings, pool: Pool, turns: PostgresTurns) -> Chore:
+    """Return the chore that names what only Kafka has."""
+    records = KafkaRecordNames(settings.required_bootstrap_servers(), settings.kafka_config)
+    return Chore(name="orphans", step=OrphanNames(PostgresOrphans(pool), records, turns).step)
+
+
 def chosen_chores(settings: Settings) -> frozenset[str]:
     """Return the chores to run; raises ConfigurationError for a word that is none."""
     unknown = sorted(set(settings.checker_only) - set(CHORES))
@@ -136,9 +146,7 @@ async def _group_rounds(
     )
     policy = await asyncio.to_thread(callback_policy, settings)
     clock, facts = SystemClock(), CheckFacts(metrics)
-    endpoint = HttpCheckEndpoint(
-        policy, clock, proxy_url=proxy.get_secret_value() if proxy else None
-    )
+    endpoint = HttpCheckEndpoint(policy, proxy_url=proxy.get_secret_value() if proxy else None)
     await stack.enter_async_context(endpoint)
     queue = PostgresCheckQueue(pool, ring.open)
     asker = Asker(

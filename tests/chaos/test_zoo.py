@@ -49,9 +49,12 @@ async def test_f14_a_beast_of_the_zoo_is_believed_only_where_it_is_right(
     )
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/check"
     group = make_group(check_url=url, check_timeout_seconds=1, batch_check=batch)
-    async with server, HttpCheckEndpoint(LOOPBACK_ALLOWED, SystemClock()) as endpoint:
+    async with server, HttpCheckEndpoint(LOOPBACK_ALLOWED) as endpoint:
         came = Counter(
-            [(await endpoint.ask(group, [question()]))[0].outcome for _ in range(CHECKS)]
+            [
+                (await endpoint.ask(group, [question()], SystemClock().now()))[0].outcome
+                for _ in range(CHECKS)
+            ]
         )
         server.close()
     believed = {Outcome.ROLLBACK} if beast in TRUTHFUL else set()

@@ -11,7 +11,6 @@ from aiohttp import web
 
 from checker.retire import Retirer
 from outbox.check_call.endpoint import HttpCheckEndpoint
-from outbox.clock import SystemClock
 from outbox.failpoints import arm
 from outbox.message import OnCheckMax, ProducerGroup
 from outbox.message_id import parse_message_id
@@ -70,7 +69,7 @@ class ServicePlace:
         """Open what outlives the service, and the service."""
         pool = make_pool(self.database_url, "stateful", pool_max=3, pool_min=1)
         self._pool = await self._outer.enter_async_context(pool)
-        endpoint = HttpCheckEndpoint(LOOPBACK_ALLOWED, SystemClock())
+        endpoint = HttpCheckEndpoint(LOOPBACK_ALLOWED)
         self._endpoint = await self._outer.enter_async_context(endpoint)
         self._producer = await self._outer.enter_async_context(Producer(self._answer))
         await self._start()

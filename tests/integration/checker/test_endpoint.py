@@ -31,7 +31,7 @@ OLD_SECRET = "whsec_b29vb29vb29vb29vb29vb29vb29vb29vb29vb29vb28="
 
 @pytest.fixture
 async def endpoint() -> AsyncIterator[HttpCheckEndpoint]:
-    async with HttpCheckEndpoint(LOOPBACK_ALLOWED, SystemClock()) as opened:
+    async with HttpCheckEndpoint(LOOPBACK_ALLOWED) as opened:
         yield opened
 
 
@@ -44,7 +44,7 @@ def question(half_id: int = 1 << 15) -> Question:
 
 
 async def ask(endpoint: HttpCheckEndpoint, url: str, **fields: Any) -> Answer:
-    (answer,) = await endpoint.ask(group_at(url, **fields), [question()])
+    (answer,) = await endpoint.ask(group_at(url, **fields), [question()], SystemClock().now())
     return answer
 
 
@@ -215,7 +215,7 @@ async def test_a_batch_is_one_call_with_a_verdict_each(endpoint: HttpCheckEndpoi
 
     async with Producer(answer) as producer:
         group = group_at(producer.url, batch_check=True, secrets=(SECRET,))
-        answers = await endpoint.ask(group, questions)
+        answers = await endpoint.ask(group, questions, SystemClock().now())
     assert [each.outcome for each in answers] == [
         Outcome.COMMIT,
         Outcome.UNKNOWN,
@@ -230,7 +230,7 @@ CLOSED = CallbackPolicy(ports=((1, 65_535),))
 
 
 async def blocked(url: str, policy: CallbackPolicy = CLOSED) -> Answer:
-    async with HttpCheckEndpoint(policy, SystemClock()) as endpoint:
+    async with HttpCheckEndpoint(policy) as endpoint:
         return await ask(endpoint, url)
 
 
@@ -310,7 +310,7 @@ async def test_through_an_egress_proxy_the_resolved_name_is_judged_first() -> No
     async with zoo.raw_endpoint(proxy) as url:
         proxy_url = url.removesuffix("/check")
         for policy, outcome in ((CLOSED, Outcome.BLOCKED), (LOOPBACK_ALLOWED, Outcome.HTTP_ERROR)):
-            async with HttpCheckEndpoint(policy, SystemClock(), proxy_url=proxy_url) as endpoint:
+            async with HttpCheckEndpoint(policy, proxy_url=proxy_url) as endpoint:
                 answer = await ask(endpoint, "http://localhost:8099/check")
             assert answer.outcome is outcome
     assert seen == ["asked"]

@@ -172,5 +172,5 @@ async def open_world(
     pool: Pool, *, policy: CallbackPolicy = LOOPBACK_ALLOWED, limit: int = 256
 ) -> AsyncIterator[World]:
     """Yield a world whose checks may go to loopback."""
-    async with HttpCheckEndpoint(policy, SystemClock()) as endpoint:
+    async with HttpCheckEndpoint(policy) as endpoint:
         yield World(pool, endpoint, limit)

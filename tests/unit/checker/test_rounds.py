@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from checker.asking import ASKING_SECONDS, Asker
@@ -28,7 +29,9 @@ class Endpoint:
         self._poison = poison
         self.calls: list[list[int]] = []
 
-    async def ask(self, group: ProducerGroup, questions: Sequence[Question]) -> Sequence[Answer]:
+    async def ask(
+        self, group: ProducerGroup, questions: Sequence[Question], now: datetime
+    ) -> Sequence[Answer]:
         ids = [question.half.half_id >> 15 for question in questions]
         self.calls.append(ids)
         self._clock.seconds += self._seconds
