@@ -42,6 +42,13 @@ def delete_topic(bootstrap_servers: str, topic: str) -> None:
     admin.delete_topics([topic])[topic].result(timeout=20)
 
 
+def delete_records_before(bootstrap_servers: str, topic: str, partition: int, offset: int) -> None:
+    """Delete the records of a partition below an offset, as retention does."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    until = TopicPartition(topic, partition, offset)
+    admin.delete_records([until])[until].result(timeout=20)
+
+
 def set_max_message_bytes(bootstrap_servers: str, topic: str, most: int) -> None:
     """Set the largest batch that the topic takes."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})

@@ -12,7 +12,7 @@ from outbox.manifest import PUBLISHED, PUBLISHED_BEFORE, Position, decode
 from outbox.relay_protocol.state import HaltReason, Phase
 from outbox.storage.connections import connect
 from tests.integration.relay.world import SHARD, RelayWorld, drain, first_batch
-from tests.kafka import delete_topic, make_topic, read_committed
+from tests.kafka import delete_records_before, delete_topic, make_topic, read_committed
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -240,6 +240,14 @@ def test_f7_a_progress_topic_that_was_made_anew_halts(world: RelayWorld) -> None
     delete_topic(world.bootstrap_servers, world.progress_topic)
     make_topic(world.bootstrap_servers, partitions=16, name=world.progress_topic)
     assert halted(world) is HaltReason.TOPIC_CHANGED
+
+
+def test_f19_manifests_deleted_beyond_the_cursor_halt(world: RelayWorld) -> None:
+    start_and_stop(world)
+    end = world.log_end()
+    assert end > world.one("SELECT manifest_offset FROM outbox.progress WHERE name = 'relay:3'")
+    delete_records_before(world.bootstrap_servers, world.progress_topic, SHARD, end)
+    assert halted(world) is HaltReason.PROGRESS_LOST
 
 
 def test_a_missing_row_halts_where_manifests_exist(world: RelayWorld) -> None:
