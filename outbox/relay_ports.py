@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from outbox.manifest import Kind, Manifest, Position
-from outbox.message_id import HalfId
+from outbox.message_id import HalfId, Nonce
 from outbox.record import Committed, Record
 from outbox.relay_protocol.state import Cursor, Found, HaltReason, Identity, Progress, Refused
 
@@ -252,3 +252,41 @@ class ProgressLog(Protocol):
 
         May return some of them; returns none and False when the time allowed has passed.
         """
+
+
+class UnnamedRecord(NamedTuple):
+    """A record that recovery found listed in a manifest, or ``resolve --scan`` in its topic."""
+
+    half_id: HalfId
+    nonce: Nonce
+    shard: int
+    manifest_offset: int
+
+
+class RecordName(NamedTuple):
+    """Whose a record is, by its headers."""
+
+    half_id: HalfId
+    nonce: Nonce
+    producer_group: str
+    transaction_id: str | None
+
+
+class Orphans(Protocol):
+    """Ids in ``already_published``, to be named. Methods raise DatabaseUnavailable."""
+
+    async def unnamed(self, limit: int) -> Sequence[UnnamedRecord]:
+        """Return the first found whose records were not yet looked for."""
+
+    async def topics(self) -> Sequence[str]:
+        """Return the topics that may hold their records."""
+
+    async def note(self, sought: Sequence[UnnamedRecord], named: Sequence[RecordName]) -> None:
+        """Store the names that were found, and that the records of the others are gone."""
+
+
+class RecordNames(Protocol):
+    """The headers of published records; called from a thread."""
+
+    def read(self, sought: Sequence[UnnamedRecord], topics: Sequence[str]) -> Sequence[RecordName]:
+        """Return the names of those that the topics still have. Raises KafkaUnavailable."""

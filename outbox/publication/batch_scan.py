@@ -5,9 +5,9 @@ Ask only when the shard's producers are fenced: what is committed later is not s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -18,6 +18,7 @@ from outbox.publication.log_facts import KafkaLogFacts
 from outbox.reconciliation import LogEnd, Offsets, Partition
 from outbox.record import BATCH, MESSAGE_ID
 
+T = TypeVar("T")
 POLL_SECONDS: Final = 0.25
 STUCK_SECONDS: Final = 60.0
 """Longer than any transaction of ours may last."""
@@ -39,18 +40,24 @@ def scan(
     Raises KafkaUnavailable when an end is not reached: a part of the truth would not do.
     """
     partitions = facts.partitions(topics)
-    starts = _all(facts.offsets(partitions, LogEnd.START))
-    ends = _all(facts.offsets(partitions, LogEnd.HIGH_WATERMARK))
+    starts = all_of(facts.offsets(partitions, LogEnd.START))
+    ends = all_of(facts.offsets(partitions, LogEnd.HIGH_WATERMARK))
     unread = {each: ends[each] for each in partitions if starts[each] < ends[each]}
     with closing(Consumer(dict(consumer_config))) as consumer:
         consumer.assign([TopicPartition(*each, starts[each]) for each in unread])
         try:
-            yield from _read(consumer, unread, shard)
+            yield from read_to_ends(consumer, unread, lambda record: _seen(record, shard))
         except KafkaException as error:
             raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
 
 
-def _read(consumer: Consumer, unread: dict[Partition, int], shard: int) -> Iterator[Seen]:
+def read_to_ends(
+    consumer: Consumer, unread: dict[Partition, int], look: Callable[[Message], T | None]
+) -> Iterator[T]:
+    """Yield what ``look`` makes of the assigned partitions' records, up to these ends.
+
+    Raises KafkaUnavailable when an end is not reached, and KafkaException.
+    """
     clock = SystemClock()
     moved_at = clock.monotonic()
     while unread:
@@ -64,14 +71,15 @@ def _read(consumer: Consumer, unread: dict[Partition, int], shard: int) -> Itera
         if end is None:
             continue
         moved_at = clock.monotonic()
-        if is_record and offset < end and (seen := _seen(message, shard)) is not None:
+        if is_record and offset < end and (seen := look(message)) is not None:
             yield seen
         if (offset + 1 if is_record else offset) >= end:
             del unread[place]
             consumer.pause([TopicPartition(*place)])
 
 
-def _all(offsets: Offsets) -> Mapping[Partition, int]:
+def all_of(offsets: Offsets) -> Mapping[Partition, int]:
+    """Return the offsets if there is one for each partition. Raises KafkaUnavailable."""
     if offsets.errors:
         raise KafkaUnavailable(f"Kafka: {next(iter(offsets.errors.items()))}")
     return offsets.offsets

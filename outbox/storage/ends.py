@@ -25,8 +25,9 @@ from outbox.message import (
     Standing,
     State,
 )
-from outbox.message_id import HalfId
+from outbox.message_id import HalfId, Nonce
 from outbox.storage.codes import DECIDED_BY_CODE, DECISION_CODE
+from outbox.storage.orphans import read_orphans
 from outbox.storage.standby_wait import confirm_what_was_read
 from outbox.storage.standing import read_standings
 from outbox.storage.statements import load
@@ -56,14 +57,24 @@ async def answer_ends(connection: AsyncConnection, ends: Sequence[End]) -> Seque
         decided = await _decide_at_once(connection, ends)
     except UniqueViolation:
         decided = await _decide_at_once(connection, ends, racing=True)
-    rest = sorted({end.half_id for n, end in enumerate(ends) if n not in decided})
-    standings = await read_standings(connection, rest)
+    rest = [end for n, end in enumerate(ends) if n not in decided]
+    standings = await _standings(connection, rest)
     if any(standing.op is not None for standing in standings.values()):
         await confirm_what_was_read(connection)
     return [
         _fresh(end, decided[n]) if n in decided else _standing(end, standings)
         for n, end in enumerate(ends)
     ]
+
+
+async def _standings(
+    connection: AsyncConnection, ends: Sequence[End]
+) -> dict[tuple[HalfId, Nonce], Standing]:
+    """Read where the messages stand: by their halves, else by what recovery learned from Kafka."""
+    found = await read_standings(connection, sorted({end.half_id for end in ends}))
+    standings = {(half_id, standing.nonce): standing for half_id, standing in found.items()}
+    absent = [end for end in ends if (end.half_id, end.nonce) not in standings]
+    return standings | await read_orphans(connection, absent)
 
 
 async def _decide_at_once(
@@ -153,9 +164,9 @@ def _fresh(end: End, decided: Decided) -> Ended:
     return Ended(standing=standing, already_ended=False)
 
 
-def _standing(end: End, standings: dict[HalfId, Standing]) -> EndOutcome:
-    standing = standings.get(end.half_id)
-    if standing is None or standing.nonce != end.nonce:
+def _standing(end: End, standings: dict[tuple[HalfId, Nonce], Standing]) -> EndOutcome:
+    standing = standings.get((end.half_id, end.nonce))
+    if standing is None:
         return NoSuchMessage()
     if end.groups is not None and standing.producer_group_id not in end.groups:
         return NoSuchMessage()
