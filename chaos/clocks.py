@@ -41,15 +41,16 @@ def library() -> Path:
     return found
 
 
-def false_clock(clock: str) -> Mapping[str, str]:
+def false_clock(clock: str | Path) -> Mapping[str, str]:
     """Return what a program's environment needs for a clock: an offset, or ``x`` and a rate.
 
-    Raises NoFalseClock.
+    A file tells the offset and may be written anew: the clock of the running program then steps
+    within a second. Raises NoFalseClock.
     """
-    rate = clock.startswith("x")
+    rate = isinstance(clock, str) and clock.startswith("x")
     return {
         "LD_PRELOAD": str(library()),
-        "FAKETIME": f"+0 {clock}" if rate else clock,
+        **_told(f"+0 {clock}" if rate else clock),
         "FAKETIME_DONT_FAKE_MONOTONIC": "0" if rate else "1",
         "FAKETIME_FORCE_MONOTONIC_FIX": "0",
         # Not the folder where it was called, but where its modules are.
@@ -58,8 +59,14 @@ def false_clock(clock: str) -> Mapping[str, str]:
     }
 
 
+def _told(clock: str | Path) -> Mapping[str, str]:
+    if isinstance(clock, Path):
+        return {"FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_CACHE_DURATION": "1"}
+    return {"FAKETIME": clock}
+
+
 @contextmanager
-def under_clock(child: Child, clock: str) -> Iterator[None]:
+def under_clock(child: Child, clock: str | Path) -> Iterator[None]:
     """Kill a program; its lives have a false clock in the block, and a true one after it."""
     true, false = child.environment, false_clock(clock)
     child.environment = lambda life: {**true(life), **false}
@@ -85,7 +92,7 @@ def _begin_anew(child: Child) -> None:
 def has_false_clock(pid: int) -> bool:
     """Tell whether a process was executed under a false clock."""
     try:
-        return b"\0FAKETIME=" in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
+        return b"\0FAKETIME" in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return False
 

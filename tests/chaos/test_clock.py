@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import psycopg
 import pytest
 
@@ -17,7 +22,9 @@ from chaos.programs import Child
 from cli.embedded.kafka import EmbeddedKafka
 from outbox.clock import SystemClock
 from outbox.publication.progress_topic import ensure_progress_topic
+from outbox.settings import process_environment
 from tests.chaos.live_service import LiveService, live_service
+from tests.e2e.check_endpoint import check_endpoint
 from tests.integration.failpoints.producer import CheckEndpoint, serving
 from tests.kafka import committed_records, make_topic
 from tests.waiting import wait_for
@@ -25,6 +32,27 @@ from tests.waiting import wait_for
 OFFSETS = {"+3d": timedelta(days=3), "-2h": timedelta(hours=-2)}
 TOLERATED = timedelta(minutes=30)
 HOUR_SECONDS = 3600
+GROUP = "account"
+PRODUCER = """
+import sys
+from outbox_client import LocalTransactionState, Message, TransactionProducer
+url, group, topic = sys.argv[1:]
+with TransactionProducer(url, group, api_key="any") as producer:
+    for number in range(60):
+        half = producer.prepare(Message(topic, "points", key=str(number)))
+        if number % 5 < 2:
+            producer.end(half.message_id, LocalTransactionState(["COMMIT", "ROLLBACK"][number % 5]))
+"""
+VERDICTS = {2: "COMMIT", 3: "ROLLBACK", 4: "UNKNOWN"}
+EXPECTED = Counter(COMMIT=24, ROLLBACK=24, PARKED=12)
+STATES = """
+SELECT CASE decision WHEN 1 THEN 'COMMIT' ELSE 'ROLLBACK' END FROM outbox.op_message
+UNION ALL SELECT 'PARKED' FROM outbox.parked_message
+"""
+SCHEDULES = """
+SELECT array_agg(extract(epoch FROM asked_at - prepared_at)::float8 ORDER BY look_id)
+FROM outbox.check_attempt JOIN outbox.half_message USING (half_id) GROUP BY half_id
+"""
 
 
 @contextmanager
@@ -82,6 +110,65 @@ def test_f13_a_wrong_clock_of_the_programs_makes_nothing_due(
                 assert len(committed_records(kafka_broker.bootstrap_servers, topic, sent)) == sent
             wait_for(lambda: not clocked(service.api) and not clocked(service.checker))
             assert abs(offset(service)) < TOLERATED
+
+
+@pytest.mark.postgres
+@pytest.mark.kafka
+@pytest.mark.chaos
+def test_a28_with_every_host_an_hour_off_and_stepping_a18_ends_the_same_on_the_same_schedule(
+    service: LiveService, database_url: str, kafka_broker: EmbeddedKafka, tmp_path: Path
+) -> None:
+    """Scaled: 60 messages, a second to the first check and between checks, three checks."""
+    topic = make_topic(kafka_broker.bootstrap_servers, partitions=1)
+    clocks = {tmp_path / "api.clock": "+1h", tmp_path / "checker.clock": "-1h"}
+    with ExitStack() as stack:
+        for child, (file, clock) in zip(
+            (service.api, service.checker), clocks.items(), strict=True
+        ):
+            file.write_text(clock)
+            stack.enter_context(under_clock(child, file))
+        endpoint = stack.enter_context(
+            check_endpoint(lambda asked: VERDICTS[int(asked["key"]) % 5])
+        )
+        wait_for(lambda: clocked(service.checker) and time_told(service.api.port), seconds=60)
+        assert offset(service) > TOLERATED
+        register(service, endpoint.url)
+        run_producer(service, topic, "-1h")
+        for file, clock in zip(clocks, ("-1h", "+1h"), strict=True):
+            file.write_text(clock)
+        wait_for(lambda: offset(service) < -TOLERATED)
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            wait_for(lambda: states(connection) == EXPECTED, seconds=120)
+            schedules = connection.execute(SCHEDULES).fetchall()
+    sent = committed_records(kafka_broker.bootstrap_servers, topic, EXPECTED["COMMIT"])
+    assert len(sent) == EXPECTED["COMMIT"]
+    assert all(
+        abs(at - SystemClock().now().timestamp()) < HOUR_SECONDS / 2 for at in endpoint.signed_at
+    )
+    assert Counter(len(ages) for (ages,) in schedules) == {1: 24, 3: 12}
+    for (ages,) in schedules:
+        gaps = [later - earlier for earlier, later in pairwise([0.0, *ages])]
+        assert all(1 <= gap < HOUR_SECONDS / 2 for gap in gaps)
+
+
+def register(service: LiveService, check_url: str) -> None:
+    body = {"check_url": check_url, "check_interval_seconds": 1, "transaction_timeout_seconds": 1}
+    url = f"{service.url}/producer-groups/{GROUP}"
+    assert httpx2.put(url, json={**body, "check_max": 3}, timeout=60).status_code == 201
+
+
+def run_producer(service: LiveService, topic: str, clock: str) -> None:
+    """Prepare every message, and end two of five, in a process with a false clock."""
+    subprocess.run(
+        [sys.executable, "-c", PRODUCER, f"http://127.0.0.1:{service.api.port}", GROUP, topic],
+        env={**process_environment(), **false_clock(clock)},
+        check=True,
+        timeout=120,
+    )
+
+
+def states(connection: psycopg.Connection[Any]) -> Counter[str]:
+    return Counter(row[0] for row in connection.execute(STATES))
 
 
 def test_without_the_library_the_fault_fails_and_names_the_package(

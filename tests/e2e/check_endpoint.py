@@ -22,6 +22,8 @@ class CheckEndpoint:
     url: str
     script: Script
     questions: list[Question] = field(default_factory=list)
+    signed_at: list[int] = field(default_factory=list)
+    """When each call was signed, as it says itself (seconds of the epoch)."""
 
     def asked(self, message_id: str) -> list[int]:
         """Return the attempt numbers asked for one message, in order."""
@@ -39,6 +41,7 @@ def check_endpoint(script: Script) -> Iterator[CheckEndpoint]:
             body = self.rfile.read(int(self.headers["content-length"]))
             question = json.loads(body)["data"]
             endpoint.questions.append(question)
+            endpoint.signed_at.append(int(self.headers["webhook-timestamp"]))
             decision = endpoint.script(question)
             answer = {"message_id": question["message_id"], "decision": decision}
             payload = json.dumps(answer).encode()
