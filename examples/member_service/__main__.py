@@ -17,6 +17,7 @@ from examples.member_service.points import create_tables, grant, read_event
 
 BATCH_MAX = 500
 POLL_SECONDS = 0.5
+SESSION_MS = 6000
 
 
 def main() -> None:
@@ -44,6 +45,8 @@ def _consumer(bootstrap_servers: str) -> Consumer:
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
+            # A killed member's partitions are another's after this long.
+            "session.timeout.ms": SESSION_MS,
             "topic.metadata.refresh.interval.ms": 1000,
             "log_level": 3,
         }

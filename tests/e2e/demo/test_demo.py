@@ -38,7 +38,7 @@ def place() -> Iterator[Path]:
         yield place
 
 
-def test_payments_records_and_points_agree_and_the_report_is_clean(
+def test_a24_payments_records_and_points_agree_and_the_report_is_clean(
     tmp_path: Path, place: Path
 ) -> None:
     reports = tmp_path / "reports"
