@@ -23,12 +23,12 @@ async def metrics_listener(bind: str | None, render: Render) -> AsyncIterator[No
 
     app = web.Application()
     app.router.add_get("/metrics", read_metrics)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False)
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1)
     await runner.setup()
     try:
         host, _, port = bind.rpartition(":")
         try:
-            await web.TCPSite(runner, host.strip("[]"), int(port), shutdown_timeout=1).start()
+            await web.TCPSite(runner, host.strip("[]"), int(port)).start()
         except (OSError, ValueError, OverflowError) as error:
             raise ConfigurationError(f"OUTBOX_METRICS_BIND: {bind}: {error}") from None
         yield

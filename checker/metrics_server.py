@@ -16,11 +16,11 @@ from outbox.telemetry import Metrics
 async def metrics_server(bind: str, metrics: Metrics) -> AsyncIterator[None]:
     """Serve for the block. Raises ConfigurationError when the address cannot be listened on."""
     host, _, port = bind.rpartition(":")
-    runner = web.AppRunner(_app(metrics), access_log=None, handle_signals=False)
+    runner = web.AppRunner(_app(metrics), access_log=None, handle_signals=False, shutdown_timeout=1)
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, host.strip("[]"), int(port), shutdown_timeout=1).start()
+            await web.TCPSite(runner, host.strip("[]"), int(port)).start()
         except (OSError, ValueError, OverflowError) as error:
             raise ConfigurationError(f"OUTBOX_CHECKER_METRICS_BIND: {bind}: {error}") from None
         yield
