@@ -10,7 +10,7 @@ from api.endpoint_tests import EndpointTests
 from api.known_topics import KnownTopics
 from outbox.access import Caller
 from outbox.callback_guard import CallbackPolicy
-from outbox.operator_ports import BulkActions, ReconciliationRuns
+from outbox.operator_ports import BulkActions, ReconciliationRuns, Repairs
 from outbox.ports import ApiKeys, MessageBrowser, Operations, ProducerGroups, Readiness
 from outbox.telemetry import Metrics
 
@@ -36,6 +36,7 @@ class Services:
     groups: ProducerGroups
     keys: ApiKeys
     runs: ReconciliationRuns
+    repairs: Repairs
     readiness: Readiness
     directory: Directory
     topics: KnownTopics

@@ -46,6 +46,7 @@ from outbox.storage.names import PostgresNames
 from outbox.storage.operations import PostgresOperations
 from outbox.storage.readiness import PostgresReadiness, newest_revision
 from outbox.storage.reconciliation_runs import PostgresReconciliationRuns
+from outbox.storage.repairs import PostgresRepairs
 from outbox.storage.secrets import key_ring
 from outbox.storage.standing import PostgresStandings
 from outbox.telemetry import Event, Metrics, configure_logging, get_logger
@@ -115,6 +116,7 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
         endpoint_tests=_endpoint_tests(settings, groups, callback_policy, clock),
         keys=keys,
         runs=PostgresReconciliationRuns(pool),
+        repairs=PostgresRepairs(pool),
         readiness=PostgresReadiness(pool, newest_revision()),
         directory=directory,
         topics=topics,

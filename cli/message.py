@@ -1,21 +1,19 @@
 """`outbox message`: look at half messages, end them, take them up again."""
 
 from enum import StrEnum
-from threading import Event
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 
 from cli.api_client import ApiClient, api_client
+from cli.bulk import BULK, followed
 from cli.exit_codes import CommandFailed, ExitCode
 from cli.invocation import Invocation, invocation_of
 from cli.operator import operator_name
 from cli.output import print_object, print_rows
 
 ROOT = "/v1/half-messages"
-BULK = "/v1/bulk-actions"
-LOOK_SECONDS = 0.2
 COLUMNS = ("message_id", "state", "producer_group", "topic", "prepared_at", "check_count")
 PARKED_COLUMNS = (
     "message_id",
@@ -194,18 +192,9 @@ def _act(
     with api_client(context) as api:
         if filters:
             answer = api.post(BULK, {**bulk, "filter": _filter(filters)})
-            print_object(invocation, answer if bulk["dry_run"] else _followed(api, answer))
+            print_object(invocation, answer if bulk["dry_run"] else followed(api, answer))
         else:
             _each(api, invocation, action, message_ids, body)
-
-
-def _followed(api: ApiClient, begun: dict[str, Any]) -> dict[str, Any]:
-    """Wait until an action on many is finished; it goes on if nobody waits."""
-    action, never = begun, Event()
-    while action["status"] != "finished":
-        never.wait(LOOK_SECONDS)
-        action = api.get(f"{BULK}/{action['id']}")
-    return action
 
 
 def _each(

@@ -1,4 +1,4 @@
-"""`outbox reconcile`: run an audit of both stores, read the finished ones."""
+"""`outbox reconcile`: run an audit of both stores, read the finished ones, mend what is lost."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -10,6 +10,7 @@ from cli.api_client import api_client
 from cli.invocation import Output, invocation_of
 from cli.output import print_object, print_rows
 from cli.programs import reconcile
+from cli.repair import fix
 
 ROOT = "/v1/reconciliations"
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -39,6 +40,7 @@ def make_app() -> typer.Typer:
     app.command("run", context_settings=PASS_ON)(run)
     app.command("list")(list_runs)
     app.command("show")(show)
+    app.command("fix")(fix)
     return app
 
 

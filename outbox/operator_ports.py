@@ -33,6 +33,7 @@ class BulkKind(StrEnum):
     FORCE_END = "force_end"
     RELEASE_HELD = "release_held"
     DROP_HELD = "drop_held"
+    REPUBLISH = "republish"
 
     @property
     def is_held(self) -> bool:
@@ -108,6 +109,29 @@ class HeldMessage:
     """The action that entered it to be published anew, if one did."""
     dropped_at: datetime | None
     drop_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """What publishing the message of a finding again would meet.
+
+    ``refused`` is None when nothing stands against it: not-open, not-lost, not-stored,
+    repair-pending, or order-risk when a newer message of its key is committed.
+    """
+
+    finding_id: str
+    half_id: HalfId | None
+    message_id: UUID | None
+    refused: str | None
+
+
+class Repairs(Protocol):
+    """Plans how lost messages are published again."""
+
+    async def plan(
+        self, finding_ids: Sequence[str], groups: frozenset[int] | None, *, accept_order: bool
+    ) -> Sequence[Repair]:
+        """Judge each known finding of these groups, by finding id. Raises DatabaseUnavailable."""
 
 
 class HeldDesk(Protocol):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Response
 
-from api.bulk_models import BulkRequest, BulkResource, DryRun
+from api.bulk_models import BulkRequest, BulkResource, DryRun, RefusedRepair
 from api.dependencies import NoQuery, ServicesOf, StrictRoute, needs
 from api.problems import Problem, invalid
 from api.routes.half_messages import filter_of
@@ -40,12 +40,11 @@ async def begin(
 ) -> BulkResource | DryRun:
     """Act on every message that matches now; a dry run only says how many and which."""
     groups = await services.groups_of(caller)
-    filters = _filters(body, caller, groups)
     kind = BulkKind(body.action)
-    found = await services.bulk_actions.match(kind, filters, body.max_items + 1)
+    found, refused = await _matched(body, caller, services, groups)
     if body.dry_run:
         response.status_code = 200
-        return await _dry_run(services, body.max_items, found)
+        return await _dry_run(services, body.max_items, found, refused)
     if len(found) > body.max_items:
         more = f"more than max_items ({body.max_items}) match"
         raise invalid("/filter", more, "filter-too-broad")
@@ -79,6 +78,25 @@ async def read(action_id: str, caller: Operator, services: ServicesOf) -> BulkRe
     return _resource(found)
 
 
+async def _matched(
+    body: BulkRequest, caller: Caller, services: Services, groups: frozenset[int] | None
+) -> tuple[Sequence[HalfId], list[RefusedRepair] | None]:
+    """Return the messages to act on, and of ``republish`` which findings are refused."""
+    kind, most = BulkKind(body.action), body.max_items + 1
+    if kind is not BulkKind.REPUBLISH:
+        filters = _filters(body, caller, groups)
+        return await services.bulk_actions.match(kind, filters, most), None
+    asked = body.filter.finding_ids or []
+    plan = await services.repairs.plan(asked, groups, accept_order=body.accept_order)
+    found = {each.half_id for each in plan if each.half_id is not None and not each.refused}
+    refused = [
+        RefusedRepair(finding_id=each.finding_id, code=each.refused)  # type: ignore[arg-type]
+        for each in plan
+        if each.refused is not None
+    ]
+    return sorted(found)[:most], refused
+
+
 def _filters(
     body: BulkRequest, caller: Caller, groups: frozenset[int] | None
 ) -> list[MessageFilter]:
@@ -95,10 +113,17 @@ def _filters(
     ]
 
 
-async def _dry_run(services: Services, most: int, found: Sequence[HalfId]) -> DryRun:
+async def _dry_run(
+    services: Services,
+    most: int,
+    found: Sequence[HalfId],
+    refused: list[RefusedRepair] | None,
+) -> DryRun:
     views = [await services.browser.get(half_id) for half_id in found[:SAMPLE]]
     sample = [str(view.half.message_id) for view in views if view is not None]
-    return DryRun(matched=min(len(found), most), more=len(found) > most, sample=sample)
+    return DryRun(
+        matched=min(len(found), most), more=len(found) > most, sample=sample, refused=refused
+    )
 
 
 def _resource(found: BulkAction) -> BulkResource:

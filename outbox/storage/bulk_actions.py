@@ -23,6 +23,7 @@ from outbox.storage.browse import candidate_ids
 from outbox.storage.ends import decide
 from outbox.storage.held_desk import settle_held
 from outbox.storage.operations import audit, recheck_one
+from outbox.storage.repairs import enter_repair
 from outbox.storage.standing import read_standings
 from outbox.storage.statements import load
 from outbox.transaction import contradicts
@@ -130,6 +131,10 @@ async def _do(
         try:
             if row["action"] == BulkKind.RECHECK:
                 await recheck_one(connection, standing, place, action)
+            elif row["action"] == BulkKind.REPUBLISH:
+                message = (standing.half_id, standing.nonce)
+                if not await enter_repair(connection, row["id"], *message, action):
+                    failures[standing.half_id] = "not-repairable"
             else:
                 kind = BulkKind(row["action"])
                 await settle_held(connection, kind, standing.half_id, standing.nonce, action)

@@ -101,8 +101,10 @@ def read_due(
         return None
     names = session.execute(TOPIC_NAMES, {"ids": sorted({row[2] for row in rows})}).fetchall()
     ids = tuple(message_id_bytes(HalfId(row[0]), Nonce(row[1])) for row in rows)
-    known = frozenset(each for each, row in zip(ids, rows, strict=True) if row[6])
     redriven: str | None = rows[0][5]
+    known = frozenset(
+        each for each, row in zip(ids, rows, strict=True) if row[6] and redriven is None
+    )
     return HeldBatch(
         kind=Kind.RELEASE if redriven is None else Kind.REPAIR,
         messages=[_committed(row, dict(names)) for row in rows],

@@ -98,9 +98,11 @@ ON CONFLICT (finding_id) DO UPDATE SET
     status = CASE WHEN known.status = 'accepted' THEN known.status ELSE 'open' END
 
 -- name: resolve_unseen
--- Resolves the open findings that a complete run did not see again.
-UPDATE outbox.reconciliation_finding SET status = 'resolved', updated_at = clock_timestamp()
-WHERE status = 'open' AND last_run_id <> %(run_id)s
+-- Closes the open findings that a complete run did not see again: fixed where a repair has published the message.
+UPDATE outbox.reconciliation_finding f SET updated_at = clock_timestamp(), status = CASE WHEN EXISTS (
+    SELECT FROM outbox.held_record h
+    WHERE h.half_id = f.half_id AND h.repair IS NOT NULL AND h.released_at IS NOT NULL) THEN 'fixed' ELSE 'resolved' END
+WHERE f.status = 'open' AND f.last_run_id <> %(run_id)s
 
 -- name: save_report
 -- Writes one format of the report.

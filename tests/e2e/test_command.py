@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cli.__main__ import run
 from cli.exit_codes import ExitCode
+from outbox.message_id import parse_message_id
 from outbox.storage.reconciliation import PostgresRunStore
 from tests.e2e.check_endpoint import CheckEndpoint, check_endpoint
 from tests.e2e.command import Ended
 from tests.e2e.service import Service
-from tests.integration.test_reconciliation_store import make_run
+from tests.integration.test_reconciliation_store import make_finding, make_run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
@@ -242,6 +244,38 @@ def test_messages_are_ended_by_filter_after_a_dry_run(
     assert (done["status"], done["done"], done["failed"]) == ("finished", 3, 0)
     listed = outbox("message", "list", "--group", group, "--state", "ROLLED_BACK").json()
     assert len(listed["data"]) == 3
+
+
+def test_a_lost_message_is_planned_then_published_again_and_found_in_its_topic(
+    outbox: Command, service: Service, endpoint: CheckEndpoint, tmp_path: Path
+) -> None:
+    topic, run_id = service.new_name("topic"), service.new_name("run")
+    message_id = service.prepare(
+        service.group(endpoint.url), topic, key="k", value="lost and found"
+    )
+    service.end(message_id, "COMMIT", wait=20)
+    half_id, _ = parse_message_id(message_id)
+    lost = replace(make_finding(f"f-{run_id}"), half_id=half_id, detail={"message_id": message_id})
+    store = PostgresRunStore(service.facts()["database_url"])
+    store.save(make_run(run_id, findings=(lost,)))
+    file = tmp_path / "plan.json"
+    fix = ("reconcile", "fix", run_id, "--plan-file", str(file))
+    plan = outbox(*fix).json()["plan"]
+    assert [(row["message_id"], row["plan"]) for row in plan] == [(message_id, "republish")]
+    assert json.loads(file.read_text())["plan"] == plan
+    assert outbox(*fix, "--apply").code == ExitCode.USAGE
+    assert outbox(*fix, "--class", "SKIPPED").json()["plan"] == []
+    applied = outbox(*fix, "--apply", "--reason", "unclean election")
+    assert applied.code == ExitCode.OK, applied.err
+    assert "1 handed to the relay" in applied.err
+    service.wait_state(message_id, "PUBLISHED")
+    first, again = service.records(topic)
+    assert (first.value, again.value) == (b"lost and found", b"lost and found")
+    assert "outbox_redriven" not in dict(first.headers)
+    assert dict(again.headers)["outbox_redriven"] in applied.err
+    store.save(make_run(f"{run_id}-next"))
+    found = outbox("reconcile", "show", run_id, "--kind", "missing").json()["data"]
+    assert [each["status"] for each in found] == ["fixed"]
 
 
 def test_finished_reconciliations_are_listed_and_shown(outbox: Command, service: Service) -> None:

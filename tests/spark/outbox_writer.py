@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Event
 from typing import Any
@@ -90,6 +90,18 @@ class OutboxWriter:
             self._publish(shard, state, position, statuses, alter)
         self._settle()
 
+    def repair(self, half: HalfMessage, action: str) -> None:
+        """Publish a message again as a repair, as the relay would."""
+        state = self.shards[half.shard]
+        batch = f"{half.shard}.{state.batch_no + 1}.0"
+        manifest = self._manifest(
+            half.shard, state, state.position, (Entry(half.message_id.bytes, b"P"),), Kind.REPAIR
+        )
+        record = render(half, DecidedBy.PRODUCER, batch, redriven=action)
+        self._transaction([record], (half.shard, manifest))
+        self.shards[half.shard] = replace(state, batch_no=state.batch_no + 1, crc=crc_of(manifest))
+        self._settle()
+
     def produce(self, *records: Record) -> None:
         """Produce records in a transaction without a manifest, as no relay would."""
         self._transaction([*records])
@@ -167,24 +179,34 @@ class OutboxWriter:
             if statuses[half_id] == b"P":
                 batch = f"{shard}.{batch_no}.{index}"
                 records += alter(render(halves[half_id], DecidedBy.PRODUCER, batch))
-        manifest = encode(
+        entries = tuple(
+            Entry(halves[each].message_id.bytes, status) for each, status in statuses.items()
+        )
+        manifest = self._manifest(shard, state, to, entries)
+        self._transaction(records, (shard, manifest))
+        self.shards[shard] = ShardState(position=to, batch_no=batch_no, crc=crc_of(manifest))
+
+    def _manifest(
+        self,
+        shard: int,
+        state: ShardState,
+        to: Position,
+        entries: tuple[Entry, ...],
+        kind: Kind = Kind.BATCH,
+    ) -> bytes:
+        return encode(
             Manifest(
                 installation=UUID(int=7),
                 shard=shard,
                 gen=1,
-                kind=Kind.BATCH,
-                batch_no=batch_no,
+                kind=kind,
+                batch_no=state.batch_no + 1,
                 prev_crc=state.crc,
                 after=state.position,
                 to=to,
-                entries=tuple(
-                    Entry(halves[each].message_id.bytes, status)
-                    for each, status in statuses.items()
-                ),
+                entries=entries,
             )
         )
-        self._transaction(records, (shard, manifest))
-        self.shards[shard] = ShardState(position=to, batch_no=batch_no, crc=crc_of(manifest))
 
     async def _read(self, half_ids: Sequence[HalfId]) -> dict[HalfId, HalfMessage]:
         async with (

@@ -1,0 +1,78 @@
+"""Lost messages on their way back: what stands against each, and its place among those held.
+
+A repair is published by its shard's relay like any held record, in a batch of kind ``repair`` whose
+records name the action that ordered them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from psycopg.rows import dict_row
+
+from outbox.message_id import HalfId, Nonce, message_id_of, message_id_text
+from outbox.message_view import OperatorAction
+from outbox.operator_ports import Repair
+from outbox.storage.availability import available
+from outbox.storage.operations import audit
+from outbox.storage.statements import load
+
+if TYPE_CHECKING:
+    from outbox.storage.connections import AsyncConnection, Pool
+
+SQL: Final = load("repairs")
+
+
+class PostgresRepairs:
+    """The Repairs on a pool of connections."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def plan(
+        self, finding_ids: Sequence[str], groups: frozenset[int] | None, *, accept_order: bool
+    ) -> Sequence[Repair]:
+        """Judge each known finding; see Repairs.plan."""
+        asked = {
+            "finding_ids": list(finding_ids),
+            "groups": None if groups is None else sorted(groups),
+            "accept_order": accept_order,
+        }
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            await cursor.execute(SQL["plan"], asked)
+            return [_repair(row) for row in await cursor.fetchall()]
+
+
+async def enter_repair(
+    connection: AsyncConnection,
+    repair: UUID,
+    half_id: HalfId,
+    nonce: Nonce,
+    action: OperatorAction,
+) -> bool:
+    """Have the relay publish a message again, audited, in the caller's transaction.
+
+    False when it is held already, not committed, or no longer found lost.
+    """
+    asked = {"half_id": half_id, "repair": str(repair)}
+    if not await (await connection.execute(SQL["enter"], asked)).fetchall():
+        return False
+    target = message_id_text(half_id, nonce)
+    await audit(connection, "message.republish", target, half_id, action, {"repair": str(repair)})
+    return True
+
+
+def _repair(row: dict[str, Any]) -> Repair:
+    half_id, nonce = row["half_id"], row["nonce"]
+    return Repair(
+        finding_id=row["finding_id"],
+        half_id=None if half_id is None else HalfId(half_id),
+        message_id=None if half_id is None else message_id_of(HalfId(half_id), Nonce(nonce)),
+        refused=row["refused"],
+    )
