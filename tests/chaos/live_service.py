@@ -24,10 +24,11 @@ CALL_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveService:
-    """A running API and checker."""
+    """A running API and checker, and further checkers."""
 
     api: Child
     checker: Child
+    others: tuple[Child, ...]
 
     @property
     def url(self) -> str:
@@ -64,9 +65,11 @@ class LiveService:
 
 
 @contextmanager
-def live_service(database_url: str, bootstrap: str, folder: Path) -> Iterator[LiveService]:
-    """Run both programs for the block; the API answers already."""
-    http, metrics, spare = free_ports(3)
+def live_service(
+    database_url: str, bootstrap: str, folder: Path, *, others: int = 0
+) -> Iterator[LiveService]:
+    """Run both programs for the block, and as many other checkers; the API answers already."""
+    http, spare, *metrics = free_ports(3 + others)
     reach = Reach(
         database_url=database_url,
         bootstrap_servers=bootstrap,
@@ -75,20 +78,23 @@ def live_service(database_url: str, bootstrap: str, folder: Path) -> Iterator[Li
     )
     programs = Programs(folder, lambda *_: None)
 
-    def add(role: str, http_port: int, metrics_port: int) -> Child:
+    def add(name: str, role: str, http_port: int, metrics_port: int) -> Child:
         settings = program_environment(
             reach,
             http_port=http_port,
             metrics_port=metrics_port,
             further={"OUTBOX_AUTH_MODE": "dev-insecure"},
         )
-        child = programs.add(role, role, PROGRAMS[role], lambda _: settings)
+        child = programs.add(name, role, PROGRAMS[role], lambda _: settings)
         child.port = http_port
-        programs.start(role)
         return child
 
     try:
-        service = LiveService(api=add("api", http, spare), checker=add("checker", 0, metrics))
+        api = add("api", "api", http, spare)
+        checker, *more = (add(f"checker-{n}", "checker", 0, port) for n, port in enumerate(metrics))
+        service = LiveService(api=api, checker=checker, others=tuple(more))
+        for role in PROGRAMS:
+            programs.start(role)
         wait_for(lambda: is_alive(http), seconds=60)
         yield service
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
@@ -15,10 +15,25 @@ from spark.kafka_options import kafka_options
 from spark.progress import Progress
 from spark.run import Options, Parts
 from spark.sources import Sources
-from tests.spark.outbox_writer import OutboxWriter
 
 
-def make_parts(session: SparkSession, writer: OutboxWriter) -> Parts:
+class Stores(Protocol):
+    """Where an installation is."""
+
+    @property
+    def database_url(self) -> str:
+        """Its database."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Its Kafka."""
+
+    @property
+    def progress_topic(self) -> str:
+        """Its topic of manifests."""
+
+
+def make_parts(session: SparkSession, writer: Stores) -> Parts:
     """Return everything a run over that installation needs."""
     source = PostgresSource(writer.database_url)
     clock = SystemClock()
@@ -37,7 +52,7 @@ def make_parts(session: SparkSession, writer: OutboxWriter) -> Parts:
     )
 
 
-def make_options(writer: OutboxWriter, folder: Path, **fields: Any) -> Options:
+def make_options(writer: Stores, folder: Path, **fields: Any) -> Options:
     """Return options with a grace that nothing in a test outlives."""
     defaults: dict[str, Any] = {
         "progress_topic": writer.progress_topic,
