@@ -147,7 +147,7 @@ def _with_id(record: Record, message_id: UUID) -> Record:
     return record._replace(headers=((MESSAGE_ID, str(message_id).encode()), *record.headers[1:]))
 
 
-def test_each_planted_fault_is_found_by_class_and_id_and_nothing_else(planted: Planted) -> None:
+def test_a40_each_planted_fault_is_found_by_class_and_id_and_nothing_else(planted: Planted) -> None:
     expected = {(name.split(" ")[0], message) for name, message in planted.expected.items()}
     found = {(each.finding_class.value, each.message_id) for each in planted.report.findings}
     assert found == expected
