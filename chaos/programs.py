@@ -29,6 +29,10 @@ RESTART_SECONDS: Final = 0.02
 """A dead child is started again after this; one that ended by itself after a second."""
 FAILED_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 15.0
+OK: Final = 0
+"""How a program ends in order. One that is asked to stop before it can hear dies of the signal,
+which is as good.
+"""
 
 
 Environment = Callable[[int], Mapping[str, str]]
@@ -224,7 +228,8 @@ class Programs:
                 child = self._children[report["name"]]
                 child.pid = None
                 child.ended.set()
-                self._buried(child, End(child.name, report["pid"], report["code"], report["why"]))
+                code = OK if child.held and report["code"] == -signal.SIGTERM else report["code"]
+                self._buried(child, End(child.name, report["pid"], code, report["why"]))
 
     def _buried(self, child: Child, end: End) -> None:
         self.ends[f"{child.role}:{reason_of(end)}"] += 1
