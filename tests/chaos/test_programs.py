@@ -142,7 +142,7 @@ def test_a_stopped_child_ends_in_good_order_and_stays_away(
 ) -> None:
     child = nursery.child(request)
     nursery.programs.stop(child.role)
-    assert [end.code for end in nursery.ends(child)] == [-15]
+    assert [end.code for end in nursery.ends(child)] == [0]
     assert child.pid is None
 
 
