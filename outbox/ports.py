@@ -41,6 +41,7 @@ from outbox.reconciliation import (
     LogRecord,
     Offsets,
     Partition,
+    PastRun,
     RecordedPlace,
     RelayCut,
     RunBefore,
@@ -131,6 +132,9 @@ class RunStore(Protocol):
 
     def changes(self, finding_ids: Sequence[str], complete: bool) -> Changes:
         """Tell what saving these open findings would change."""
+
+    def past(self, run_id: str, limit: int) -> Sequence[PastRun]:
+        """Return the newest runs but this one, oldest first."""
 
     def before(self, run_id: str, finding_ids: Sequence[str]) -> RunBefore | None:
         """Return the newest other run, and which of these findings are open; None without one."""

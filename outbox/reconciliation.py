@@ -151,6 +151,7 @@ class StoredRun:
     findings: tuple[StoredFinding, ...]
     reports: Mapping[str, str]
     """The report's text by format: html, json, md, csv."""
+    previous_run_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +160,20 @@ class Changes:
 
     new: int
     resolved: int
+    known: frozenset[str] = field(default=frozenset(), compare=False)
+    """Those of the run's findings that were open before."""
+    closed: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """How many findings of each class this run closes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRun:
+    """A finished run in the row of runs; ``open`` counts its discrepancies."""
+
+    run_id: str
+    finished_at: datetime
+    verdict: str
+    open: int
 
 
 class ReportFormat(StrEnum):

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.message_id import SHARDS
-from outbox.reconciliation import Changes, StoredFinding, StoredRun, Undecided
+from outbox.reconciliation import Changes, PastRun, StoredFinding, StoredRun, Undecided
 from spark.cut import Plan
 from spark.finding_classes import FindingClass, Kind
 from spark.findings import Finding
@@ -53,6 +54,18 @@ class Minute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Percentiles of publishing in seconds, of a minute or of a topic; of a sample."""
+
+    minute: datetime | None
+    topic: str | None
+    messages: int
+    p50: float
+    p95: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """Everything that is told of a run, in any format."""
 
@@ -70,6 +83,8 @@ class Report:
     versions: Mapping[str, str]
     folder: Path
     show_keys: bool = False
+    latencies: Sequence[Latency] = ()
+    past: Sequence[PastRun] = ()
 
     @property
     def complete(self) -> bool:
@@ -95,6 +110,17 @@ class Report:
         log = self.plan.log
         unread = {gap.partition for gap in log.gaps if gap.partition.topic == log.progress_topic}
         return SHARDS - len(unread), SHARDS
+
+    @property
+    def previous_run_id(self) -> str | None:
+        """The newest run before this one."""
+        return self.past[-1].run_id if self.past else None
+
+    @property
+    def new_by_class(self) -> dict[FindingClass, int]:
+        """How many of the kept findings were not open before, by class."""
+        new = (f.finding_class for f in self.findings if f.finding_id not in self.changes.known)
+        return dict(Counter(new))
 
     @property
     def coverage_ratio(self) -> float:
@@ -150,10 +176,18 @@ def minutes_of(minutes: DataFrame) -> tuple[Minute, ...]:
     return tuple(Minute(**row.asDict()) for row in reversed(newest))
 
 
+def latencies_of(latencies: DataFrame) -> tuple[Latency, ...]:
+    """Collect the newest minutes and every topic, each in order."""
+    newest = latencies.orderBy(F.col("minute").desc_nulls_first(), "topic").limit(MINUTES_SHOWN)
+    rows = [Latency(**row.asDict()) for row in newest.collect()]
+    return tuple(reversed(rows))
+
+
 def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
     """Return what is kept of the run in the database."""
     return StoredRun(
         run_id=report.run_id,
+        previous_run_id=report.previous_run_id,
         mode=MODE,
         started_at=report.started_at,
         cut_at=report.plan.snapshot.taken_at,

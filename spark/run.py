@@ -20,18 +20,19 @@ from outbox.clock import Clock
 from outbox.errors import OutboxError
 from outbox.ports import LogFacts, ReconciliationSource, RunStore, SourceSnapshot
 from outbox.reconciliation import RelayCut
-from spark import cut, findings, manifests, reconcile, schemas
+from spark import cut, findings, latency, manifests, reconcile, schemas
 from spark.judge import Judgement, is_unverifiable, of_suspect
 from spark.ledger import Ledger
 from spark.lookup import SUSPECTS_A_CALL, look_up
 from spark.progress import Progress
-from spark.report import Minute, Report, counts_of, minutes_of
+from spark.report import Latency, Minute, Report, counts_of, latencies_of, minutes_of
 from spark.sources import Sources
 from spark.stage import staged
 from spark.take_cut import take_log_cut
 from spark.verdict import verdict_of
 
 BREAKS_READ: Final = 1000
+PAST_RUNS: Final = 29
 
 
 class SnapshotMismatch(OutboxError):
@@ -208,6 +209,7 @@ def _report(
         sums = reconcile.totals(frames.commits, frames.records)
         counts = counts_of(sums, undecided, ledger.unverifiable)
         minutes = _minutes(options, plan, frames)
+        latencies = _latencies(options, plan, frames, counts.records)
         complete = not plan.log.gaps
         changes = parts.run_store.changes([each.finding_id for each in ledger.kept], complete)
     return Report(
@@ -221,6 +223,8 @@ def _report(
         findings=tuple(ledger.kept),
         changes=changes,
         minutes=minutes,
+        latencies=latencies,
+        past=parts.run_store.past(plan.run_id, PAST_RUNS),
         timings=parts.progress.timings,
         versions=options.versions,
         folder=options.report_dir / f"run_id={plan.run_id}",
@@ -232,6 +236,15 @@ def _minutes(options: Options, plan: cut.Plan, frames: Frames) -> tuple[Minute, 
     counted = reconcile.minutes(frames.commits, frames.records).coalesce(1)
     uri = f"{options.report_dir}/run_id={plan.run_id}/minutes"
     return minutes_of(staged(counted, uri))
+
+
+def _latencies(
+    options: Options, plan: cut.Plan, frames: Frames, records: int
+) -> tuple[Latency, ...]:
+    one_of = latency.one_in(records)
+    measured = latency.latencies(frames.commits, frames.records, one_of).coalesce(1)
+    uri = f"{options.report_dir}/run_id={plan.run_id}/latencies"
+    return latencies_of(staged(measured, uri))
 
 
 def _verify_snapshot(commits: DataFrame, plan: cut.Plan) -> None:

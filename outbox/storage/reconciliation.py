@@ -22,6 +22,7 @@ from outbox.reconciliation import (
     Hold,
     JdbcAddress,
     KnownHalf,
+    PastRun,
     RecordedPlace,
     RelayCut,
     RunBefore,
@@ -131,7 +132,17 @@ class PostgresRunStore:
         with _session(self._database_url) as connection:
             row = connection.execute(SQL["changes"], asked).fetchone()
         assert row is not None
-        return Changes(new=row[0], resolved=row[1])
+        return Changes(new=row[0], resolved=row[1], known=frozenset(row[2]), closed=row[3])
+
+    def past(self, run_id: str, limit: int) -> Sequence[PastRun]:
+        """Return the newest other runs; see RunStore.past."""
+        asked = {"run_id": run_id, "limit": limit}
+        with _session(self._database_url) as connection:
+            rows = connection.execute(SQL["past"], asked).fetchall()
+        return [
+            PastRun(run_id=row[0], finished_at=row[1], verdict=row[2], open=row[3])
+            for row in reversed(rows)
+        ]
 
     def before(self, run_id: str, finding_ids: Sequence[str]) -> RunBefore | None:
         """Return the newest other run; see RunStore.before."""
@@ -189,6 +200,7 @@ def _known_half(row: Mapping[str, Any]) -> KnownHalf:
 def _run_row(run: StoredRun) -> dict[str, Any]:
     return {
         "run_id": run.run_id,
+        "previous_run_id": run.previous_run_id,
         "mode": run.mode,
         "started_at": run.started_at,
         "cut_at": run.cut_at,

@@ -59,12 +59,27 @@ CROSS JOIN LATERAL (
 WHERE batch.at IS NOT NULL
 
 -- name: changes
--- Reads which of this run's findings were open before, and how many of the open ones it did not see.
-SELECT
-    cardinality(%(finding_ids)s::text[]) - count(*) FILTER (WHERE finding_id = ANY (%(finding_ids)s::text[])) AS new,
-    count(*) FILTER (WHERE %(complete)s AND finding_id <> ALL (%(finding_ids)s::text[])) AS resolved
-FROM outbox.reconciliation_finding
-WHERE status = 'open'
+-- Reads which of this run's findings were open before, and how many of the open ones it did not see, by class.
+WITH open AS MATERIALIZED (
+    SELECT finding_id, class, finding_id = ANY (%(finding_ids)s::text[]) AS seen
+    FROM outbox.reconciliation_finding
+    WHERE status = 'open'
+), closed AS (
+    SELECT class, count(*) AS n FROM open WHERE %(complete)s AND NOT seen GROUP BY class
+)
+SELECT cardinality(%(finding_ids)s::text[]) - (SELECT count(*) FROM open WHERE seen) AS new,
+    (SELECT coalesce(sum(n), 0)::int FROM closed) AS resolved,
+    ARRAY(SELECT finding_id FROM open WHERE seen) AS known,
+    (SELECT coalesce(jsonb_object_agg(class, n), '{}') FROM closed) AS closed
+
+-- name: past
+-- Reads the newest runs but this one, with how many discrepancies each had.
+SELECT r.run_id, r.finished_at, r.verdict,
+    (SELECT coalesce(sum(value::bigint), 0) FROM jsonb_each_text(r.totals))::bigint AS open
+FROM outbox.reconciliation_run r
+WHERE r.run_id <> %(run_id)s
+ORDER BY r.finished_at DESC, r.run_id DESC
+LIMIT %(limit)s
 
 -- name: before
 -- Reads the newest run but this one, and which of these findings are open.
@@ -79,12 +94,12 @@ LIMIT 1
 -- name: save_run
 -- Writes the run; a repetition of the same run replaces it.
 INSERT INTO outbox.reconciliation_run (
-    run_id, mode, started_at, cut_at, verdict, sentence, complete, plan, counts, totals, timings)
-VALUES (%(run_id)s, %(mode)s, %(started_at)s, %(cut_at)s, %(verdict)s, %(sentence)s, %(complete)s,
+    run_id, previous_run_id, mode, started_at, cut_at, verdict, sentence, complete, plan, counts, totals, timings)
+VALUES (%(run_id)s, %(previous_run_id)s, %(mode)s, %(started_at)s, %(cut_at)s, %(verdict)s, %(sentence)s, %(complete)s,
     %(plan)s, %(counts)s, %(totals)s, %(timings)s)
 ON CONFLICT (run_id) DO UPDATE SET (
-    mode, started_at, cut_at, finished_at, verdict, sentence, complete, plan, counts, totals, timings)
-    = (excluded.mode, excluded.started_at, excluded.cut_at, clock_timestamp(), excluded.verdict, excluded.sentence,
+    previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, plan, counts, totals, timings)
+    = (excluded.previous_run_id, excluded.mode, excluded.started_at, excluded.cut_at, clock_timestamp(), excluded.verdict, excluded.sentence,
        excluded.complete, excluded.plan, excluded.counts, excluded.totals, excluded.timings)
 
 -- name: save_finding

@@ -22,7 +22,7 @@ def document(
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": report.run_id,
-        "previous_run_id": None,
+        "previous_run_id": report.previous_run_id,
         "verdict": report.verdict.value,
         "sentence": report.sentence,
         "cut": {"at": report.plan.snapshot.taken_at.isoformat(), **report.plan.as_json()},

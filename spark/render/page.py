@@ -11,7 +11,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from spark.finding_classes import RULES, FindingClass
-from spark.render import svg
+from spark.render import svg, trends
 from spark.render.document import command, coverage, finding_document, of_topics
 from spark.render.tables import class_rows
 from spark.report import Report, spaced
@@ -22,7 +22,13 @@ BACKSLASH_ESCAPES: Final = str.maketrans({each: f"\\{each}" for each in "\\`*_{}
 def to_html(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
     """Return the page; at most ``samples`` findings of a class are listed."""
     template = _environment(autoescape=True).get_template("report.html.j2")
-    return template.render(_shown(report, samples, topics), chart=svg.chart(report.minutes))
+    charts = {
+        "chart": svg.chart(report.minutes),
+        "latency_chart": trends.latency_chart(report.latencies),
+        "runs_chart": trends.runs_chart(report),
+        "coverage_chart": trends.coverage_chart(report),
+    }
+    return template.render(_shown(report, samples, topics), **charts)
 
 
 def to_markdown(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
@@ -40,6 +46,7 @@ def _environment(*, autoescape: bool) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["spaced"] = spaced
+    environment.filters["seconds"] = trends.in_seconds
     environment.filters["md"] = lambda text: str(text).translate(BACKSLASH_ESCAPES)
     return environment
 
@@ -51,6 +58,7 @@ def _shown(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any
         "coverage": coverage(report),
         "class_rows": class_rows(report),
         "rules": RULES,
+        "topic_latencies": [each for each in report.latencies if each.topic is not None],
         "sections": _sections(report, samples, topics),
     }
 
@@ -62,7 +70,8 @@ def _sections(report: Report, samples: int, topics: Sequence[str]) -> list[dict[
         listed = by_class.setdefault(finding.finding_class, [])
         if len(listed) < samples:
             shown = finding_document(finding, report)
-            listed.append({**shown, "command": command(finding, report.run_id)})
+            new = finding.finding_id not in report.changes.known
+            listed.append({**shown, "command": command(finding, report.run_id), "new": new})
     return [
         {"class": each, "rule": RULES[each], "findings": listed, "total": report.count(each)}
         for each, listed in by_class.items()

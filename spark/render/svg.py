@@ -27,15 +27,14 @@ def chart(minutes: Sequence[Minute]) -> Markup:
     top = max(max(step.committed, step.published) for step in steps)
     published = _steps([step.published for step in steps], top)
     committed = _steps([step.committed for step in steps], top)
-    area = (
-        f"M{LEFT},{_y(0, top)} L{' L'.join(published)} L{_x(len(steps), len(steps))},{_y(0, top)} Z"
-    )
+    floor = f"{x_of(len(steps), len(steps))},{y_of(0, top)}"
+    area = f"M{LEFT},{y_of(0, top)} L{' L'.join(published)} L{floor} Z"
     return Markup(
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_label(steps)}">'
-        f"{_grid(top)}"
+        f"{grid(top)}"
         f'<path class="published" d="{area}"/>'
         f'<path class="committed" d="M{" L".join(committed)}"/>'
-        f"{_times(steps)}</svg>"
+        f"{ends(steps[0].minute, steps[-1].minute)}</svg>"
     )
 
 
@@ -61,23 +60,26 @@ def _steps(heights: Sequence[int], top: int) -> list[str]:
     """Return the corners of a step line, two a value."""
     corners = []
     for place, height in enumerate(heights):
-        y = _y(height, top)
-        corners += [f"{_x(place, len(heights))},{y}", f"{_x(place + 1, len(heights))},{y}"]
+        y = y_of(height, top)
+        corners += [f"{x_of(place, len(heights))},{y}", f"{x_of(place + 1, len(heights))},{y}"]
     return corners
 
 
-def _x(place: int, places: int) -> float:
+def x_of(place: int, places: int) -> float:
+    """Return where a place of so many lies, in the units of the drawing."""
     return round(LEFT + (WIDTH - LEFT - 4) * place / places, 1)
 
 
-def _y(height: int, top: int) -> float:
-    return round(TOP + (HEIGHT - TOP - BOTTOM) * (1 - height / max(top, 1)), 1)
+def y_of(height: float, top: float) -> float:
+    """Return how far down a height lies, below the top of the scale."""
+    return round(TOP + (HEIGHT - TOP - BOTTOM) * (1 - height / (top or 1)), 1)
 
 
-def _grid(top: int) -> str:
+def grid(top: int) -> str:
+    """Return the lines of a scale of counts."""
     lines = []
     for height in sorted({0, top // 2, top}):
-        y = _y(height, top)
+        y = y_of(height, top)
         lines.append(
             f'<line class="grid" x1="{LEFT}" y1="{y}" x2="{WIDTH - 4}" y2="{y}"/>'
             f'<text x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{spaced(height)}</text>'
@@ -85,16 +87,17 @@ def _grid(top: int) -> str:
     return "".join(lines)
 
 
-def _times(steps: Sequence[Minute]) -> str:
-    first, last = steps[0].minute, steps[-1].minute
-    ends = ((LEFT, "start", first), (WIDTH - 4, "end", last))
+def ends(first: datetime, last: datetime) -> str:
+    """Return the first and the last moment below a chart."""
+    places = ((LEFT, "start", first), (WIDTH - 4, "end", last))
     return "".join(
-        f'<text x="{x}" y="{HEIGHT - 6}" text-anchor="{anchor}">{_moment(at)}</text>'
-        for x, anchor, at in ends[: 1 if first == last else 2]
+        f'<text x="{x}" y="{HEIGHT - 6}" text-anchor="{anchor}">{moment(at)}</text>'
+        for x, anchor, at in places[: 1 if first == last else 2]
     )
 
 
-def _moment(at: datetime) -> str:
+def moment(at: datetime) -> str:
+    """Return a moment as a chart shows it."""
     return f"{at:%Y-%m-%d %H:%M}"
 
 
@@ -104,6 +107,6 @@ def _label(steps: Sequence[Minute]) -> str:
     return str(
         escape(
             f"{spaced(committed)} committed and {spaced(published)} published messages from "
-            f"{_moment(steps[0].minute)} to {_moment(steps[-1].minute)}"
+            f"{moment(steps[0].minute)} to {moment(steps[-1].minute)}"
         )
     )

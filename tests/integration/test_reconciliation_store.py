@@ -150,6 +150,24 @@ def test_the_run_before_is_the_newest_other_one_and_knows_what_was_open(
     )
 
 
+def test_past_runs_come_oldest_first_with_their_discrepancies_and_without_the_run_itself(
+    database_url: str,
+) -> None:
+    store = PostgresRunStore(database_url)
+    for number, name in enumerate(("one", "two", "three")):
+        store.save(make_run(name, totals={"missing": number, "duplicate": 1}))
+    assert [(run.run_id, run.open) for run in store.past("three", 29)] == [("one", 1), ("two", 2)]
+    assert [run.run_id for run in store.past("new", 1)] == ["three"]
+
+
+def test_what_a_run_changes_is_told_by_id_and_class(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", "b"))
+    changes = store.changes(["b", "c"], True)
+    assert (changes.known, changes.closed) == (frozenset({"b"}), {"LOST": 1})
+    assert store.changes([], False).closed == {}
+
+
 def test_saving_a_run_again_changes_nothing(database_url: str) -> None:
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "a"))

@@ -38,6 +38,12 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
 
     assert (second.verdict, second.findings) == (Verdict.CLEAN, ())
     assert (second.changes.new, second.changes.resolved) == (0, 1)
+    assert second.changes.closed == {"LOST": 1}
+    assert [(run.run_id, run.open) for run in second.past] == [(first.run_id, 1)]
+    (of_topic,) = [each for each in second.latencies if each.topic is not None]
+    assert (of_topic.topic, of_topic.messages) == (topic, 6)
+    assert 0 < of_topic.p50 <= of_topic.p95 <= of_topic.p99 < 600
+    assert sum(each.messages for each in second.latencies if each.minute is not None) == 6
     with psycopg.connect(writer.database_url) as connection:
         rows = connection.execute("SELECT status FROM outbox.reconciliation_finding").fetchall()
     assert rows == [("fixed",)]

@@ -10,9 +10,11 @@ from io import StringIO
 
 import pytest
 
+from outbox.reconciliation import Changes, Partition, PastRun
+from spark.cut import Gap
 from spark.finding_classes import FindingClass
-from spark.render import document, page, svg, tables
-from spark.report import Minute
+from spark.render import document, page, svg, tables, trends
+from spark.report import Latency, Minute
 from tests.unit.spark.reports import NOON, make_finding, make_report
 
 HOSTILE = '<script>alert("1")</script> =1+1 | `x` [y](javascript:z) \x00\udcff'
@@ -37,7 +39,7 @@ def test_the_page_is_self_contained_and_has_no_script() -> None:
     tags = Tags(page.to_html(make_report([make_finding()]), SAMPLES))
     assert not {"script", "link", "img", "iframe"} & set(tags.tags)
     assert not [name for name, _ in tags.attributes if name in ("src", "href", "onclick")]
-    assert tags.tags.count("svg") == 1
+    assert tags.tags.count("svg") == 3
 
 
 def test_text_of_others_is_escaped_on_the_page() -> None:
@@ -126,3 +128,52 @@ def test_a_chart_of_nothing_says_so() -> None:
 
 def test_a_chart_of_one_minute_is_drawn() -> None:
     assert "<path" in svg.chart([Minute(minute=NOON, committed=3, published=0)])
+
+
+def latency(minute: int | None, p99: float, topic: str | None = None) -> Latency:
+    """Return percentiles of a minute or of a topic."""
+    at = None if minute is None else NOON + timedelta(minutes=minute)
+    return Latency(minute=at, topic=topic, messages=10, p50=p99 / 4, p95=p99 / 2, p99=p99)
+
+
+def test_the_page_says_what_is_new_and_what_has_closed() -> None:
+    old, new = make_finding(1), make_finding(2)
+    changes = Changes(new=1, resolved=3, known=frozenset({old.finding_id}), closed={"DUPLICATE": 3})
+    report = make_report([old, new], changes=changes)
+    text = page.to_html(report, SAMPLES)
+    changed = text[text.index("<h2>What changed") : text.index("<h2>Counts")]
+    assert "1 LOST: published by the relay" in changed
+    assert "3 DUPLICATE" in changed
+    findings = text[text.index("<h2>Findings") :]
+    assert findings.count(">new</span>") == 1
+    assert "- new: 1 LOST" in page.to_markdown(report, SAMPLES)
+
+
+def test_latency_is_drawn_and_told_by_topic_and_the_worst_minute_is_not_lost() -> None:
+    minutes = [latency(n, 9.5 if n == 777 else 0.02) for n in range(1000)]
+    report = make_report(latencies=[*minutes, latency(None, 0.25, topic=HOSTILE)])
+    text = page.to_html(report, SAMPLES)
+    assert "99th percentile at most 9.5 s" in text
+    assert '<td class="number">250 ms</td>' in text
+    assert "script" not in Tags(text).tags
+    assert trends.latency_chart(minutes).count("<path") == 3
+    assert "<path" not in trends.latency_chart([])
+
+
+def test_runs_are_bars_in_the_colour_of_their_verdicts() -> None:
+    past = [
+        PastRun(run_id=str(n), finished_at=NOON, verdict=verdict, open=n)
+        for n, verdict in enumerate(("clean", "inconclusive", "findings"))
+    ]
+    chart = trends.runs_chart(make_report([make_finding()], past=past))
+    assert chart.count("<rect") == 4
+    assert chart.count('class="findings"') == 2
+    assert "open discrepancies over 4 runs, now 1" in chart
+
+
+def test_coverage_shows_a_cell_a_partition_and_which_were_not_read() -> None:
+    gap = Gap(partition=Partition(HOSTILE, 7), reason="offline", finding_class="NOT_READ")
+    chart = trends.coverage_chart(make_report(gaps=[gap]))
+    assert (chart.count('class="read"'), chart.count('class="unread"')) == (2, 1)
+    assert "2 of 3 partitions read to the cut" in chart
+    assert "<script" not in chart
