@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,9 @@ def own_logging() -> Iterator[None]:
     """Leave no logger behind that writes to this test's captured stderr."""
     yield
     structlog.reset_defaults()
+
+
+RING = base64.b64encode(bytes(32)).decode()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
@@ -38,7 +42,8 @@ def test_a_bind_is_taken_apart() -> None:
         ({"AUTH_MODE": "dev-insecure"}, "0.0.0.0:0", "loopback"),
         ({"AUTH_MODE": "dev-insecure"}, "[::]:0", "loopback"),
         ({"AUTH_MODE": "dev-insecure"}, "nonsense", "host:port"),
-        ({"AUTH_MODE": "keys"}, "127.0.0.1:0", "OUTBOX_AUTH_PEPPER"),
+        ({"AUTH_MODE": "keys", "ENCRYPTION_KEYS": RING}, "127.0.0.1:0", "OUTBOX_AUTH_PEPPER"),
+        ({"AUTH_MODE": "keys", "AUTH_PEPPER": RING}, "127.0.0.1:0", "OUTBOX_ENCRYPTION_KEYS"),
         ({"AUTH_MODE": "nobody"}, "127.0.0.1:0", "AUTH_MODE"),
         ({"AUTH_MOOD": "keys"}, "127.0.0.1:0", "AUTH_MOOD"),
     ],
