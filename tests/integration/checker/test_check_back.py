@@ -196,3 +196,18 @@ async def test_a23_the_five_message_demo_ends_as_planned(world: World) -> None:
         State.ROLLED_BACK,
     ]
     assert len(producer.asked) == 17
+
+
+async def test_time_moves_nothing_that_is_parked_or_decided(world: World) -> None:
+    """Neither asked nor parked again, however old: only PREPARED is ever due."""
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url, check_max=1, max_age_seconds=3600)
+        parked, committed, rolled_back = await world.due(group, 3)
+        await world.end(committed, "COMMIT")
+        await world.end(rolled_back, "ROLLBACK")
+        for _ in range(4):
+            await world.check(group)
+            await world.pass_time(3600)
+    assert len(producer.asked_about(parked.message_id)) == len(producer.asked) == 1
+    expected = [State.PARKED, State.COMMITTED, State.ROLLED_BACK]
+    assert await world.states([parked, committed, rolled_back]) == expected
