@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 from uuid import uuid4
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
@@ -42,10 +42,10 @@ def delete_topic(bootstrap_servers: str, topic: str) -> None:
     admin.delete_topics([topic])[topic].result(timeout=20)
 
 
-def delete_records_before(bootstrap_servers: str, topic: str, partition: int, offset: int) -> None:
-    """Delete the records of a partition below an offset, as retention does."""
+def delete_all_records(bootstrap_servers: str, topic: str, partition: int) -> None:
+    """Delete every record that a partition holds now, as retention does."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    until = TopicPartition(topic, partition, offset)
+    until = TopicPartition(topic, partition, OFFSET_END)
     admin.delete_records([until])[until].result(timeout=20)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from uuid import UUID
 
@@ -102,6 +103,18 @@ def test_f10_a_forgotten_commit_is_learned_from_kafka_and_not_published_again(
     assert decided == (1, 5)
     assert world.one("SELECT half_id FROM outbox.already_published") == forgotten
     assert world.one("SELECT count(*) FROM outbox.commit_log WHERE %s = ANY (half_ids)", forgotten)
+
+
+def test_f10_a_relay_that_dies_amid_its_recovery_is_followed_by_one_that_ends_it(
+    world: RelayWorld,
+) -> None:
+    forgotten = publish_and_forget(world)
+    with world.process("relay.after_history_chunk=kill#1") as process:
+        assert process.wait(timeout=30) == -signal.SIGKILL
+    world.commit_values(b"new")
+    drain(world.relay())
+    assert world.values(3) == [b"kept", b"forgotten", b"new"]
+    assert world.one("SELECT array_agg(half_id) FROM outbox.already_published") == forgotten
 
 
 def test_f10_an_orphan_is_named_and_new_commits_are_not_skipped(world: RelayWorld) -> None:
