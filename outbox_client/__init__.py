@@ -18,7 +18,7 @@ from outbox_client.errors import (
     ServiceUnreachable,
     TransactionFenced,
 )
-from outbox_client.listener import Check, CheckListener, TransactionListener
+from outbox_client.listener import Check, CheckListener, TransactionListener, Unknown
 from outbox_client.message import (
     Ending,
     EndResult,
@@ -52,4 +52,5 @@ __all__ = [
     "TransactionListener",
     "TransactionProducer",
     "TransactionSendResult",
+    "Unknown",
 ]

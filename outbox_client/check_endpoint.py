@@ -17,7 +17,7 @@ from typing import Self
 from standardwebhooks import Webhook
 
 from outbox_client.check_request import CheckRequest, Refused, read_check_request
-from outbox_client.listener import Check, CheckListener
+from outbox_client.listener import Check, CheckListener, Unknown
 from outbox_client.message import LocalTransactionState
 
 log = logging.getLogger("outbox_client")
@@ -40,10 +40,11 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One decision, and in UNKNOWN's case why."""
+    """One decision, and in UNKNOWN's case why and when to ask again."""
 
     decision: LocalTransactionState
     reason: str | None = None
+    retry_after_seconds: int | None = None
 
 
 class CheckEndpoint:
@@ -159,6 +160,8 @@ def _in_time(check: Check, answer: Future[Verdict]) -> Verdict:
 def _verdict_of(returned: object) -> Verdict:
     if returned is None:
         return Verdict(UNKNOWN)
+    if isinstance(returned, Unknown):
+        return Verdict(UNKNOWN, returned.reason, int(returned.retry_after_seconds))
     try:
         return Verdict(LocalTransactionState(str(returned)))
     except ValueError:
@@ -171,6 +174,13 @@ def _reply(request: CheckRequest, verdicts: Sequence[Verdict]) -> Reply:
     return Reply(status=200, body=json.dumps(body).encode())
 
 
-def _item(check: Check, verdict: Verdict) -> dict[str, str]:
-    item = {"message_id": check.message_id, "decision": verdict.decision.value}
-    return item | ({"reason": verdict.reason} if verdict.reason else {})
+def _item(check: Check, verdict: Verdict) -> dict[str, object]:
+    item: dict[str, object] = {
+        "message_id": check.message_id,
+        "decision": verdict.decision.value,
+    }
+    if verdict.reason:
+        item["reason"] = verdict.reason
+    if verdict.retry_after_seconds is not None:
+        item["retry_after_seconds"] = verdict.retry_after_seconds
+    return item

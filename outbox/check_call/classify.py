@@ -130,15 +130,20 @@ def _verdict(document: Mapping[str, Any], message_id: str) -> Answer:
     if not _is_delay(delay):
         return _bad("retry_after_seconds")
     return Answer(
-        outcome=outcome, http_status=200, retry_after_seconds=delay, reason=_storable(reason)
+        outcome=outcome,
+        http_status=200,
+        retry_after_seconds=None if delay is None else int(delay),
+        reason=_storable(reason),
     )
 
 
 def _is_delay(value: object) -> bool:
+    """Tell whether it is null or an integer as JSON Schema has it, where 3.0 is one too."""
     if value is None:
         return True
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return whole and 0 <= value <= LONGEST_DELAY_SECONDS  # type: ignore[operator]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 <= value <= LONGEST_DELAY_SECONDS and value == int(value)
 
 
 def _storable(reason: str | None) -> str | None:

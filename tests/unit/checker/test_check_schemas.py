@@ -62,7 +62,13 @@ def test_a_request_without_its_message_id_does_not_fit() -> None:
 
 
 JSON = st.one_of(
-    st.none(), st.booleans(), st.integers(-1, 4000), st.text(max_size=5), st.lists(st.none())
+    st.none(),
+    st.booleans(),
+    st.integers(-1, 4000),
+    st.integers(-1, 4000).map(float),
+    st.floats(-1, 4000),
+    st.text(max_size=5),
+    st.lists(st.none()),
 )
 MEMBERS = st.fixed_dictionaries(
     {},

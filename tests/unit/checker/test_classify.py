@@ -153,6 +153,19 @@ def test_an_unknown_may_ask_for_a_later_check() -> None:
     assert classify(says("COMMIT", retry_after_seconds="soon"), ID).outcome is Outcome.COMMIT
 
 
+@pytest.mark.parametrize(("number", "seconds"), [("3.0", 3), ("3e2", 300), ("-0.0", 0)])
+def test_a_number_without_fraction_is_a_whole_delay(number: str, seconds: int) -> None:
+    body = f'{{"message_id":"{ID}","decision":"UNKNOWN","retry_after_seconds":{number}}}'
+    delay = classify(ok(body), ID).retry_after_seconds
+    assert (delay, type(delay)) == (seconds, int)
+
+
+@pytest.mark.parametrize("number", ["3.5", "1e400", "-1e400", "1e300", "3600.5"])
+def test_a_delay_with_a_fraction_or_out_of_range_is_bad(number: str) -> None:
+    body = f'{{"message_id":"{ID}","decision":"UNKNOWN","retry_after_seconds":{number}}}'
+    assert classify(ok(body), ID).outcome is Outcome.BAD_VERDICT
+
+
 def test_a_reason_is_cut_to_what_can_be_stored() -> None:
     answer = classify(says("COMMIT", reason="a\0b\ud800" + "c" * 600), ID)
     assert answer.reason is not None

@@ -7,7 +7,8 @@ from threading import Event
 
 import pytest
 
-from outbox_client import Check, CheckEndpoint, LocalTransactionState, Reply
+from outbox.check_call.classify import HttpAnswer, classify
+from outbox_client import Check, CheckEndpoint, LocalTransactionState, Reply, Unknown
 from tests.unit.client.checks import (
     GROUP,
     MESSAGE_ID,
@@ -64,6 +65,29 @@ def answer_of(endpoint: CheckEndpoint, check: dict[str, object] | None = None) -
 def test_the_listeners_state_is_the_decision(state: LocalTransactionState) -> None:
     with CheckEndpoint(GROUP, SECRET, Listener(lambda check: state)) as endpoint:
         assert answer_of(endpoint) == {"message_id": MESSAGE_ID, "decision": state.value}
+
+
+def test_an_unknown_says_when_to_ask_again(listener: Listener, endpoint: CheckEndpoint) -> None:
+    listener.answer = lambda check: Unknown(retry_after_seconds=600, reason="the bank is closed")
+    reply = ask(endpoint, single())
+    assert json.loads(reply.body) == {
+        "message_id": MESSAGE_ID,
+        "decision": "UNKNOWN",
+        "reason": "the bank is closed",
+        "retry_after_seconds": 600,
+    }
+    answer = HttpAnswer(status=200, content_type=reply.content_type, body=reply.body)
+    assert classify(answer, MESSAGE_ID).retry_after_seconds == 600
+
+
+def test_the_longest_and_the_shortest_wish_are_allowed() -> None:
+    assert [Unknown(retry_after_seconds=n).retry_after_seconds for n in (0, 3600)] == [0, 3600]
+
+
+@pytest.mark.parametrize("seconds", [-1, 3601, 1.5])
+def test_a_wish_that_the_service_refuses_cannot_be_made(seconds: int) -> None:
+    with pytest.raises(ValueError, match="0 to 3600"):
+        Unknown(retry_after_seconds=seconds)
 
 
 def test_a_batch_gets_a_verdict_for_each_check(listener: Listener, endpoint: CheckEndpoint) -> None:
