@@ -38,6 +38,7 @@ def make_app() -> typer.Typer:
     """Put the group together."""
     app = typer.Typer(help="Compare PostgreSQL with Kafka in Spark.", no_args_is_help=True)
     app.command("run", context_settings=PASS_ON)(run)
+    app.command("rerun", context_settings=PASS_ON)(rerun)
     app.command("list")(list_runs)
     app.command("show")(show)
     app.command("fix")(fix)
@@ -47,6 +48,11 @@ def make_app() -> typer.Typer:
 def run(context: typer.Context) -> None:
     """Audit everything up to one consistent cut; exits by the verdict."""
     reconcile(context, "run")
+
+
+def rerun(context: typer.Context) -> None:
+    """Audit again and tell what one run's open findings have become."""
+    reconcile(context, "rerun")
 
 
 def list_runs(

@@ -34,6 +34,7 @@ from outbox.message_view import (
 from outbox.producer_groups import NewSecret, Precondition, StoredGroup
 from outbox.reconciliation import (
     Changes,
+    FindingStatus,
     Hold,
     JdbcAddress,
     KnownHalf,
@@ -132,6 +133,9 @@ class RunStore(Protocol):
 
     def changes(self, finding_ids: Sequence[str], complete: bool) -> Changes:
         """Tell what saving these open findings would change."""
+
+    def statuses(self, run_id: str) -> Sequence[FindingStatus] | None:
+        """Return what has become of the findings that a run saw; None without such a run."""
 
     def past(self, run_id: str, limit: int) -> Sequence[PastRun]:
         """Return the newest runs but this one, oldest first."""

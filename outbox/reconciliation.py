@@ -192,6 +192,14 @@ class RunPlace(NamedTuple):
     run_id: str
 
 
+class FindingStatus(NamedTuple):
+    """What has become of a finding."""
+
+    finding_id: str
+    finding_class: str
+    status: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunBefore:
     """The newest run before another one, and which of the other's findings were open then."""

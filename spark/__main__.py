@@ -1,4 +1,4 @@
-"""`outbox-reconcile run`: audits the two stores, reports, and exits by the verdict."""
+"""`outbox-reconcile run|rerun`: audits the two stores, reports, and exits by the verdict."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import Any, Final, NoReturn
 
 from outbox.errors import OutboxError
 from outbox.settings import Settings, load_settings
-from spark.failures import INTERRUPTED, SparkFailure, exit_code_of
+from spark.failures import INTERRUPTED, RunNotFound, SparkFailure, exit_code_of
 from spark.finding_classes import Severity
 from spark.publish import publish_and_tell
 from spark.report import Report, spaced
+from spark.rerun import Rerun, became
 from spark.run import run_once
 from spark.verdict import exit_code, tolerance_of
-from spark.wiring import open_run
+from spark.wiring import open_run, run_store
 
 SETTING_OF: Final = {
     "report": "reconcile_report_dir",
@@ -36,13 +37,14 @@ class Terminated(OutboxError):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one audit.
 
-    Exit codes: 0 clean · 1 error · 2 usage or configuration · 6 unreachable · 7 findings ·
-    8 inconclusive · 130 interrupted.
+    Exit codes: 0 clean · 1 error · 2 usage or configuration · 3 no such run · 6 unreachable ·
+    7 findings · 8 inconclusive · 130 interrupted.
     """
     flags = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        return _run(flags, load_settings(overrides=_overrides(flags)))
+        settings = load_settings(overrides=_overrides(flags))
+        return _rerun(flags, settings) if flags.command == "rerun" else _run(flags, settings)
     except (OutboxError, SparkFailure) as error:
         print(f"outbox-reconcile: {error}", file=sys.stderr)  # noqa: T201
         return exit_code_of(error)
@@ -59,6 +61,23 @@ def _run(flags: argparse.Namespace, settings: Settings) -> int:
         json.dumps(shown, indent=2) + "\n" if flags.output == "json" else _lines(report)
     )
     return exit_code(report.by_class, tolerance)
+
+
+def _rerun(flags: argparse.Namespace, settings: Settings) -> int:
+    """Look again at what an earlier run found and is still open."""
+    tolerance = tolerance_of(settings.reconcile_fail_on, settings.reconcile_max)
+    store = run_store(settings)
+    before = store.statuses(flags.run_id)
+    if before is None:
+        raise RunNotFound(f"no run {flags.run_id}: see `outbox reconcile list`")
+    with open_run(settings, sys.stderr) as (parts, options):
+        report = run_once(parts, options)
+        publish_and_tell(report, parts, settings.reconcile_report_samples)
+    after = {each.finding_id: each for each in store.statuses(flags.run_id) or ()}
+    rerun = Rerun(of=flags.run_id, report=report, findings=became(before, after))
+    as_json = flags.output == "json"
+    sys.stdout.write(json.dumps(rerun.document(), indent=2) + "\n" if as_json else rerun.lines())
+    return rerun.exit_code(tolerance)
 
 
 def _lines(report: Report) -> str:
@@ -84,31 +103,38 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="outbox-reconcile", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="audit everything up to one consistent cut")
-    run.add_argument("--report", metavar="DIR", help="where reports go")
     run.add_argument("--full", action="store_true", help="audit from the baseline; always so now")
     run.add_argument(
+        "--topic", action="append", default=[], help="show findings of this topic; reads all"
+    )
+    rerun = commands.add_parser("rerun", help="audit again; tell of one run's open findings alone")
+    rerun.add_argument("run_id", metavar="RUN_ID")
+    for command in (run, rerun):
+        _add_common_flags(command)
+    return parser
+
+
+def _add_common_flags(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--report", metavar="DIR", help="where reports go")
+    command.add_argument(
         "--fail-on",
         choices=[each.name.lower() for each in Severity],
         help="exit 7 from this severity on (low)",
     )
-    run.add_argument(
+    command.add_argument(
         "--max",
         metavar="NAME=COUNT,…",
         help="exit 0 with at most so many findings of a kind or class",
     )
-    run.add_argument(
+    command.add_argument(
         "--show-keys", action="store_true", default=None, help="keys, not their hashes"
     )
-    run.add_argument(
-        "--topic", action="append", default=[], help="show findings of this topic; reads all"
-    )
-    run.add_argument(
+    command.add_argument(
         "-o",
         "--output",
         choices=["table", "json"],
         default="table" if sys.stdout.isatty() else "json",
     )
-    return parser
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -9,10 +9,11 @@ from typing import Final
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable
+from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable, OutboxError
 
 ERROR: Final = 1
 USAGE: Final = 2
+NOT_FOUND: Final = 3
 UNREACHABLE: Final = 6
 INTERRUPTED: Final = 130
 
@@ -27,6 +28,10 @@ AWAY: Final = (
 )
 """What the connectors say when a store went away under a job."""
 LINE: Final = 300
+
+
+class RunNotFound(OutboxError):
+    """No run of this id has finished."""
 
 
 class SparkFailure(Exception):
@@ -52,10 +57,12 @@ def told_in_one_line(log_file: object) -> Iterator[None]:
 
 
 def exit_code_of(error: Exception) -> int:
-    """Return the exit code of an error: 2 configuration, 6 unreachable, else 1."""
+    """Return the exit code of an error: 2 configuration, 3 no such run, 6 unreachable, else 1."""
     match error:
         case ConfigurationError():
             return USAGE
+        case RunNotFound():
+            return NOT_FOUND
         case DatabaseUnavailable() | KafkaUnavailable() | SparkFailure(unreachable=True):
             return UNREACHABLE
         case _:

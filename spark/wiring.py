@@ -17,7 +17,7 @@ from outbox.check_call.webhook import Notice, WebhookTarget, tell
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.own_listeners import own_listeners
-from outbox.ports import LogFacts
+from outbox.ports import LogFacts, RunStore
 from outbox.publication.log_facts import KafkaLogFacts
 from outbox.publication.progress_topic import PROGRESS_TOPIC
 from outbox.reconciliation import LogEnd
@@ -55,7 +55,7 @@ def open_run(settings: Settings, stream: TextIO) -> Iterator[tuple[Parts, Option
         parts = Parts(
             source=source,
             log_facts=log_facts,
-            run_store=PostgresRunStore(settings.required_database_url()),
+            run_store=run_store(settings),
             sources=Sources(spark_session=session, kafka_options=options, jdbc=source.jdbc),
             clock=progress.clock,
             progress=progress,
@@ -63,6 +63,11 @@ def open_run(settings: Settings, stream: TextIO) -> Iterator[tuple[Parts, Option
             tell=announce,
         )
         yield parts, run_options(settings, stage_uri, session.version)
+
+
+def run_store(settings: Settings) -> RunStore:
+    """Return where runs are kept."""
+    return PostgresRunStore(settings.required_database_url())
 
 
 def webhook(settings: Settings) -> Callable[[str, Mapping[str, Any]], str] | None:

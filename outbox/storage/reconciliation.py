@@ -19,6 +19,7 @@ from outbox.errors import DatabaseUnavailable
 from outbox.message_id import HalfId, message_id_of
 from outbox.reconciliation import (
     Changes,
+    FindingStatus,
     Hold,
     JdbcAddress,
     KnownHalf,
@@ -133,6 +134,14 @@ class PostgresRunStore:
             row = connection.execute(SQL["changes"], asked).fetchone()
         assert row is not None
         return Changes(new=row[0], resolved=row[1], known=frozenset(row[2]), closed=row[3])
+
+    def statuses(self, run_id: str) -> Sequence[FindingStatus] | None:
+        """Return what has become of a run's findings; see RunStore.statuses."""
+        with _session(self._database_url) as connection:
+            rows = connection.execute(SQL["statuses"], {"run_id": run_id}).fetchall()
+        if not rows:
+            return None
+        return [FindingStatus(*row) for row in rows if row[0] is not None]
 
     def past(self, run_id: str, limit: int) -> Sequence[PastRun]:
         """Return the newest other runs; see RunStore.past."""

@@ -72,6 +72,19 @@ SELECT cardinality(%(finding_ids)s::text[]) - (SELECT count(*) FROM open WHERE s
     ARRAY(SELECT finding_id FROM open WHERE seen) AS known,
     (SELECT coalesce(jsonb_object_agg(class, n), '{}') FROM closed) AS closed
 
+-- name: statuses
+-- Reads one run with the findings it saw: those first seen in it or before, and last seen in it or later.
+SELECT f.finding_id, f.class, f.status
+FROM outbox.reconciliation_run r
+LEFT JOIN LATERAL (
+    SELECT f.finding_id, f.class, f.status
+    FROM outbox.reconciliation_finding f
+    JOIN outbox.reconciliation_run first ON first.run_id = f.first_run_id AND first.finished_at <= r.finished_at
+    JOIN outbox.reconciliation_run last ON last.run_id = f.last_run_id AND last.finished_at >= r.finished_at
+) f ON true
+WHERE r.run_id = %(run_id)s
+ORDER BY f.finding_id
+
 -- name: past
 -- Reads the newest runs but this one, with how many discrepancies each had.
 SELECT r.run_id, r.finished_at, r.verdict,

@@ -160,6 +160,17 @@ def test_past_runs_come_oldest_first_with_their_discrepancies_and_without_the_ru
     assert [run.run_id for run in store.past("new", 1)] == ["three"]
 
 
+def test_what_became_of_a_runs_findings_is_known_by_run(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    assert store.statuses("one") is None
+    store.save(make_run("one", "a", "b"))
+    store.save(make_run("two", "b"))
+    store.save(make_run("three"))
+    assert store.statuses("one") == [("a", "LOST", "resolved"), ("b", "LOST", "resolved")]
+    assert store.statuses("two") == [("b", "LOST", "resolved")]
+    assert store.statuses("three") == []
+
+
 def test_what_a_run_changes_is_told_by_id_and_class(database_url: str) -> None:
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "a", "b"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -62,7 +63,27 @@ def test_the_command_exits_7_with_findings_and_ends_with_verdict_totals_and_repo
     page = Path(report.removeprefix("report: ")).read_text("utf-8")
     assert str(halves[0].message_id) in page
     assert "Traceback" not in done.stderr
+    assert "webhook" not in done.stderr
+    (run_id,) = (
+        folder.name.partition("=")[2] for folder in (tmp_path / "reports").glob("run_id=*")
+    )
+
+    again = run(
+        *("rerun", run_id, "--report", str(tmp_path / "reports"), "-o", "json"),
+        database_url=database_url,
+        kafka_bootstrap_servers=own_broker.bootstrap_servers,
+    )
+    told = json.loads(again.stdout)
+    assert (again.returncode, told["rerun_of"], told["open"]) == (7, run_id, 1)
+    assert [each["class"] for each in told["findings"]] == ["LOST"]
     assert [line for line in done.stderr.splitlines() if line.startswith("read records")]
+
+
+def test_a_rerun_of_a_run_that_never_was_exits_3(database_url: str) -> None:
+    done = run(
+        *("rerun", "nothing"), database_url=database_url, kafka_bootstrap_servers="127.0.0.1:1"
+    )
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (3, "", 1)
 
 
 def test_a_store_that_is_away_exits_6_in_one_line(database_url: str, tmp_path: Path) -> None:
