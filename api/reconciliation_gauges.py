@@ -48,6 +48,10 @@ def _tell_last(last: LastRun, metrics: Metrics) -> None:
     metrics["reconcile_duration_seconds"].clear()
     for stage, seconds in last.timings.items():
         metrics["reconcile_duration_seconds"].labels(stage).set(seconds)
+    metrics["reconcile_publish_latency_seconds"].clear()
+    for topic, quantiles in last.latency.items():
+        for quantile, seconds in quantiles.items():
+            metrics["reconcile_publish_latency_seconds"].labels(topic, quantile).set(seconds)
     if last.coverage is not None:
         metrics["reconcile_coverage_ratio"].set(last.coverage)
     metrics["reconcile_inconclusive_runs"].set(last.inconclusive)

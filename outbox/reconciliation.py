@@ -243,6 +243,8 @@ class LastRun:
     coverage: float | None
     counts: Mapping[str, int]
     timings: Mapping[str, float]
+    latency: Mapping[str, Mapping[str, float]]
+    """Publish latency in seconds by topic and quantile, of the run's sample."""
     inconclusive: int
     """How many runs in a row came to no verdict; 0 when the newest one did."""
 

@@ -129,6 +129,12 @@ CATALOGUE: Final = (
     Metric("reconcile_cut_lag_seconds", "gauge", "Age of the last run's cut"),
     Metric("reconcile_coverage_ratio", "gauge", "How much of its plan the last run read"),
     Metric("reconcile_messages_checked", "gauge", "What the last run judged", ("side",)),
+    Metric(
+        "reconcile_publish_latency_seconds",
+        "gauge",
+        "Commit to record in the last run's sample",
+        ("topic", "quantile"),
+    ),
     Metric("reconcile_duration_seconds", "gauge", "Stages of the last run", ("stage",)),
 )
 

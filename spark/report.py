@@ -194,13 +194,26 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
         verdict=report.verdict.value,
         sentence=report.sentence,
         complete=report.resolves,
-        plan={**report.plan.as_json(), "coverage": report.coverage_ratio},
+        plan={
+            **report.plan.as_json(),
+            "coverage": report.coverage_ratio,
+            "latency": _quantiles(report.latencies),
+        },
         counts=asdict(report.counts),
         totals=report.totals,
         timings=report.timings,
         findings=tuple(_stored(each) for each in report.findings),
         reports=reports,
     )
+
+
+def _quantiles(latencies: Sequence[Latency]) -> dict[str, dict[str, float]]:
+    """Return the percentiles of each topic in seconds, by quantile, as metrics name them."""
+    return {
+        each.topic: {"0.5": each.p50, "0.95": each.p95, "0.99": each.p99}
+        for each in latencies
+        if each.topic is not None
+    }
 
 
 def spaced(number: int) -> str:

@@ -115,7 +115,8 @@ async def test_runs_are_measured_from_their_tables(
     store.save(make_run("one", "a", "b"))
     counts = {"judged": 7, "records": 6}
     for name in ("two", "three"):
-        more = {"verdict": "inconclusive", "plan": {"coverage": 0.5}, "counts": counts}
+        plan = {"coverage": 0.5, "latency": {"points": {"0.99": 0.25}}}
+        more = {"verdict": "inconclusive", "plan": plan, "counts": counts}
         store.save(make_run(name, "b", complete=name == "two", timings={"compare": 1.5}, **more))
     metrics = (await bare_service.client.get("/metrics")).text.splitlines()
     assert {
@@ -126,6 +127,7 @@ async def test_runs_are_measured_from_their_tables(
         'outbox_reconcile_verdict{verdict="clean"} 0.0',
         "outbox_reconcile_inconclusive_runs 2.0",
         "outbox_reconcile_coverage_ratio 0.5",
+        'outbox_reconcile_publish_latency_seconds{quantile="0.99",topic="points"} 0.25',
         'outbox_reconcile_messages_checked{side="committed"} 7.0',
         'outbox_reconcile_messages_checked{side="records"} 6.0',
         'outbox_reconcile_duration_seconds{stage="compare"} 1.5',

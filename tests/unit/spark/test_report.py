@@ -3,7 +3,7 @@ from __future__ import annotations
 from outbox.reconciliation import Partition
 from spark.cut import Gap
 from spark.finding_classes import FindingClass
-from spark.report import spaced, stored_run
+from spark.report import Latency, spaced, stored_run
 from tests.unit.spark.reports import make_finding, make_report
 
 
@@ -59,3 +59,10 @@ def test_the_finding_id_survives_a_refined_class() -> None:
 
 def test_thousands_stand_apart() -> None:
     assert [spaced(n) for n in (0, 999, 1000, 1234567)] == ["0", "999", "1 000", "1 234 567"]
+
+
+def test_what_metrics_are_made_of_is_stored_with_the_run() -> None:
+    of_topic = Latency(minute=None, topic="points", messages=9, p50=0.1, p95=0.2, p99=0.3)
+    plan = stored_run(make_report(latencies=[of_topic]), {}).plan
+    assert plan["coverage"] == 1.0
+    assert plan["latency"] == {"points": {"0.5": 0.1, "0.95": 0.2, "0.99": 0.3}}
