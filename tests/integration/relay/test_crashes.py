@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 KEYS = 7
 MESSAGES = 3000
 UNLOCKED = "relay.lock=skip"
+AMID_THE_THIRD = (10 + 1) + (10 + 1) + 10
+"""Where the topic ends after two batches of ten with their markers, and a third without."""
 ARROWS = """
 lock verify fence watermark replay select begin first_produce data_flush manifest commit cursor
 """
@@ -108,10 +110,11 @@ def test_a35_a_relay_frozen_between_produce_and_commit_is_overtaken_and_fenced(
     monkeypatch.setattr(takeover, "STALL_SECONDS", 1.0)
     world.batch_max = 10
     commit_backlog(world, range(200))
-    with world.process("relay.before_commit=sleep:3000#3") as frozen:
+    with world.process("relay.before_commit=sleep:5000#3") as frozen:
         wait_running(frozen)
-        until(lambda: world.log_end() >= 2 * (10 + 1) + 10)
+        until(lambda: world.log_end() >= AMID_THE_THIRD)
         frozen.send_signal(signal.SIGSTOP)
+        assert world.log_end() == AMID_THE_THIRD
         heir = world.relay()
         drain(heir)
         commit_backlog(world, range(200, 300))

@@ -118,7 +118,7 @@ class RelayWorld:
     def log_end(self) -> int:
         """Return where the topic's first partition ends, open and aborted transactions included."""
         reading = {"bootstrap.servers": self.bootstrap_servers, "group.id": "end", "log_level": 0}
-        with closing(Consumer(reading)) as consumer:
+        with closing(Consumer({**reading, "isolation.level": "read_uncommitted"})) as consumer:
             return int(consumer.get_watermark_offsets(TopicPartition(self.topic, 0))[1])
 
     def values(self, expected: int) -> list[bytes | None]:
