@@ -131,8 +131,11 @@ def insist(url: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def storm(folder: Path, broker: EmbeddedKafka) -> Iterator[Storm]:
-    """Run a service with two checkers on a PostgreSQL of its own; nothing has been sent yet."""
+def storm(folder: Path) -> Iterator[Storm]:
+    """Run a service with two checkers on servers of its own; nothing has been sent yet.
+
+    A broker's progress topic belongs to one installation at a time.
+    """
     with ExitStack() as stack:
         keeper = Keeper()
         stack.callback(keeper.close)
@@ -142,6 +145,10 @@ def storm(folder: Path, broker: EmbeddedKafka) -> Iterator[Storm]:
         postgres.start()
         postgres.make_database()
         migrate(postgres.dsn())
+        broker = EmbeddedKafka(folder / "kafka")
+        stack.callback(broker.erase)
+        stack.callback(broker.kill)
+        broker.start()
         servers = broker.bootstrap_servers
         ensure_progress_topic(servers, replication=1)
         endpoint = stack.enter_context(check_endpoint(verdict))

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cli.embedded.kafka import EmbeddedKafka
 from spark.run import run_once
 from spark.verdict import Verdict
 from tests.kafka import committed_records
@@ -21,9 +20,9 @@ pytestmark = [*REAL_STORES, pytest.mark.chaos]
 
 
 @pytest.fixture(scope="module")
-def after(tmp_path_factory: pytest.TempPathFactory, kafka_broker: EmbeddedKafka) -> Iterator[Storm]:
+def after(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storm]:
     """The stores after the traffic of A18 under the kills of A20, A27 and A35."""
-    with storm(tmp_path_factory.mktemp("storm"), kafka_broker) as made:
+    with storm(tmp_path_factory.mktemp("storm")) as made:
         made.rage()
         yield made
 
