@@ -79,6 +79,18 @@ def offset(service: LiveService) -> timedelta:
 
 
 @pytest.fixture
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A broker of the test's own: its progress topic belongs to one installation at a time."""
+    broker = EmbeddedKafka(tmp_path_factory.mktemp("clock") / "kafka")
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.kill()
+        broker.erase()
+
+
+@pytest.fixture
 def service(
     database_url: str, kafka_broker: EmbeddedKafka, tmp_path: Path
 ) -> Iterator[LiveService]:
