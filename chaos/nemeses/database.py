@@ -12,11 +12,13 @@ from typing import Final
 import psycopg
 
 from chaos.nemesis import Facts
+from chaos.probes import comes_true
 from chaos.schedule import Fault
 from chaos.world import World
 
 LOOK_SECONDS: Final = 0.05
 BACK_SECONDS: Final = 60.0
+CONNECT_SECONDS: Final = 5.0
 ALL_SHARDS: Final = range(16)
 BACKENDS: Final = (
     "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
@@ -53,7 +55,14 @@ class BackendKill:
         began, dsn = monotonic(), world.postgres.dsn()
         with world.postgres_alone:
             with psycopg.connect(dsn, autocommit=True) as connection:
-                pids = [pid for (pid,) in connection.execute(BACKENDS)]
+                pids: list[int] = []
+
+                def connected() -> bool:
+                    pids[:] = [pid for (pid,) in connection.execute(BACKENDS)]
+                    return bool(pids)
+
+                if not comes_true(connected, CONNECT_SECONDS, world.stop):
+                    return {"skipped": "none of our programs is connected"}
                 pid = world.random(f"backend/{fault.at}").choice(pids)
                 world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
                 os.kill(pid, signal.SIGKILL)
