@@ -12,8 +12,13 @@ from outbox.errors import ConfigurationError
 
 
 @asynccontextmanager
-async def metrics_listener(bind: str | None, render: Render) -> AsyncIterator[None]:
-    """Serve for the block; without an address do nothing. Raises ConfigurationError."""
+async def metrics_listener(
+    bind: str | None, render: Render, *, shared: bool
+) -> AsyncIterator[None]:
+    """Serve for the block; without an address do nothing. Raises ConfigurationError.
+
+    ``shared``: several workers listen there, and one of them answers.
+    """
     if bind is None:
         yield
         return
@@ -28,7 +33,8 @@ async def metrics_listener(bind: str | None, render: Render) -> AsyncIterator[No
     try:
         host, _, port = bind.rpartition(":")
         try:
-            await web.TCPSite(runner, host.strip("[]"), int(port)).start()
+            site = web.TCPSite(runner, host.strip("[]"), int(port), reuse_port=shared)
+            await site.start()
         except (OSError, ValueError, OverflowError) as error:
             raise ConfigurationError(f"OUTBOX_METRICS_BIND: {bind}: {error}") from None
         yield

@@ -69,6 +69,7 @@ class Parts:
     ends: MicroBatcher[End, EndOutcome]
     metrics_page: MetricsPage
     metrics_bind: str | None
+    workers: int
 
 
 def application() -> Guard:
@@ -168,6 +169,7 @@ def _parts(
             clock,
         ),
         metrics_bind=settings.metrics_bind,
+        workers=settings.http_workers,
     )
 
 
@@ -180,7 +182,11 @@ def _lifespan(parts: Parts) -> Any:
             await parts.pool.open(wait=False)
             stack.push_async_callback(parts.pool.close)
             await stack.enter_async_context(
-                metrics_listener(parts.metrics_bind, parts.metrics_page.render)
+                metrics_listener(
+                    parts.metrics_bind,
+                    parts.metrics_page.render,
+                    shared=parts.workers > 1,
+                )
             )
             keeper = asyncio.create_task(parts.topics.keep_fresh(stop))
             runner = asyncio.create_task(parts.bulk_runner.run(stop))
