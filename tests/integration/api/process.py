@@ -84,6 +84,7 @@ async def served(
         f"127.0.0.1:{port}",
         env=environment(database_url, **settings),
         stderr=asyncio.subprocess.DEVNULL,
+        preexec_fn=hear_interrupts,
     )
     running = Process(process, port)
     try:
@@ -92,6 +93,11 @@ async def served(
             yield running
     finally:
         await running.stop()
+
+
+def hear_interrupts() -> None:
+    """Undo what a shell does to programs in its background: they are born deaf to SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 async def until_live(running: Process) -> None:
