@@ -14,8 +14,8 @@ from examples.demo.waiting import DidNotHappen, wait_until
 from outbox_client import AlreadyEnded, LocalTransactionState, TransactionProducer
 
 BRANCH_PURCHASES = 3
-HEAL_SECONDS = 60.0
-PARK_SECONDS = 60.0
+HEAL_SECONDS = 180.0
+PARK_SECONDS = 180.0
 SETTLE_SECONDS = 90.0
 
 
