@@ -13,8 +13,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from outbox.message_id import HalfId
-from outbox.ports import LogFacts, SourceSnapshot
 from outbox.reconciliation import Hold, KnownHalf, LogRecord, Partition, RecordedPlace
+from outbox.reconciliation_ports import LogFacts, SourceSnapshot
 from spark.classify import Content
 from spark.compare import Comparison, compare
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from outbox.ports import RunStore
+from outbox.reconciliation_ports import RunStore
 from spark.notify import critical_ids, news_of
 from spark.render import document, page, tables
 from spark.report import Report, stored_run

@@ -18,8 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.clock import Clock
 from outbox.errors import OutboxError
-from outbox.ports import LogFacts, ReconciliationSource, RunStore, SourceSnapshot
 from outbox.reconciliation import RelayCut
+from outbox.reconciliation_ports import LogFacts, ReconciliationSource, RunStore, SourceSnapshot
 from spark import cut, findings, latency, manifests, reconcile, schemas
 from spark.judge import Judgement, is_unverifiable, of_suspect
 from spark.ledger import Ledger

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from outbox.clock import Clock
-from outbox.ports import LogFacts
 from outbox.reconciliation import LogEnd, Offsets, Partition
+from outbox.reconciliation_ports import LogFacts
 from spark import cut
 
 PAUSE_SECONDS: Final = 0.2

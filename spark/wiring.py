@@ -17,10 +17,10 @@ from outbox.check_call.webhook import Notice, WebhookTarget, tell
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.own_listeners import own_listeners
-from outbox.ports import LogFacts, RunStore
 from outbox.publication.log_facts import KafkaLogFacts
 from outbox.publication.progress_topic import PROGRESS_TOPIC
 from outbox.reconciliation import LogEnd
+from outbox.reconciliation_ports import LogFacts, RunStore
 from outbox.settings import Settings
 from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
 from spark.failures import told_in_one_line

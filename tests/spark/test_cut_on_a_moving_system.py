@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import Producer
 
 from outbox.message import Resolution
-from outbox.ports import LogFacts, ReconciliationSource, SourceSnapshot
 from outbox.reconciliation import JdbcAddress, LogEnd, LogRecord, Offsets, Partition, RelayCut
+from outbox.reconciliation_ports import LogFacts, ReconciliationSource, SourceSnapshot
 from spark import sources
 from spark.finding_classes import FindingClass
 from spark.run import Options, Parts, SnapshotMismatch, run_once

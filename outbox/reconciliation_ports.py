@@ -1,0 +1,108 @@
+"""What a reconciliation asks of the outside world: the brokers, the audited tables, its own.
+
+One thread asks, so all of it is ``def``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+from uuid import UUID
+
+from outbox.message_id import HalfId
+from outbox.reconciliation import (
+    Changes,
+    FindingStatus,
+    Hold,
+    JdbcAddress,
+    KnownHalf,
+    LogEnd,
+    LogRecord,
+    Offsets,
+    Partition,
+    PastRun,
+    RecordedPlace,
+    RelayCut,
+    RunBefore,
+    SnapshotIdentity,
+    StoredRun,
+    Undecided,
+)
+
+
+class LogFacts(Protocol):
+    """What the reconciliation asks the brokers directly; one thread, bounded time."""
+
+    def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
+        """Return every partition of those topics that exist. Raises KafkaUnavailable."""
+
+    def offsets(self, partitions: Collection[Partition], end: LogEnd) -> Offsets:
+        """Return one offset a partition; what fails alone is in ``errors``.
+
+        Raises KafkaUnavailable when no broker answers.
+        """
+
+    def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
+        """Read single committed records by offset; those that are gone are left out."""
+
+
+class SourceSnapshot(Protocol):
+    """The outbox's tables at one instant; open while Spark reads them with the same snapshot."""
+
+    identity: SnapshotIdentity
+
+    def retired_below(self) -> HalfId:
+        """Return the lowest half id whose leaf is still kept."""
+
+    def undecided(self) -> Undecided:
+        """Count the half messages without a decision."""
+
+    def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
+        """Return the known ones of at most 10 000 half messages."""
+
+    def holds(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, Hold]:
+        """Return what is known of held records."""
+
+    def already_published(self, half_ids: Sequence[HalfId]) -> frozenset[UUID]:
+        """Return the message ids that Kafka had and this database had forgotten."""
+
+    def places(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, RecordedPlace]:
+        """Return where the relay recorded that the records are."""
+
+
+class ReconciliationSource(Protocol):
+    """The database that a run audits."""
+
+    jdbc: JdbcAddress
+
+    def topics(self) -> Sequence[str]:
+        """Return every topic that a message was ever prepared for. Raises DatabaseUnavailable."""
+
+    def unlisted(self) -> Sequence[RelayCut]:
+        """Return how far each shard has come whose newest batches no manifest lists.
+
+        That is the lane at_least_once. Raises DatabaseUnavailable.
+        """
+
+    def snapshot(self) -> AbstractContextManager[SourceSnapshot]:
+        """Export a snapshot and keep it until the block is left. Raises DatabaseUnavailable."""
+
+
+class RunStore(Protocol):
+    """Keeps runs, findings and reports; writes to no other table."""
+
+    def changes(self, finding_ids: Sequence[str], complete: bool) -> Changes:
+        """Tell what saving these open findings would change."""
+
+    def statuses(self, run_id: str) -> Sequence[FindingStatus] | None:
+        """Return what has become of the findings that a run saw; None without such a run."""
+
+    def past(self, run_id: str, limit: int) -> Sequence[PastRun]:
+        """Return the newest runs but this one, oldest first."""
+
+    def before(self, run_id: str, finding_ids: Sequence[str]) -> RunBefore | None:
+        """Return the newest other run, and which of these findings are open; None without one."""
+
+    def save(self, run: StoredRun) -> None:
+        """Store a run and its findings in one transaction; saving it again changes nothing."""
