@@ -127,6 +127,34 @@ async def html(_: Asked, writer: asyncio.StreamWriter) -> None:
     writer.write(_http("<html>COMMIT</html>", kind="text/html"))
 
 
+async def redirect(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """Send the checker elsewhere, with a verdict in the body."""
+    status = "307 Temporary Redirect\r\nlocation: http://169.254.169.254/latest/meta-data/"
+    writer.write(_http(_of(asked, "COMMIT"), status=status))
+
+
+async def busy(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """Ask to be left alone for thirty years, with a verdict in the body."""
+    status = "429 Too Many Requests\r\nretry-after: 1000000000"
+    writer.write(_http(_of(asked, "COMMIT"), status=status))
+
+
+async def broken_json(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """Say COMMIT in JSON that does not end."""
+    writer.write(_http(json.dumps(_of(asked, "COMMIT"))[:-1]))
+
+
+async def deep_json(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """Say COMMIT in front of brackets that nest as deep as the answer may be long."""
+    writer.write(_http(json.dumps(_of(asked, "COMMIT"))[:-1] + ', "reason": ' + "[" * 15_000))
+
+
+async def huge_headers(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """Say COMMIT behind headers of a megabyte."""
+    padding = "".join(f"\r\nx-{n}: {'a' * 4000}" for n in range(250))
+    writer.write(_http(_of(asked, "COMMIT"), status=f"200 OK{padding}"))
+
+
 async def wrong_id(asked: Asked, writer: asyncio.StreamWriter) -> None:
     """Say COMMIT for a message that nobody has asked about."""
     verdict = {"message_id": STRANGER, "decision": "COMMIT"}
@@ -179,6 +207,13 @@ async def cut_short(asked: Asked, writer: asyncio.StreamWriter) -> None:
     writer.write(_http(_of(asked, "COMMIT"))[:-5])
 
 
+async def half_close(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """End amid the answer in this direction alone, and go on listening."""
+    writer.write(_http(_of(asked, "COMMIT"))[:-5])
+    writer.write_eof()
+    await asyncio.sleep(FOREVER)
+
+
 async def reset(_: Asked, writer: asyncio.StreamWriter) -> None:
     """Break the connection after the request."""
     writer.transport.abort()
@@ -194,6 +229,7 @@ BEASTS: Final[Mapping[str, Beast]] = {
     for beast in (
         *(silent, drip, endless_headers, big_body, gzip_bomb, html, wrong_id, missing_id),
         *(extra_id, two_verdicts, two_answers, every_second, cut_short, reset, not_http),
+        *(redirect, busy, broken_json, deep_json, huge_headers, half_close),
     )
 }
 
