@@ -7,19 +7,21 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
+from threading import Event
 from types import FrameType
 from typing import Any, Final, NoReturn
 
 from outbox.errors import OutboxError
 from outbox.settings import Settings, load_settings
-from spark.failures import INTERRUPTED, RunNotFound, SparkFailure, exit_code_of
+from spark.failures import INTERRUPTED, RunNotFound, SparkFailure, exit_code_of, told_in_one_line
 from spark.finding_classes import Severity
 from spark.publish import publish_and_tell
 from spark.report import Report, spaced
 from spark.rerun import Rerun, became
-from spark.run import run_once
+from spark.resident import Resident, seconds_of
+from spark.run import Options, Parts, run_once
 from spark.verdict import exit_code, tolerance_of
-from spark.wiring import open_run, run_store
+from spark.wiring import open_run, run_store, spark_log
 
 SETTING_OF: Final = {
     "report": "reconcile_report_dir",
@@ -54,13 +56,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(flags: argparse.Namespace, settings: Settings) -> int:
     tolerance = tolerance_of(settings.reconcile_fail_on, settings.reconcile_max)
-    with open_run(settings, sys.stderr) as (parts, options):
+    resident = flags.every is not None
+
+    def run() -> int:
+        report = _run_and_tell(flags, settings, parts, options)
+        return exit_code(report.by_class, tolerance)
+
+    with open_run(settings, sys.stderr, resident=resident) as (parts, options):
+        if not resident:
+            return run()
+        return Resident(
+            every_seconds=flags.every,
+            clock=parts.clock,
+            stopped=_stopped_within,
+            note=parts.progress.note,
+        ).loop(run)
+
+
+def _run_and_tell(
+    flags: argparse.Namespace, settings: Settings, parts: Parts, options: Options
+) -> Report:
+    """Run once and print the outcome; a resident job prints JSON in one line a run."""
+    with told_in_one_line(spark_log(settings)):
         report = run_once(parts, options)
         shown = publish_and_tell(report, parts, settings.reconcile_report_samples, flags.topic)
-    sys.stdout.write(
-        json.dumps(shown, indent=2) + "\n" if flags.output == "json" else _lines(report)
-    )
-    return exit_code(report.by_class, tolerance)
+    parts.progress.timings = {}
+    indent = 2 if flags.every is None else None
+    as_json = flags.output == "json"
+    sys.stdout.write(json.dumps(shown, indent=indent) + "\n" if as_json else _lines(report))
+    sys.stdout.flush()
+    return report
 
 
 def _rerun(flags: argparse.Namespace, settings: Settings) -> int:
@@ -78,6 +103,14 @@ def _rerun(flags: argparse.Namespace, settings: Settings) -> int:
     as_json = flags.output == "json"
     sys.stdout.write(json.dumps(rerun.document(), indent=2) + "\n" if as_json else rerun.lines())
     return rerun.exit_code(tolerance)
+
+
+def _stopped_within(seconds: float) -> bool:
+    """Rest between two runs; a signal that comes then ends the job in good order."""
+    try:
+        return Event().wait(seconds)
+    except (Terminated, KeyboardInterrupt):
+        return True
 
 
 def _lines(report: Report) -> str:
@@ -106,6 +139,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--full", action="store_true", help="audit from the baseline; always so now")
     run.add_argument(
         "--topic", action="append", default=[], help="show findings of this topic; reads all"
+    )
+    run.add_argument(
+        "--every",
+        type=seconds_of,
+        metavar="TIME",
+        help="stay, and audit every 15m (or s, h) in one warm session, a line of JSON each",
     )
     rerun = commands.add_parser("rerun", help="audit again; tell of one run's open findings alone")
     rerun.add_argument("run_id", metavar="RUN_ID")

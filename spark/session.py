@@ -85,6 +85,11 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
         session.stop()
 
 
+def is_local(master: str) -> bool:
+    """Tell whether the driver is its own executor."""
+    return master.startswith("local")
+
+
 def required_jars(jars_dir: Path) -> tuple[str, ...]:
     """Return the paths of all jars. Raises ConfigurationError naming the first missing one."""
     for name in JARS:
@@ -96,7 +101,7 @@ def required_jars(jars_dir: Path) -> tuple[str, ...]:
 def session_settings(settings: SessionSettings) -> dict[str, str]:
     """Return the session's configuration: ours, the interpreter's path, then the operator's."""
     ours = dict(SETTINGS)
-    if not settings.master.startswith("local"):
+    if not is_local(settings.master):
         ours = {name: text for name, text in ours.items() if name not in LOCAL_ONLY}
     elif settings.expected_records < QUICK_RECORDS:
         ours["spark.driver.extraJavaOptions"] = QUICK_JVM

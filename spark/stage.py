@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from outbox.errors import ConfigurationError
+
+PROBE_FILES: Final = 32
+"""Enough that each executor of a small cluster writes one."""
 
 
 def staged(frame: DataFrame, uri: str) -> DataFrame:
@@ -13,3 +20,17 @@ def staged(frame: DataFrame, uri: str) -> DataFrame:
     plain = frame.write.option("parquet.enable.dictionary", "false")
     plain.mode("overwrite").parquet(uri)
     return frame.sparkSession.read.schema(frame.schema).parquet(uri)
+
+
+def refuse_unshared(spark_session: SparkSession, uri: str) -> None:
+    """Raise ConfigurationError unless the driver reads back what the executors write there.
+
+    On disks of their own a stage would read back empty on both sides, and nothing looks cleaner.
+    """
+    probe = f"{uri}/probe"
+    files = spark_session.range(0, PROBE_FILES, 1, numPartitions=PROBE_FILES)
+    files.write.mode("overwrite").parquet(probe)
+    if spark_session.read.schema(files.schema).parquet(probe).count() != PROBE_FILES:
+        raise ConfigurationError(
+            f"{uri} is not one place for the driver and all executors: name storage that they share"
+        )

@@ -28,16 +28,27 @@ from spark.kafka_options import kafka_options
 from spark.notify import CHANGED
 from spark.progress import Progress
 from spark.run import Options, Parts
-from spark.session import SessionSettings, required_jars, spark_session
+from spark.session import (
+    QUICK_RECORDS,
+    SessionSettings,
+    is_local,
+    required_jars,
+    spark_session,
+)
 from spark.sources import Sources
+from spark.stage import refuse_unshared
 
 RUNTIME_JARS: Final = Path(__file__).resolve().parents[1] / ".runtime" / "spark"
 """Where the set-up puts the connectors, unless the setting names another folder."""
 
 
 @contextmanager
-def open_run(settings: Settings, stream: TextIO) -> Iterator[tuple[Parts, Options]]:
+def open_run(
+    settings: Settings, stream: TextIO, *, resident: bool = False
+) -> Iterator[tuple[Parts, Options]]:
     """Check the settings, start Spark, and yield everything that a run needs.
+
+    A resident job is given the JVM of a large run: what it compiles serves all runs to come.
 
     Raises ConfigurationError, KafkaUnavailable and DatabaseUnavailable before Spark is started,
     SparkFailure for a failed job.
@@ -51,7 +62,11 @@ def open_run(settings: Settings, stream: TextIO) -> Iterator[tuple[Parts, Option
     progress = Progress(stream=stream, clock=SystemClock())
     with progress.stage("reach both stores"):
         expected = expected_records(log_facts, source.topics())
+        expected = max(expected, QUICK_RECORDS) if resident else expected
     with _session(settings, progress, expected) as session, _stage_uri(settings) as stage_uri:
+        if not is_local(settings.reconcile_spark_master):
+            for place in (stage_uri, str(settings.reconcile_report_dir.resolve())):
+                refuse_unshared(session, place)
         parts = Parts(
             source=source,
             log_facts=log_facts,
@@ -129,7 +144,7 @@ def run_options(settings: Settings, stage_uri: str, spark_version: str) -> Optio
 
 @contextmanager
 def _session(settings: Settings, progress: Progress, expected: int) -> Iterator[SparkSession]:
-    log_file = settings.reconcile_report_dir.resolve() / "spark.log"
+    log_file = spark_log(settings)
     session_settings = SessionSettings(
         master=settings.reconcile_spark_master,
         jars_dir=_jars_dir(settings),
@@ -142,6 +157,11 @@ def _session(settings: Settings, progress: Progress, expected: int) -> Iterator[
             session = stack.enter_context(spark_session(session_settings))
         with told_in_one_line(log_file):
             yield session
+
+
+def spark_log(settings: Settings) -> Path:
+    """Return the file that takes what Spark's JVM says."""
+    return settings.reconcile_report_dir.resolve() / "spark.log"
 
 
 def _jars_dir(settings: Settings) -> Path:
