@@ -1,7 +1,7 @@
 """Tests a group's check endpoint: one signed check of a message that never was, then a forged one.
 
-The calls are the checker's own, callback guard and all. No answer decides anything, spends a check
-or moves a breaker, and nothing of the endpoint's body leaves this module.
+The calls are the checker's own, callback guard, database's time and all. No answer decides
+anything, spends a check or moves a breaker, and nothing of the endpoint's body leaves this module.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Final
 
 from pydantic import BaseModel
@@ -54,34 +55,31 @@ class EndpointTests:
 
     async def run(self, name: str) -> EndpointTestResource:
         """Test a group's endpoint, within twice its timeout. Raises UnknownGroup."""
-        group = await self._groups.with_secrets(name)
-        question = self._question(group)
+        group, now = await self._groups.with_secrets(name)
+        question = _question(group, now)
         async with self._endpoint() as endpoint:
             started = self._clock.monotonic()
-            [signed] = await endpoint.ask(group, [question], self._clock.now())
+            [signed] = await endpoint.ask(group, [question], now)
             latency = self._clock.monotonic() - started
             other = replace(group, secrets=(_other_secret(),))
-            [forged] = await endpoint.ask(other, [question], self._clock.now())
+            [forged] = await endpoint.ask(other, [question], now + timedelta(seconds=latency))
         return _facts(signed, forged, latency)
 
-    def _question(self, group: ProducerGroup) -> Question:
-        """Return the check of a message that no service has ever prepared."""
-        number = secrets.randbits(NONCE_BITS)
-        message = Message(
-            content=Content(topic=TOPIC, value=b""),
-            producer_group=group.name,
-            producer_group_id=group.id,
-            topic_id=0,
-            transaction_id=f"endpoint-test-{number:x}",
-        )
-        half = HalfMessage(
-            half_id=HalfId(0),
-            nonce=Nonce(number),
-            message=message,
-            prepared_at=self._clock.now(),
-            content_digest=0,
-        )
-        return Question(half=half, round=1, attempt=1, max_attempts=group.check_max)
+
+def _question(group: ProducerGroup, now: datetime) -> Question:
+    """Return the check of a message that no service has ever prepared."""
+    number = secrets.randbits(NONCE_BITS)
+    message = Message(
+        content=Content(topic=TOPIC, value=b""),
+        producer_group=group.name,
+        producer_group_id=group.id,
+        topic_id=0,
+        transaction_id=f"endpoint-test-{number:x}",
+    )
+    half = HalfMessage(
+        half_id=HalfId(0), nonce=Nonce(number), message=message, prepared_at=now, content_digest=0
+    )
+    return Question(half=half, round=1, attempt=1, max_attempts=group.check_max)
 
 
 def _facts(signed: Answer, forged: Answer, latency_seconds: float) -> EndpointTestResource:

@@ -176,8 +176,8 @@ class HeldDesk(Protocol):
 class GroupsWithSecrets(Protocol):
     """Producer groups as those know them who sign checks."""
 
-    async def with_secrets(self, name: str) -> ProducerGroup:
-        """Return one group with its signing secrets.
+    async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
+        """Return one group with its signing secrets, and the database's time to sign with.
 
         Raises UnknownGroup, and DatabaseUnavailable.
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import dict_row
@@ -70,14 +71,14 @@ class PostgresProducerGroups:
             raise UnknownGroup(name)
         return group
 
-    async def with_secrets(self, name: str) -> ProducerGroup:
-        """Return one group as the checker knows it; see GroupsWithSecrets."""
+    async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
+        """Return one group as the checker knows it, and the time; see GroupsWithSecrets."""
         async with available(), self._pool.connection() as connection:
             group = await _required(connection, name)
             cursor = await connection.execute(SQL["signing"], {"name": name})
-            [stored] = await cursor.fetchall()
+            [(*stored, now)] = await cursor.fetchall()
         secrets = tuple(self._ring.open(bytes(secret)) for secret in stored if secret)
-        return replace(group, secrets=secrets)
+        return replace(group, secrets=secrets), now
 
     async def put(
         self, group: ProducerGroup, precondition: Precondition, key_id: str | None

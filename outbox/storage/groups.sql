@@ -27,8 +27,9 @@ LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE name = %(name)s AND deleted_at IS NULL
 
 -- name: signing
--- Reads the secrets that sign a registered group's checks now.
-SELECT secret, CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END AS previous_secret
+-- Reads the secrets that sign a registered group's checks now, and when now is.
+SELECT secret, CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END AS previous_secret,
+    clock_timestamp() AS now
 FROM outbox.producer_group
 WHERE name = %(name)s AND deleted_at IS NULL
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 from aiohttp import web
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from api.endpoint_tests import EndpointTests
+from outbox.callback_guard import policy_of
+from outbox.check_call.endpoint import HttpCheckEndpoint
+from outbox.clock import SystemClock
 from outbox.storage.connections import Pool
+from outbox.storage.groups import PostgresProducerGroups
+from outbox.storage.secrets import key_ring
 from tests.integration.api.rows import stored
 from tests.integration.api.service import GROUPS, Service
 from tests.integration.checker.producer import Check, Producer, says, status, verdict
@@ -51,6 +59,31 @@ async def test_an_endpoint_that_verifies_passes_and_decides_nothing(
     assert (len(producer.asked), len(endpoint.accepted)) == (2, 1)
     assert producer.asked[0]["message_id"] == producer.asked[1]["message_id"]
     assert await stored(pool) == (0, 0, 0, 0)
+
+
+class HourAhead(SystemClock):
+    """The clock of a machine whose time is wrong."""
+
+    def now(self) -> datetime:
+        """Return a time that no receiver accepts."""
+        return super().now() + timedelta(hours=1)
+
+
+async def test_a_host_with_a_wrong_clock_still_signs_with_the_databases_time(
+    bare_service: Service, pool: Pool
+) -> None:
+    endpoint = Verifying()
+    groups = PostgresProducerGroups(pool, key_ring(None, insecure=True))
+    policy = policy_of(["127.0.0.0/8"], [], ["1-65535"])
+    tests = EndpointTests(groups, lambda: HttpCheckEndpoint(policy), HourAhead())
+    async with Producer(endpoint.answer) as producer:
+        made = await bare_service.put_group(check_url=producer.url)
+        endpoint.secret = made.json()["check_secret"]
+        found = await tests.run("billing")
+    assert (found.signature_accepted, found.forgery_refused) == (True, True)
+    [accepted] = endpoint.accepted
+    reply_by = datetime.fromisoformat(accepted["reply_by"])
+    assert abs(reply_by - SystemClock().now()) < timedelta(minutes=30)
 
 
 async def test_an_endpoint_that_believes_anybody_or_nobody_is_found_out(
