@@ -76,10 +76,13 @@ async def _resume(cursor: Cursor, half_ids: Sequence[HalfId]) -> None:
 async def _record(cursor: Cursor, attempts: Sequence[Attempt], decided: dict[int, Decided]) -> None:
     if not attempts:
         return
+    half_ids = [attempt.half_id for attempt in attempts]
     await cursor.execute(
         SQL["attempts"],
         {
-            "half_ids": [attempt.half_id for attempt in attempts],
+            "half_ids": half_ids,
+            "low": min(half_ids),
+            "high": max(half_ids),
             "look_ids": [attempt.look_id for attempt in attempts],
             "rounds": [attempt.round for attempt in attempts],
             "attempts": [attempt.attempt for attempt in attempts],
@@ -87,7 +90,7 @@ async def _record(cursor: Cursor, attempts: Sequence[Attempt], decided: dict[int
             "outcomes": [attempt.answer.outcome.value for attempt in attempts],
             "statuses": [attempt.answer.http_status for attempt in attempts],
             "latencies": [attempt.latency_ms for attempt in attempts],
-            "counted": [attempt.answer.spent for attempt in attempts],
+            "spent": [attempt.answer.spent for attempt in attempts],
             "applied": [attempt.place in decided for attempt in attempts],
             "errors": [attempt.answer.error for attempt in attempts],
         },

@@ -36,13 +36,22 @@ FROM unnest(
 CROSS JOIN (SELECT outbox.current_xid() AS xid) flush
 
 -- name: attempts
--- Appends the history of the checks that were made; it lives in the leaf of its half.
+-- Appends the history of the checks that were made; it lives in the leaf of its half. What an answer
+-- would spend is spent only while its half is PREPARED: neither decided nor parked meanwhile.
 INSERT INTO outbox.check_attempt (
     half_id, look_id, round, attempt, asked_at, outcome, http_status, latency_ms, counted, applied, error)
-SELECT * FROM unnest(
+SELECT made.half_id, look_id, round, attempt, asked_at, outcome, http_status, latency_ms,
+    spent AND o.decided IS NULL AND p.half_id IS NULL, applied, error
+FROM unnest(
     %(half_ids)s::int8[], %(look_ids)s::int8[], %(rounds)s::int4[], %(attempts)s::int4[],
     %(asked)s::timestamptz[], %(outcomes)s::text[], %(statuses)s::int4[], %(latencies)s::int4[],
-    %(counted)s::bool[], %(applied)s::bool[], %(errors)s::text[])
+    %(spent)s::bool[], %(applied)s::bool[], %(errors)s::text[])
+    AS made (half_id, look_id, round, attempt, asked_at, outcome, http_status, latency_ms, spent, applied, error)
+LEFT JOIN LATERAL (
+    SELECT true AS decided FROM outbox.op_message
+    WHERE spent AND half_id = made.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+) o ON true
+LEFT JOIN outbox.parked_message p ON p.half_id = made.half_id AND p.resumed_at IS NULL
 
 -- name: park
 -- Sets halves aside undecided, payload included, unless they have an op or a newer round at this moment
