@@ -1,0 +1,51 @@
+"""What Spark's own defaults would hide: records that were aborted, and holes in a range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from pyspark.errors import PySparkException
+
+from outbox.message import Resolution
+from outbox.reconciliation import LogEnd
+from spark.cut import Range, ranges
+from spark.run import Parts
+from tests.spark.marks import REAL_STORES
+from tests.spark.outbox_writer import OutboxWriter
+
+pytestmark = REAL_STORES
+
+
+def whole(parts: Parts, topic: str, start: int | None = None) -> Iterable[Range]:
+    """Return all of a topic, from where it begins or from a given offset on."""
+    partitions = parts.log_facts.partitions([topic])
+    starts = parts.log_facts.offsets(partitions, LogEnd.START)
+    ends = parts.log_facts.offsets(partitions, LogEnd.LAST_STABLE)
+    found = ranges(starts, ends)
+    if start is None:
+        return found
+    return [Range(partition=each.partition, start=start, end=each.end) for each in found]
+
+
+def test_records_of_an_aborted_transaction_are_not_read(writer: OutboxWriter, parts: Parts) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    halves = writer.prepare(topic, 4)
+    writer.end(halves, Resolution.COMMIT)
+    writer.publish()
+    writer.abort(*[writer.record(half) for half in halves])
+    assert parts.sources.read_records(whole(parts, topic)).count() == 4
+
+
+def test_a_range_of_which_a_part_has_expired_is_not_read_at_all(
+    writer: OutboxWriter, parts: Parts
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    writer.end(writer.prepare(topic, 20), Resolution.COMMIT)
+    writer.publish()
+    writer.expire(topic, before=2)
+    assert parts.sources.read_records(whole(parts, topic)).count() < 20
+    with pytest.raises(PySparkException):
+        parts.sources.read_records(whole(parts, topic, start=0)).collect()
