@@ -1,9 +1,9 @@
 """Does the checker stay the size it is while every hostile check endpoint answers it?
 
 Each beast of the crash harness's zoo, and one with an expired certificate, is the endpoint of two
-producer groups, one of single checks and one of batches. Their halves are asked every second, and
-the breakers are taken away every second, so that no beast is spared. A healthy group beside them
-gets five halves a second.
+producer groups, one of single checks and one of batches. Their halves are asked every two seconds,
+and the breakers are taken away every second, so that no beast is spared. A healthy group beside
+them gets five halves a second.
 
 Once a second the checker's resident memory and open file descriptors are read from /proc. A warm-up
 of a minute is left out: until then code, connections and librdkafka's buffers are still coming in.
@@ -37,6 +37,7 @@ HEALTHY: Final = "healthy"
 HEALTHY_PER_SECOND: Final = 5
 HALVES: Final = {"single": 2, "batch": 10}
 MOST_CHECKS: Final = 1000
+EVERY_SECONDS: Final = 2
 TRUTHFUL: Final = ("extra_id", "two_answers", "every_second")
 FED: Final = (*TRUTHFUL, "busy")
 """Beasts whose halves end, or ask for an hour's rest: they get fresh ones."""
@@ -93,7 +94,7 @@ class Hostile(Bench):
     """One running service, the beasts' groups and the healthy one."""
 
     def admit(self, urls: Mapping[str, str], seconds: int) -> None:
-        """Register two groups a beast; give each so many halves that it is asked every second."""
+        """Register two groups a beast; give each some halves that nobody ends."""
         self._beasts, self._numbers = tuple(urls), 0
         self.register(HEALTHY, f"{self._endpoint}/slow")
         for beast, url in urls.items():
@@ -103,7 +104,7 @@ class Hostile(Bench):
                     group,
                     url,
                     batch_check=form == "batch",
-                    check_interval_seconds=1 + seconds // (MOST_CHECKS - MINUTE),
+                    check_interval_seconds=EVERY_SECONDS + seconds // MOST_CHECKS,
                     check_max=MOST_CHECKS,
                 )
                 self.feed([group] * halves)
