@@ -111,6 +111,7 @@ def progress_topic_findings(facts: TopicFacts) -> Iterator[Finding]:
     yield _finding("outbox.progress", facts.partitions == 16, detail)
     yield from _judged(safety_of(facts))
     kept = int(facts.settings.get("retention.ms", "0"))
+    yield _newest(facts)
     long_enough = kept == FOR_EVER or kept >= RETENTION_MS
     yield _finding("retention.ms", long_enough, f"{kept}, {RETENTION_MS} or more wanted")
     unclean = facts.settings.get("unclean.leader.election.enable", "-")
@@ -119,6 +120,17 @@ def progress_topic_findings(facts: TopicFacts) -> Iterator[Finding]:
     verdict = Verdict.OK if in_sync >= 2 else Verdict.WARNING
     detail = f"{in_sync}: 2 with three brokers survive the loss of one"
     yield Finding(check="min.insync.replicas", verdict=verdict, detail=detail)
+
+
+def _newest(facts: TopicFacts) -> Finding:
+    """Warn of the releases that take a commit for done without telling a partition (ADR 0017).
+
+    Kafka shows no client its exact version, so a later release that has it mended is named too.
+    """
+    if not facts.newer_than_4_2 or facts.brokers == 1:
+        return Finding(check="kafka release", verdict=Verdict.OK, detail="not one to avoid")
+    detail = "4.3 or newer: 4.3.0 and 4.3.1 can leave a transaction open (KAFKA-20734); 4.2 cannot"
+    return Finding(check="kafka release", verdict=Verdict.WARNING, detail=detail)
 
 
 def _endpoints(context: typer.Context) -> Iterator[Finding]:

@@ -37,6 +37,8 @@ from outbox.storage.shard_desk import ShardDesk
 IDS_AT_ONCE: Final = 2_000
 WHOLE: Final = -1
 """Older than any batch."""
+_CURSOR_HOLDS: Final = {HaltReason.PROGRESS_LOST, HaltReason.REPLAY_STUCK}
+"""Up to the cursor PostgreSQL and Kafka agree: only what is newer is learned."""
 _UNSTARTED: Final = Cursor(START, 0, 0, 0, 0)
 
 
@@ -45,7 +47,7 @@ def allowed(halt: HaltReason | None, way: Way) -> HaltReason:
     if halt is None:
         raise CommandFailed("the shard is not halted", ExitCode.CONFLICT)
     if way not in WAYS[halt]:
-        ways = " or ".join(f"--{each}" for each in WAYS[halt]) or "none: it ends by itself"
+        ways = " or ".join(f"--{each}" for each in WAYS[halt])
         raise CommandFailed(f"halted for {halt}: --{way} is no way on ({ways})", ExitCode.CONFLICT)
     return halt
 
@@ -97,7 +99,7 @@ class Resolution:
         if way is Way.ACCEPT_DUPLICATES:
             deque(listed, maxlen=0)
             return manifests.last._replace(manifest_offset=end), identity, 0
-        is_whole = way is Way.SCAN and halt is not HaltReason.PROGRESS_LOST
+        is_whole = way is Way.SCAN and halt not in _CURSOR_HOLDS
         newer_than = WHOLE if is_whole else cursor.batch_no
         learned, highest = _learn(desk, chain(listed, self._scan(desk)), newer_than, end)
         if way is Way.ACCEPT and manifests.any:

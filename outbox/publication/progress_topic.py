@@ -27,6 +27,8 @@ REPLICATION: Final = 3
 ZOOKEEPER: Final = "zookeeper.connect"
 """A setting that brokers know up to 3.9. A newer one may have it left over in its file, and hides
 its value as it does with every setting unknown to it."""
+CORDONED: Final = "cordoned.log.dirs"
+"""A setting that brokers know from 4.3 on (KIP-1066)."""
 TIMEOUT_SECONDS: Final = 30.0
 
 
@@ -42,6 +44,8 @@ class TopicFacts:
     """`transaction.partition.verification.enable`; "false" as soon as one broker says so."""
     older_than_4: bool
     """One of the brokers is."""
+    newer_than_4_2: bool = False
+    """One of the brokers is: 4.3.0 and 4.3.1 leave transactions open (ADR 0017)."""
 
 
 def ensure_progress_topic(
@@ -86,6 +90,7 @@ def progress_topic_facts(
             settings=_stored_settings(admin, timeout_seconds) if topic else {},
             partition_verification=_verification(brokers),
             older_than_4=any(ZOOKEEPER in broker for broker in brokers),
+            newer_than_4_2=any(CORDONED in broker for broker in brokers),
         )
 
 

@@ -28,7 +28,7 @@ WAYS: Final[Mapping[HaltReason, tuple[Way, ...]]] = {
     HaltReason.PROGRESS_LOST: (Way.SCAN, Way.ACCEPT_DUPLICATES),
     HaltReason.CHAIN_BROKEN: (Way.SCAN,),
     HaltReason.FOREIGN_MANIFEST: (Way.SCAN,),
-    HaltReason.REPLAY_STUCK: (),
+    HaltReason.REPLAY_STUCK: (Way.SCAN,),
 }
 
 ADVICE: Final[Mapping[HaltReason, str]] = {
@@ -40,5 +40,6 @@ ADVICE: Final[Mapping[HaltReason, str]] = {
     "--accept-duplicates",
     HaltReason.CHAIN_BROKEN: "a manifest does not follow the one before: find the cause, --scan",
     HaltReason.FOREIGN_MANIFEST: "somebody else writes to outbox.progress: stop it, then --scan",
-    HaltReason.REPLAY_STUCK: "a stranger's transaction is open on the partition: it ends by itself",
+    HaltReason.REPLAY_STUCK: "a transaction is open on the partition; a stranger's ends by itself. "
+    "For one that Kafka lost, see the runbook: stop the checkers, abort it, --scan",
 }

@@ -73,6 +73,25 @@ def test_a_lost_log_is_made_good_by_the_records_newer_than_the_cursor(world: Rel
     assert world.values(3) == [b"one", b"two", b"new"]
 
 
+def test_after_an_abort_of_a_transaction_that_kafka_lost_nothing_is_repeated(
+    world: RelayWorld,
+) -> None:
+    """Its manifest is gone with the abort, while its records in other partitions are there."""
+    published(world, b"one")
+    cursor = world.connection.execute(
+        "SELECT position, position_n, batch_no, crc FROM outbox.progress"
+    ).fetchone()
+    published(world, b"two")
+    world.connection.execute(
+        "UPDATE outbox.progress SET (position, position_n, batch_no, crc) = (%s, %s, %s, %s),"
+        " halt_reason = 'replay_stuck'",
+        cursor,
+    )
+    assert resolve(world, Way.SCAN)["learned"] == 1
+    goes_on(world)
+    assert world.values(3) == [b"one", b"two", b"new"]
+
+
 def test_accepted_duplicates_go_out_again_and_the_shard_goes_on(world: RelayWorld) -> None:
     published(world, b"one")
     world.connection.execute(

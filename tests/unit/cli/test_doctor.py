@@ -63,7 +63,10 @@ def test_a_silent_chore_fails_and_so_does_a_checker_never_seen() -> None:
 
 
 def topic_verdicts(
-    verification: str = "true", older_than_4: bool = False, **changed: str
+    verification: str = "true",
+    older_than_4: bool = False,
+    newer_than_4_2: bool = False,
+    **changed: str,
 ) -> dict[str, Verdict]:
     settings = {**topic_settings(3), **{k.replace("_", "."): v for k, v in changed.items()}}
     facts = TopicFacts(
@@ -73,6 +76,7 @@ def topic_verdicts(
         settings=settings,
         partition_verification=verification,
         older_than_4=older_than_4,
+        newer_than_4_2=newer_than_4_2,
     )
     return {finding.check: finding.verdict for finding in progress_topic_findings(facts)}
 
@@ -97,6 +101,10 @@ def test_a_topic_that_may_lose_manifests_fails(setting: str, value: str) -> None
 def test_a_broker_that_does_not_verify_transactions_fails() -> None:
     found = topic_verdicts(verification="false")
     assert found["transaction.partition.verification.enable"] is Verdict.FAILED
+
+
+def test_replicated_brokers_that_may_leave_transactions_open_are_warned_of() -> None:
+    assert topic_verdicts(newer_than_4_2=True)["kafka release"] is Verdict.WARNING
 
 
 def test_a_broker_older_than_4_fails() -> None:
