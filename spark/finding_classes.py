@@ -48,6 +48,7 @@ class FindingClass(StrEnum):
     CORRUPT_VALUE = "CORRUPT_VALUE"
     WRONG_KEY = "WRONG_KEY"
     HEADER_DRIFT = "HEADER_DRIFT"
+    RETENTION_GAP = "RETENTION_GAP"
     NOT_READ = "NOT_READ"
     LSO_STUCK = "LSO_STUCK"
     MANIFEST_BREAK = "MANIFEST_BREAK"
@@ -170,6 +171,14 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="a header of the record is not what was prepared",
         action="Look at interceptors and mirrors.",
         command="outbox message get {message_id} --history",
+    ),
+    FindingClass.RETENTION_GAP: Rule(
+        kind=Kind.COVERAGE,
+        severity=Severity.HIGH,
+        meaning="a part of the log or of the tables expired before it was judged",
+        action="Reconcile more often, or let topics and the outbox keep what they hold for longer.",
+        command="outbox doctor",
+        partial=True,
     ),
     FindingClass.NOT_READ: Rule(
         kind=Kind.COVERAGE,

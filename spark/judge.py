@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 from outbox.message import Resolution
@@ -18,6 +19,15 @@ from spark.finding_classes import RULES, FindingClass, Kind
 from spark.findings import Finding
 from spark.lookup import Copy, Suspect
 from spark.reconcile import JUDGED
+
+
+class Unverifiable(Enum):
+    """Why a message without a record cannot be called missing."""
+
+    UNREAD = auto()
+    """Its topic was not read to the cut."""
+    EXPIRED = auto()
+    """The log begins behind its place, or may do so where no place is recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +58,15 @@ def of_suspect(suspect: Suspect, judgement: Judgement) -> tuple[Finding, ...]:
 
 def is_unverifiable(suspect: Suspect, judgement: Judgement) -> bool:
     """Tell whether a message without a record cannot be called missing: its record may be gone."""
+    return why_unverifiable(suspect, judgement) is not None
+
+
+def why_unverifiable(suspect: Suspect, judgement: Judgement) -> Unverifiable | None:
+    """Return why a judged message without a record cannot be called missing; None if it can."""
     facts = facts_of(suspect, judgement)
-    return facts.judged and not facts.verifiable and facts.copies + facts.ahead == 0
+    if not facts.judged or facts.copies + facts.ahead:
+        return None
+    return _out_of_sight(suspect, judgement)
 
 
 def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
@@ -67,7 +84,7 @@ def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
         held=_held(suspect),
         forgotten=any(c.message_id in map(str, suspect.forgotten) for c in suspect.found),
         retired=suspect.half_id < judgement.retired_below,
-        verifiable=_verifiable(suspect, judgement),
+        verifiable=_out_of_sight(suspect, judgement) is None,
     )
 
 
@@ -102,15 +119,16 @@ def _held(suspect: Suspect) -> Held:
     return Held.RELEASED if suspect.hold.released else Held.OPEN
 
 
-def _verifiable(suspect: Suspect, judgement: Judgement) -> bool:
-    """Tell whether a missing record must still be there to be read."""
+def _out_of_sight(suspect: Suspect, judgement: Judgement) -> Unverifiable | None:
+    """Return why a record need not be there to be read; None if it must be."""
     topic = suspect.known.half.message.content.topic if suspect.known else None
     if topic in judgement.unread_topics:
-        return False
+        return Unverifiable.UNREAD
     starts = {p.number: start for p, start in judgement.starts.items() if p.topic == topic}
     if suspect.place is None:
-        return not any(starts.values())
-    return suspect.place.offset >= starts.get(suspect.place.partition, 0)
+        return Unverifiable.EXPIRED if any(starts.values()) else None
+    expired = suspect.place.offset < starts.get(suspect.place.partition, 0)
+    return Unverifiable.EXPIRED if expired else None
 
 
 def _stranger(suspect: Suspect, copy: Copy) -> Facts:

@@ -26,6 +26,7 @@ from spark.ledger import Ledger
 from spark.lookup import SUSPECTS_A_CALL, look_up
 from spark.progress import Progress
 from spark.report import Latency, Minute, Report, counts_of, latencies_of, minutes_of
+from spark.retention import Expired
 from spark.sources import Sources
 from spark.stage import staged
 from spark.take_cut import take_log_cut
@@ -189,10 +190,13 @@ def _enter_suspects(
         unlisted_shards=frozenset(each.shard for each in plan.shards if each.unlisted),
     )
     gathered = reconcile.evidence(dirty, frames.records, frames.manifests)
+    expired = Expired()
     for rows in _chunks(gathered.toLocalIterator(prefetchPartitions=True)):
         suspects = look_up(rows, snapshot, parts.log_facts)
         ledger.unverifiable += sum(is_unverifiable(each, judgement) for each in suspects)
         ledger.enter(found for each in suspects for found in of_suspect(each, judgement))
+        expired.note(suspects, judgement)
+    ledger.enter(expired.findings(judgement))
 
 
 def _report(

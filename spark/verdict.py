@@ -29,7 +29,10 @@ class Verdict(StrEnum):
 
 
 def verdict_of(classes: Collection[FindingClass]) -> Verdict:
-    """Return the verdict over the classes of all open findings."""
+    """Return the verdict over the classes of all open findings.
+
+    Whatever was not judged of the plan is itself an open finding of a class that is ``partial``.
+    """
     if any(not RULES[each].partial and RULES[each].severity > Severity.INFO for each in classes):
         return Verdict.FINDINGS
     if any(RULES[each].partial for each in classes):

@@ -184,7 +184,7 @@ def test_spark_reads_the_database_as_the_snapshot_has_it(
     assert sum(len(row["half_ids"]) for row in rows) == 4
 
 
-def test_messages_whose_records_expired_with_the_log_are_not_lost(
+def test_a_run_over_records_that_expired_with_the_log_calls_none_lost_and_is_not_clean(
     writer: OutboxWriter, parts: Parts, options: Options
 ) -> None:
     topic = f"{writer.prefix}-points"
@@ -193,7 +193,10 @@ def test_messages_whose_records_expired_with_the_log_are_not_lost(
     writer.publish()
     writer.expire(topic, before=1)
     report = run_once(parts, options)
-    assert (report.verdict, report.findings) == (Verdict.CLEAN, ())
+    assert report.verdict is Verdict.INCONCLUSIVE
+    assert {each.finding_class for each in report.findings} == {FindingClass.RETENTION_GAP}
+    told = sum(each.detail["messages"] for each in report.findings)
+    assert told == report.counts.unverifiable
     assert report.counts.records + report.counts.unverifiable == report.counts.judged == 20
     assert report.counts.unverifiable > 0
 

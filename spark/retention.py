@@ -1,0 +1,89 @@
+"""What retention has taken before it was judged: a run that cannot tell says so, and is not clean.
+
+Messages are noted by the partition that the relay recorded for them. Where no place is recorded the
+whole topic stands for it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+from outbox.reconciliation import Partition
+from spark.finding_classes import FindingClass
+from spark.findings import Finding
+from spark.judge import Judgement, Unverifiable, why_unverifiable
+from spark.lookup import Suspect
+
+ANY_PARTITION: Final = -1
+"""The number that stands for a topic as a whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Messages of one partition without a record, from their first commit to their last."""
+
+    messages: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+
+    def with_one(self, committed_at: datetime | None) -> Span:
+        """Return the span with one more message."""
+        times = [each for each in (self.first, self.last, committed_at) if each is not None]
+        return replace(
+            self,
+            messages=self.messages + 1,
+            first=min(times, default=None),
+            last=max(times, default=None),
+        )
+
+
+@dataclass(slots=True)
+class Expired:
+    """The judged messages of one run whose records may have expired with the log."""
+
+    spans: dict[Partition, Span] = field(default_factory=dict)
+
+    def note(self, suspects: Iterable[Suspect], judgement: Judgement) -> None:
+        """Add those suspects that no look into the log can settle any more."""
+        for suspect in suspects:
+            if why_unverifiable(suspect, judgement) is Unverifiable.EXPIRED:
+                partition = _place_of(suspect)
+                span = self.spans.get(partition, Span())
+                self.spans[partition] = span.with_one(suspect.committed_at)
+
+    def findings(self, judgement: Judgement) -> tuple[Finding, ...]:
+        """Return one finding a partition, or a topic whose messages have no recorded place."""
+        return tuple(
+            of_retention(partition, _evidence(span, partition, judgement.starts))
+            for partition, span in sorted(self.spans.items())
+        )
+
+
+def of_retention(partition: Partition, detail: Mapping[str, Any]) -> Finding:
+    """Return the finding of a partition whose log begins behind what had to be read."""
+    whole = partition.number == ANY_PARTITION
+    return Finding(
+        finding_class=FindingClass.RETENTION_GAP,
+        subject=f"retention:{partition.topic}" + ("" if whole else f"/{partition.number}"),
+        topic=partition.topic,
+        partition=None if whole else partition.number,
+        detail=detail,
+    )
+
+
+def _place_of(suspect: Suspect) -> Partition:
+    topic = suspect.known.half.message.content.topic if suspect.known else ""
+    number = suspect.place.partition if suspect.place else ANY_PARTITION
+    return Partition(topic, number)
+
+
+def _evidence(span: Span, partition: Partition, starts: Mapping[Partition, int]) -> dict[str, Any]:
+    return {
+        "messages": span.messages,
+        "log_start": starts.get(partition),
+        "first_committed_at": span.first.isoformat() if span.first else None,
+        "last_committed_at": span.last.isoformat() if span.last else None,
+    }
