@@ -102,6 +102,13 @@ class CursorMoved(OutboxError):
     """Another process has moved this cursor meanwhile; nothing was written."""
 
 
+class RunOvertaken(OutboxError):
+    """Another reconciliation has moved the cut since this one began; nothing was stored."""
+
+    def __init__(self) -> None:
+        super().__init__("another run has finished meanwhile; nothing was stored")
+
+
 class ShardsHeld(OutboxError):
     """Relays are at work on shards that nobody may hold meanwhile."""
 

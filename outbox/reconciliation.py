@@ -6,7 +6,7 @@ conclusions. Pure: no I/O, no clock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -136,6 +136,37 @@ class StoredFinding:
 class StoredRun:
     """What one run leaves in the database, written in one transaction."""
 
+class CarriedRow(NamedTuple):
+    """One thing that a run left open, for the next one to judge again; no key, no value."""
+
+    side: str
+    """What it is: commit, record, listing or finding."""
+    half_id: HalfId | None
+    facts: str
+    """A JSON object, written and read by the reconciliation alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Where the run before ended; without a ``cut`` the next one reads everything."""
+
+    run_id: str
+    cut: Mapping[str, Any] | None
+    carried: tuple[CarriedRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainStep:
+    """How a run moves the last cut on, in the transaction that stores the run."""
+
+    after: str | None
+    """The run that this one began at; None for the first."""
+    cut: Mapping[str, Any] | None
+    carried: Sequence[CarriedRow] = ()
+    positions: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """Up to where each shard is audited: transaction id and place."""
+
+
     run_id: str
     mode: str
     started_at: datetime
@@ -156,6 +187,8 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
+    step: ChainStep | None = None
+    """Without one the last cut stays where it is."""
     """What is different from the run before."""
 
     new: int

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from outbox.message_id import HalfId
 from outbox.reconciliation import (
+    Chain,
     Changes,
     FindingStatus,
     Hold,
@@ -92,6 +93,9 @@ class ReconciliationSource(Protocol):
 class RunStore(Protocol):
     """Keeps runs, findings and reports; writes to no other table."""
 
+    def chain(self) -> Chain | None:
+        """Return where the last run ended; None before the first. Raises DatabaseUnavailable."""
+
     def changes(self, finding_ids: Sequence[str], complete: bool) -> Changes:
         """Tell what saving these open findings would change."""
 
@@ -105,4 +109,7 @@ class RunStore(Protocol):
         """Return the newest other run, and which of these findings are open; None without one."""
 
     def save(self, run: StoredRun) -> None:
-        """Store a run and its findings in one transaction; saving it again changes nothing."""
+        """Store a run and its findings in one transaction; saving it again changes nothing.
+
+        Raises RunOvertaken when another run has moved the cut meanwhile; then nothing is stored.
+        """

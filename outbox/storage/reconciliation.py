@@ -18,6 +18,7 @@ from psycopg.types.json import Jsonb
 from outbox.errors import DatabaseUnavailable
 from outbox.message_id import HalfId, message_id_of
 from outbox.reconciliation import (
+    Chain,
     Changes,
     FindingStatus,
     Hold,
@@ -36,6 +37,7 @@ from outbox.storage.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
 from outbox.storage.connections import Connection, connect
 from outbox.storage.half_rows import read_half
 from outbox.storage.jdbc import jdbc_address
+from outbox.storage.reconciliation_chain import move_chain, read_chain
 from outbox.storage.statements import load
 
 SQL: Final = load("reconciliation")
@@ -127,6 +129,13 @@ class PostgresRunStore:
     def __init__(self, database_url: str) -> None:
         self._database_url = database_url
 
+    def chain(self) -> Chain | None:
+        """Return where the last run ended and what it left open, as of one moment."""
+        with _session(self._database_url) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            with connection.transaction():
+                return read_chain(connection)
+
     def changes(self, finding_ids: Sequence[str], complete: bool) -> Changes:
         """Tell how these open findings differ from the stored ones."""
         asked = {"finding_ids": list(finding_ids), "complete": complete}
@@ -163,7 +172,7 @@ class PostgresRunStore:
         return RunBefore(run_id=row[0], verdict=row[1], open_before=frozenset(row[2]))
 
     def save(self, run: StoredRun) -> None:
-        """Store the run, its findings and its reports in one transaction."""
+        """Store the run, its findings, reports and cut in one transaction; see RunStore.save."""
         with _session(self._database_url) as connection, connection.transaction():
             connection.execute(SQL["save_run"], _run_row(run))
             _save_findings(connection, run)
@@ -174,6 +183,8 @@ class PostgresRunStore:
 
 
 @contextmanager
+            if run.step is not None:
+                move_chain(connection, run.run_id, run.step)
 def _session(database_url: str) -> Iterator[Connection]:
     """Open a connection that may stay idle in its transaction for as long as a run may take."""
     with _available(), connect(database_url, "reconcile") as connection:

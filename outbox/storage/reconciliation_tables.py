@@ -57,5 +57,21 @@ reconciliation_report = Table(
     METADATA,
     Column("run_id", Text, primary_key=True),
     Column("format", Text, primary_key=True),
-    Column("body", Text, nullable=False),
+    needed("body", Text),
+)
+
+reconciliation_cut = Table(
+    "reconciliation_cut",
+    METADATA,
+    Column("source", Text, primary_key=True),
+    Column("run_id", Text, nullable=False),
+    Column("cut", JSONB),
+)
+
+reconciliation_carry = Table(
+    "reconciliation_carry",
+    METADATA,
+    Column("side", Text, nullable=False),
+    Column("half_id", BigInteger),
+    Column("facts", Text, nullable=False),
 )

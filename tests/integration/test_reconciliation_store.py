@@ -11,10 +11,19 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from outbox.errors import DatabaseUnavailable
+from outbox.errors import DatabaseUnavailable, RunOvertaken
 from outbox.message import DecidedBy, End, HalfMessage, Prepared, Resolution
 from outbox.message_id import HalfId
-from outbox.reconciliation import Changes, RunBefore, StoredFinding, StoredRun, Undecided
+from outbox.reconciliation import (
+    CarriedRow,
+    Chain,
+    ChainStep,
+    Changes,
+    RunBefore,
+    StoredFinding,
+    StoredRun,
+    Undecided,
+)
 from outbox.storage.connections import Pool
 from outbox.storage.half_store import PostgresHalfStore
 from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
@@ -179,6 +188,25 @@ def test_what_a_run_changes_is_told_by_id_and_class(database_url: str) -> None:
     assert store.changes([], False).closed == {}
 
 
+def test_what_a_repair_has_published_is_told_apart_from_what_is_gone_by_itself(
+    database_url: str, halves: list[HalfMessage]
+) -> None:
+    store, lost = PostgresRunStore(database_url), halves[0]
+    repaired = replace(make_finding("repaired"), half_id=lost.half_id)
+    gone = replace(make_finding("gone"), half_id=HalfId(7))
+    store.save(make_run("one", findings=(repaired, gone)))
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n,"
+            " publish_error, repair, released_at)"
+            " VALUES (%s, %s, %s, %s, 1, 1, '', 'action', clock_timestamp())",
+            (lost.half_id, lost.nonce, lost.shard, lost.message.topic_id),
+        )
+    assert store.changes([], True) == Changes(new=0, resolved=1, fixed=1)
+    store.save(make_run("two"))
+    assert statuses(database_url) == {"repaired": "fixed", "gone": "resolved"}
+
+
 def test_saving_a_run_again_changes_nothing(database_url: str) -> None:
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "a"))
@@ -219,7 +247,10 @@ def test_the_role_may_run_an_audit_and_nothing_else(
         assert len(snapshot.halves(ids)) == 3
         snapshot.undecided(), snapshot.holds(ids), snapshot.places(ids), snapshot.retired_below()
         snapshot.already_published(ids)
-    PostgresRunStore(auditor_url).save(make_run("one", "a"))
+    PostgresRunStore(auditor_url).save(
+        make_run("one", "a", step=step(None, 7, positions={3: (17, 2)}))
+    )
+    assert PostgresRunStore(auditor_url).chain() is not None
     with psycopg.connect(auditor_url) as connection:
         connection.execute("SELECT half_ids FROM outbox.reconciliation_commits").fetchall()
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -229,3 +260,50 @@ def test_the_role_may_run_an_audit_and_nothing_else(
 def test_a_database_that_is_away_is_told_as_such() -> None:
     with pytest.raises(DatabaseUnavailable):
         PostgresSource("postgresql://u@127.0.0.1:1/outbox").topics()
+
+
+def step(after: str | None, *half_ids: int, **fields: Any) -> ChainStep:
+    """Return a step of the last cut that carries these half ids."""
+    carried = [CarriedRow("commit", HalfId(each), "{}") for each in half_ids]
+    defaults: dict[str, Any] = {"cut": {"version": 1}, "carried": carried}
+    return ChainStep(after=after, **{**defaults, **fields})
+
+
+def test_the_next_run_starts_where_the_last_one_ended_with_what_it_left_open(
+    database_url: str,
+) -> None:
+    store = PostgresRunStore(database_url)
+    assert store.chain() is None
+    store.save(make_run("one", step=step(None, 7, 9, positions={3: (17, 2)})))
+    chain = store.chain()
+    assert chain is not None
+    assert (chain.run_id, chain.cut) == ("one", {"version": 1})
+    assert {each.half_id for each in chain.carried} == {7, 9}
+    with psycopg.connect(database_url) as connection:
+        noted = "SELECT position, position_n FROM outbox.progress WHERE name = 'reconcile:3'"
+        assert connection.execute(noted).fetchall() == [(17, 2)]
+    store.save(make_run("two", step=step("one", cut=None)))
+    assert store.chain() == Chain(run_id="two", cut=None, carried=())
+
+
+def test_of_two_runs_that_began_at_one_cut_the_second_to_end_stores_nothing(
+    database_url: str,
+) -> None:
+    store = PostgresRunStore(database_url)
+    for after in (None, "one"):
+        store.save(make_run("one" if after is None else "two", "a", step=step(after, 7)))
+        with pytest.raises(RunOvertaken):
+            store.save(make_run("late", "b", step=step(after, 8)))
+    chain = store.chain()
+    assert chain is not None
+    assert (chain.run_id, [each.half_id for each in chain.carried]) == ("two", [7])
+    assert statuses(database_url) == {"a": "open"}
+
+
+def test_a_run_that_is_saved_twice_moves_the_cut_once(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    for _ in range(2):
+        store.save(make_run("one", step=step(None, 7)))
+    chain = store.chain()
+    assert chain is not None
+    assert [each.half_id for each in chain.carried] == [7]

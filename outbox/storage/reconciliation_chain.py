@@ -1,0 +1,40 @@
+"""Where the next reconciliation starts and what it carries, on the connection of the run store.
+
+The cut moves in the transaction that stores the run, and only if no other run has moved it since.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from psycopg.types.json import Jsonb
+
+from outbox.errors import RunOvertaken
+from outbox.reconciliation import CarriedRow, Chain, ChainStep
+from outbox.storage.connections import Connection
+from outbox.storage.statements import load
+
+SQL: Final = load("reconciliation_chain")
+
+
+def read_chain(connection: Connection) -> Chain | None:
+    """Return the last cut and what it left open; the caller's transaction makes them one."""
+    row = connection.execute(SQL["chain"]).fetchone()
+    if row is None:
+        return None
+    carried = [CarriedRow(*each) for each in connection.execute(SQL["carried"])]
+    return Chain(run_id=row[0], cut=row[1], carried=tuple(carried))
+
+
+def move_chain(connection: Connection, run_id: str, step: ChainStep) -> None:
+    """Replace the last cut and what is carried. Raises RunOvertaken, and has changed nothing."""
+    cut = None if step.cut is None else Jsonb(dict(step.cut))
+    moved = connection.execute(SQL["move"], {"run_id": run_id, "cut": cut, "after": step.after})
+    if not moved.rowcount:
+        raise RunOvertaken
+    connection.execute(SQL["forget_carried"])
+    with connection.cursor() as cursor, cursor.copy(SQL["carry"]) as copy:
+        for row in step.carried:
+            copy.write_row(row)
+    for shard, (xid, n) in step.positions.items():
+        connection.execute(SQL["note"], {"shard": shard, "xid": xid, "n": n})
