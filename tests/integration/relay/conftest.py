@@ -9,6 +9,7 @@ import pytest
 from cli.embedded.kafka import EmbeddedKafka
 from outbox.relay_protocol.state import SHARDS
 from outbox.storage.connections import connect
+from tests.integration.relay.shop import Shop, open_shop
 from tests.integration.relay.world import RelayWorld
 from tests.kafka import make_topic
 
@@ -29,3 +30,10 @@ def world(database_url: str, kafka_broker: EmbeddedKafka) -> Iterator[RelayWorld
         yield made
         for relay in made.opened:
             relay.close()
+
+
+@pytest.fixture
+def shop(world: RelayWorld) -> Iterator[Shop]:
+    """Yield a producer with a role of its own."""
+    with open_shop(world) as made:
+        yield made

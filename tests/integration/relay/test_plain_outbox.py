@@ -5,84 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import count
-from typing import Any
-from urllib.parse import urlsplit
-from uuid import UUID
 
 import psycopg
 import pytest
-from psycopg import errors
 
 from benchmarks.committed import register
 from checker.daemon import PLAIN_OFF_SECONDS, PLAIN_SECONDS, plain_chore
 from outbox.content_digest import content_digest
 from outbox.message import End, Prepared, Resolution
 from outbox.message_id import parse_message_id, shard_in, shard_of
-from outbox.storage.connections import Connection, Pool
+from outbox.storage.connections import Pool
 from outbox.storage.half_store import PostgresHalfStore
 from outbox.storage.plain_outbox import PostgresPlainOutbox
 from outbox.storage.sweep import PostgresSweep
-from tests.integration.relay.world import SHARD, RelayWorld, drain
+from tests.integration.relay.shop import WAITING, Shop
+from tests.integration.relay.world import RelayWorld, drain
 from tests.places import PROJECT
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
-
-PUBLISH = "SELECT outbox.publish('account', %s, %s, key => %s)"
-WAITING = "SELECT count(*) FROM outbox.plain_message"
-_ROLES = count(1)
-
-
-@dataclass
-class Shop:
-    """A producer whose role may call outbox.publish and nothing else of ours."""
-
-    world: RelayWorld
-    url: str
-    role: str
-
-    @property
-    def key(self) -> str:
-        """A key that the world's shard publishes."""
-        keys = (f"member-{n}" for n in count())
-        return next(k for k in keys if shard_of(self.world.topic, k.encode()) == SHARD)
-
-    @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """Open a session of the producer's own and a transaction in it."""
-        with psycopg.connect(self.url) as session, session.transaction():
-            yield session
-
-    def publish(self, session: Connection, value: bytes | None, key: str | None = None) -> UUID:
-        """Publish one message in the session's transaction; return its id."""
-        asked = (self.world.topic, value, key or self.key)
-        row = session.execute(PUBLISH, asked).fetchone()
-        assert row is not None
-        return UUID(str(row[0]))
-
-    def publish_alone(self, *values: bytes) -> None:
-        """Publish and commit one message a value."""
-        for value in values:
-            with self.transaction() as session:
-                self.publish(session, value)
-
-
-@pytest.fixture
-def shop(world: RelayWorld) -> Iterator[Shop]:
-    """Yield a producer with a role of its own; the role is dropped after the test."""
-    world.message()
-    role = f"shop_{next(_ROLES)}"
-    world.connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'shop'".encode())
-    world.connection.execute(
-        "SELECT outbox.allow_publish(%s, 'account', %s)", (role, [world.topic])
-    )
-    parts = urlsplit(world.database_url)
-    netloc = f"{role}:shop@{parts.netloc.rpartition('@')[2]}"
-    yield Shop(world, parts._replace(netloc=netloc).geturl(), role)
-    world.connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
 
 
 async def test_a_commit_publishes_once_with_every_header(shop: Shop, pool: Pool) -> None:
@@ -163,38 +103,6 @@ async def test_a_long_transaction_of_the_service_itself_still_holds_the_rest_bac
         assert shop.world.one("SELECT xid > %s FROM outbox.commit_log", held)
 
 
-def test_a_service_without_superuser_rights_tells_foreign_transactions_apart(shop: Shop) -> None:
-    service = f"{shop.role}_service"
-    shop.world.connection.execute(
-        f"CREATE ROLE {service}; GRANT USAGE ON SCHEMA outbox TO {service};"
-        f" GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA outbox TO {service}".encode()
-    )
-    with shop.transaction() as long:
-        shop.publish(long, b"late")
-        shop.publish_alone(b"one")
-        first = long.execute("SELECT pg_current_xact_id()::text::bigint").fetchone()
-        with shop.world.connection.transaction(force_rollback=True):
-            shop.world.connection.execute(f"SET LOCAL ROLE {service}".encode())
-            assert first is not None
-            assert shop.world.one("SELECT outbox.watermark()") > first[0]
-    shop.world.connection.execute(f"DROP OWNED BY {service}; DROP ROLE {service}".encode())
-
-
-def test_a_role_that_may_become_the_services_is_not_foreign(shop: Shop) -> None:
-    service = f"{shop.role}_service"
-    foreign = (
-        "SELECT outbox.is_foreign(%s::regrole, oid) FROM pg_database"
-        " WHERE datname = current_database()"
-    )
-    assert shop.world.one(foreign, shop.role) is True
-    shop.world.connection.execute(
-        f"CREATE ROLE {service}; GRANT INSERT ON outbox.commit_log TO {service};"
-        f" ALTER ROLE {shop.role} NOINHERIT; GRANT {service} TO {shop.role}".encode()
-    )
-    assert shop.world.one(foreign, shop.role) is False
-    shop.world.connection.execute(f"DROP OWNED BY {service}; DROP ROLE {service}".encode())
-
-
 async def test_g6_a_message_published_after_anothers_commit_follows_it_whatever_the_xids(
     shop: Shop, pool: Pool
 ) -> None:
@@ -255,63 +163,6 @@ def test_ids_and_shards_are_those_that_python_computes(shop: Shop) -> None:
         "SELECT half_id FROM outbox.plain_message ORDER BY place"
     ).fetchall()
     assert [half_id for (half_id,) in stored] == ids
-
-
-def test_the_2049th_message_of_one_transaction_is_refused(shop: Shop) -> None:
-    many = "SELECT count(outbox.publish('account', %s, NULL)) FROM generate_series(1, %s)"
-    with shop.transaction() as session:
-        session.execute(many, (shop.world.topic, 2048))
-        with (
-            pytest.raises(errors.ProgramLimitExceeded, match="at most 2048"),
-            session.transaction(),
-        ):
-            shop.publish(session, b"one more")
-    assert shop.world.one(WAITING) == 2048
-
-
-FORBIDDEN = (
-    "SELECT * FROM outbox.half_message",
-    "SELECT * FROM outbox.plain_message",
-    "INSERT INTO outbox.plain_message (half_id) VALUES (1)",
-    "INSERT INTO outbox.commit_log VALUES (1, 1, now(), '{1}', '{1}')",
-    "SELECT outbox.allow_publish('shop_1', 'account', '{}')",
-    "SELECT outbox.publish('other', 'orders', 'v')",
-    "SELECT outbox.publish('account', 'unheard-of', 'v')",
-)
-
-REFUSED: tuple[dict[str, Any], ...] = (
-    {"key": "k" * 8193},
-    {"value": b"v" * 1_000_001},
-    {"headers": '{"outbox_batch": "1"}'},
-    {"headers": '{"Content-Type": "a/b"}'},
-    {"headers": '{"delay": "1"}'},
-    {"headers": '{"a b": "1"}'},
-    {"headers": '{"a": 1}'},
-    {"headers": '{"a": "line\\nbreak"}'},
-    {"headers": '["a"]'},
-    {"headers": json.dumps({str(n): "v" for n in range(65)})},
-    {"transaction_id": "t" * 129},
-    {"transaction_id": ""},
-    {"content_type": "no media type"},
-)
-
-
-def test_a_producers_role_may_publish_for_its_group_and_nothing_else(shop: Shop) -> None:
-    with shop.transaction() as session:
-        for statement in FORBIDDEN:
-            with pytest.raises(errors.InsufficientPrivilege), session.transaction():
-                session.execute(statement.encode())
-
-
-def test_what_prepare_would_refuse_is_refused(shop: Shop) -> None:
-    with shop.transaction() as session:
-        for refused in REFUSED:
-            given = {"value": b"v", "topic": shop.world.topic, "producer_group": "account"}
-            asked = {**given, **refused}
-            arguments = ", ".join(f"{name} => %({name})s" for name in asked)
-            with pytest.raises(errors.InvalidParameterValue), session.transaction():
-                session.execute(f"SELECT outbox.publish({arguments})".encode(), asked)
-    assert shop.world.one(WAITING) == 0
 
 
 async def test_the_checkers_chore_admits_and_rests_longer_while_the_mode_is_off(
