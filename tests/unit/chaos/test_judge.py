@@ -11,20 +11,16 @@ from chaos.invariants import INVARIANTS
 from chaos.judge import judge
 from chaos.verdict import Verdict
 from outbox.manifest import Position
-from tests.unit.chaos.run_folder import (
+from tests.unit.chaos.clean_run import (
     COMMIT,
     ROLLBACK,
-    SHARD,
     TOPIC,
     UNIX,
-    RunFolder,
     clean_run,
-    half,
     manifest_row,
-    name,
     resealed,
-    tx,
 )
+from tests.unit.chaos.run_folder import SHARD, RunFolder, half, name, tx
 
 Break = Callable[[RunFolder], object]
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from chaos.judge import judge
 from chaos.verdict import Verdict
-from tests.unit.chaos.run_folder import RunFolder, clean_run, half, name
+from tests.unit.chaos.clean_run import clean_run
+from tests.unit.chaos.run_folder import RunFolder, half, name
 
 ORPHAN = 5
 FORGOTTEN = 6

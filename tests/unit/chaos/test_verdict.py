@@ -13,7 +13,8 @@ from chaos.controls.planted import plant_and_judge
 from chaos.judge import judge
 from chaos.totals import MixedVersions, add_up, total_of
 from chaos.verdict import Verdict, read, write
-from tests.unit.chaos.run_folder import RunFolder, clean_run, name
+from tests.unit.chaos.clean_run import clean_run
+from tests.unit.chaos.run_folder import RunFolder, name
 
 
 def judged(run: RunFolder) -> Verdict:
