@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from outbox.record import Record
 
 QUIET_SECONDS = 0.3
-READ_SECONDS = 20.0
+READ_SECONDS = 60.0
 
 
 def make_topic(
@@ -32,21 +32,21 @@ def make_topic(
     topic = name or f"topic-{uuid4()}"
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config or {})
-    admin.create_topics([new])[topic].result(timeout=20)
+    admin.create_topics([new])[topic].result(timeout=60)
     return topic
 
 
 def delete_topic(bootstrap_servers: str, topic: str) -> None:
     """Delete a topic."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    admin.delete_topics([topic])[topic].result(timeout=20)
+    admin.delete_topics([topic])[topic].result(timeout=60)
 
 
 def delete_all_records(bootstrap_servers: str, topic: str, partition: int) -> None:
     """Delete every record that a partition holds now, as retention does."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     until = TopicPartition(topic, partition, OFFSET_END)
-    admin.delete_records([until])[until].result(timeout=20)
+    admin.delete_records([until])[until].result(timeout=60)
 
 
 def set_max_message_bytes(bootstrap_servers: str, topic: str, most: int) -> None:
@@ -54,7 +54,7 @@ def set_max_message_bytes(bootstrap_servers: str, topic: str, most: int) -> None
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     entry = ConfigEntry("max.message.bytes", str(most), incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    admin.incremental_alter_configs([resource])[resource].result(timeout=20)
+    admin.incremental_alter_configs([resource])[resource].result(timeout=60)
 
 
 def committed_records(bootstrap_servers: str, topic: str, expected: int) -> list[Record]:
@@ -79,7 +79,7 @@ def read_committed(bootstrap_servers: str, topic: str, expected: int) -> list[Me
         "log_level": 0,
     }
     with closing(Consumer(config)) as consumer:
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
         consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
         seen = list(islice(_messages(consumer, READ_SECONDS, wait=True), expected))
         return [*seen, *_messages(consumer, QUIET_SECONDS, wait=False)]

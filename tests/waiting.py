@@ -11,7 +11,7 @@ Found = TypeVar("Found")
 _NEVER = threading.Event()
 
 
-def wait_for(look: Callable[[], Found], seconds: float = 20, every: float = 0.05) -> Found:
+def wait_for(look: Callable[[], Found], seconds: float = 60, every: float = 0.05) -> Found:
     """Return the first truthy result of ``look``; fail when none comes in time."""
     deadline = time.monotonic() + seconds
     while True:

@@ -20,7 +20,7 @@ from outbox.settings import process_environment
 from tests.e2e.topic_reader import Seen, read_topic
 from tests.waiting import wait_for
 
-READY_SECONDS = 60
+READY_SECONDS = 120
 _NUMBERS = count(1)
 
 
@@ -61,7 +61,7 @@ class Service:
         """End a message; ``wait`` waits for Kafka's acknowledgement."""
         headers = {} if wait is None else {"Prefer": f"wait={wait}"}
         path = f"/v1/half-messages/{message_id}/end"
-        return self.http.post(path, json={"decision": decision}, headers=headers, timeout=40)
+        return self.http.post(path, json={"decision": decision}, headers=headers, timeout=60)
 
     def get(self, message_id: str) -> dict[str, Any]:
         """Return the message resource."""
@@ -70,7 +70,7 @@ class Service:
         found: dict[str, Any] = answer.json()
         return found
 
-    def wait_state(self, message_id: str, *states: str, seconds: float = 20) -> dict[str, Any]:
+    def wait_state(self, message_id: str, *states: str, seconds: float = 60) -> dict[str, Any]:
         """Wait until the message is in one of the states; return its resource."""
 
         def look() -> dict[str, Any] | None:
@@ -111,8 +111,8 @@ def outbox_dev(data_dir: Path, **environment: str) -> Iterator[Service]:
         wait_for(lambda: (data_dir / "dev.json").exists() or process.poll(), READY_SECONDS)
         assert process.poll() is None, log.read_text("utf-8")[-2000:]
         url = json.loads((data_dir / "dev.json").read_text("utf-8"))["api_url"]
-        with httpx2.Client(base_url=url, timeout=10, trust_env=False) as http:
+        with httpx2.Client(base_url=url, timeout=60, trust_env=False) as http:
             yield Service(data_dir=data_dir, process=process, http=http)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
+        process.wait(timeout=60)

@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-READ_SECONDS = 20
+READ_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ def read_topic(bootstrap: str, topic: str, *, committed: bool = True) -> list[Se
 
 
 def _read(consumer: Consumer, topic: str) -> list[Seen]:
-    metadata = consumer.list_topics(topic, timeout=10).topics[topic]
+    metadata = consumer.list_topics(topic, timeout=60).topics[topic]
     if metadata.error is not None:
         return []
     consumer.assign([TopicPartition(topic, p, 0) for p in metadata.partitions])

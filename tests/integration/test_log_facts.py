@@ -31,7 +31,7 @@ def topic(kafka_broker: EmbeddedKafka) -> str:
     """A fresh topic of one partition."""
     name = f"facts-{next(_NUMBERS)}"
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
-    admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
     return name
 
 
@@ -73,7 +73,7 @@ def test_a_record_is_read_again_by_its_offset_and_a_gone_one_is_left_out(
     producer.commit_transaction(30)
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
     deleted = TopicPartition(topic, 0, 1)
-    admin.delete_records([deleted])[deleted].result(30)
+    admin.delete_records([deleted])[deleted].result(60)
     (record,) = facts.records([(partition, 0), (partition, 2)])
     assert (record.offset, record.key, record.value) == (2, b"k", b"v2")
     assert record.headers == (("a", b"1"), ("b", None))

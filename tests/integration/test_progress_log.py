@@ -16,7 +16,7 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kafka
 
-SECONDS = 30.0
+SECONDS = 60.0
 MARKER = 1
 """The offsets that the end of a transaction takes."""
 

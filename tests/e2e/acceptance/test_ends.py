@@ -89,7 +89,7 @@ def test_a5_an_end_later_than_immunity_is_accepted(service: Service) -> None:
     commit, rollback = (
         service.prepare(late, service.new_name("topic"), check_immunity_seconds=1) for _ in range(2)
     )
-    wait_for(lambda: service.get(commit)["last_check"], 10)
+    wait_for(lambda: service.get(commit)["last_check"])
     assert service.end(commit, "COMMIT").status_code == 200
     assert service.end(rollback, "ROLLBACK").status_code == 200
 

@@ -82,7 +82,7 @@ def second(service: Service, program: str, **settings: str) -> Iterator[subproce
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=20)
+        process.wait(timeout=60)
 
 
 def test_a20_killed_processes_are_replaced_and_return_without_extra_records(
@@ -102,7 +102,7 @@ def test_a20_killed_processes_are_replaced_and_return_without_extra_records(
             wait_for(lambda: service.facts()["pids"]["api"] != pids["api"])
             wait_for(service.answers)
             for message_id in ids:
-                service.wait_state(message_id, "PUBLISHED", seconds=40)
+                service.wait_state(message_id, "PUBLISHED")
             assert Counter(r.message_id for r in service.records(topic)) == Counter(ids)
 
 
@@ -118,7 +118,7 @@ def test_a39_what_a_process_that_is_gone_prepared_an_hour_ago_is_ended_through_a
             url = f"http://127.0.0.1:{port}/v1/half-messages"
             message_id = httpx2.post(url, json=body, timeout=60).json()["message_id"]
             first.kill()
-            first.wait(timeout=20)
+            first.wait(timeout=60)
         service.rows(AN_HOUR_LATER)
         answer = service.end(message_id, "COMMIT", wait=20)
     assert (answer.status_code, answer.json()["state"]) == (200, "PUBLISHED")

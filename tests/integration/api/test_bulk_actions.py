@@ -37,7 +37,7 @@ async def finished(service: Service, answer: httpx2.Response) -> dict[str, Any]:
     """Wait for an action that was accepted; return what became of it."""
     assert answer.status_code == 202, answer.text
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             read = await service.client.get(answer.headers["location"])
             found: dict[str, Any] = read.json()

@@ -38,7 +38,7 @@ async def test_prefer_wait_answers_as_soon_as_kafka_has_acknowledged(
     ending = asyncio.create_task(
         service.end(message_id, "COMMIT", headers={"Prefer": "respond-async, wait=30"})
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await stored(pool))[3] == 0:
             pass
     for statement in PUBLISH:
@@ -63,7 +63,7 @@ async def test_at_the_limit_of_requests_prepares_and_reads_wait_outside_and_ends
         waiting = asyncio.create_task(
             service.end(message_id, "COMMIT", headers={"Prefer": "wait=2"})
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (refused := await service.prepare()).status_code == 201:
                 pass
         assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")

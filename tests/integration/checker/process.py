@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from outbox.settings import process_environment
 
-STOP_SECONDS = 15
+STOP_SECONDS = 60
 
 
 @dataclass

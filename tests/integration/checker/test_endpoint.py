@@ -149,7 +149,7 @@ async def test_i14_an_answer_that_nobody_asked_for_counts_for_no_later_check(
         writer.write(answer("COMMIT"))
         said.set()
 
-    async with zoo.raw_endpoint(talk) as url, asyncio.timeout(10):
+    async with zoo.raw_endpoint(talk) as url, asyncio.timeout(60):
         first = await ask(endpoint, url)
         over.set()
         await said.wait()

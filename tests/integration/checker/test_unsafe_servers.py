@@ -65,7 +65,7 @@ def set_cleanup(servers: str, policy: str) -> None:
     entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, PROGRESS_TOPIC, incremental_configs=[entry])
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.incremental_alter_configs([resource])[resource].result(timeout=20)
+    admin.incremental_alter_configs([resource])[resource].result(timeout=60)
 
 
 def shard_locks(connection: psycopg.Connection[Any]) -> int:

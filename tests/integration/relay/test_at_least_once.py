@@ -96,7 +96,7 @@ def test_a_kill_between_acknowledgement_and_cursor_repeats_and_loses_nothing(
     lane.batch_max = 10
     commit_backlog(lane, range(100))
     with lane.process("relay.after_data_flush=kill#3") as process:
-        assert process.wait(timeout=30) == -signal.SIGKILL
+        assert process.wait(timeout=60) == -signal.SIGKILL
     drain(lane.relay())
     records = lane.records(110)
     assert len(records) > 100
@@ -167,7 +167,7 @@ def test_the_lane_passes_batch_numbers_that_only_manifests_know(world: RelayWorl
     world.batch_max = 10
     commit_backlog(world, range(100))
     with world.process("relay.after_commit=kill#4") as process:
-        assert process.wait(timeout=30) == -signal.SIGKILL
+        assert process.wait(timeout=60) == -signal.SIGKILL
     world.delivery = "at_least_once"
     drain(world.relay())
     world.delivery = "exactly_once"
@@ -182,7 +182,7 @@ def test_a_lane_that_was_killed_is_left_without_a_loss(world: RelayWorld) -> Non
     world.batch_max, world.delivery = 10, "at_least_once"
     commit_backlog(world, range(100))
     with world.process("relay.after_data_flush=kill#3") as process:
-        assert process.wait(timeout=30) == -signal.SIGKILL
+        assert process.wait(timeout=60) == -signal.SIGKILL
     world.delivery = "exactly_once"
     relay = world.relay()
     drain(relay)

@@ -133,7 +133,7 @@ def test_f18_two_relays_on_one_shard_without_the_lock_harm_nothing(world: RelayW
         wait_running(one)
         wait_running(other)
         commit_backlog(world, range(600, 1200))
-        until(lambda: published_up_to(world) == 1200, seconds=40)
+        until(lambda: published_up_to(world) == 1200, seconds=60)
     assert_once_and_in_order(world.records(1200), 1200)
 
 
@@ -148,7 +148,7 @@ def test_a_relay_that_dies_at_an_arrow_of_its_protocol_loses_and_doubles_nothing
     commit_backlog(world, range(100))
     for failpoint in ("relay.after_commit=kill#3", f"{point}=kill#1"):
         with world.process(failpoint) as process:
-            assert process.wait(timeout=30) == -signal.SIGKILL
+            assert process.wait(timeout=60) == -signal.SIGKILL
     world.batch_max = 500
     drain(world.relay())
     assert_once_and_in_order(world.records(100), 100)

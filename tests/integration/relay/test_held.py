@@ -137,7 +137,7 @@ def test_f15_a_refused_retry_waits_longer_and_the_scope_stays_held(world: RelayW
         drain(relay)
         return bool(world.one("SELECT max(attempts) = 2 FROM outbox.held_record"))
 
-    until(tried_again, seconds=40)
+    until(tried_again, seconds=60)
     wait = "SELECT extract(epoch FROM next_attempt_at - clock_timestamp()) FROM outbox.held_record"
     assert 5 < float(world.one(f"{wait} WHERE attempts = 2")) <= 10
     assert world.values(0) == []

@@ -110,7 +110,7 @@ def test_f10_a_relay_that_dies_amid_its_recovery_is_followed_by_one_that_ends_it
 ) -> None:
     forgotten = publish_and_forget(world)
     with world.process("relay.after_history_chunk=kill#1") as process:
-        assert process.wait(timeout=30) == -signal.SIGKILL
+        assert process.wait(timeout=60) == -signal.SIGKILL
     world.commit_values(b"new")
     drain(world.relay())
     assert world.values(3) == [b"kept", b"forgotten", b"new"]

@@ -153,7 +153,7 @@ def first_batch(relay: ShardRelay, rounds: int = ROUNDS) -> int:
     raise AssertionError("no batch was committed")
 
 
-def until(happened: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(happened: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for something with a bound."""
     pause, clock = threading.Event(), SystemClock()
     deadline = clock.monotonic() + seconds

@@ -58,7 +58,7 @@ async def unanswered_until(
     await asyncio.to_thread(wait_for, lambda: waiting(pair))
     assert not asked.done()
     await asyncio.to_thread(then)
-    return await asyncio.wait_for(asked, 20)
+    return await asyncio.wait_for(asked, 60)
 
 
 def assert_unknown(answer: httpx2.Response) -> None:
