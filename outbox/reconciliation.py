@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from outbox.message import DecidedBy, HalfMessage, Resolution
 from outbox.message_id import HalfId
@@ -21,6 +21,21 @@ class Partition(NamedTuple):
 
     topic: str
     number: int
+
+
+ANY_PARTITION: Final = -1
+"""The number that stands for a topic as a whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFacts:
+    """A topic as the brokers describe it."""
+
+    id: str
+    """Given when the topic is made; another one after it was deleted and made anew."""
+    partitions: int
+    compacts: bool = False
+    """Its cleanup.policy names ``compact``, as far as we may read it."""
 
 
 class LogEnd(StrEnum):

@@ -28,6 +28,7 @@ from outbox.reconciliation import (
     RunBefore,
     SnapshotIdentity,
     StoredRun,
+    TopicFacts,
     Undecided,
 )
 
@@ -42,6 +43,18 @@ class LogFacts(Protocol):
         """Return one offset a partition; what fails alone is in ``errors``.
 
         Raises KafkaUnavailable when no broker answers.
+        """
+
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
+        """Return what each topic is, or why that cannot be told; one that is not there is left out.
+
+        Raises KafkaUnavailable.
+        """
+
+    def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
+        """Return the first committed record at or behind each offset, None where there is none.
+
+        A partition that does not answer in time is left out.
         """
 
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from xxhash import xxh64_hexdigest
 
 from outbox.manifest import START, Position
-from outbox.reconciliation import Offsets, Partition, RelayCut, SnapshotIdentity
+from outbox.reconciliation import Offsets, Partition, RelayCut, SnapshotIdentity, TopicFacts
 
 TRANSACTION_SECONDS: Final = 10
 """The relay's transaction timeout (reliability of the relay: transaction.timeout.ms)."""
@@ -50,6 +50,11 @@ class LogCut:
     manifests: tuple[Range, ...]
     records: tuple[Range, ...]
     gaps: tuple[Gap, ...] = ()
+    changes: tuple[Gap, ...] = ()
+    """What is wrong with what was read: a log cut off, partitions added."""
+    topics: Mapping[str, TopicFacts] = field(default_factory=dict)
+    accepted: frozenset[str] = frozenset()
+    """Topics made anew that this run begins with."""
 
     @property
     def unread_topics(self) -> frozenset[str]:

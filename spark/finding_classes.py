@@ -49,6 +49,9 @@ class FindingClass(StrEnum):
     WRONG_KEY = "WRONG_KEY"
     HEADER_DRIFT = "HEADER_DRIFT"
     RETENTION_GAP = "RETENTION_GAP"
+    LOG_TRUNCATED = "LOG_TRUNCATED"
+    TOPIC_RECREATED = "TOPIC_RECREATED"
+    PARTITIONS_CHANGED = "PARTITIONS_CHANGED"
     NOT_READ = "NOT_READ"
     LSO_STUCK = "LSO_STUCK"
     MANIFEST_BREAK = "MANIFEST_BREAK"
@@ -180,6 +183,28 @@ RULES: Final[dict[FindingClass, Rule]] = {
         command="outbox doctor",
         partial=True,
     ),
+    FindingClass.LOG_TRUNCATED: Rule(
+        kind=Kind.COVERAGE,
+        severity=Severity.CRITICAL,
+        meaning="the log was cut off behind what an earlier run had read",
+        action="An unclean leader election lost records: see LOST, and what the brokers' logs say.",
+        command="outbox reconcile fix {run_id} --class LOST",
+    ),
+    FindingClass.TOPIC_RECREATED: Rule(
+        kind=Kind.COVERAGE,
+        severity=Severity.HIGH,
+        meaning="the topic was deleted and made anew: nothing of it is judged",
+        action="Find out who did it; then begin anew with the topic as it is.",
+        command="outbox reconcile run --accept-topic {topic}",
+        partial=True,
+    ),
+    FindingClass.PARTITIONS_CHANGED: Rule(
+        kind=Kind.COVERAGE,
+        severity=Severity.MEDIUM,
+        meaning="the topic has another number of partitions than before",
+        action="None after a planned growth; the order of each key begins anew there.",
+        command="outbox doctor",
+    ),
     FindingClass.NOT_READ: Rule(
         kind=Kind.COVERAGE,
         severity=Severity.HIGH,
@@ -192,7 +217,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.COVERAGE,
         severity=Severity.HIGH,
         meaning="an open transaction hides the end of a partition",
-        action="Find the transaction and abort it, then run again.",
+        action="Find it, compare its records with the manifests, and only then abort it.",
         command="kafka-transactions.sh find-hanging",
         partial=True,
     ),

@@ -14,6 +14,7 @@ from typing import Any, Final
 from xxhash import xxh64_hexdigest, xxh64_intdigest
 
 from outbox.message_id import HalfId
+from outbox.reconciliation import ANY_PARTITION
 from spark.classify import Decision
 from spark.cut import Gap
 from spark.finding_classes import RULES, FindingClass, Rule
@@ -61,13 +62,16 @@ class Finding:
 
 
 def of_gap(gap: Gap) -> Finding:
-    """Return the finding of a partition that was not read to the cut."""
+    """Return the finding of a partition, or of a whole topic, in which a run saw too little."""
     topic, number = gap.partition
+    whole = number == ANY_PARTITION
+    place = f"topic:{topic}" if whole else f"partition:{topic}/{number}"
+    kept = gap.finding_class in ("NOT_READ", "LSO_STUCK")
     return Finding(
         finding_class=FindingClass(gap.finding_class),
-        subject=f"partition:{topic}/{number}",
+        subject=place if kept else f"{place}:{gap.finding_class}",
         topic=topic,
-        partition=number,
+        partition=None if whole else number,
         detail={"reason": gap.reason},
     )
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
-from outbox.reconciliation import Partition
+from outbox.reconciliation import ANY_PARTITION, Partition
 from spark.finding_classes import FindingClass
 from spark.findings import Finding
 from spark.judge import Judgement, Unverifiable, why_unverifiable
 from spark.lookup import Suspect
-
-ANY_PARTITION: Final = -1
-"""The number that stands for a topic as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +62,11 @@ class Expired:
 def of_retention(partition: Partition, detail: Mapping[str, Any]) -> Finding:
     """Return the finding of a partition whose log begins behind what had to be read."""
     whole = partition.number == ANY_PARTITION
+    topic = partition.topic
+    place = f"topic:{topic}" if whole else f"partition:{topic}/{partition.number}"
     return Finding(
         finding_class=FindingClass.RETENTION_GAP,
-        subject=f"retention:{partition.topic}" + ("" if whole else f"/{partition.number}"),
+        subject=f"{place}:RETENTION_GAP",
         topic=partition.topic,
         partition=None if whole else partition.number,
         detail=detail,

@@ -5,15 +5,18 @@ The snapshot of the database is taken after this has returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from outbox.clock import Clock
-from outbox.reconciliation import LogEnd, Offsets, Partition
+from outbox.reconciliation import LogEnd, Offsets, Partition, TopicFacts
 from outbox.reconciliation_ports import LogFacts
-from spark import cut
+from spark import cut, log_history
+from spark.log_history import LogState
 
 PAUSE_SECONDS: Final = 0.2
+NOTHING_BEFORE: Final = LogState()
 
 
 def take_log_cut(
@@ -22,27 +25,64 @@ def take_log_cut(
     topics: Callable[[], Sequence[str]],
     clock: Clock,
     pause: Callable[[float], object],
+    before: LogState = NOTHING_BEFORE,
+    accepted: Collection[str] = (),
 ) -> cut.LogCut:
     """Freeze the ends of all partitions; topics are asked for after the manifests' ends.
 
-    A topic that is interned later holds no record of a manifest below those ends.
+    A topic that is interned later holds no record of a manifest below those ends. What has become
+    of the log since ``before`` is told as well; of ``accepted`` topics nothing is held against it.
     """
     progress = log_facts.partitions([progress_topic])
     manifest_ends = log_facts.offsets(progress, LogEnd.LAST_STABLE)
     manifest_starts = log_facts.offsets(progress, LogEnd.START)
-    data = log_facts.partitions([topic for topic in topics() if topic != progress_topic])
-    highs = log_facts.offsets(data, LogEnd.HIGH_WATERMARK)
-    ends, stuck = _stable_ends(log_facts, highs, clock, pause)
-    starts = log_facts.offsets(data, LogEnd.START)
-    return cut.LogCut(
+    wanted = [topic for topic in topics() if topic != progress_topic]
+    described = log_facts.describe(wanted)
+    data = log_facts.partitions(wanted)
+    highs = log_facts.offsets([*data, *progress], LogEnd.HIGH_WATERMARK)
+    stable, stuck = _stable_ends(log_facts, highs, clock, pause)
+    ends, starts = _of(data, stable), log_facts.offsets(data, LogEnd.START)
+    log = cut.LogCut(
         progress_topic=progress_topic,
         manifests=cut.ranges(manifest_starts, manifest_ends),
         records=cut.ranges(starts, ends),
         gaps=(
-            *cut.gaps(progress, (manifest_starts, manifest_ends), ()),
-            *cut.gaps(data, (highs, starts, ends), stuck),
+            *cut.gaps(progress, (manifest_starts, manifest_ends), _among(progress, stuck)),
+            *cut.gaps(data, (_of(data, highs), starts, ends), _among(data, stuck)),
         ),
+        topics=log_history.facts_in(described),
+        accepted=log_history.recreated(before, log_history.facts_in(described)) & {*accepted},
     )
+    return _since(before.without(log.accepted), log, log_facts, described, wanted)
+
+
+def _since(
+    before: LogState,
+    log: cut.LogCut,
+    log_facts: LogFacts,
+    described: Mapping[str, TopicFacts | str],
+    wanted: Collection[str],
+) -> cut.LogCut:
+    """Return the cut with what has become of the log; a topic made anew is not read."""
+    gaps = log_history.unread(before, described, wanted, log.records)
+    unread = {each.partition for each in gaps if each.finding_class != "RETENTION_GAP"}
+    readable = tuple(each for each in log.records if each.partition not in unread)
+    found = log_facts.next_records(log_history.anchors_to_read(before, readable))
+    changes = log_history.changes(before, log.topics, readable, found)
+    return replace(log, records=readable, gaps=(*log.gaps, *gaps), changes=changes)
+
+
+def _of(partitions: Collection[Partition], answers: Offsets) -> Offsets:
+    wanted = {*partitions}
+    return Offsets(
+        offsets={p: offset for p, offset in answers.offsets.items() if p in wanted},
+        errors={p: error for p, error in answers.errors.items() if p in wanted},
+    )
+
+
+def _among(partitions: Collection[Partition], stuck: Sequence[Partition]) -> list[Partition]:
+    wanted = {*partitions}
+    return [each for each in stuck if each in wanted]
 
 
 def _stable_ends(

@@ -14,6 +14,7 @@ from typing import Any, Final
 from confluent_kafka import (
     Consumer,
     IsolationLevel,
+    KafkaError,
     KafkaException,
     Message,
     TopicPartition,
@@ -21,7 +22,8 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from outbox.errors import KafkaUnavailable
-from outbox.reconciliation import LogEnd, LogRecord, Offsets, Partition
+from outbox.publication.topic_facts import describe
+from outbox.reconciliation import LogEnd, LogRecord, Offsets, Partition, TopicFacts
 
 REQUEST_SECONDS: Final = 10.0
 RETRIES: Final = 10
@@ -29,6 +31,12 @@ RETRY_SECONDS: Final = 0.5
 """A partition whose leader is just being elected is asked again for about five seconds."""
 RECORD_SECONDS: Final = 10.0
 """How long one record may take; what is not there by then counts as gone."""
+
+NOTHING_THERE: Final = (
+    KafkaError._PARTITION_EOF,
+    KafkaError._AUTO_OFFSET_RESET,
+    KafkaError.OFFSET_OUT_OF_RANGE,
+)
 
 _PAUSE: Final = Event()
 _SPEC: Final[Mapping[LogEnd, tuple[Callable[[], Any], IsolationLevel]]] = {
@@ -71,6 +79,18 @@ class KafkaLogFacts:
         if not offsets:
             raise KafkaUnavailable(f"Kafka: {next(iter(errors.values()))}")
         return Offsets(offsets=offsets, errors=errors)
+
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
+        """Return what each topic is; see LogFacts.describe."""
+        return describe(self._admin, topics)
+
+    def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
+        """Read the first record at or behind each offset, all partitions at once."""
+        if not places:
+            return {}
+        with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
+            consumer.assign([TopicPartition(t, n, at) for (t, n), at in places.items()])
+            return _first_of_each(consumer, places)
 
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
         """Read single committed records by offset; those that are gone are left out."""
@@ -129,6 +149,27 @@ def _read_each(consumer: Consumer, places: Sequence[tuple[Partition, int]]) -> I
         message = _next_of(consumer, partition)
         if message is not None and message.error() is None and message.offset() == offset:
             yield _record(partition, message)
+
+
+def _first_of_each(
+    consumer: Consumer, places: Mapping[Partition, int]
+) -> dict[Partition, LogRecord | None]:
+    """Return the first record of each partition that answers, or None at the end of its log.
+
+    An offset that is out of the log's range has no record either.
+    """
+    found: dict[Partition, LogRecord | None] = {}
+    while len(found) < len(places):
+        message = consumer.poll(RECORD_SECONDS)
+        if message is None:
+            break
+        partition = Partition(message.topic() or "", message.partition() or 0)
+        error = message.error()
+        if error is None:
+            found.setdefault(partition, _record(partition, message))
+        elif error.code() in NOTHING_THERE:
+            found.setdefault(partition, None)
+    return found
 
 
 def _next_of(consumer: Consumer, partition: Partition) -> Message | None:

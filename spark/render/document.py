@@ -106,7 +106,7 @@ def finding_document(finding: Finding, report: Report) -> dict[str, Any]:
 def command(finding: Finding, run_id: str) -> str:
     """Return the command an operator would type next."""
     return finding.rule.command.format(
-        run_id=run_id, message_id=finding.message_id, shard=finding.shard
+        run_id=run_id, message_id=finding.message_id, shard=finding.shard, topic=finding.topic
     )
 
 

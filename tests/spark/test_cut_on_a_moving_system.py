@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,7 +12,15 @@ import pytest
 from confluent_kafka import Producer
 
 from outbox.message import Resolution
-from outbox.reconciliation import JdbcAddress, LogEnd, LogRecord, Offsets, Partition, RelayCut
+from outbox.reconciliation import (
+    JdbcAddress,
+    LogEnd,
+    LogRecord,
+    Offsets,
+    Partition,
+    RelayCut,
+    TopicFacts,
+)
 from outbox.reconciliation_ports import LogFacts, ReconciliationSource, SourceSnapshot
 from spark import sources
 from spark.finding_classes import FindingClass
@@ -82,6 +90,14 @@ class SilentPartition:
         if self.silent not in partitions:
             return told
         return replace(told, errors={self.silent: "leader not available"})
+
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
+        """Answer as the brokers do."""
+        return self.real.describe(topics)
+
+    def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
+        """Answer as the brokers do."""
+        return self.real.next_records(places)
 
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
         """Answer as the brokers do."""

@@ -43,7 +43,7 @@ def test_a_message_without_a_recorded_place_stands_for_its_topic() -> None:
     expired = Expired()
     expired.note([make_suspect()], FROM_SIX)
     (finding,) = expired.findings(FROM_SIX)
-    assert (finding.subject, finding.partition) == ("retention:points", None)
+    assert (finding.subject, finding.partition) == ("topic:points:RETENTION_GAP", None)
 
 
 def test_a_message_whose_record_must_still_be_there_is_lost_and_not_expired() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from outbox.reconciliation import LogEnd, LogRecord, Offsets, Partition, RelayCut
+from outbox.reconciliation import LogEnd, LogRecord, Offsets, Partition, RelayCut, TopicFacts
 from outbox.reconciliation_ports import SourceSnapshot
 from spark.progress import Progress
 from spark.run import Options, Parts, run_once
@@ -63,6 +63,14 @@ class Noting:
             self.looks += 1
             return Offsets(offsets={DATA: 9 if self.looks < 3 else 12})
         return Offsets(offsets=dict.fromkeys(partitions, 10))
+
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
+        """Return the topic of data, always the same."""
+        return {topic: TopicFacts(id="first", partitions=1) for topic in topics}
+
+    def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
+        """Return nothing."""
+        return {}
 
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
         """Return nothing."""
