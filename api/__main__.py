@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import uvicorn
-from uvicorn.supervisors import Multiprocess
 
 from api.http_protocol import BoundedHttpProtocol
+from api.shared_metrics import Workers, shared_directory
 from api.wiring import build
 from outbox.errors import ConfigurationError
 from outbox.settings import Settings, load_settings
@@ -94,7 +94,8 @@ def _serve(settings: Settings, listener: socket.socket) -> int:
     )
     signal.signal(signal.SIGTERM, lambda *_: None)  # raised again by the server once it is down
     if several:
-        Multiprocess(config, sockets=[listener]).run()
+        with shared_directory():
+            Workers(config, sockets=[listener]).run()
         return OK
     server = uvicorn.Server(config)
     try:

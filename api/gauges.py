@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Final, Protocol
 
 from prometheus_client import generate_latest
 
 from api.reconciliation_gauges import measure
+from api.shared_metrics import page_registry
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 from outbox.operator_ports import ReconciliationRuns
@@ -32,7 +34,10 @@ class UnfinishedCount(Protocol):
 
 
 class MetricsPage:
-    """Renders the registry; a scrape while PostgreSQL is away shows the rest."""
+    """Renders the registry; a scrape while PostgreSQL is away shows the rest.
+
+    Of several workers the one that is asked answers for all.
+    """
 
     def __init__(
         self,
@@ -43,6 +48,7 @@ class MetricsPage:
         clock: Clock,
     ) -> None:
         self._metrics = metrics
+        self._registry = page_registry(metrics.registry)
         self._unfinished = unfinished
         self._pool_use = pool_use
         self._runs = runs
@@ -52,14 +58,25 @@ class MetricsPage:
 
     async def render(self) -> bytes:
         """Return the metrics in Prometheus' text format."""
-        in_use, most = self._pool_use()
-        self._metrics["db_pool_in_use"].set(in_use)
-        self._metrics["db_pool_max"].set(most)
+        self._tell_pool()
         async with self._lock:
             if self._clock.monotonic() - self._read_at >= FRESH_SECONDS:
                 await self._count()
                 self._read_at = self._clock.monotonic()
-        return generate_latest(self._metrics.registry)
+            return await asyncio.to_thread(generate_latest, self._registry)
+
+    async def keep_told(self, stop: asyncio.Event) -> None:
+        """Tell the other workers every few seconds of this one's pool, until ``stop`` is set."""
+        while not stop.is_set():
+            self._tell_pool()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FRESH_SECONDS):
+                    await stop.wait()
+
+    def _tell_pool(self) -> None:
+        in_use, most = self._pool_use()
+        self._metrics["db_pool_in_use"].set(in_use)
+        self._metrics["db_pool_max"].set(most)
 
     async def _count(self) -> None:
         metrics = self._metrics

@@ -190,6 +190,7 @@ def _lifespan(parts: Parts) -> Any:
             )
             keeper = asyncio.create_task(parts.topics.keep_fresh(stop))
             runner = asyncio.create_task(parts.bulk_runner.run(stop))
+            teller = asyncio.create_task(parts.metrics_page.keep_told(stop))
             get_logger().info(Event.STARTED, program="api")
             try:
                 yield
@@ -198,6 +199,7 @@ def _lifespan(parts: Parts) -> Any:
                 parts.bulk_runner.wake()
                 await keeper
                 await runner
+                await teller
                 await _drain(parts)
                 get_logger().info(Event.STOPPED, program="api")
 

@@ -19,6 +19,8 @@ from outbox.failure_text import failure_text
 
 NAMESPACE: Final = "outbox"
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600)
+OVER_WORKERS: Final = "livesum"
+"""How several workers' gauges become one where each tells of itself: the sum of the living."""
 RECORDS: Final = (1, 10, 50, 100, 250, 500, 1000, 2000, 4096)
 
 
@@ -54,6 +56,8 @@ class Metric:
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = SECONDS
+    over_workers: Literal["all", "livesum"] = "all"
+    """Of a gauge: prometheus_client's mode; ``all`` is not summed up."""
 
 
 CATALOGUE: Final = (
@@ -109,8 +113,8 @@ CATALOGUE: Final = (
     Metric("http_requests_total", "counter", "Requests", ("route", "method", "status")),
     Metric("http_request_duration_seconds", "histogram", "Requests", ("route", "method", "status")),
     Metric("http_rejected_total", "counter", "Requests refused before the route", ("reason",)),
-    Metric("db_pool_in_use", "gauge", "Connections in use"),
-    Metric("db_pool_max", "gauge", "Connections at most"),
+    Metric("db_pool_in_use", "gauge", "Connections in use", over_workers=OVER_WORKERS),
+    Metric("db_pool_max", "gauge", "Connections at most", over_workers=OVER_WORKERS),
     Metric("db_tx_duration_seconds", "histogram", "Database transactions", ("operation",)),
     Metric("default_leaf_rows", "gauge", "Rows outside every planned leaf", ("table",)),
     Metric(
@@ -138,8 +142,6 @@ CATALOGUE: Final = (
     Metric("reconcile_duration_seconds", "gauge", "Stages of the last run", ("stage",)),
 )
 
-_KINDS: Final[dict[str, Any]] = {"counter": Counter, "gauge": Gauge}
-
 
 class Metrics:
     """The catalogue's metrics on a registry of their own, read by name."""
@@ -157,7 +159,10 @@ class Metrics:
             return Histogram(
                 metric.name, metric.help, metric.labels, buckets=metric.buckets, **where
             )
-        return _KINDS[metric.kind](metric.name, metric.help, metric.labels, **where)
+        if metric.kind == "gauge":
+            where["multiprocess_mode"] = metric.over_workers
+            return Gauge(metric.name, metric.help, metric.labels, **where)
+        return Counter(metric.name, metric.help, metric.labels, **where)
 
 
 def configure_logging(level: str, style: Literal["json", "console"]) -> None:

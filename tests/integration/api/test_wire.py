@@ -10,7 +10,7 @@ import socket
 import pytest
 
 from outbox.storage.connections import Pool
-from tests.integration.api.process import PROGRAM, environment, free_port, served
+from tests.integration.api.process import PROGRAM, environment, served
 from tests.integration.api.rows import stored
 from tests.integration.api.service import CHECK_URL, GROUP, GROUPS, HALVES, prepare_body
 
@@ -88,19 +88,6 @@ async def test_fifty_megabytes_are_refused_by_their_declared_length(database_url
         answer = await service.raw(head.encode())
         assert answer.startswith(b"HTTP/1.1 413 ")
         assert b"payload-too-large" in answer
-
-
-async def test_two_workers_share_their_listeners(database_url: str, pool: Pool) -> None:
-    metrics = f"127.0.0.1:{free_port()}"
-    async with served(database_url, HTTP_WORKERS="2", METRICS_BIND=metrics) as service:
-        client = service.client
-        assert (await client.get(f"http://{metrics}/metrics")).status_code == 200
-        await client.put(f"{GROUPS}/{GROUP}", json={"check_url": CHECK_URL})
-        many = [client.post(HALVES, json=prepare_body()) for _ in range(40)]
-        answers = await asyncio.gather(*many)
-        assert {answer.status_code for answer in answers} == {201}
-        assert await service.stop() == 0
-    assert (await stored(pool))[0] == 40
 
 
 async def test_a_taken_address_is_one_line_and_exit_2(database_url: str) -> None:
