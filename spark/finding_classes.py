@@ -52,6 +52,7 @@ class FindingClass(StrEnum):
     LOG_TRUNCATED = "LOG_TRUNCATED"
     TOPIC_RECREATED = "TOPIC_RECREATED"
     PARTITIONS_CHANGED = "PARTITIONS_CHANGED"
+    COMPACTED = "COMPACTED"
     NOT_READ = "NOT_READ"
     LSO_STUCK = "LSO_STUCK"
     MANIFEST_BREAK = "MANIFEST_BREAK"
@@ -204,6 +205,13 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="the topic has another number of partitions than before",
         action="None after a planned growth; the order of each key begins anew there.",
         command="outbox doctor",
+    ),
+    FindingClass.COMPACTED: Rule(
+        kind=Kind.COVERAGE,
+        severity=Severity.INFO,
+        meaning="the topic is compacted and keeps no record of the message any more",
+        action="None; to see every record, set min.compaction.lag.ms to three intervals or more.",
+        command="outbox message get {message_id}",
     ),
     FindingClass.NOT_READ: Rule(
         kind=Kind.COVERAGE,

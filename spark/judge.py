@@ -7,10 +7,11 @@ itself and is no copy of the message.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
+from outbox.manifest import Position
 from outbox.message import Resolution
 from outbox.message_id import HalfId, shard_in
 from outbox.reconciliation import KnownHalf, Partition
@@ -28,6 +29,10 @@ class Unverifiable(Enum):
     """Its topic was not read to the cut."""
     EXPIRED = auto()
     """The log begins behind its place, or may do so where no place is recorded."""
+    COMPACTED = auto()
+    """Compaction may have taken it."""
+    ACCEPTED = auto()
+    """Its topic was made anew since, and accepted as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,9 @@ class Judgement:
     starts: Mapping[Partition, int]
     """Where each partition's log begins: a record noted below it has expired."""
     unread_topics: frozenset[str] = frozenset()
+    compacted_topics: frozenset[str] = frozenset()
+    baselines: Mapping[str, Mapping[int, Position]] = field(default_factory=dict)
+    """By topic that was made anew and accepted, then by shard: nothing up to there is missed."""
     unlisted_shards: frozenset[int] = frozenset()
     """Shards that publish at least once, or have done so."""
 
@@ -51,6 +59,8 @@ def of_suspect(suspect: Suspect, judgement: Judgement) -> tuple[Finding, ...]:
             found += [_of_record(suspect, each, copy) for copy in own]
         else:
             found.append(_of_message(suspect, each))
+    if why_unverifiable(suspect, judgement) is Unverifiable.COMPACTED:
+        found.append(_of_message(suspect, FindingClass.COMPACTED))
     for copy in suspect.strangers:
         found += [_of_record(suspect, each, copy) for each in classify(_stranger(suspect, copy))]
     return tuple(found)
@@ -67,6 +77,14 @@ def why_unverifiable(suspect: Suspect, judgement: Judgement) -> Unverifiable | N
     if not facts.judged or facts.copies + facts.ahead:
         return None
     return _out_of_sight(suspect, judgement)
+
+
+def may_be_compacted(suspect: Suspect, judgement: Judgement) -> bool:
+    """Tell whether a later record of its key would explain that a message has none."""
+    topic = suspect.known.half.message.content.topic if suspect.known else None
+    facts = facts_of(suspect, judgement)
+    absent = facts.judged and facts.copies + facts.ahead == 0
+    return absent and topic in judgement.compacted_topics
 
 
 def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
@@ -124,6 +142,11 @@ def _out_of_sight(suspect: Suspect, judgement: Judgement) -> Unverifiable | None
     topic = suspect.known.half.message.content.topic if suspect.known else None
     if topic in judgement.unread_topics:
         return Unverifiable.UNREAD
+    baseline = judgement.baselines.get(topic or "", {}).get(shard_in(suspect.half_id))
+    if baseline is not None and suspect.position is not None and suspect.position <= baseline:
+        return Unverifiable.ACCEPTED
+    if suspect.superseded:
+        return Unverifiable.COMPACTED
     starts = {p.number: start for p, start in judgement.starts.items() if p.topic == topic}
     if suspect.place is None:
         return Unverifiable.EXPIRED if any(starts.values()) else None

@@ -55,6 +55,8 @@ class Suspect:
     place: RecordedPlace | None = None
     forgotten: frozenset[UUID] = frozenset()
     comparison: Comparison | None = None
+    superseded: bool = False
+    """Its topic is compacted, and may hold a later record of its key instead."""
 
     @property
     def message_id(self) -> UUID | None:
