@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from outbox.message_id import HalfId
@@ -117,6 +117,9 @@ class RunStore(Protocol):
 
     def past(self, run_id: str, limit: int) -> Sequence[PastRun]:
         """Return the newest runs but this one, oldest first."""
+
+    def log_state(self) -> Mapping[str, Any] | None:
+        """Return what the newest run left behind of the log, as JSON; None before the first."""
 
     def before(self, run_id: str, finding_ids: Sequence[str]) -> RunBefore | None:
         """Return the newest other run, and which of these findings are open; None without one."""

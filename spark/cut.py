@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from xxhash import xxh64_hexdigest
 
 from outbox.manifest import START, Position
 from outbox.reconciliation import Offsets, Partition, RelayCut, SnapshotIdentity, TopicFacts
+
+if TYPE_CHECKING:
+    from spark.log_history import LogState
 
 TRANSACTION_SECONDS: Final = 10
 """The relay's transaction timeout (reliability of the relay: transaction.timeout.ms)."""
@@ -55,11 +58,18 @@ class LogCut:
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     accepted: frozenset[str] = frozenset()
     """Topics made anew that this run begins with."""
+    before: LogState | None = None
+    """What the run before left behind, without the accepted topics."""
 
     @property
     def unread_topics(self) -> frozenset[str]:
         """Topics of which something up to the cut was not read: nothing of them is missing."""
         return frozenset(gap.partition.topic for gap in self.gaps)
+
+    @property
+    def compacted_topics(self) -> frozenset[str]:
+        """Topics that keep the last record of a key alone."""
+        return frozenset(name for name, each in self.topics.items() if each.compacts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from xxhash import xxh64_intdigest
 from outbox import record as headers_of
 from outbox.manifest import Position
 from outbox.reconciliation import ANY_PARTITION, LogRecord, Partition, TopicFacts
-from spark.cut import Gap, Range
+from spark.cut import Gap, LogCut, Range, ShardCut
 
 LEADING: Final = (headers_of.MESSAGE_ID, headers_of.BATCH, headers_of.DECIDED_BY)
 UNCOVERED: Final = (*LEADING, headers_of.REDRIVEN)
@@ -157,6 +157,21 @@ def anchors_to_read(before: LogState, ranges: Iterable[Range]) -> dict[Partition
         for each in ranges
         if (anchor := before.anchors.get(each.partition)) and each.start <= anchor.offset < each.end
     }
+
+
+def baselines(log: LogCut, shards: Iterable[ShardCut]) -> Mapping[str, Mapping[int, Position]]:
+    """Return up to where nothing is missed in topics that were accepted, now or before."""
+    now = {each.shard: each.position for each in shards}
+    before = log.before or LogState()
+    return {**before.baselines, **dict.fromkeys(sorted(log.accepted), now)}
+
+
+def after_run(
+    log: LogCut, shards: Iterable[ShardCut], anchors: Mapping[Partition, Anchor]
+) -> LogState:
+    """Return what the run of this cut leaves behind."""
+    before = log.before or LogState()
+    return after(before, log.topics, log.records, anchors, baselines(log, shards))
 
 
 def after(

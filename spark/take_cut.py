@@ -69,7 +69,8 @@ def _since(
     readable = tuple(each for each in log.records if each.partition not in unread)
     found = log_facts.next_records(log_history.anchors_to_read(before, readable))
     changes = log_history.changes(before, log.topics, readable, found)
-    return replace(log, records=readable, gaps=(*log.gaps, *gaps), changes=changes)
+    every = (*log.gaps, *gaps)
+    return replace(log, records=readable, gaps=every, changes=changes, before=before)
 
 
 def _of(partitions: Collection[Partition], answers: Offsets) -> Offsets:

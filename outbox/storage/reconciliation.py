@@ -162,6 +162,12 @@ class PostgresRunStore:
             for row in reversed(rows)
         ]
 
+    def log_state(self) -> Mapping[str, Any] | None:
+        """Return what the newest run left behind of the log; see RunStore.log_state."""
+        with _session(self._database_url) as connection:
+            row = connection.execute(SQL["log_state"]).fetchone()
+        return None if row is None else row[0]
+
     def before(self, run_id: str, finding_ids: Sequence[str]) -> RunBefore | None:
         """Return the newest other run; see RunStore.before."""
         asked = {"run_id": run_id, "finding_ids": list(finding_ids)}

@@ -94,6 +94,10 @@ WHERE r.run_id <> %(run_id)s
 ORDER BY r.finished_at DESC, r.run_id DESC
 LIMIT %(limit)s
 
+-- name: log_state
+-- Reads what the newest run left behind of the log.
+SELECT plan -> 'log' FROM outbox.reconciliation_run WHERE plan ? 'log' ORDER BY finished_at DESC, run_id DESC LIMIT 1
+
 -- name: before
 -- Reads the newest run but this one, and which of these findings are open.
 SELECT r.run_id, r.verdict, ARRAY(

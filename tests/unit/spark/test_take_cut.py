@@ -77,6 +77,16 @@ class Noting:
         return []
 
 
+class NoRuns:
+    """A run store before the first run."""
+
+    def chain(self) -> None:
+        """Return no cut."""
+
+    def log_state(self) -> None:
+        """Return nothing of the log."""
+
+
 class Clock:
     """A clock that stands still."""
 
@@ -95,7 +105,7 @@ def asked_by_a_run() -> list[Any]:
     parts = Parts(
         source=stores,
         log_facts=stores,
-        run_store=cast("Any", None),
+        run_store=cast("Any", NoRuns()),
         sources=cast("Any", None),
         clock=clock,
         progress=Progress(stream=StringIO(), clock=clock),
