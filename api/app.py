@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
@@ -72,14 +72,9 @@ def create_app(
         generate_unique_id_function=_operation_id,
     )
     app.state.services = services
-    parts = (
-        *(half_messages, bulk_actions, producer_groups, reconciliations, api_keys),
-        *(probes, problem_pages),
-    )
-    for part in parts:
-        app.include_router(part.router)
+    _include_routes(app)
     hot = HotRoutes(ingest, rates.prepares)
-    document = openapi_document(app, services.version)
+    document = _document(services.version)
     _answer_problems(app, AllowedMethods(document))
     if docs_enabled:
         _serve_contract(app, document)
@@ -93,6 +88,26 @@ def create_app(
         clock=clock,
         lifespan=partial(lifespan, app) if lifespan else nullcontext,
     )
+
+
+def _include_routes(app: FastAPI) -> None:
+    parts = (
+        *(half_messages, bulk_actions, producer_groups, reconciliations, api_keys),
+        *(probes, problem_pages),
+    )
+    for part in parts:
+        app.include_router(part.router)
+
+
+@cache
+def _document(version: str) -> dict[str, Any]:
+    """Return the contract of all routes; making it is most of a start, so a process does it once.
+
+    The dictionary is shared: read it only.
+    """
+    app = FastAPI(openapi_url=None, generate_unique_id_function=_operation_id)
+    _include_routes(app)
+    return openapi_document(app, version)
 
 
 def _operation_id(route: APIRoute) -> str:
