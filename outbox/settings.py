@@ -127,6 +127,8 @@ class Settings(BaseModel):
     """age after which an unpublished commit counts as overdue"""
     reconcile_spark_master: str = "local[*]"
     """Spark master"""
+    reconcile_spark_remote: str | None = None
+    """`sc://…`: a Spark Connect server in place of the master; its session stays warm"""
     reconcile_spark_conf: JsonObject = Field(default_factory=dict)
     """further Spark settings, a JSON object"""
     reconcile_jars_dir: Path | None = None

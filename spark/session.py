@@ -1,7 +1,7 @@
 """Builds the SparkSession: master, the five jars of the connectors, pinned settings, quiet logs.
 
 Jars are files that the set-up fetched; nothing is resolved at run time. What the JVM writes goes to
-a log file, so that stderr stays ours.
+a log file, so that stderr stays ours. A Spark Connect server has master, jars and JVM of its own.
 """
 
 from __future__ import annotations
@@ -59,14 +59,29 @@ class SessionSettings:
     log_file: Path
     expected_records: int = 0
     extra: Mapping[str, str] = field(default_factory=dict)
+    remote: str | None = None
+    """``sc://…``: a Spark Connect server, in place of the master."""
+
+    def extra_texts(self) -> dict[str, str]:
+        """Return the operator's own settings as Spark takes them."""
+        return {name: str(text) for name, text in self.extra.items()}
 
 
 @contextmanager
 def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     """Open a session and stop it at the end.
 
-    Raises ConfigurationError when a jar or Java is missing.
+    Raises ConfigurationError when a jar, Java or the client of Spark Connect is missing.
     """
+    remote = settings.remote
+    session = _own_session(settings) if remote is None else _remote_session(remote, settings)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _own_session(settings: SessionSettings) -> SparkSession:
     jars = required_jars(settings.jars_dir)
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
     builder = SparkSession.Builder().master(settings.master).config("spark.jars", ",".join(jars))
@@ -74,15 +89,24 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
         builder = builder.config(name, text)
     try:
         with _stderr_to(settings.log_file):
-            session = builder.getOrCreate()
+            return builder.getOrCreate()
     except PySparkRuntimeError:
         raise ConfigurationError(
             f"Spark did not start; it needs Java 17 or newer (see {settings.log_file})"
         ) from None
+
+
+def _remote_session(remote: str, settings: SessionSettings) -> SparkSession:
+    """Open a session on a server that runs already: only what a session may set is sent."""
+    builder = SparkSession.Builder().remote(remote)
+    ours = {name: text for name, text in SETTINGS.items() if name.startswith("spark.sql.")}
+    for name, text in (ours | settings.extra_texts()).items():
+        builder = builder.config(name, text)
     try:
-        yield session
-    finally:
-        session.stop()
+        session: SparkSession = builder.create()
+    except ImportError as error:
+        raise ConfigurationError(f"Spark Connect needs its client: {error}") from None
+    return session
 
 
 def is_local(master: str) -> bool:
@@ -107,7 +131,7 @@ def session_settings(settings: SessionSettings) -> dict[str, str]:
         ours["spark.driver.extraJavaOptions"] = QUICK_JVM
     ours["spark.pyspark.python"] = sys.executable
     ours["spark.pyspark.driver.python"] = sys.executable
-    return ours | {name: str(text) for name, text in settings.extra.items()}
+    return ours | settings.extra_texts()
 
 
 @contextmanager

@@ -53,7 +53,8 @@ def open_run(
     Raises ConfigurationError, KafkaUnavailable and DatabaseUnavailable before Spark is started,
     SparkFailure for a failed job.
     """
-    required_jars(_jars_dir(settings))
+    if settings.reconcile_spark_remote is None:
+        required_jars(_jars_dir(settings))
     announce = webhook(settings)
     source = PostgresSource(settings.required_database_url())
     servers = settings.required_bootstrap_servers()
@@ -64,7 +65,7 @@ def open_run(
         expected = expected_records(log_facts, source.topics())
         expected = max(expected, QUICK_RECORDS) if resident else expected
     with _session(settings, progress, expected) as session, _stage_uri(settings) as stage_uri:
-        if not is_local(settings.reconcile_spark_master):
+        if settings.reconcile_spark_remote or not is_local(settings.reconcile_spark_master):
             for place in (stage_uri, str(settings.reconcile_report_dir.resolve())):
                 refuse_unshared(session, place)
         parts = Parts(
@@ -147,6 +148,7 @@ def _session(settings: Settings, progress: Progress, expected: int) -> Iterator[
     log_file = spark_log(settings)
     session_settings = SessionSettings(
         master=settings.reconcile_spark_master,
+        remote=settings.reconcile_spark_remote,
         jars_dir=_jars_dir(settings),
         log_file=log_file,
         expected_records=expected,

@@ -1,0 +1,181 @@
+"""The same job on a cluster: `deploy/spark/submit.sh` to a master with two workers on loopback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.request import urlopen
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from cli.embedded.child import CLEAN_ENVIRONMENT, Child, Command
+from cli.embedded.class_archive import java
+from cli.embedded.kafka import EmbeddedKafka
+from cli.embedded.ports import LOOPBACK, free_ports
+from outbox.message import Resolution
+from outbox.publication.progress_topic import PROGRESS_TOPIC
+from spark.run import run_once
+from spark.session import QUICK_JVM
+from tests.spark.marks import REAL_STORES
+from tests.spark.outbox_writer import OutboxWriter
+from tests.spark.runs import make_options, make_parts
+
+pytestmark = REAL_STORES
+
+PROJECT: Final = Path(__file__).parents[2]
+SPARK_HOME: Final = Path(pyspark.__file__).parent
+SUBMIT: Final = PROJECT / "deploy/spark/submit.sh"
+WORKERS: Final = ("first", "second")
+START_SECONDS: Final = 120.0
+CLUSTER: Final = {
+    "spark.driver.host": LOOPBACK,
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": QUICK_JVM,
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+}
+"""Small executors, no compilation for forty messages, no job before both are there."""
+SMALL_DRIVER: Final = (
+    "--driver-memory 512m --conf spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandaloneCluster:
+    """A master and its workers, each with a folder of its own."""
+
+    master: str
+    folder: Path
+
+    def executor_logs(self, worker: str) -> str:
+        """Return what the executors on a worker have logged."""
+        logs = sorted((self.folder / worker).glob("app-*/*/stderr"))
+        return "".join(log.read_text() for log in logs)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
+    """One master with two workers of one core each."""
+    port, page = free_ports(2)
+    master = f"spark://{LOOPBACK}:{port}"
+    with ExitStack() as stack:
+        listen = ("--host", LOOPBACK)
+        leader = _daemon(
+            tmp_path, "master.Master", *listen, "--port", str(port), "--webui-port", str(page)
+        )
+        stack.callback(leader.stop)
+        for name in WORKERS:
+            room = ("--cores", "1", "--memory", "600m", "--webui-port", "0")
+            work = ("--work-dir", str(tmp_path / name), master)
+            stack.callback(_daemon(tmp_path, "worker.Worker", *listen, *room, *work).stop)
+        leader.wait_until(lambda: _alive_workers(page) == len(WORKERS), START_SECONDS)
+        yield StandaloneCluster(master=master, folder=tmp_path)
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
+    """A broker whose progress topic no other test has written to."""
+    broker = EmbeddedKafka(tmp_path / "kafka")
+    broker.start()
+    yield broker
+    broker.stop()
+    broker.erase()
+
+
+def test_two_workers_find_what_the_local_job_finds(
+    database_url: str,
+    own_broker: EmbeddedKafka,
+    session: SparkSession,
+    cluster: StandaloneCluster,
+    tmp_path: Path,
+) -> None:
+    writer = OutboxWriter(database_url, own_broker.bootstrap_servers, PROGRESS_TOPIC.split(".")[0])
+    writer.create_topics("points")
+    halves = writer.prepare("points", 40)
+    writer.end(halves[:39], Resolution.COMMIT)
+    lost, held = halves[3], halves[5]
+    writer.publish(
+        lambda record: () if record.key == b"member-3" else (record,), held=[held.half_id]
+    )
+    writer.produce(writer.record(halves[7]), writer.record(halves[39]))
+    local = run_once(make_parts(session, writer), make_options(writer, tmp_path / "local"))
+
+    done = _submit(
+        *("run", "--report", str(tmp_path / "reports")),
+        database_url=database_url,
+        kafka_bootstrap_servers=own_broker.bootstrap_servers,
+        reconcile_spark_master=cluster.master,
+        reconcile_spark_conf=json.dumps(CLUSTER),
+    )
+
+    assert done.returncode == 7, done.stdout[-2000:]
+    (written,) = (tmp_path / "reports").glob("run_id=*/report.json")
+    report = json.loads(written.read_text("utf-8"))
+    found = {(each["class"], each["finding_id"]) for each in report["findings"]}
+    assert found == {(f.finding_class.value, f.finding_id) for f in local.findings}
+    named = {each["message_id"] for each in report["findings"]}
+    assert named == {str(each.message_id) for each in (lost, held, halves[7], halves[39])}
+    assert report["coverage"]["ratio"] == 1
+    for worker in WORKERS:
+        assert "Running task" in cluster.executor_logs(worker), worker
+
+
+def _daemon(folder: Path, program: str, *arguments: str) -> Child:
+    """Start Spark's own daemon as our child; executors inherit its environment."""
+    log = folder / f"{program.partition('.')[0]}.out"
+    jars = f"{SPARK_HOME}/jars/*"
+    words = [str(java()), "-Xmx192m", *QUICK_JVM.split(), "-cp", jars]
+    environment = {
+        **CLEAN_ENVIRONMENT,
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_SCALA_VERSION": "2.13",
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    return Child(
+        Command(
+            name=program,
+            arguments=[*words, f"org.apache.spark.deploy.{program}", *arguments],
+            log=log,
+            environment=environment,
+        )
+    )
+
+
+def _alive_workers(page: int) -> int:
+    try:
+        with closing(urlopen(f"http://{LOOPBACK}:{page}/json/", timeout=5)) as answer:
+            return int(json.load(answer)["aliveworkers"])
+    except OSError:
+        return 0
+
+
+def _submit(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run the script to its end; it prints what the job and Spark say."""
+    programs = Path(sys.executable).parent
+    environment = {
+        **CLEAN_ENVIRONMENT,
+        "PATH": f"{programs}:{java().parent}:{CLEAN_ENVIRONMENT['PATH']}",
+        "PYTHONPATH": str(PROJECT),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_SUBMIT_OPTIONS": SMALL_DRIVER,
+        **{f"OUTBOX_{name.upper()}": text for name, text in settings.items()},
+    }
+    return subprocess.run(
+        [SUBMIT, *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
