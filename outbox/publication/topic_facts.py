@@ -15,7 +15,7 @@ from outbox.reconciliation import TopicFacts
 
 REQUEST_SECONDS: Final = 10.0
 NOT_THERE: Final = KafkaError.UNKNOWN_TOPIC_OR_PART
-REFUSED: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.INVALID_TOPIC_EXCEPTION)
+REFUSED: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.TOPIC_EXCEPTION)
 
 
 def describe(admin: AdminClient, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
