@@ -10,7 +10,7 @@ from api.endpoint_tests import EndpointTests
 from api.known_topics import KnownTopics
 from outbox.access import Caller
 from outbox.callback_guard import CallbackPolicy
-from outbox.operator_ports import BulkActions, ReconciliationRuns, Repairs
+from outbox.operator_ports import Acceptances, BulkActions, ReconciliationRuns, Repairs
 from outbox.ports import ApiKeys, MessageBrowser, Operations, ProducerGroups, Readiness
 from outbox.telemetry import Metrics
 
@@ -37,6 +37,7 @@ class Services:
     keys: ApiKeys
     runs: ReconciliationRuns
     repairs: Repairs
+    acceptances: Acceptances
     readiness: Readiness
     directory: Directory
     topics: KnownTopics

@@ -36,6 +36,7 @@ from outbox.own_listeners import own_listeners
 from outbox.ports import TopicCatalogue
 from outbox.publication.topic_catalogue import KafkaTopicCatalogue
 from outbox.settings import Settings, load_settings
+from outbox.storage.acceptances import PostgresAcceptances
 from outbox.storage.api_keys import PostgresApiKeys
 from outbox.storage.browse import PostgresBrowser
 from outbox.storage.bulk_actions import PostgresBulkActions
@@ -118,6 +119,7 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
         keys=keys,
         runs=PostgresReconciliationRuns(pool),
         repairs=PostgresRepairs(pool),
+        acceptances=PostgresAcceptances(pool),
         readiness=PostgresReadiness(pool, newest_revision()),
         directory=directory,
         topics=topics,

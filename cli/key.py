@@ -1,19 +1,16 @@
 """`outbox key`: API keys. The secret part is shown once, when a key is made."""
 
-import re
-from datetime import timedelta
 from typing import Annotated
 
 import typer
 
 from cli.api_client import api_client
-from cli.exit_codes import CommandFailed, ExitCode
+from cli.durations import duration
 from cli.invocation import invocation_of
 from cli.output import print_object, print_rows
 from outbox.clock import SystemClock
 
 COLUMNS = ("key_id", "name", "producer_groups", "scopes", "created_at", "expires_at")
-UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def make_app() -> typer.Typer:
@@ -39,7 +36,7 @@ def create(
     """Make a key and print it, once."""
     from cli.first_key import create_in_database
 
-    expires_at = SystemClock().now() + _duration(expires_in) if expires_in else None
+    expires_at = SystemClock().now() + duration(expires_in, "--expires-in") if expires_in else None
     if database:
         answer = create_in_database(name, scope, group, expires_at)
     else:
@@ -63,10 +60,3 @@ def revoke(context: typer.Context, key_id: Annotated[str, typer.Argument(metavar
     with api_client(context) as api:
         api.call("DELETE", f"/v1/api-keys/{key_id}")
     invocation_of(context).say(f"key {key_id} is revoked")
-
-
-def _duration(text: str) -> timedelta:
-    found = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
-    if found is None:
-        raise CommandFailed("--expires-in wants a number and s, m, h or d", ExitCode.USAGE)
-    return timedelta(**{UNITS[found[2]]: int(found[1])})

@@ -1,25 +1,28 @@
-"""`outbox reconcile fix`: plan how a run's lost messages are published again, and order it."""
+"""`outbox reconcile fix`: plan how a run's lost messages are published again, and order it.
 
-import json
+Findings that need no repair are accepted, records that should not be there are exported.
+"""
+
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from cli.api_client import ApiClient, api_client
 from cli.bulk import BULK, followed
+from cli.durations import moment
 from cli.exit_codes import CommandFailed, ExitCode
+from cli.findings_fix import accept, export, write
 from cli.invocation import invocation_of
 from cli.operator import operator_name
 from cli.output import print_rows
+from cli.run_findings import at_most, findings
 
-ROOT = "/v1/reconciliations"
 COLUMNS = ("plan", "class", "topic", "message_id", "finding_id")
 REPUBLISH = "republish"
-ASKED_AT_ONCE = 500
 PLANNING = "outbox reconcile fix: plan"
 """The reason of a dry run, which the API asks for and nobody keeps."""
 
@@ -49,26 +52,56 @@ def fix(
         bool, typer.Option("--accept-order", help="Also behind newer messages of a key.")
     ] = False,
     max_items: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 1000,
+    rate: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Messages a second; all at once without.")
+    ] = None,
+    accepted: Annotated[
+        list[str] | None, typer.Option("--accept", help="Findings that count no more.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="Until when they are accepted: 30d, 2026-12-31.")
+    ] = None,
+    exporting: Annotated[
+        bool, typer.Option("--export", help="List the records that should not be there.")
+    ] = False,
     plan_file: Annotated[
         Path | None, typer.Option(help="Where the plan goes.", show_default="fix-RUN_ID.json")
     ] = None,
 ) -> None:
     """Plan how the run's lost messages are published again; with --apply have it done."""
-    if apply and not (reason or "").strip():
-        raise CommandFailed("--apply needs --reason, kept in the audit log", ExitCode.USAGE)
+    if apply + exporting + bool(accepted) > 1:
+        raise CommandFailed("one of --apply, --accept and --export", ExitCode.USAGE)
+    if (apply or accepted) and not (reason or "").strip():
+        raise CommandFailed("needs --reason, kept in the audit log", ExitCode.USAGE)
+    who = {"operator": operator or operator_name(), "reason": reason or PLANNING}
+    if exporting:
+        export(context, run_id, plan_file, max_items)
+    elif accepted:
+        if until is None:
+            raise CommandFailed("--accept needs --until", ExitCode.USAGE)
+        accept(context, run_id, accepted, moment(until, "--until"), who)
+    else:
+        wanted = [each.value for each in classes or list(LostClass)]
+        more = {"max_items": max_items, "accept_order": accept_order, "rate": rate}
+        order = {**who, "action": REPUBLISH, **more}
+        _republish(context, run_id, wanted, order, plan_file, apply=apply)
+
+
+def _republish(
+    context: typer.Context,
+    run_id: str,
+    wanted: Sequence[str],
+    order: Row,
+    plan_file: Path | None,
+    *,
+    apply: bool,
+) -> None:
+    """Plan, and if asked have it done and wait until all is handed to the relay."""
     invocation = invocation_of(context)
-    wanted = [each.value for each in classes or list(LostClass)]
-    order = {
-        "action": REPUBLISH,
-        "operator": operator or operator_name(),
-        "reason": reason or PLANNING,
-        "max_items": max_items,
-        "accept_order": accept_order,
-    }
     with api_client(context) as api:
-        rows = _lost(api, run_id, wanted, max_items)
+        rows = _lost(api, run_id, wanted, order["max_items"])
         _judge(api, rows, order)
-        _write(plan_file or Path(f"fix-{run_id}.json"), run_id, rows)
+        write(plan_file or Path(f"fix-{run_id}.json"), {"run_id": run_id, "plan": rows})
         print_rows(invocation, rows, COLUMNS, {"run_id": run_id, "applied": apply, "plan": rows})
         due = [row["finding_id"] for row in rows if row["plan"] == REPUBLISH]
         if not apply:
@@ -81,19 +114,11 @@ def fix(
 
 def _lost(api: ApiClient, run_id: str, classes: Sequence[str], most: int) -> list[Row]:
     """Return the run's open findings of these classes. Raises CommandFailed above ``most``."""
-    at, rows = f"{ROOT}/{quote(run_id, safe='')}/discrepancies", list[Row]()
-    for name in classes:
-        query = {"class": name, "status": "open", "limit": ASKED_AT_ONCE, "cursor": None}
-        while True:
-            page = api.get(at, query)
-            rows += [_row(each) for each in page["data"]]
-            if len(rows) > most:
-                line = f"more than {most} messages are lost; narrow by --class or raise --max-items"
-                raise CommandFailed(line, ExitCode.USAGE)
-            if not page["has_more"]:
-                break
-            query["cursor"] = page["next_cursor"]
-    return rows
+    found = chain.from_iterable(
+        findings(api, run_id, **{"class": name, "status": "open"}) for name in classes
+    )
+    line = "messages are lost; narrow by --class or raise --max-items"
+    return [_row(each) for each in at_most(found, most, line)]
 
 
 def _row(found: Row) -> Row:
@@ -110,13 +135,6 @@ def _judge(api: ApiClient, rows: Sequence[Row], order: Row) -> None:
     refused = {each["finding_id"]: each["code"] for each in api.post(BULK, asked)["refused"]}
     for row in rows:
         row["plan"] = refused.get(row["finding_id"], REPUBLISH)
-
-
-def _write(path: Path, run_id: str, rows: Sequence[Row]) -> None:
-    try:
-        path.write_text(json.dumps({"run_id": run_id, "plan": rows}, indent=2) + "\n", "utf-8")
-    except OSError as error:
-        raise CommandFailed(f"cannot write {path}: {error.strerror}", ExitCode.USAGE) from None
 
 
 def _tell(say: Any, action: Row) -> None:

@@ -34,6 +34,7 @@ class BulkKind(StrEnum):
     RELEASE_HELD = "release_held"
     DROP_HELD = "drop_held"
     REPUBLISH = "republish"
+    ACCEPT_FINDING = "accept_finding"
 
     @property
     def is_held(self) -> bool:
@@ -53,6 +54,8 @@ class BulkOrder:
     groups: frozenset[int] | None
     asked: Mapping[str, Any]
     action: OperatorAction
+    rate: int | None = None
+    """Of REPUBLISH: how many messages a second are handed to the relay; None means all at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +135,38 @@ class Repairs(Protocol):
         self, finding_ids: Sequence[str], groups: frozenset[int] | None, *, accept_order: bool
     ) -> Sequence[Repair]:
         """Judge each known finding of these groups, by finding id. Raises DatabaseUnavailable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """What stands against accepting a finding: nothing (None), not-open, or not-acceptable.
+
+    That a part of the plan was not read cannot be accepted: a run that did not see it is not clean.
+    """
+
+    finding_id: str
+    refused: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptanceOrder:
+    """Until when findings count no more, who says so and why; ``groups`` as in BulkOrder."""
+
+    until: datetime
+    groups: frozenset[int] | None
+    action: OperatorAction
+
+
+class Acceptances(Protocol):
+    """Findings that operators accept. Methods raise DatabaseUnavailable."""
+
+    async def plan(
+        self, finding_ids: Sequence[str], groups: frozenset[int] | None
+    ) -> Sequence[Acceptance]:
+        """Judge each known finding of these groups, by finding id."""
+
+    async def accept(self, finding_ids: Sequence[str], order: AcceptanceOrder) -> BulkAction:
+        """Accept those that still may be, each audited, until a moment that is yet to come."""
 
 
 class HeldDesk(Protocol):

@@ -16,6 +16,10 @@ from outbox.message import DecidedBy, HalfMessage, Resolution
 from outbox.message_id import HalfId
 
 
+UNREAD_CLASSES: Final = frozenset({"NOT_READ", "LSO_STUCK", "RETENTION_GAP", "TOPIC_RECREATED"})
+"""The classes of findings that say what a run could not read; nobody can accept one as read."""
+
+
 class Partition(NamedTuple):
     """One partition of a Kafka topic."""
 
@@ -115,6 +119,8 @@ class Hold:
     """How many messages of its shard are held as well."""
     released: bool
     dropped: bool
+    repaired: bool = False
+    """An operator ordered it to be published again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,10 +153,6 @@ class StoredFinding:
     detail: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRun:
-    """What one run leaves in the database, written in one transaction."""
-
 class CarriedRow(NamedTuple):
     """One thing that a run left open, for the next one to judge again; no key, no value."""
 
@@ -182,6 +184,10 @@ class ChainStep:
     """Up to where each shard is audited: transaction id and place."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """What one run leaves in the database, written in one transaction."""
+
     run_id: str
     mode: str
     started_at: datetime
@@ -198,16 +204,18 @@ class ChainStep:
     reports: Mapping[str, str]
     """The report's text by format: html, json, md, csv."""
     previous_run_id: str | None = None
+    step: ChainStep | None = None
+    """Without one the last cut stays where it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    step: ChainStep | None = None
-    """Without one the last cut stays where it is."""
     """What is different from the run before."""
 
     new: int
     resolved: int
+    """How many that were open are gone, those apart that a repair has fixed."""
+    fixed: int = 0
     known: frozenset[str] = field(default=frozenset(), compare=False)
     """Those of the run's findings that were open before."""
     closed: Mapping[str, int] = field(default_factory=dict, compare=False)

@@ -112,6 +112,9 @@ class RunStore(Protocol):
     def changes(self, finding_ids: Sequence[str], complete: bool) -> Changes:
         """Tell what saving these open findings would change."""
 
+    def accepted(self) -> frozenset[str]:
+        """Return the ids of the findings that an operator accepts for now: they do not count."""
+
     def statuses(self, run_id: str) -> Sequence[FindingStatus] | None:
         """Return what has become of the findings that a run saw; None without such a run."""
 

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Response
 
-from api.bulk_models import BulkRequest, BulkResource, DryRun, RefusedRepair
+from api.acceptances import SAMPLE, accept
+from api.bulk_models import BulkRequest, BulkResource, DryRun, RefusedFinding
 from api.dependencies import NoQuery, ServicesOf, StrictRoute, needs
 from api.problems import Problem, invalid
 from api.routes.half_messages import filter_of
@@ -21,7 +22,6 @@ from outbox.operator_ports import BulkAction, BulkKind, BulkOrder
 from outbox.telemetry import Event, get_logger
 
 PATH: Final = "/v1/bulk-actions"
-SAMPLE: Final = 10
 UNDECIDED: Final = (State.PREPARED, State.PARKED)
 router = APIRouter(prefix=PATH, tags=["bulk actions"], route_class=StrictRoute)
 
@@ -41,6 +41,9 @@ async def begin(
     """Act on every message that matches now; a dry run only says how many and which."""
     groups = await services.groups_of(caller)
     kind = BulkKind(body.action)
+    if kind is BulkKind.ACCEPT_FINDING:
+        done = await accept(body, caller, services, response)
+        return done if isinstance(done, DryRun) else _begun(done, body, caller, response)
     found, refused = await _matched(body, caller, services, groups)
     if body.dry_run:
         response.status_code = 200
@@ -55,14 +58,12 @@ async def begin(
         groups=groups,
         asked=body.filter.model_dump(mode="json", exclude_none=True, exclude={"key"}),
         action=action,
+        rate=body.rate,
     )
     number = await services.bulk_actions.begin(order, found)
     services.wake_bulk_runner()
-    _log(order, str(number), len(found))
-    response.headers["Location"] = f"{PATH}/{number}"
-    return BulkResource(
-        id=str(number), status="running", matched=len(found), done=0, failed=0, failures=[]
-    )
+    begun = BulkAction(id=number, matched=len(found), done=0, failed=0, failures=(), finished=False)
+    return _begun(begun, body, caller, response)
 
 
 @router.get("/{action_id}", response_model=BulkResource, dependencies=[NoQuery])
@@ -80,7 +81,7 @@ async def read(action_id: str, caller: Operator, services: ServicesOf) -> BulkRe
 
 async def _matched(
     body: BulkRequest, caller: Caller, services: Services, groups: frozenset[int] | None
-) -> tuple[Sequence[HalfId], list[RefusedRepair] | None]:
+) -> tuple[Sequence[HalfId], list[RefusedFinding] | None]:
     """Return the messages to act on, and of ``republish`` which findings are refused."""
     kind, most = BulkKind(body.action), body.max_items + 1
     if kind is not BulkKind.REPUBLISH:
@@ -90,7 +91,7 @@ async def _matched(
     plan = await services.repairs.plan(asked, groups, accept_order=body.accept_order)
     found = {each.half_id for each in plan if each.half_id is not None and not each.refused}
     refused = [
-        RefusedRepair(finding_id=each.finding_id, code=each.refused)  # type: ignore[arg-type]
+        RefusedFinding(finding_id=each.finding_id, code=each.refused)  # type: ignore[arg-type]
         for each in plan
         if each.refused is not None
     ]
@@ -117,7 +118,7 @@ async def _dry_run(
     services: Services,
     most: int,
     found: Sequence[HalfId],
-    refused: list[RefusedRepair] | None,
+    refused: list[RefusedFinding] | None,
 ) -> DryRun:
     views = [await services.browser.get(half_id) for half_id in found[:SAMPLE]]
     sample = [str(view.half.message_id) for view in views if view is not None]
@@ -137,12 +138,17 @@ def _resource(found: BulkAction) -> BulkResource:
     )
 
 
-def _log(order: BulkOrder, number: str, matched: int) -> None:
+def _begun(
+    action: BulkAction, body: BulkRequest, caller: Caller, response: Response
+) -> BulkResource:
+    """Tell of an action that is stored now, in the log and to the caller."""
     get_logger().info(
         Event.OPERATOR_ACTION,
-        action=f"bulk.{order.kind}",
-        bulk_action=number,
-        matched=matched,
-        operator=order.action.operator,
-        key_id=order.action.key_id,
+        action=f"bulk.{body.action}",
+        bulk_action=str(action.id),
+        matched=action.matched,
+        operator=body.operator,
+        key_id=caller.key_id,
     )
+    response.headers["Location"] = f"{PATH}/{action.id}"
+    return _resource(action)

@@ -7,6 +7,7 @@ its place in the list, so a process that dies leaves the rest to another and not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from outbox.storage.browse import candidate_ids
 from outbox.storage.ends import decide
 from outbox.storage.held_desk import settle_held
 from outbox.storage.operations import audit, recheck_one
-from outbox.storage.repairs import enter_repair
+from outbox.storage.repairs import Repairing, enter_repair
 from outbox.storage.standing import read_standings
 from outbox.storage.statements import load
 from outbox.transaction import contradicts
@@ -71,6 +72,7 @@ class PostgresBulkActions:
             "reason": action.reason,
             "key_id": action.key_id,
             "half_ids": list(half_ids),
+            "rate": order.rate,
         }
         async with (
             available(),
@@ -132,8 +134,9 @@ async def _do(
             if row["action"] == BulkKind.RECHECK:
                 await recheck_one(connection, standing, place, action)
             elif row["action"] == BulkKind.REPUBLISH:
-                message = (standing.half_id, standing.nonce)
-                if not await enter_repair(connection, row["id"], *message, action):
+                due_at = _due_at(row, row["position"] + place)
+                repair = Repairing(number=row["id"], due_at=due_at, action=action)
+                if not await enter_repair(connection, repair, standing.half_id, standing.nonce):
                     failures[standing.half_id] = "not-repairable"
             else:
                 kind = BulkKind(row["action"])
@@ -143,6 +146,12 @@ async def _do(
         except (NotHeld, MessageNotFound):
             failures[standing.half_id] = "not-held"
     return missing | failures
+
+
+def _due_at(row: Mapping[str, Any], place: int) -> datetime:
+    """Return when the message at that place of an action, from 1 on, may be published."""
+    begun: datetime = row["created_at"]
+    return begun if row["rate"] is None else begun + timedelta(seconds=(place - 1) / row["rate"])
 
 
 _NOT_FOUND: Final = "message-not-found"

@@ -5,19 +5,19 @@ WHERE half_id = ANY (%(half_ids)s::int8[]) AND released_at IS NULL AND dropped_a
 
 -- name: begin
 -- Stores what is to be done; nothing is done yet.
-INSERT INTO outbox.bulk_action (action, decision, groups, operator, reason, key_id, half_ids)
-VALUES (%(action)s, %(decision)s, %(groups)s, %(operator)s, %(reason)s, %(key_id)s, %(half_ids)s)
+INSERT INTO outbox.bulk_action (action, decision, groups, operator, reason, key_id, half_ids, rate)
+VALUES (%(action)s, %(decision)s, %(groups)s, %(operator)s, %(reason)s, %(key_id)s, %(half_ids)s, %(rate)s)
 RETURNING id
 
 -- name: read
 -- Reads one action by key, unless it was asked by a caller of other groups.
-SELECT id, cardinality(half_ids) AS matched, done, failed, failures, finished_at IS NOT NULL AS finished
+SELECT id, greatest(cardinality(half_ids), done + failed) AS matched, done, failed, failures, finished_at IS NOT NULL AS finished
 FROM outbox.bulk_action
 WHERE id = %(id)s AND (%(groups)s::int4[] IS NULL OR groups <@ %(groups)s::int4[])
 
 -- name: claim
 -- Locks the oldest unfinished action that nobody works at and reads its next chunk.
-SELECT id, action, decision, groups, operator, reason, key_id, cardinality(half_ids) AS matched, done + failed AS position,
+SELECT id, action, decision, groups, operator, reason, key_id, created_at, rate, cardinality(half_ids) AS matched, done + failed AS position,
     half_ids[done + failed + 1 : done + failed + %(chunk)s] AS half_ids
 FROM outbox.bulk_action
 WHERE finished_at IS NULL

@@ -71,7 +71,8 @@ SELECT (SELECT array_agg(half_id) FROM own WHERE NOT released),
 
 -- name: read_due
 -- Reads the first rows of the scope that has been due for longest, in commit order, up to a sum of bytes
--- and at least one: a record that was refused itself alone, else all up to the next such one.
+-- and at least one: a record that was refused itself alone, else all up to the next such one, and of a repair
+-- that is paced all up to the first that is not due.
 WITH open AS MATERIALIZED (
     SELECT half_id, topic_id, key, xid, n, next_attempt_at, attempts, repair,
         bool_or(topic_wide) OVER (PARTITION BY topic_id, repair) AS wide
@@ -81,7 +82,8 @@ WITH open AS MATERIALIZED (
     SELECT *, CASE WHEN wide THEN '' WHEN key IS NULL THEN half_id::text ELSE 'k' || encode(key, 'hex') END AS scope
     FROM open WHERE (xid, n) <= (%(xid)s::int8, %(n)s::int4)
 ), placed AS MATERIALIZED (
-    SELECT *, row_number() OVER in_order AS place, count(*) FILTER (WHERE attempts > 0) OVER in_order AS refused
+    SELECT *, row_number() OVER in_order AS place, count(*) FILTER (WHERE attempts > 0) OVER in_order AS refused,
+        count(*) FILTER (WHERE repair IS NOT NULL AND next_attempt_at > clock_timestamp()) OVER in_order AS early
     FROM scoped
     WINDOW in_order AS (PARTITION BY topic_id, repair, scope ORDER BY xid, n)
 ), due AS (
@@ -95,7 +97,7 @@ WITH open AS MATERIALIZED (
     FROM placed p
     JOIN due d ON d.topic_id = p.topic_id AND d.repair IS NOT DISTINCT FROM p.repair AND d.scope = p.scope
     JOIN outbox.held_record r ON r.half_id = p.half_id
-    WHERE p.place <= %(most)s AND (p.place = 1 OR p.refused = 0)
+    WHERE p.place <= %(most)s AND (p.place = 1 OR p.refused = 0) AND p.early = 0
 )
 SELECT r.half_id, r.nonce, r.topic_id, r.key, r.payload, r.repair,
     EXISTS (SELECT FROM outbox.already_published a WHERE a.half_id = r.half_id AND a.nonce = r.nonce)

@@ -142,7 +142,16 @@ class PostgresRunStore:
         with _session(self._database_url) as connection:
             row = connection.execute(SQL["changes"], asked).fetchone()
         assert row is not None
-        return Changes(new=row[0], resolved=row[1], known=frozenset(row[2]), closed=row[3])
+        new, resolved, fixed, known, closed = row
+        return Changes(
+            new=new, resolved=resolved, fixed=fixed, known=frozenset(known), closed=closed
+        )
+
+    def accepted(self) -> frozenset[str]:
+        """Return the accepted findings; see RunStore.accepted."""
+        with _session(self._database_url) as connection:
+            rows = connection.execute(SQL["accepted"]).fetchall()
+        return frozenset(row[0] for row in rows)
 
     def statuses(self, run_id: str) -> Sequence[FindingStatus] | None:
         """Return what has become of a run's findings; see RunStore.statuses."""
@@ -180,6 +189,8 @@ class PostgresRunStore:
     def save(self, run: StoredRun) -> None:
         """Store the run, its findings, reports and cut in one transaction; see RunStore.save."""
         with _session(self._database_url) as connection, connection.transaction():
+            if run.step is not None:
+                move_chain(connection, run.run_id, run.step)
             connection.execute(SQL["save_run"], _run_row(run))
             _save_findings(connection, run)
             for kind, body in run.reports.items():
@@ -189,8 +200,6 @@ class PostgresRunStore:
 
 
 @contextmanager
-            if run.step is not None:
-                move_chain(connection, run.run_id, run.step)
 def _session(database_url: str) -> Iterator[Connection]:
     """Open a connection that may stay idle in its transaction for as long as a run may take."""
     with _available(), connect(database_url, "reconcile") as connection:

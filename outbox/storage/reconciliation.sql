@@ -32,6 +32,7 @@ WHERE half_id = ANY (%(half_ids)s::int8[]) AND half_id BETWEEN %(low)s AND %(hig
 -- Reads held records by key, and how many are held in each of their shards.
 SELECT h.half_id, h.publish_error, h.held_at, h.attempts,
     h.released_at IS NOT NULL AS released, h.dropped_at IS NOT NULL AS dropped,
+    h.repair IS NOT NULL AS repaired,
     (SELECT count(*) FROM outbox.held_record w
      WHERE w.shard = h.shard AND w.released_at IS NULL AND w.dropped_at IS NULL) AS waiting
 FROM outbox.held_record h
@@ -59,18 +60,27 @@ CROSS JOIN LATERAL (
 WHERE batch.at IS NOT NULL
 
 -- name: changes
--- Reads which of this run's findings were open before, and how many of the open ones it did not see, by class.
+-- Reads which of this run's findings were open before, and how many of the open ones it did not see: resolved, fixed
+-- by a repair, and both by class.
 WITH open AS MATERIALIZED (
-    SELECT finding_id, class, finding_id = ANY (%(finding_ids)s::text[]) AS seen
-    FROM outbox.reconciliation_finding
-    WHERE status = 'open'
+    SELECT f.finding_id, f.class, f.finding_id = ANY (%(finding_ids)s::text[]) AS seen, EXISTS (
+        SELECT FROM outbox.held_record h
+        WHERE h.half_id = f.half_id AND h.repair IS NOT NULL AND h.released_at IS NOT NULL) AS repaired
+    FROM outbox.reconciliation_finding f
+    WHERE f.status = 'open'
 ), closed AS (
-    SELECT class, count(*) AS n FROM open WHERE %(complete)s AND NOT seen GROUP BY class
+    SELECT class, count(*) AS n, count(*) FILTER (WHERE repaired) AS fixed
+    FROM open WHERE %(complete)s AND NOT seen GROUP BY class
 )
 SELECT cardinality(%(finding_ids)s::text[]) - (SELECT count(*) FROM open WHERE seen) AS new,
-    (SELECT coalesce(sum(n), 0)::int FROM closed) AS resolved,
+    (SELECT coalesce(sum(n - fixed), 0)::int FROM closed) AS resolved,
+    (SELECT coalesce(sum(fixed), 0)::int FROM closed) AS fixed,
     ARRAY(SELECT finding_id FROM open WHERE seen) AS known,
     (SELECT coalesce(jsonb_object_agg(class, n), '{}') FROM closed) AS closed
+
+-- name: accepted
+-- Reads the findings that are accepted now.
+SELECT finding_id FROM outbox.reconciliation_finding WHERE status = 'accepted' AND accepted_until > clock_timestamp()
 
 -- name: statuses
 -- Reads one run with the findings it saw: those first seen in it or before, and last seen in it or later.
@@ -120,21 +130,23 @@ ON CONFLICT (run_id) DO UPDATE SET (
        excluded.complete, excluded.plan, excluded.counts, excluded.totals, excluded.timings)
 
 -- name: save_finding
--- Writes a finding by its stable id, or moves it to this run; an accepted one stays accepted.
+-- Writes a finding by its stable id, or moves it to this run; an accepted one stays so until its time has come.
 INSERT INTO outbox.reconciliation_finding AS known (
     finding_id, first_run_id, last_run_id, status, kind, class, severity, half_id, topic, detail)
 VALUES (%(finding_id)s, %(run_id)s, %(run_id)s, 'open', %(kind)s, %(class)s, %(severity)s, %(half_id)s, %(topic)s, %(detail)s)
 ON CONFLICT (finding_id) DO UPDATE SET
     last_run_id = excluded.last_run_id, kind = excluded.kind, class = excluded.class, severity = excluded.severity,
     half_id = excluded.half_id, topic = excluded.topic, detail = excluded.detail, updated_at = clock_timestamp(),
-    status = CASE WHEN known.status = 'accepted' THEN known.status ELSE 'open' END
+    status = CASE WHEN known.status = 'accepted' AND known.accepted_until > clock_timestamp()
+        THEN known.status ELSE 'open' END
 
 -- name: resolve_unseen
--- Closes the open findings that a complete run did not see again: fixed where a repair has published the message.
+-- Closes the findings, open or accepted, that a complete run did not see again: fixed where a repair has published
+-- the message.
 UPDATE outbox.reconciliation_finding f SET updated_at = clock_timestamp(), status = CASE WHEN EXISTS (
     SELECT FROM outbox.held_record h
     WHERE h.half_id = f.half_id AND h.repair IS NOT NULL AND h.released_at IS NOT NULL) THEN 'fixed' ELSE 'resolved' END
-WHERE f.status = 'open' AND f.last_run_id <> %(run_id)s
+WHERE f.status IN ('open', 'accepted') AND f.last_run_id <> %(run_id)s
 
 -- name: save_report
 -- Writes one format of the report.

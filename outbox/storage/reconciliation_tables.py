@@ -50,6 +50,7 @@ reconciliation_finding = Table(
     Column("detail", JSONB, nullable=False),
     Column("found_at", _TIME, nullable=False),
     Column("updated_at", _TIME, nullable=False),
+    Column("accepted_until", _TIME),
 )
 
 reconciliation_report = Table(

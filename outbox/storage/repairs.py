@@ -7,6 +7,8 @@ records name the action that ordered them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -49,22 +51,28 @@ class PostgresRepairs:
             return [_repair(row) for row in await cursor.fetchall()]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repairing:
+    """What orders a message out again: the action's number, from when on, and who asked."""
+
+    number: UUID
+    due_at: datetime
+    action: OperatorAction
+
+
 async def enter_repair(
-    connection: AsyncConnection,
-    repair: UUID,
-    half_id: HalfId,
-    nonce: Nonce,
-    action: OperatorAction,
+    connection: AsyncConnection, repair: Repairing, half_id: HalfId, nonce: Nonce
 ) -> bool:
     """Have the relay publish a message again, audited, in the caller's transaction.
 
     False when it is held already, not committed, or no longer found lost.
     """
-    asked = {"half_id": half_id, "repair": str(repair)}
+    number, action = str(repair.number), repair.action
+    asked = {"half_id": half_id, "repair": number, "due_at": repair.due_at}
     if not await (await connection.execute(SQL["enter"], asked)).fetchall():
         return False
     target = message_id_text(half_id, nonce)
-    await audit(connection, "message.republish", target, half_id, action, {"repair": str(repair)})
+    await audit(connection, "message.republish", target, half_id, action, {"repair": number})
     return True
 
 

@@ -36,9 +36,10 @@ ORDER BY a.finding_id
 -- name: enter
 -- Enters a committed message among those held, marked as a repair, with all that its record needs; unless it is held
 -- already, or no finding says that it is lost.
-INSERT INTO outbox.held_record AS known (half_id, nonce, shard, topic_id, key, xid, n, publish_error, repair, payload)
+INSERT INTO outbox.held_record AS known (half_id, nonce, shard, topic_id, key, xid, n, publish_error, repair,
+    next_attempt_at, payload)
 SELECT h.half_id, h.nonce, (h.half_id & 15)::int2, h.topic_id, h.key, o.xid,
-    coalesce(array_position(c.half_ids, h.half_id), 1), 'lost, to be published again', %(repair)s,
+    coalesce(array_position(c.half_ids, h.half_id), 1), 'lost, to be published again', %(repair)s, %(due_at)s,
     jsonb_build_object('producer_group', g.name, 'transaction_id', h.transaction_id, 'decided_by', o.decided_by,
         'value', encode(h.value, 'base64'), 'partition', h."partition", 'content_type', h.content_type,
         'traceparent', h.traceparent, 'headers', h.headers)
@@ -59,7 +60,7 @@ WHERE EXISTS (
     WHERE f.half_id = h.half_id AND f.status = 'open' AND f.class IN ('LOST', 'SKIPPED'))
 ON CONFLICT (half_id) DO UPDATE SET (held_at, publish_error, attempts, next_attempt_at, repair, payload, topic_wide,
         released_at, release_batch_no, released_partition, released_offset, dropped_at, drop_reason)
-    = (clock_timestamp(), excluded.publish_error, 0, clock_timestamp(), excluded.repair, excluded.payload, false,
+    = (clock_timestamp(), excluded.publish_error, 0, excluded.next_attempt_at, excluded.repair, excluded.payload, false,
         NULL, NULL, NULL, NULL, NULL, NULL)
 WHERE known.released_at IS NOT NULL OR known.dropped_at IS NOT NULL
 RETURNING half_id

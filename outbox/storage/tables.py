@@ -334,6 +334,7 @@ bulk_action = Table(
     _needed("failures", JSONB),
     _needed("created_at", _TIME),
     Column("finished_at", _TIME),
+    Column("rate", Integer),
 )
 
 audit_log = Table(

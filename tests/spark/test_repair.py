@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from outbox.message import Resolution
+from outbox.reconciliation import Changes
 from spark.publish import publish
 from spark.run import Options, Parts, run_once
 from spark.verdict import Verdict
@@ -37,7 +38,7 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
     publish(second, parts.run_store, samples=50)
 
     assert (second.verdict, second.findings) == (Verdict.CLEAN, ())
-    assert (second.changes.new, second.changes.resolved) == (0, 1)
+    assert second.changes == Changes(new=0, resolved=0, fixed=1)
     assert second.changes.closed == {"LOST": 1}
     assert [(run.run_id, run.open) for run in second.past] == [(first.run_id, 1)]
     (of_topic,) = [each for each in second.latencies if each.topic is not None]

@@ -16,7 +16,7 @@ from outbox.storage.connections import make_pool
 from outbox.storage.reconciliation import PostgresRunStore
 from outbox.storage.repairs import PostgresRepairs
 from tests.integration.relay.test_held import drain_until_free, manifests
-from tests.integration.relay.world import SHARD, RelayWorld, drain
+from tests.integration.relay.world import SHARD, RelayWorld, drain, first_batch
 from tests.integration.test_reconciliation_store import make_finding, make_run
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -30,7 +30,7 @@ def lose(world: RelayWorld, run_id: str, *half_ids: HalfId) -> None:
     PostgresRunStore(world.database_url).save(make_run(run_id, findings=tuple(findings)))
 
 
-def repair(world: RelayWorld, *half_ids: HalfId) -> str:
+def repair(world: RelayWorld, *half_ids: HalfId, rate: int | None = None) -> str:
     """Plan and order the repair of these messages; return the action's id."""
 
     async def ordered() -> str:
@@ -40,7 +40,12 @@ def repair(world: RelayWorld, *half_ids: HalfId) -> str:
             assert {each.half_id for each in plan if each.refused is None} == set(half_ids)
             actions = PostgresBulkActions(pool)
             order = BulkOrder(
-                kind=BulkKind.REPUBLISH, decision=None, groups=None, asked={}, action=ACTION
+                kind=BulkKind.REPUBLISH,
+                decision=None,
+                groups=None,
+                asked={},
+                action=ACTION,
+                rate=rate,
             )
             number = await actions.begin(order, sorted(half_ids))
             assert await actions.advance()
@@ -89,3 +94,32 @@ def test_what_comes_right_by_itself_is_resolved_and_not_fixed(world: RelayWorld)
     PostgresRunStore(world.database_url).save(make_run("next"))
     status = "SELECT status FROM outbox.reconciliation_finding WHERE half_id = %s"
     assert world.one(status, half_id) == "resolved"
+
+
+def test_a_paced_repair_makes_its_messages_due_one_after_the_other(world: RelayWorld) -> None:
+    half_ids = world.commit_values(b"1", b"2", b"3")
+    lose(world, "run", *half_ids)
+    repair(world, *half_ids, rate=4)
+    apart = (
+        "SELECT array_agg(extract(epoch FROM r.next_attempt_at - a.created_at)::float8 ORDER BY"
+        " r.half_id) FROM outbox.held_record r JOIN outbox.bulk_action a ON a.id::text = r.repair"
+    )
+    assert world.one(apart) == [0.0, 0.25, 0.5]
+
+
+def test_what_is_not_due_yet_lets_nothing_of_its_key_pass(world: RelayWorld) -> None:
+    half_ids = world.commit(*[world.message(key=b"a", value=value) for value in (b"1", b"2", b"3")])
+    drain(world.relay())
+    lose(world, "run", *half_ids)
+    repair(world, *half_ids)
+    world.connection.execute(
+        "UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() + interval '1 hour'"
+        " WHERE half_id = %s",
+        (half_ids[1],),
+    )
+    relay = world.relay_again()
+    assert first_batch(relay) == 1
+    relay.close()
+    assert [record.value for record in world.records(4)][3:] == [b"1"]
+    drain_until_free(world)
+    assert [record.value for record in world.records(6)][3:] == [b"1", b"2", b"3"]
