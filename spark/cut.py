@@ -64,7 +64,14 @@ class LogCut:
     @property
     def unread_topics(self) -> frozenset[str]:
         """Topics of which something up to the cut was not read: nothing of them is missing."""
-        return frozenset(gap.partition.topic for gap in self.gaps)
+        unread = (gap for gap in self.gaps if gap.finding_class != "RETENTION_GAP")
+        return frozenset(gap.partition.topic for gap in unread)
+
+    @property
+    def expired_topics(self) -> frozenset[str]:
+        """Topics of which something expired before any run had read it."""
+        expired = (gap for gap in self.gaps if gap.finding_class == "RETENTION_GAP")
+        return frozenset(gap.partition.topic for gap in expired)
 
     @property
     def compacted_topics(self) -> frozenset[str]:

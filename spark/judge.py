@@ -43,6 +43,8 @@ class Judgement:
     starts: Mapping[Partition, int]
     """Where each partition's log begins: a record noted below it has expired."""
     unread_topics: frozenset[str] = frozenset()
+    expired_topics: frozenset[str] = frozenset()
+    """Topics of which it is told already that something expired before it was read."""
     compacted_topics: frozenset[str] = frozenset()
     baselines: Mapping[str, Mapping[int, Position]] = field(default_factory=dict)
     """By topic that was made anew and accepted, then by shard: nothing up to there is missed."""

@@ -46,8 +46,10 @@ class Expired:
     def note(self, suspects: Iterable[Suspect], judgement: Judgement) -> None:
         """Add those suspects that no look into the log can settle any more."""
         for suspect in suspects:
+            partition = _place_of(suspect)
+            if partition.topic in judgement.expired_topics:
+                continue
             if why_unverifiable(suspect, judgement) is Unverifiable.EXPIRED:
-                partition = _place_of(suspect)
                 span = self.spans.get(partition, Span())
                 self.spans[partition] = span.with_one(suspect.committed_at)
 

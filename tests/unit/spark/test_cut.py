@@ -69,3 +69,13 @@ def test_a_shard_with_manifests_is_judged_up_to_the_farther_of_both(
     row = RelayCut(3, xid, 2, 5 if xid > 8 else 3)
     (both,) = cut.shard_cuts([{**listed, "manifests": 4, "restarted": False}], [row])
     assert (both.position, both.baseline, both.manifests) == (expected, (2, 0), 4)
+
+
+def test_a_gap_of_retention_leaves_the_topic_to_be_judged_by_place() -> None:
+    gaps = tuple(
+        cut.Gap(finding_class=name, partition=Partition(name.lower(), 0), reason="")
+        for name in ("RETENTION_GAP", "NOT_READ", "TOPIC_RECREATED")
+    )
+    log = cut.LogCut(progress_topic="progress", manifests=(), records=(), gaps=gaps)
+    assert log.unread_topics == {"not_read", "topic_recreated"}
+    assert log.expired_topics == {"retention_gap"}

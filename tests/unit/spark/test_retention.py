@@ -39,6 +39,14 @@ def test_messages_below_the_start_of_the_log_are_one_finding_a_partition() -> No
     assert verdict_of({finding.finding_class}) is Verdict.INCONCLUSIVE
 
 
+def test_a_gap_that_is_told_already_is_not_told_again() -> None:
+    expired = Expired()
+    told = replace(FROM_SIX, expired_topics=frozenset({"points"}))
+    expired.note([make_suspect(place=placed_at(5)), make_suspect()], told)
+    assert expired.findings(told) == ()
+    assert classes(make_suspect(place=placed_at(6)), told) == [FindingClass.LOST]
+
+
 def test_a_message_without_a_recorded_place_stands_for_its_topic() -> None:
     expired = Expired()
     expired.note([make_suspect()], FROM_SIX)
