@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,8 +48,33 @@ INSERT INTO outbox.progress (name, position)
 SELECT 'relay:' || shard, outbox.watermark() FROM generate_series(0, 15) AS shard
 ON CONFLICT (name) DO UPDATE SET position = EXCLUDED.position
 """
+UNDECIDED = """
+SELECT outbox.message_id(half_id, nonce)::text FROM outbox.half_message
+WHERE half_id NOT IN (SELECT half_id FROM outbox.op_message)
+"""
+LISTED = """
+SELECT (SELECT count(*) FROM outbox.commit_log WHERE %(half)s = ANY (half_ids)),
+    EXISTS (SELECT FROM outbox.op_message
+        WHERE half_id = %(half)s AND decision = 1 AND xid >> 20 = ANY (%(gone)s))
+"""
 LEAF_SHIFT = 35
+SETTLED = "SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) FROM pg_current_snapshot() AS s"
+"""No transaction is open: a vacuum of the server's own keeps the sweep waiting as well."""
 ROUNDS = 50
+CALLS = 4
+"""So many checks at a time: all programs share one loop, and a call has a deadline."""
+CALL_SECONDS = 30
+
+
+class PatientRetirement(PostgresRetirement):
+    """Tries again where somebody, the server's vacuum for one, holds a leaf for a moment."""
+
+    async def remove(self, leaf: int) -> bool:
+        """Remove a leaf, however often it is locked."""
+        for _ in range(ROUNDS):
+            if await super().remove(leaf):
+                return True
+        return False
 
 
 @dataclass(slots=True)
@@ -58,6 +84,8 @@ class ServicePlace:
     database_url: str
     answers: dict[str, str] = field(default_factory=dict)
     """What the producers say of each message."""
+    _gone: set[int] = field(default_factory=set)
+    """The leaves that were retired."""
     _outer: AsyncExitStack = field(default_factory=AsyncExitStack)
     _api: AsyncExitStack = field(default_factory=AsyncExitStack)
     _pool: Pool | None = None
@@ -95,6 +123,7 @@ class ServicePlace:
             check_max=CHECK_MAX,
             transaction_timeout_seconds=IMMUNITY,
             max_age_seconds=MAX_AGE,
+            check_timeout_seconds=CALL_SECONDS,
             on_check_max=OnCheckMax.ROLLBACK if rolls_back else OnCheckMax.PARK,
         )
 
@@ -116,6 +145,7 @@ class ServicePlace:
     async def sweep(self) -> None:
         """Sweep until nothing is left to look at."""
         world = self.checker()
+        await self._settled(world)
         for _ in range(ROUNDS):
             if not (await world.sweep()).looked:
                 return
@@ -141,8 +171,10 @@ class ServicePlace:
         await self.sweep()
         await self.checker().execute(PUBLISHED)
         await self.next_leaf()
-        retirement = PostgresRetirement(self._pool, retention_seconds=0, hold_seconds=0)
-        return set(await Retirer(retirement, self.checker().metrics).run_once())
+        retirement = PatientRetirement(self._pool, retention_seconds=0, hold_seconds=0)
+        removed = set(await Retirer(retirement, self.checker().metrics).run_once())
+        self._gone |= removed
+        return removed
 
     async def attempts(self, message_id: str) -> list[tuple[int, str, bool]]:
         """Return the checks that were noted: attempt, outcome, whether spent."""
@@ -153,19 +185,26 @@ class ServicePlace:
         )
         return [(attempt, outcome, counted) for attempt, outcome, counted in rows]
 
+    async def undecided(self) -> list[str]:
+        """Return what nobody has decided, also what a lost answer has hidden from its producer."""
+        return [message_id for (message_id,) in await self.checker().rows(UNDECIDED)]
+
     async def listed(self, message_id: str) -> int:
-        """Return how often the commit log names a message."""
-        rows = await self.checker().rows(
-            "SELECT count(*) FROM outbox.commit_log WHERE %(half)s = ANY (half_ids)",
-            half=parse_message_id(message_id)[0],
-        )
-        return int(rows[0][0])
+        """Return how often the commit log names a message, or did until its leaf was retired."""
+        half, gone = parse_message_id(message_id)[0], list(self._gone)
+        ((listed, was_listed),) = await self.checker().rows(LISTED, half=half, gone=gone)
+        return int(listed) + int(was_listed)
 
     def checker(self) -> World:
         """Return a checker that has just started; it remembers nothing of earlier calls."""
         assert self._pool is not None
         assert self._endpoint is not None
-        return World(self._pool, self._endpoint, 256)
+        return World(self._pool, self._endpoint, CALLS)
+
+    async def _settled(self, world: World) -> None:
+        async with asyncio.timeout(60):
+            while not (await world.rows(SETTLED))[0][0]:
+                pass
 
     async def _start(self) -> None:
         catalogue = MemoryTopicCatalogue(counts={TOPIC: 3})
