@@ -68,6 +68,8 @@ class LogRecord:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
+    stamped_by: str | None = None
+    """Whose clock its time is of: the relay's (``CreateTime``) or the broker's."""
 
 
 class RelayCut(NamedTuple):

@@ -149,6 +149,8 @@ class Settings(BaseModel):
     """told when the verdict changes or something critical is new; judged like a check URL"""
     reconcile_webhook_secret: SecretStr | None = None
     """(s) signs the webhook: `whsec_` and base64, Standard Webhooks"""
+    reconcile_topic_rules: JsonObject = Field(default_factory=dict)
+    """by topic or prefix, a JSON object: `{"invoices.": {"latency_p99_seconds": 2}}`"""
     reconcile_exclude_topics: Words = ()
     """topics that are not read"""
 

@@ -109,6 +109,11 @@ class Plan:
         """A hash of the plan: the same cut is the same run."""
         return xxh64_hexdigest(json.dumps(self.as_json(), sort_keys=True).encode())
 
+    @property
+    def unlisted_shards(self) -> frozenset[int]:
+        """Shards that publish at least once, or have done so."""
+        return frozenset(each.shard for each in self.shards if each.unlisted)
+
     def as_json(self) -> dict[str, Any]:
         """Return the plan as it is stored and reported."""
         return {

@@ -17,6 +17,8 @@ class Kind(StrEnum):
     DUPLICATE = "duplicate"
     UNEXPECTED = "unexpected"
     MISMATCH = "mismatch"
+    DISORDERED = "disordered"
+    LATENCY = "latency"
     COVERAGE = "coverage"
 
 
@@ -48,6 +50,13 @@ class FindingClass(StrEnum):
     CORRUPT_VALUE = "CORRUPT_VALUE"
     WRONG_KEY = "WRONG_KEY"
     HEADER_DRIFT = "HEADER_DRIFT"
+    WRONG_PARTITION = "WRONG_PARTITION"
+    WRONG_OFFSET = "WRONG_OFFSET"
+    ORDER_INVERSION = "ORDER_INVERSION"
+    KEY_SPLIT = "KEY_SPLIT"
+    POSITION_DRIFT = "POSITION_DRIFT"
+    LATENCY_SLO = "LATENCY_SLO"
+    CLOCK_SKEW = "CLOCK_SKEW"
     RETENTION_GAP = "RETENTION_GAP"
     LOG_TRUNCATED = "LOG_TRUNCATED"
     TOPIC_RECREATED = "TOPIC_RECREATED"
@@ -175,6 +184,55 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="a header of the record is not what was prepared",
         action="Look at interceptors and mirrors.",
         command="outbox message get {message_id} --history",
+    ),
+    FindingClass.WRONG_PARTITION: Rule(
+        kind=Kind.MISMATCH,
+        severity=Severity.HIGH,
+        meaning="the record is in another partition than was asked for, or than its key belongs to",
+        action="Never mix partitioners: all producers of a topic need murmur2.",
+        command="outbox message get {message_id} --history",
+    ),
+    FindingClass.WRONG_OFFSET: Rule(
+        kind=Kind.MISMATCH,
+        severity=Severity.MEDIUM,
+        meaning="publication_log names another place than the record's",
+        action="GET shows a wrong publication; rebuild publication_log from the topic.",
+        command="outbox message get {message_id} --history",
+    ),
+    FindingClass.ORDER_INVERSION: Rule(
+        kind=Kind.DISORDERED,
+        severity=Severity.HIGH,
+        meaning="the record lies behind one of its key that was committed later",
+        action="Consumers that keep the last state rebuild it; find the bug of the relay.",
+        command="outbox message get {message_id} --history",
+    ),
+    FindingClass.KEY_SPLIT: Rule(
+        kind=Kind.DISORDERED,
+        severity=Severity.HIGH,
+        meaning="one key lies in two partitions while the partition count stood still",
+        action="Consumers that keep the last state rebuild it; find the bug of the relay.",
+        command="outbox reconcile show {run_id} --kind disordered",
+    ),
+    FindingClass.POSITION_DRIFT: Rule(
+        kind=Kind.DISORDERED,
+        severity=Severity.MEDIUM,
+        meaning="the record's outbox_batch is absent or not its place in the order of commits",
+        action="A relay bug: the order cannot be read from the log, take it from the commit log.",
+        command="outbox message get {message_id} --history",
+    ),
+    FindingClass.LATENCY_SLO: Rule(
+        kind=Kind.LATENCY,
+        severity=Severity.MEDIUM,
+        meaning="publishing took longer than the topic's target, for longer than is allowed",
+        action="A matter of capacity: look at the relay's rate, the brokers and PostgreSQL.",
+        command="outbox shard list",
+    ),
+    FindingClass.CLOCK_SKEW: Rule(
+        kind=Kind.LATENCY,
+        severity=Severity.LOW,
+        meaning="records bear a time before their commit or after the cut",
+        action="Keep all clocks by NTP; let the topic's records bear LogAppendTime.",
+        command="outbox doctor",
     ),
     FindingClass.RETENTION_GAP: Rule(
         kind=Kind.COVERAGE,

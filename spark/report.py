@@ -151,9 +151,16 @@ class Report:
             f"{spaced(self.counts.judged)} committed messages checked up to "
             f"{self.plan.snapshot.taken_at:%H:%M:%S}Z: {lost} lost, {late} late, "
             f"{of_kind[Kind.DUPLICATE]} duplicated, {of_kind[Kind.UNEXPECTED]} unexpected, "
-            f"{of_kind[Kind.MISMATCH]} altered; {partitions[0]} of {partitions[1]} partitions, "
-            f"{shards[0]} of {shards[1]} shards{self._repeated}"
+            f"{of_kind[Kind.MISMATCH]} altered, {of_kind[Kind.DISORDERED]} out of order; "
+            f"{partitions[0]} of {partitions[1]} partitions, "
+            f"{shards[0]} of {shards[1]} shards{self._clocks}{self._repeated}"
         )
+
+    @property
+    def _clocks(self) -> str:
+        """What is said of topics that are late or whose clocks are off."""
+        found = self.totals[Kind.LATENCY]
+        return f"; {spaced(found)} of latency or clocks" if found else ""
 
     @property
     def _repeated(self) -> str:

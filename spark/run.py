@@ -7,7 +7,7 @@ anywhere has changed no state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from outbox.clock import Clock
 from outbox.errors import OutboxError
 from outbox.reconciliation import RelayCut
 from outbox.reconciliation_ports import LogFacts, ReconciliationSource, RunStore, SourceSnapshot
-from spark import cut, findings, latency, manifests, reconcile, schemas
+from spark import cut, findings, latency, manifests, matched, pairs, reconcile, schemas
 from spark.judge import Judgement, is_unverifiable, of_suspect
 from spark.ledger import Ledger
 from spark.lookup import SUSPECTS_A_CALL, look_up
@@ -30,6 +30,7 @@ from spark.retention import Expired
 from spark.sources import Sources
 from spark.stage import staged
 from spark.take_cut import take_log_cut
+from spark.topic_rules import TopicRules
 from spark.verdict import verdict_of
 
 BREAKS_READ: Final = 1000
@@ -64,6 +65,7 @@ class Options:
     stage_uri: str
     grace_seconds: int
     exclude_topics: frozenset[str] = frozenset()
+    topic_rules: TopicRules = field(default_factory=dict)
     show_keys: bool = False
     versions: Mapping[str, str]
 
@@ -156,6 +158,7 @@ def _judge(
         ledger.enter(_findings_of_cut(options, plan, frames))
         if stage.rows:
             _enter_suspects(parts, plan, frames, dirty, snapshot, ledger)
+        _enter_matched(parts, options, plan, frames, snapshot, ledger)
         looked_up.rows = ledger.total
     return _report(parts, options, plan, frames, snapshot, ledger, started_at)
 
@@ -187,7 +190,7 @@ def _enter_suspects(
         retired_below=snapshot.retired_below(),
         starts={each.partition: each.start for each in plan.log.records},
         unread_topics=plan.log.unread_topics,
-        unlisted_shards=frozenset(each.shard for each in plan.shards if each.unlisted),
+        unlisted_shards=plan.unlisted_shards,
     )
     gathered = reconcile.evidence(dirty, frames.records, frames.manifests)
     expired = Expired()
@@ -197,6 +200,31 @@ def _enter_suspects(
         ledger.enter(found for each in suspects for found in of_suspect(each, judgement))
         expired.note(suspects, judgement)
     ledger.enter(expired.findings(judgement))
+
+
+def _enter_matched(
+    parts: Parts,
+    options: Options,
+    plan: cut.Plan,
+    frames: Frames,
+    snapshot: SourceSnapshot,
+    ledger: Ledger,
+) -> None:
+    """Judge what matched by its order, its places and its clocks."""
+    paired = staged(pairs.pairs(frames.commits, frames.records), f"{options.stage_uri}/pairs")
+    judged = matched.Matched(
+        pairs=paired,
+        commits=frames.commits,
+        records=frames.records,
+        manifests=frames.manifests,
+        plan=plan,
+        stage_uri=options.stage_uri,
+        rules=options.topic_rules,
+        messages=paired.count(),
+    )
+    found = matched.findings(judged, parts.sources, snapshot, parts.log_facts)
+    for some in _chunks(found):
+        ledger.enter(some)
 
 
 def _report(

@@ -61,6 +61,24 @@ SHARD_CUTS: Final = pa.schema(
 )
 """One row a shard: the last batch and position that are judged, and the first that can be."""
 
+LAST_PARTITIONS: Final = pa.schema([("topic", pa.string()), ("last", pa.int32())])
+"""One row a topic: its last partition at the cut."""
+
+OPENED: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("shard", pa.int32()),
+        ("since_xid", pa.int64()),
+        ("since_n", pa.int64()),
+    ]
+)
+"""One row a topic and shard: from where on all partitions were known."""
+
+LATENCY_TARGETS: Final = pa.schema(
+    [("topic", pa.string()), ("target", pa.float64()), ("allowed", pa.int64())]
+)
+"""One row a topic that has a target: seconds, and for how many minutes it may be missed."""
+
 FINDINGS: Final = pa.schema(
     [
         ("schema_version", pa.int32()),

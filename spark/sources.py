@@ -32,6 +32,9 @@ COMMITS: Final = """(
         pg_current_snapshot()::text AS visible
     FROM outbox.reconciliation_commits
 ) commits"""
+UNREQUESTED: Final = """(
+    SELECT half_id FROM outbox.reconciliation_halves WHERE "partition" IS NULL AND topic IN ({})
+) unrequested"""
 IMPORT_SNAPSHOT: Final = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}'"
 )
@@ -68,16 +71,28 @@ class Sources:
 
     def read_commits(self, snapshot: SnapshotIdentity) -> DataFrame:
         """Return the commit log as the snapshot has it, with the snapshot each row was read in."""
-        options = {
+        return self.spark_session.read.jdbc(
+            self.jdbc.url,
+            COMMITS,
+            predicates=_shard_predicates(),
+            properties=self._options(snapshot),
+        )
+
+    def read_unrequested(self, snapshot: SnapshotIdentity, topics: Iterable[str]) -> DataFrame:
+        """Return the half messages of topics whose producers asked for no partition, by id."""
+        quoted = ", ".join("'" + topic.replace("'", "''") + "'" for topic in topics)
+        return self.spark_session.read.jdbc(
+            self.jdbc.url, UNREQUESTED.format(quoted), properties=self._options(snapshot)
+        )
+
+    def _options(self, snapshot: SnapshotIdentity) -> dict[str, str]:
+        return {
             "user": self.jdbc.user,
             "password": self.jdbc.password,
             "driver": "org.postgresql.Driver",
             "fetchsize": str(FETCH_ROWS),
             "sessionInitStatement": IMPORT_SNAPSHOT.format(snapshot.exported_id),
         }
-        return self.spark_session.read.jdbc(
-            self.jdbc.url, COMMITS, predicates=_shard_predicates(), properties=options
-        )
 
     def _log(self, ranges: Iterable[Range]) -> DataFrame:
         filled = [each for each in ranges if each.end > each.start]

@@ -37,6 +37,7 @@ from spark.session import (
 )
 from spark.sources import Sources
 from spark.stage import refuse_unshared
+from spark.topic_rules import topic_rules
 
 RUNTIME_JARS: Final = Path(__file__).resolve().parents[1] / ".runtime" / "spark"
 """Where the set-up puts the connectors, unless the setting names another folder."""
@@ -138,6 +139,7 @@ def run_options(settings: Settings, stage_uri: str, spark_version: str) -> Optio
         stage_uri=stage_uri,
         grace_seconds=settings.reconcile_grace_seconds,
         exclude_topics=frozenset(settings.reconcile_exclude_topics),
+        topic_rules=topic_rules(settings.reconcile_topic_rules),
         show_keys=settings.reconcile_show_keys,
         versions={"spark": spark_version},
     )

@@ -12,6 +12,8 @@ from threading import Event
 from typing import Any, Final
 
 from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -43,6 +45,10 @@ _SPEC: Final[Mapping[LogEnd, tuple[Callable[[], Any], IsolationLevel]]] = {
     LogEnd.START: (OffsetSpec.earliest, IsolationLevel.READ_UNCOMMITTED),
     LogEnd.HIGH_WATERMARK: (OffsetSpec.latest, IsolationLevel.READ_UNCOMMITTED),
     LogEnd.LAST_STABLE: (OffsetSpec.latest, IsolationLevel.READ_COMMITTED),
+}
+_STAMPED_BY: Final = {
+    TIMESTAMP_CREATE_TIME: "CreateTime",
+    TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime",
 }
 
 
@@ -189,6 +195,7 @@ def _record(partition: Partition, message: Message) -> LogRecord:
         key=_bytes(message.key()),
         value=_bytes(message.value()),
         headers=tuple((name, _bytes(value)) for name, value in headers),
+        stamped_by=_STAMPED_BY.get(message.timestamp()[0]),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Event
+from time import time
 from typing import Any
 from uuid import UUID
 
@@ -54,6 +55,8 @@ class OutboxWriter:
     prefix: str
     shards: dict[int, ShardState] = field(default_factory=dict)
     topics: list[str] = field(default_factory=list)
+    ahead_ms: int = 0
+    """How far the clock that stamps its records is ahead."""
 
     @property
     def progress_topic(self) -> str:
@@ -126,6 +129,13 @@ class OutboxWriter:
         """Run one statement on the database."""
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             connection.execute(statement.encode(), parameters)
+
+    def newest_commit(self) -> int:
+        """Return the position of the newest row of the commit log."""
+        with psycopg.connect(self.database_url) as connection:
+            row = connection.execute("SELECT max(xid) FROM outbox.commit_log").fetchone()
+        assert row is not None
+        return int(row[0])
 
     def record(self, half: HalfMessage, batch: str | None = None) -> Record:
         """Return the record that this half message becomes; its batch is the shard's last one."""
@@ -228,7 +238,12 @@ class OutboxWriter:
     def _produce(self, records: Sequence[Record]) -> None:
         for record in records:
             self._transactional_producer.produce(
-                record.topic, record.value, record.key, headers=list(record.headers)
+                record.topic,
+                record.value,
+                record.key,
+                partition=-1 if record.partition is None else record.partition,
+                headers=list(record.headers),
+                timestamp=round(time() * 1000) + self.ahead_ms,
             )
 
     def _settle(self) -> None:

@@ -161,6 +161,8 @@ def test_the_verdict_and_totals_count_discrepancies_only(planted: Planted) -> No
         "duplicate": 1,
         "unexpected": 5,
         "mismatch": 4,
+        "disordered": 0,
+        "latency": 0,
         "coverage": 0,
     }
 

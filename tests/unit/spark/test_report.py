@@ -17,7 +17,7 @@ def test_the_sentence_says_what_was_checked_and_what_was_found() -> None:
     )
     assert report.sentence == (
         "1 204 113 committed messages checked up to 12:00:03Z: 1 lost, 1 late, 1 duplicated, "
-        "0 unexpected, 0 altered; 2 of 2 partitions, 16 of 16 shards"
+        "0 unexpected, 0 altered, 0 out of order; 2 of 2 partitions, 16 of 16 shards"
     )
 
 

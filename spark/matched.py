@@ -1,0 +1,84 @@
+"""What is judged of commits beside the records of their content: order, keys, places, clocks.
+
+Cheap looks at all pairs come first; what they flag is looked at closely, a few rows at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from outbox.reconciliation import Partition
+from outbox.reconciliation_ports import LogFacts, SourceSnapshot
+from spark import keys, latency, order, sample
+from spark.cut import Plan
+from spark.findings import Finding
+from spark.sources import Sources
+from spark.topic_rules import TopicRules, targets_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """The pairs of a run, and what they came from."""
+
+    pairs: DataFrame
+    commits: DataFrame
+    records: DataFrame
+    manifests: DataFrame
+    plan: Plan
+    stage_uri: str
+    rules: TopicRules
+    messages: int
+
+    @property
+    def partitions(self) -> Mapping[str, int]:
+        """How many partitions each topic has at the cut."""
+        log = self.plan.log
+        known = {each.partition for each in log.records} | {each.partition for each in log.gaps}
+        return Counter(each.topic for each in known)
+
+
+def findings(
+    matched: Matched, sources: Sources, snapshot: SourceSnapshot, log_facts: LogFacts
+) -> Iterator[Finding]:
+    """Yield what is wrong, class by class."""
+    plan = matched.plan
+    unlisted = plan.unlisted_shards
+    yield from order.findings(
+        matched.pairs,
+        matched.commits,
+        matched.records,
+        matched.manifests,
+        unlisted,
+        matched.stage_uri,
+    )
+    since = keys.opened(matched.pairs, matched.partitions)
+    yield from _of_keys(matched, sources, since)
+    rows = sample.sample(matched.pairs, matched.messages).collect()
+    yield from sample.findings(rows, snapshot, matched.partitions, since)
+    yield from _of_latency(matched, log_facts)
+
+
+def _of_keys(matched: Matched, sources: Sources, since: keys.Opened) -> Iterator[Finding]:
+    known = keys.of_known_count(matched.pairs, since)
+    spread = keys.spread(known)
+    topics = sorted(row["topic"] for row in spread.select("topic").distinct().collect())
+    if topics:
+        free = sources.read_unrequested(matched.plan.snapshot, topics)
+        rows = keys.splits(known, spread, free).orderBy("topic").collect()
+        yield from map(keys.of_split, rows)
+
+
+def _of_latency(matched: Matched, log_facts: LogFacts) -> Iterator[Finding]:
+    one_of = latency.one_in(matched.messages)
+    targets = targets_of(list(matched.partitions), matched.rules)
+    if targets:
+        yield from map(latency.of_slow, latency.slow(matched.pairs, one_of, targets).collect())
+    taken_at = matched.plan.snapshot.taken_at
+    for row in latency.skews(matched.pairs, one_of, taken_at).collect():
+        place = Partition(row["topic"], row["worst"]["partition"]), row["worst"]["offset"]
+        stamped_by = next((each.stamped_by for each in log_facts.records([place])), None)
+        yield latency.of_skew(row, stamped_by)

@@ -1,0 +1,130 @@
+"""A sample of the records, looked at one by one: the partition, and the place the relay noted.
+
+A wrong partitioner and a wrong note are systematic faults, so a sample finds them; the half message
+tells which partition was asked for. On the driver, bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from outbox.manifest import Position
+from outbox.message_id import HalfId
+from outbox.reconciliation import KnownHalf, RecordedPlace
+from outbox.reconciliation_ports import SourceSnapshot
+from spark.classify import Decision
+from spark.finding_classes import FindingClass
+from spark.findings import Finding
+from spark.keys import Opened
+from spark.latency import sampled
+from spark.lookup import SUSPECTS_A_CALL
+from spark.murmur2 import partition_of
+
+MESSAGES: Final = 1000
+"""About so many messages are looked at, at most twice as many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """A message of the sample, its records, and what the database says of it."""
+
+    rows: Sequence[Any]
+    known: KnownHalf
+    recorded: RecordedPlace | None
+    partitions: int
+    since: Position | None
+    """From which position on its shard has known all partitions; None never."""
+
+
+def sample(pairs: DataFrame, messages: int) -> DataFrame:
+    """Return the records of about a thousand of so many messages, chosen by a hash of their id."""
+    one_of = max(1, messages // MESSAGES)
+    chosen = pairs.where(~F.col("redriven") & sampled(one_of))
+    return chosen.orderBy("half_id", "topic", "partition", "offset").limit(2 * MESSAGES)
+
+
+def findings(
+    rows: Sequence[Any], snapshot: SourceSnapshot, partitions: Mapping[str, int], since: Opened
+) -> Iterator[Finding]:
+    """Yield what is wrong with the places of the sample's records."""
+    by_half: dict[HalfId, list[Any]] = {}
+    for row in rows:
+        by_half.setdefault(HalfId(row["half_id"]), []).append(row)
+    half_ids = list(by_half)
+    for at in range(0, len(half_ids), SUSPECTS_A_CALL):
+        asked = half_ids[at : at + SUSPECTS_A_CALL]
+        halves, places = snapshot.halves(asked), snapshot.places(asked)
+        for half_id in asked:
+            first = by_half[half_id][0]
+            if half_id in halves:
+                yield from of_sampled(
+                    Sampled(
+                        rows=by_half[half_id],
+                        known=halves[half_id],
+                        recorded=places.get(half_id),
+                        partitions=partitions[first["topic"]],
+                        since=since.get((first["topic"], first["shard"])),
+                    )
+                )
+
+
+def of_sampled(sampled: Sampled) -> tuple[Finding, ...]:
+    """Return the finding of a message in a wrong partition, else of a wrong note, else nothing."""
+    expected = expected_partition(sampled)
+    row = next((r for r in sampled.rows if expected not in (None, r["partition"])), None)
+    noted = _noted_elsewhere(sampled)
+    if row is not None:
+        detail = {"expected": expected, "actual": row["partition"]}
+        return (_finding(FindingClass.WRONG_PARTITION, sampled, row, detail | noted),)
+    if noted:
+        return (_finding(FindingClass.WRONG_OFFSET, sampled, sampled.rows[0], noted),)
+    return ()
+
+
+def expected_partition(sampled: Sampled) -> int | None:
+    """Return where the record must lie: where it was asked for, else by its key, else anywhere."""
+    content, row = sampled.known.half.message.content, sampled.rows[0]
+    if content.partition is not None:
+        return content.partition
+    stood = sampled.since is not None and Position(row["xid"], row["n"]) >= sampled.since
+    return partition_of(content.key, sampled.partitions) if content.key and stood else None
+
+
+def _noted_elsewhere(sampled: Sampled) -> dict[str, Any]:
+    """Return the place that ``publication_log`` names, if none of the records lies there."""
+    note = sampled.recorded
+    if note is None or (note.partition, note.offset) in {
+        (row["partition"], row["offset"]) for row in sampled.rows
+    }:
+        return {}
+    return {"recorded": {"partition": note.partition, "offset": note.offset}}
+
+
+def _finding(
+    finding_class: FindingClass, sampled: Sampled, row: Any, detail: Mapping[str, Any]
+) -> Finding:
+    half = sampled.known.half
+    return Finding(
+        finding_class=finding_class,
+        subject=f"message:{half.message_id}",
+        half_id=half.half_id,
+        message_id=str(half.message_id),
+        topic=row["topic"],
+        partition=row["partition"],
+        offset=row["offset"],
+        key=half.message.content.key,
+        key_hash=row["key_hash"],
+        producer_group=half.message.producer_group,
+        shard=row["shard"],
+        batch_no=row["batch_no"],
+        position=(row["xid"], row["n"]),
+        decision=Decision.COMMIT.value,
+        decided_at=row["committed_at"],
+        record_time=row["published_at"],
+        detail=detail,
+    )
