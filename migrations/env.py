@@ -6,7 +6,7 @@ from alembic import context
 from sqlalchemy import create_engine, pool, text
 
 from outbox.settings import database_url
-from outbox.storage.reconciliation_tables import METADATA
+from outbox.storage.every_table import METADATA
 
 
 def _url() -> str:

@@ -24,11 +24,9 @@ from sqlalchemy import (
 
 from outbox.message import Resolution, State
 from outbox.message_view import MessageFilter
+from outbox.storage.check_tables import check_attempt, check_class, check_queue, recheck
 from outbox.storage.codes import DECIDED_BY_CODE, DECISION_CODE
 from outbox.storage.tables import (
-    check_attempt,
-    check_class,
-    check_queue,
     commit_log,
     half_message,
     held_record,
@@ -36,7 +34,6 @@ from outbox.storage.tables import (
     parked_message,
     producer_group,
     progress,
-    recheck,
     topic,
     transaction_key,
 )

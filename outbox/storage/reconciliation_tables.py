@@ -1,56 +1,49 @@
 """The reconciliation's own tables, in the same METADATA as the service's.
 
-Whoever takes METADATA from here has every table. The reports alone are large; they are kept for the
-last runs only.
+The reports alone are large; they are kept for the last runs only.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
-from sqlalchemy import BigInteger, Boolean, Column, DateTime, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Table, Text
 from sqlalchemy.dialects.postgresql import JSONB
 
-from outbox.storage.tables import METADATA
-
-__all__ = ["METADATA", "reconciliation_finding", "reconciliation_report", "reconciliation_run"]
-
-_TIME: Final = DateTime(timezone=True)
+from outbox.storage.tables import METADATA, TIME, needed
 
 reconciliation_run = Table(
     "reconciliation_run",
     METADATA,
     Column("run_id", Text, primary_key=True),
     Column("previous_run_id", Text),
-    Column("mode", Text, nullable=False),
-    Column("started_at", _TIME, nullable=False),
-    Column("cut_at", _TIME, nullable=False),
-    Column("finished_at", _TIME, nullable=False),
-    Column("verdict", Text, nullable=False),
-    Column("sentence", Text, nullable=False),
-    Column("complete", Boolean, nullable=False),
-    Column("plan", JSONB, nullable=False),
-    Column("counts", JSONB, nullable=False),
-    Column("totals", JSONB, nullable=False),
-    Column("timings", JSONB, nullable=False),
+    needed("mode", Text),
+    needed("started_at", TIME),
+    needed("cut_at", TIME),
+    needed("finished_at", TIME),
+    needed("verdict", Text),
+    needed("sentence", Text),
+    needed("complete", Boolean),
+    needed("plan", JSONB),
+    needed("counts", JSONB),
+    needed("totals", JSONB),
+    needed("timings", JSONB),
 )
 
 reconciliation_finding = Table(
     "reconciliation_finding",
     METADATA,
     Column("finding_id", Text, primary_key=True),
-    Column("first_run_id", Text, nullable=False),
-    Column("last_run_id", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("class", Text, nullable=False),
-    Column("severity", Text, nullable=False),
+    needed("first_run_id", Text),
+    needed("last_run_id", Text),
+    needed("status", Text),
+    needed("kind", Text),
+    needed("class", Text),
+    needed("severity", Text),
     Column("half_id", BigInteger),
     Column("topic", Text),
-    Column("detail", JSONB, nullable=False),
-    Column("found_at", _TIME, nullable=False),
-    Column("updated_at", _TIME, nullable=False),
-    Column("accepted_until", _TIME),
+    needed("detail", JSONB),
+    needed("found_at", TIME),
+    needed("updated_at", TIME),
+    Column("accepted_until", TIME),
 )
 
 reconciliation_report = Table(

@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 from psycopg import errors
 from sqlalchemy import create_engine, pool
 
-from outbox.storage.tables import METADATA
+from outbox.storage.every_table import METADATA
 from tests.databases import migrate
 
 pytestmark = pytest.mark.postgres
