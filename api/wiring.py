@@ -13,23 +13,20 @@ from api.app import create_app
 from api.auth import AnybodyOnLoopback, Authenticator, KeyAuthenticator
 from api.batcher import FlushLimits, MicroBatcher
 from api.bulk_runner import BulkRunner
+from api.configured import group_defaults, http_limits, ingest_policy, pepper, rates
 from api.directory import Directory
 from api.endpoint_tests import EndpointTests
 from api.flushes import timed
 from api.gauges import MetricsPage
 from api.guard import Guard
-from api.ingest import Ingest, IngestPolicy
+from api.ingest import Ingest
 from api.known_topics import KnownTopics
 from api.metrics_listener import metrics_listener
-from api.prepare_rules import INTERNAL_TOPICS
 from api.publication_wait import PublicationWait
-from api.rate_limits import RateLimits, rate_limits
-from api.request_limits import HttpLimits
-from api.services import GroupDefaults, Services
+from api.services import Services
 from outbox.callback_guard import CallbackPolicy, policy_of
 from outbox.check_call.endpoint import HttpCheckEndpoint
 from outbox.clock import SystemClock
-from outbox.errors import ConfigurationError
 from outbox.failpoints import arm
 from outbox.message import End, EndOutcome, Message, PrepareOutcome
 from outbox.own_listeners import own_listeners
@@ -55,7 +52,6 @@ from outbox.telemetry import Event, Metrics, configure_logging, get_logger
 WAITING_ROWS: Final = 20_000
 """Prepares that may wait for a flush; at the measured rates about a second's worth."""
 DRAIN_SECONDS: Final = 10
-INSECURE_PEPPER: Final = b"outbox dev-insecure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +97,12 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
         directory=directory,
         topics=topics,
         publications=PublicationWait(PostgresStandings(pool)),
-        policy=_ingest_policy(settings),
+        policy=ingest_policy(settings),
         metrics=metrics,
     )
     groups = PostgresProducerGroups(pool, _ring(settings))
     callback_policy = _CallbackPolicy(settings)
-    keys = PostgresApiKeys(pool, _pepper(settings))
+    keys = PostgresApiKeys(pool, pepper(settings))
     authenticator, forget_keys = _authenticator(settings, keys, clock)
     metrics["build_info"].labels(_version(), "").set(1)
     services = Services(
@@ -126,7 +122,7 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
         metrics=metrics,
         render_metrics=parts.metrics_page.render,
         callback_policy=callback_policy.read,
-        group_defaults=_group_defaults(settings),
+        group_defaults=group_defaults(settings),
         forget_keys=forget_keys,
         heartbeat_seconds=settings.checker_heartbeat_seconds,
         version=_version(),
@@ -136,8 +132,8 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
         ingest=ingest,
         services=services,
         authenticator=authenticator,
-        limits=_http_limits(settings),
-        rates=_rates(settings, clock),
+        limits=http_limits(settings),
+        rates=rates(settings, clock),
         clock=clock,
         lifespan=_lifespan(parts),
         docs_enabled=settings.docs_enabled,
@@ -262,57 +258,10 @@ def _authenticator(
     return authenticator, authenticator.forget
 
 
-def _pepper(settings: Settings) -> bytes:
-    if settings.auth_pepper is not None:
-        return settings.auth_pepper.get_secret_value().encode()
-    if settings.auth_mode == "dev-insecure":
-        return INSECURE_PEPPER
-    raise ConfigurationError("OUTBOX_AUTH_PEPPER is not set")
-
-
 def _ring(settings: Settings) -> Any:
     keys = settings.encryption_keys
     insecure = settings.auth_mode == "dev-insecure"
     return key_ring(keys.get_secret_value() if keys else None, insecure=insecure)
-
-
-def _ingest_policy(settings: Settings) -> IngestPolicy:
-    reserved = INTERNAL_TOPICS | ({settings.parked_topic} if settings.parked_topic else set())
-    return IngestPolicy(
-        message_max_bytes=settings.message_max_bytes,
-        reserved_topics=frozenset(reserved),
-        reject_half_messages=settings.reject_half_messages,
-    )
-
-
-def _http_limits(settings: Settings) -> HttpLimits:
-    return HttpLimits(
-        body_bytes=settings.http_max_body_bytes,
-        batch_bytes=settings.http_max_batch_bytes,
-        header_bytes=settings.http_max_header_bytes,
-        inflight=settings.http_max_inflight,
-    )
-
-
-def _rates(settings: Settings, clock: SystemClock) -> RateLimits:
-    return rate_limits(
-        settings.rate_prepare_per_second,
-        settings.rate_read_per_second,
-        settings.http_workers,
-        clock,
-    )
-
-
-def _group_defaults(settings: Settings) -> GroupDefaults:
-    values = {
-        "check_interval_seconds": settings.check_interval_seconds,
-        "check_max": settings.check_max,
-        "check_timeout_seconds": settings.check_timeout_seconds,
-        "transaction_timeout_seconds": settings.transaction_timeout_seconds,
-        "max_age_seconds": settings.max_age_seconds,
-        "max_inflight": settings.check_max_inflight_per_group,
-    }
-    return GroupDefaults(values=values, retention_seconds=settings.retention_seconds)
 
 
 def _version() -> str:
