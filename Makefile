@@ -11,7 +11,8 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 INSTALLED := $(VENV)/.installed
 RUNTIME := .runtime/.fetched
-SUITES := tests/unit tests/model tests/contract tests/integration tests/spark tests/e2e
+# The longest first: what comes last is short, so both workers end together.
+SUITES := tests/spark tests/integration tests/e2e tests/contract tests/model tests/unit
 ALONE := tests/chaos
 SOURCES := outbox api checker spark cli chaos outbox_client examples benchmarks migrations tests
 PROFILE ?= smoke
@@ -32,7 +33,8 @@ dev: setup ## Run PostgreSQL, Kafka, the API and the checker here (Ctrl-C stops)
 
 test: setup ## Run every suite on real PostgreSQL, Kafka and Spark; two at once, chaos alone
 	@failed=0; \
-	$(BIN)/python -m pytest --durations=15 -n 2 --dist worksteal $(SUITES) || failed=1; \
+	$(BIN)/python -m pytest --durations=15 -n 2 \
+		--dist loadscope --no-loadscope-reorder $(SUITES) || failed=1; \
 	$(BIN)/python -m pytest --durations=5 $(ALONE) || failed=1; \
 	exit $$failed
 

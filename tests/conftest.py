@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from cli.embedded.postgres import EmbeddedPostgres
 from outbox.storage.connections import Pool, make_pool
@@ -16,6 +18,32 @@ pytest_plugins = ["tests.embedded_fixtures"]
 # Hypothesis measures each example by the wall clock: on a busy machine a pause fails a right one.
 settings.register_profile("outbox", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("outbox")
+
+TOGETHER = (
+    "tests/spark/",
+    "tests/integration/failpoints/",
+    "tests/e2e/demo/",
+    "tests/e2e/",
+    "tests/model/",
+)
+"""Folders whose tests share what is dear to start: a JVM, a whole service, a search."""
+
+
+class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives a worker whole files and whole folders of ``TOGETHER``, in the order they are named.
+
+    What tests share is then started once, not once a worker; short files come last, so that no
+    worker ends long before the other.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((f for f in TOGETHER if nodeid.startswith(f)), nodeid.partition("::")[0])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeFiles | None:
+    """Distribute by whole files where ``--dist loadscope`` asks for it."""
+    return WholeFiles(config, log) if config.option.dist == "loadscope" else None
 
 
 @pytest.fixture(scope="session")
