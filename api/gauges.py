@@ -18,6 +18,8 @@ from outbox.telemetry import Metrics
 
 FRESH_SECONDS: Final = 5.0
 PARKED: Final = "PARKED"
+PLAIN: Final = "PLAIN"
+"""Published in SQL and not yet admitted: no state of a half message."""
 
 
 class UnfinishedCount(Protocol):
@@ -82,7 +84,8 @@ class MetricsPage:
         metrics = self._metrics
         by_state, ages = metrics["half_messages"], metrics["half_oldest_age_seconds"]
         parked = metrics["parked_messages"]
-        for gauge in (by_state, ages, parked):
+        plain, plain_ages = metrics["plain_backlog_messages"], metrics["plain_oldest_age_seconds"]
+        for gauge in (by_state, ages, parked, plain, plain_ages):
             gauge.clear()
         try:
             counts = await self._unfinished()
@@ -90,6 +93,10 @@ class MetricsPage:
         except DatabaseUnavailable:
             return
         for count in counts:
+            if count.state == PLAIN:
+                plain.labels(count.producer_group).set(count.messages)
+                plain_ages.labels(count.producer_group).set(count.oldest_age_seconds)
+                continue
             by_state.labels(count.state, count.producer_group).set(count.messages)
             ages.labels(count.state, count.producer_group).set(count.oldest_age_seconds)
             if count.state == PARKED:

@@ -68,6 +68,13 @@ CATALOGUE: Final = (
         "half_oldest_age_seconds", "gauge", "Age of the oldest one", ("state", "producer_group")
     ),
     Metric("parked_messages", "gauge", "Messages set aside undecided", ("producer_group",)),
+    Metric(
+        "plain_backlog_messages",
+        "gauge",
+        "Published in SQL and committed, not yet admitted",
+        ("producer_group",),
+    ),
+    Metric("plain_oldest_age_seconds", "gauge", "Age of the oldest one", ("producer_group",)),
     Metric("publish_backlog_messages", "gauge", "Committed, not yet published", ("topic",)),
     Metric("half_prepared_total", "counter", "Half messages stored", ("producer_group",)),
     Metric(

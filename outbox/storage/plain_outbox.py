@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from psycopg.rows import dict_row
 
 from outbox.clock import Clock, SystemClock
+from outbox.failpoints import hit
 from outbox.message import Content, End, HalfMessage, Message, Resolution
 from outbox.message_id import HalfId, Nonce
 from outbox.record import digest_of
@@ -95,8 +96,12 @@ async def _admit_batch(connection: AsyncConnection, seen: str, most: int) -> int
         await cursor.execute(SQL["take"], {"seen": seen, "most": most})
         halves = [_half(row) for row in await cursor.fetchall()]
         if halves:
+            hit("plain.after_take")
             await _store(connection, halves)
             await decide(connection, [_commit(half) for half in halves])
+            hit("plain.before_commit")
+    if halves:
+        hit("plain.after_commit")
     return len(halves)
 
 

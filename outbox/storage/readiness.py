@@ -24,7 +24,10 @@ OK: Final = "ok"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfinished:
-    """How many messages of a group are in a state, and the age of the oldest in seconds."""
+    """How many messages of a group are in a state, and the age of the oldest in seconds.
+
+    ``PLAIN`` is no state of a half message: what waits to become one (plain outbox mode).
+    """
 
     state: str
     producer_group: str
@@ -67,11 +70,13 @@ class PostgresReadiness:
         }
 
     async def unfinished(self) -> list[Unfinished]:
-        """Count undecided, parked and unpublished messages by group, for the gauges."""
+        """Count undecided, parked, unpublished and not admitted messages by group, for gauges."""
         async with (
             available(),
             self._pool.connection() as connection,
             connection.cursor(row_factory=class_row(Unfinished)) as cursor,
         ):
             await cursor.execute(SQL["unfinished"])
-            return await cursor.fetchall()
+            halves = await cursor.fetchall()
+            await cursor.execute(SQL["plain_backlog"])
+            return [*halves, *await cursor.fetchall()]

@@ -53,3 +53,11 @@ SELECT s.state, g.name AS producer_group, count(*) AS messages,
 FROM standing s
 JOIN outbox.producer_group g ON g.id = s.producer_group_id
 GROUP BY s.state, g.name
+
+-- name: plain_backlog
+-- Counts, by group, what producers' own transactions have published and nobody has admitted.
+SELECT 'PLAIN' AS state, g.name AS producer_group, count(*) AS messages,
+    extract(epoch FROM clock_timestamp() - min(m.published_at))::float8 AS oldest_age_seconds
+FROM outbox.plain_message m
+JOIN outbox.producer_group g ON g.id = m.producer_group_id
+GROUP BY g.name

@@ -11,7 +11,7 @@ from outbox.errors import ConfigurationError
 from outbox.failpoints import POINTS, FailpointRaised, arm, armed, hit
 from tests.places import PROJECT
 
-CALL = re.compile(r'(?:hit\(|: |point = )"((?:api|relay|checker|sweep|retire)\.[a-z_.]+)"')
+CALL = re.compile(r'(?:hit\(|: |point = )"((?:api|relay|checker|sweep|plain|retire)\.[a-z_.]+)"')
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from openapi_spec_validator import validate
 
@@ -111,3 +113,19 @@ async def test_the_gauges_equal_the_tables(service: Service) -> None:
     metrics = (await service.client.get("/metrics")).text
     assert 'outbox_half_messages{producer_group="billing",state="PREPARED"} 3.0' in metrics
     assert 'outbox_half_messages{producer_group="billing",state="COMMITTED"} 1.0' in metrics
+
+
+async def test_what_is_published_in_sql_and_not_admitted_is_counted_apart(
+    service: Service, pool: Pool
+) -> None:
+    async with pool.connection() as connection:
+        await connection.execute(
+            "SELECT outbox.allow_publish(current_user::text, 'billing', ARRAY['invoices.issued'])"
+        )
+        for _ in range(2):
+            await connection.execute("SELECT outbox.publish('billing', 'invoices.issued', 'v')")
+    metrics = (await service.client.get("/metrics")).text
+    assert 'outbox_plain_backlog_messages{producer_group="billing"} 2.0' in metrics
+    (age,) = re.findall(r'outbox_plain_oldest_age_seconds{producer_group="billing"} (\S+)', metrics)
+    assert 0 <= float(age) < 60
+    assert "outbox_half_messages{" not in metrics

@@ -16,6 +16,8 @@ UNPROVOKED = frozenset({"relay.after_history_chunk"})
 """PostgreSQL must lose its tail first, so that acknowledged facts are gone: not this traffic's."""
 RETIRE = frozenset(point for point in POINTS if point.startswith("retire."))
 """A leaf must be past its retention first: test_retire.py dies at these."""
+PLAIN = tuple(sorted(point for point in POINTS if point.startswith("plain.")))
+"""Passed by the checker and, on its way to an end, by the API: both die."""
 HERE = tuple(sorted(POINTS - UNPROVOKED - RETIRE))
 HELD = frozenset(
     {
@@ -35,7 +37,8 @@ _RUNS = count()
 def run(ground: Ground, points: Sequence[str]) -> int:
     """Kill the node at each point in turn under traffic and judge; return how many messages."""
     before = ground.newest_half()
-    traffic = Traffic(ground.node.url, f"run{next(_RUNS)}", ground.topics)
+    in_sql = ground.publish_in_sql(any(point in PLAIN for point in points))
+    traffic = Traffic(ground.node.url, f"run{next(_RUNS)}", ground.topics, in_sql)
     traffic.start()
     try:
         lives = [LEAVES_A_MANIFEST, *points] if "relay.after_replay" in points else points
@@ -86,6 +89,6 @@ def _settle(ground: Ground) -> None:
 
     def settled() -> bool:
         ground.try_held_now()
-        return not ground.undecided() and not ground.held()
+        return not ground.undecided() and not ground.held() and not ground.waiting_in_sql()
 
     wait_for(settled, seconds=90)

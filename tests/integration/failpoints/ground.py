@@ -45,6 +45,7 @@ class Ground:
 
     node: Node
     connection: Connection
+    database_url: str
     bootstrap_servers: str
     topics: Topics
     endpoint: CheckEndpoint
@@ -81,6 +82,20 @@ class Ground:
                 " WHERE released_at IS NULL AND dropped_at IS NULL"
             )
         )
+
+    def waiting_in_sql(self) -> int:
+        """Count what was published in SQL and nobody has admitted."""
+        return int(self.one("SELECT count(*) FROM outbox.plain_message"))
+
+    def publish_in_sql(self, allowed: bool) -> str | None:
+        """Turn plain outbox mode on or off; return where producers may publish in it."""
+        if allowed:
+            asked = (GROUP, [self.topics.usual])
+            self.connection.execute(
+                "SELECT outbox.allow_publish(current_user::text, %s, %s)", asked
+            )
+        self.connection.execute("UPDATE outbox.installation SET plain_outbox = %s", (allowed,))
+        return self.database_url if allowed else None
 
     def try_held_now(self) -> None:
         """Let held records be tried at the relay's next look."""
@@ -175,6 +190,7 @@ def open_ground(database_url: str, bootstrap_servers: str, folder: Path) -> Iter
         ground = Ground(
             node=node,
             connection=connection,
+            database_url=database_url,
             bootstrap_servers=bootstrap_servers,
             topics=topics,
             endpoint=endpoint,

@@ -95,7 +95,7 @@ def _in_order(by_name: dict[str, Transaction], left: Left, records: Sequence[See
     mine = {
         left.halves[half_id][1]
         for half_id, op in left.ops.items()
-        if op[1] == PRODUCER and by_name[left.halves[half_id][0]].is_ended
+        if op[1] == PRODUCER and by_name[left.halves[half_id][0]].is_in_order
     }
     for record in sorted(records, key=lambda each: (each.partition, each.offset)):
         if record.message_id in mine:

@@ -1,11 +1,11 @@
-"""A process that dies at any arrow of the API, the sweep or the check-back breaks no promise."""
+"""A process that dies at any arrow but the relay's breaks no promise."""
 
 from __future__ import annotations
 
 import pytest
 
 from outbox.failpoints import POINTS
-from tests.integration.failpoints.crashes import run
+from tests.integration.failpoints.crashes import PLAIN, run
 from tests.integration.failpoints.ground import Ground
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
@@ -26,3 +26,9 @@ def test_a_checker_that_dies_at_a_point_loses_no_check_and_decides_once(
     ground: Ground, point: str
 ) -> None:
     assert run(ground, [point]) > 0
+
+
+def test_processes_that_die_while_they_admit_what_was_published_in_sql_admit_it_once(
+    ground: Ground,
+) -> None:
+    assert run(ground, PLAIN) > 0

@@ -12,14 +12,19 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import httpx2
+import psycopg
 
 from outbox.message_id import HalfId, parse_message_id
+from outbox.storage.connections import Connection
 from tests.integration.failpoints.producer import KINDS, truth
 
 GROUP = "failpoints"
 PRODUCERS = 6
 PAUSE_SECONDS = 0.03
 PATIENCE_SECONDS = 120.0
+PLAIN = "plain"
+"""A transaction whose own commit in PostgreSQL decides."""
+PUBLISH = "SELECT outbox.publish(%s, %s, %s, key => %s, transaction_id => %s)"
 LARGE_VALUE = "x" * 5000
 """More than the small topic takes for a while."""
 
@@ -48,6 +53,11 @@ class Transaction:
         """Whether its producer tells the decision."""
         return self.kind in ("commit", "rollback")
 
+    @property
+    def is_in_order(self) -> bool:
+        """Whether its producer makes its commits one after the other."""
+        return self.is_ended or self.kind == PLAIN
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topics:
@@ -60,8 +70,13 @@ class Topics:
 class Traffic:
     """Several producers, each with one key, working until told to stop."""
 
-    def __init__(self, url: str, name: str, topics: Topics) -> None:
-        """``name`` tells this traffic's transactions from all others."""
+    def __init__(
+        self, url: str, name: str, topics: Topics, plain_database_url: str | None = None
+    ) -> None:
+        """``name`` tells this traffic's transactions from all others.
+
+        With a database URL one more producer publishes in transactions of its own there.
+        """
         self.transactions: list[Transaction] = []
         self.large = threading.Event()
         """While set, some messages are too large for their topic."""
@@ -72,6 +87,9 @@ class Traffic:
         self._threads = [
             threading.Thread(target=self._produce, args=(n,), daemon=True) for n in range(PRODUCERS)
         ]
+        if plain_database_url is not None:
+            plain = threading.Thread(target=self._publish, args=(plain_database_url,), daemon=True)
+            self._threads.append(plain)
 
     def start(self) -> None:
         """Let the producers begin."""
@@ -96,6 +114,8 @@ class Traffic:
         """Say everything once more, as a client does that lost the answers: they are the same."""
         with self._client() as client:
             for transaction in self.transactions:
+                if transaction.kind == PLAIN:
+                    continue
                 self._prepare(client, transaction)
                 if transaction.is_ended:
                     self._end(client, transaction, truth(transaction.id))
@@ -108,6 +128,30 @@ class Traffic:
                     self._stop.wait(PAUSE_SECONDS)
         except BaseException as error:
             self._errors.append(error)
+
+    def _publish(self, database_url: str) -> None:
+        try:
+            with psycopg.connect(database_url, autocommit=True) as session:
+                while not self._stop.is_set():
+                    self._publish_one(session)
+                    self._stop.wait(PAUSE_SECONDS)
+        except BaseException as error:
+            self._errors.append(error)
+
+    def _publish_one(self, session: Connection) -> None:
+        n, key = next(self._numbers), f"{self._name}-{PLAIN}"
+        transaction = Transaction(
+            id=f"{self._name}-{n}-{PLAIN}",
+            kind=PLAIN,
+            topic=self._topics.usual,
+            key=key,
+            value=f"{n}:",
+        )
+        self.transactions.append(transaction)
+        asked = (GROUP, transaction.topic, transaction.value.encode(), key, transaction.id)
+        row = session.execute(PUBLISH, asked).fetchone()
+        assert row is not None
+        transaction.message_ids.add(str(row[0]))
 
     def _next(self, producer: int) -> Transaction:
         n = next(self._numbers)
