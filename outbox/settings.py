@@ -24,6 +24,7 @@ PREFIX: Final = "OUTBOX_"
 
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]
 JsonObject = Annotated[dict[str, Any], BeforeValidator(json_object)]
+ReportFiles = Annotated[tuple[Literal["html", "json", "md", "csv"], ...], BeforeValidator(words)]
 Limits = Annotated[dict[str, int], BeforeValidator(limits)]
 
 
@@ -137,6 +138,10 @@ class Settings(BaseModel):
     """folder of the reports"""
     reconcile_report_samples: int = Field(50, ge=1, le=1000)
     """findings of one class that a report lists"""
+    reconcile_report_formats: ReportFiles = ("html", "json", "md", "csv")
+    """files that a run leaves in its folder, besides Parquet; the database keeps all forms"""
+    reconcile_textfile: Path | None = None
+    """file of metrics for a node exporter's textfile collector, replaced after each run"""
     reconcile_stage_uri: str | None = None
     """where Parquet goes; default: below the report folder"""
     reconcile_show_keys: bool = False

@@ -28,6 +28,7 @@ SETTING_OF: Final = {
     "fail_on": "reconcile_fail_on",
     "max": "reconcile_max",
     "show_keys": "reconcile_show_keys",
+    "textfile": "reconcile_textfile",
 }
 """Flags that stand for a setting and win over it."""
 
@@ -168,6 +169,7 @@ def _add_common_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--show-keys", action="store_true", default=None, help="keys, not their hashes"
     )
+    command.add_argument("--textfile", metavar="FILE", help="metrics for a node exporter")
     command.add_argument(
         "-o",
         "--output",

@@ -14,6 +14,8 @@ from spark import schemas
 from spark.finding_classes import RULES, FindingClass, Kind, Severity
 from spark.findings import Finding
 
+OPEN: Final = "open"
+ACCEPTED: Final = "accepted"
 KEPT: Final = 10_000
 """Findings kept on the driver, for the database and the report; Parquet holds the others too."""
 
@@ -29,6 +31,9 @@ class Ledger:
     """By class and topic; the topic of a finding that has none is empty."""
     kept: list[Finding] = field(default_factory=list)
     written: bool = False
+    accepted_ids: frozenset[str] = frozenset()
+    """Findings that an operator accepts for now: kept beside the others, and not counted."""
+    accepted: list[Finding] = field(default_factory=list)
     unverifiable: int = 0
     """Messages without a record whose topic was not read, or whose record may have expired."""
 
@@ -37,15 +42,24 @@ class Ledger:
         findings = list(findings)
         if not findings and self.written:
             return
-        self.counts.update((each.finding_class, each.topic or "") for each in findings)
         self._write(findings)
+        self.accepted += [each for each in findings if self.accepts(each)]
+        self.accepted.sort(key=worst_first)
+        self._count([each for each in findings if not self.accepts(each)])
+
+    def accepts(self, finding: Finding) -> bool:
+        """Tell whether a finding counts no more; what was not read cannot be accepted as read."""
+        return finding.finding_id in self.accepted_ids and not finding.rule.partial
+
+    def _count(self, findings: list[Finding]) -> None:
+        self.counts.update((each.finding_class, each.topic or "") for each in findings)
         self.kept += findings
         self.kept.sort(key=worst_first)
         del self.kept[KEPT:]
 
     @property
     def total(self) -> int:
-        """How many findings there are, of any severity."""
+        """How many findings count, of any severity."""
         return sum(self.counts.values())
 
     def of(self, finding_class: FindingClass) -> int:
@@ -65,7 +79,10 @@ class Ledger:
         return max((RULES[each].severity for each, _ in self.counts), default=None)
 
     def _write(self, findings: list[Finding]) -> None:
-        rows = [parquet_row(self.run_id, each) for each in findings]
+        rows = [
+            {**parquet_row(self.run_id, each), "status": ACCEPTED if self.accepts(each) else OPEN}
+            for each in findings
+        ]
         frame = schemas.frame_of(self.spark_session, rows, schemas.FINDINGS)
         frame.coalesce(1).write.mode("append" if self.written else "overwrite").parquet(self.uri)
         self.written = True

@@ -41,5 +41,6 @@ def news_of(report: Report, before: RunBefore | None) -> Mapping[str, Any] | Non
         "totals": dict(report.totals),
         "new": report.changes.new,
         "resolved": report.changes.resolved,
+        "fixed": report.changes.fixed,
         "new_critical": new_critical,
     }

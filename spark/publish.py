@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from outbox.reconciliation_ports import RunStore
 from spark.notify import critical_ids, news_of
@@ -12,11 +12,21 @@ from spark.render import document, page, tables
 from spark.report import Report, stored_run
 from spark.run import Parts
 
+FILES: Final = {
+    "html": ("html", "report.html"),
+    "json": ("json", "report.json"),
+    "md": ("markdown", "report.md"),
+    "csv": ("csv", "findings.csv"),
+}
+"""Of each form of the report: its name in the JSON, and its file."""
+
 
 def publish_and_tell(
     report: Report, parts: Parts, samples: int, topics: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Publish a run, then tell of it where it has news; a deaf endpoint changes no verdict.
+    """Publish a run, then tell of it where it has news, and by its metrics.
+
+    A deaf endpoint and a file that cannot be written change no verdict.
 
     Raises DatabaseUnavailable; then nothing was told.
     """
@@ -26,6 +36,8 @@ def publish_and_tell(
         news = news_of(report, before)
         said = "no news" if news is None else parts.tell(report.run_id, news)
         parts.progress.note(f"webhook: {said}")
+    if parts.expose is not None:
+        parts.progress.note(f"metrics: {parts.expose()}")
     return shown
 
 
@@ -36,12 +48,9 @@ def publish(
 
     Raises DatabaseUnavailable; then no file has been written.
     """
-    names = {"html": "report.html", "json": "report.json", "markdown": "report.md"}
-    files = {kind: str(report.folder / name) for kind, name in names.items()}
-    files |= {
-        "csv": str(report.folder / "findings.csv"),
-        "parquet": str(report.folder / "findings"),
-    }
+    paths = {form: report.folder / FILES[form][1] for form in report.formats}
+    files = {FILES[form][0]: str(path) for form, path in paths.items()}
+    files["parquet"] = str(report.folder / "findings")
     shown = document.document(report, files, topics)
     bodies = {
         "html": page.to_html(report, samples, topics),
@@ -51,7 +60,6 @@ def publish(
     }
     run_store.save(stored_run(report, bodies))
     report.folder.mkdir(parents=True, exist_ok=True)
-    for kind, body in bodies.items():
-        name = "findings.csv" if kind == "csv" else f"report.{kind}"
-        (report.folder / name).write_text(body, "utf-8")
+    for form, path in paths.items():
+        path.write_text(bodies[form], "utf-8")
     return shown

@@ -22,6 +22,7 @@ from spark.verdict import Verdict
 
 MINUTES_SHOWN: Final = 10_080
 """A week of minutes; the chart shows the newest ones."""
+FORMATS: Final = ("html", "json", "md", "csv")
 MODE: Final = "full"
 
 
@@ -77,14 +78,19 @@ class Report:
     class_counts: Mapping[tuple[FindingClass, str], int]
     totals: Mapping[str, int]
     findings: Sequence[Finding]
+    """Those that count, the worst ones first."""
     changes: Changes
     minutes: Sequence[Minute]
     timings: Mapping[str, float]
     versions: Mapping[str, str]
     folder: Path
     show_keys: bool = False
+    formats: Sequence[str] = FORMATS
+    """What is written as a file, besides Parquet."""
     latencies: Sequence[Latency] = ()
     past: Sequence[PastRun] = ()
+    accepted: Sequence[Finding] = ()
+    """Those that an operator accepts for now; they are told and count nowhere."""
 
     @property
     def complete(self) -> bool:
@@ -209,7 +215,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
         counts=asdict(report.counts),
         totals=report.totals,
         timings=report.timings,
-        findings=tuple(_stored(each) for each in report.findings),
+        findings=tuple(_stored(each) for each in (*report.findings, *report.accepted)),
         reports=reports,
     )
 
@@ -229,7 +235,15 @@ def spaced(number: int) -> str:
 
 
 def _stored(finding: Finding) -> StoredFinding:
-    place = {"partition": finding.partition, "offset": finding.offset, "shard": finding.shard}
+    place = {
+        "partition": finding.partition,
+        "offset": finding.offset,
+        "shard": finding.shard,
+        "producer_group": finding.producer_group,
+        "decision": finding.decision,
+        "decided_at": finding.decided_at.isoformat() if finding.decided_at else None,
+        "record_time": finding.record_time.isoformat() if finding.record_time else None,
+    }
     return StoredFinding(
         finding_id=finding.finding_id,
         kind=finding.rule.kind.value,

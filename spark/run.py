@@ -25,7 +25,7 @@ from spark.judge import Judgement, is_unverifiable, of_suspect
 from spark.ledger import Ledger
 from spark.lookup import SUSPECTS_A_CALL, look_up
 from spark.progress import Progress
-from spark.report import Latency, Minute, Report, counts_of, latencies_of, minutes_of
+from spark.report import FORMATS, Latency, Minute, Report, counts_of, latencies_of, minutes_of
 from spark.retention import Expired
 from spark.sources import Sources
 from spark.stage import staged
@@ -54,6 +54,8 @@ class Parts:
     pause: Callable[[float], object]
     tell: Callable[[str, Mapping[str, Any]], str] | None = None
     """Posts the news of a run, by its id, and says in a few words how that ended."""
+    expose: Callable[[], str] | None = None
+    """Writes the metrics of the newest run to a file, and says how that ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,7 @@ class Options:
     exclude_topics: frozenset[str] = frozenset()
     topic_rules: TopicRules = field(default_factory=dict)
     show_keys: bool = False
+    formats: Sequence[str] = FORMATS
     versions: Mapping[str, str]
 
 
@@ -148,7 +151,10 @@ def _judge(
 ) -> Report:
     folder = options.report_dir / f"run_id={plan.run_id}"
     ledger = Ledger(
-        spark_session=parts.sources.spark_session, run_id=plan.run_id, uri=f"{folder}/findings"
+        spark_session=parts.sources.spark_session,
+        run_id=plan.run_id,
+        uri=f"{folder}/findings",
+        accepted_ids=parts.run_store.accepted(),
     )
     with parts.progress.stage("compare") as stage:
         suspects = reconcile.suspects(frames.commits, reconcile.counted(frames.records))
@@ -253,6 +259,7 @@ def _report(
         class_counts=dict(ledger.counts),
         totals=ledger.totals(),
         findings=tuple(ledger.kept),
+        accepted=tuple(ledger.accepted),
         changes=changes,
         minutes=minutes,
         latencies=latencies,
@@ -261,6 +268,7 @@ def _report(
         versions=options.versions,
         folder=options.report_dir / f"run_id={plan.run_id}",
         show_keys=options.show_keys,
+        formats=options.formats,
     )
 
 

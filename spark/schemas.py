@@ -87,6 +87,7 @@ FINDINGS: Final = pa.schema(
         ("kind", pa.string()),
         ("class", pa.string()),
         ("severity", pa.string()),
+        ("status", pa.string()),
         ("message_id", pa.string()),
         ("topic", pa.string()),
         ("partition", pa.int32()),

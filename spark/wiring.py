@@ -15,14 +15,18 @@ from pyspark.sql import SparkSession
 from outbox.callback_guard import CallbackPolicy, policy_of
 from outbox.check_call.webhook import Notice, WebhookTarget, tell
 from outbox.clock import SystemClock
-from outbox.errors import ConfigurationError
+from outbox.errors import ConfigurationError, DatabaseUnavailable
 from outbox.own_listeners import own_listeners
 from outbox.publication.log_facts import KafkaLogFacts
 from outbox.publication.progress_topic import PROGRESS_TOPIC
 from outbox.reconciliation import LogEnd
+from outbox.reconciliation_gauges import tell_findings, tell_last
 from outbox.reconciliation_ports import LogFacts, RunStore
 from outbox.settings import Settings
+from outbox.storage.connections import make_pool
 from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
+from outbox.storage.reconciliation_runs import PostgresReconciliationRuns
+from outbox.telemetry import Metrics
 from spark.failures import told_in_one_line
 from spark.kafka_options import kafka_options
 from spark.notify import CHANGED
@@ -37,6 +41,7 @@ from spark.session import (
 )
 from spark.sources import Sources
 from spark.stage import refuse_unshared
+from spark.textfile import write_textfile
 from spark.topic_rules import topic_rules
 
 RUNTIME_JARS: Final = Path(__file__).resolve().parents[1] / ".runtime" / "spark"
@@ -56,7 +61,7 @@ def open_run(
     """
     if settings.reconcile_spark_remote is None:
         required_jars(_jars_dir(settings))
-    announce = webhook(settings)
+    announce, expose = webhook(settings), textfile(settings)
     source = PostgresSource(settings.required_database_url())
     servers = settings.required_bootstrap_servers()
     options = kafka_options(servers, settings.kafka_config)
@@ -78,6 +83,7 @@ def open_run(
             progress=progress,
             pause=Event().wait,
             tell=announce,
+            expose=expose,
         )
         yield parts, run_options(settings, stage_uri, session.version)
 
@@ -123,6 +129,37 @@ def _callback_policy(settings: Settings) -> CallbackPolicy:
     )
 
 
+def textfile(settings: Settings) -> Callable[[], str] | None:
+    """Return what writes the metrics of the newest run, or None where no file is set.
+
+    Raises ConfigurationError for a file in a folder that is not there.
+    """
+    path = settings.reconcile_textfile
+    if path is None:
+        return None
+    if not path.parent.is_dir():
+        raise ConfigurationError(f"OUTBOX_RECONCILE_TEXTFILE: {path.parent} is no folder")
+
+    async def measured(metrics: Metrics) -> None:
+        async with make_pool(settings.required_database_url(), "reconcile", pool_max=1) as pool:
+            runs = PostgresReconciliationRuns(pool)
+            tell_findings(await runs.open_findings(), metrics)
+            last = await runs.last()
+        if last is not None:
+            tell_last(last, metrics)
+
+    def write() -> str:
+        metrics = Metrics()
+        try:
+            asyncio.run(measured(metrics))
+            write_textfile(path, metrics)
+        except (OSError, DatabaseUnavailable) as error:
+            return f"not written ({error})"
+        return f"written to {path}"
+
+    return write
+
+
 def expected_records(log_facts: LogFacts, topics: Sequence[str]) -> int:
     """Return about how many records there are to read, to size the JVM; markers count as well."""
     partitions = log_facts.partitions(topics)
@@ -141,6 +178,7 @@ def run_options(settings: Settings, stage_uri: str, spark_version: str) -> Optio
         exclude_topics=frozenset(settings.reconcile_exclude_topics),
         topic_rules=topic_rules(settings.reconcile_topic_rules),
         show_keys=settings.reconcile_show_keys,
+        formats=settings.reconcile_report_formats,
         versions={"spark": spark_version},
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from spark.findings import Finding
-from spark.ledger import hex_of
+from spark.ledger import ACCEPTED, OPEN, hex_of
 from spark.printable import printable
 from spark.report import Report
 from spark.schemas import SCHEMA_VERSION
@@ -19,6 +19,10 @@ def document(
 ) -> dict[str, Any]:
     """Return the report as JSON values; ``topics`` narrows the findings that are shown."""
     shown = of_topics(report.findings, topics)[:SHOWN]
+    accepted = of_topics(report.accepted, topics)[: SHOWN - len(shown)]
+    listed = [finding_document(each, report) for each in shown]
+    listed += [{**finding_document(each, report), "status": ACCEPTED} for each in accepted]
+    omitted = sum(report.class_counts.values()) + len(report.accepted) - len(listed)
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": report.run_id,
@@ -33,8 +37,9 @@ def document(
         "totals": dict(report.totals),
         "new": report.changes.new,
         "resolved": report.changes.resolved,
-        "findings": [finding_document(each, report) for each in shown],
-        "findings_omitted": sum(report.class_counts.values()) - len(shown),
+        "fixed": report.changes.fixed,
+        "findings": listed,
+        "findings_omitted": omitted,
         "report": dict(files),
         "timings": dict(report.timings),
         "versions": dict(report.versions),
@@ -69,6 +74,7 @@ def counts(report: Report) -> dict[str, int]:
         "foreign": report.counts.foreign,
         "before_baseline": report.counts.baseline,
         "unverifiable": report.counts.unverifiable,
+        "accepted": len(report.accepted),
     }
 
 
@@ -80,7 +86,7 @@ def finding_document(finding: Finding, report: Report) -> dict[str, Any]:
         "kind": rule.kind.value,
         "class": finding.finding_class.value,
         "severity": rule.severity.name.lower(),
-        "status": "open",
+        "status": OPEN,
         "message_id": finding.message_id,
         "topic": finding.topic,
         "partition": finding.partition,

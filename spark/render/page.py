@@ -60,6 +60,7 @@ def _shown(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any
         "rules": RULES,
         "topic_latencies": [each for each in report.latencies if each.topic is not None],
         "sections": _sections(report, samples, topics),
+        "accepted": of_topics(report.accepted, topics)[:samples],
     }
 
 
