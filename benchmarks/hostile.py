@@ -86,8 +86,13 @@ def trend(values: Sequence[float]) -> dict[str, Any]:
         "ratio": round(last / first, 3),
         "slope_a_minute": round(slope * MINUTE, 2),
         "peak": max(values),
+        "minutes": [round(fmean(minute)) for minute in _minutes(values)],
         "flat": last <= first * FLAT,
     }
+
+
+def _minutes(values: Sequence[float]) -> list[Sequence[float]]:
+    return [values[second : second + MINUTE] for second in range(0, len(values), MINUTE)]
 
 
 class Hostile(Bench):

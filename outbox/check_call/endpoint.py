@@ -104,6 +104,7 @@ class HttpCheckEndpoint:
         except TimeoutError:
             return Answer(outcome=Outcome.TIMEOUT, error="timeout")
         except (aiohttp.ClientError, OSError) as error:
+            _forget_frames(error)
             return Answer(outcome=Outcome.UNREACHABLE, error=type(error).__name__)
 
     async def _post(
@@ -129,6 +130,17 @@ class HttpCheckEndpoint:
                 date=response.headers.get("Date"),
                 body=body,
             )
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Cut an error off from the frames of the call that it ended.
+
+    They hold the connection with all that it has received, and the connection holds the error: a
+    circle that stays until Python looks for such, which the relay lets it do seldom.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
