@@ -122,6 +122,12 @@ class UnknownGroup(ServiceError):
     slug = "unknown-group"
 
 
+class RequestTimeout(ServiceError):
+    """The request did not arrive in time; nothing was done."""
+
+    slug = "request-timeout"
+
+
 class AlreadyEnded(ServiceError):
     """The message no longer waits for this decision.
 

@@ -38,7 +38,12 @@ class Transport:
         self._http.close()
 
     def exchange(self, request: Request, timeout_seconds: float) -> Answer:
-        """Send ``request`` once; raise ``ServiceUnreachable`` without a complete answer in time."""
+        """Send ``request`` once; raise ``ServiceUnreachable`` without a complete answer in time.
+
+        Raises ``BadAnswer`` for one that cannot be read. Once closed, it reaches nobody.
+        """
+        if self._http.is_closed:
+            raise ServiceUnreachable("the producer is closed")
         deadline = monotonic() + timeout_seconds
         timeout = httpx2.Timeout(timeout_seconds, connect=min(CONNECT_SECONDS, timeout_seconds))
         try:
@@ -52,6 +57,8 @@ class Transport:
                 body = _body(response, deadline)
         except httpx2.TransportError as error:
             raise ServiceUnreachable(f"{type(error).__name__}: {error}") from error
+        except httpx2.DecodingError as error:
+            raise BadAnswer(f"the answer's content-encoding does not fit: {error}") from error
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Answer(status=response.status_code, headers=headers, body=body)
 

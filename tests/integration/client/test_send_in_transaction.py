@@ -14,7 +14,7 @@ from outbox_client import (
     PrepareFailed,
     TransactionProducer,
 )
-from tests.integration.client.contract_server import CUT, ContractService, Half, fault
+from tests.integration.client.contract_server import CUT, ContractService, Fault, Half, fault
 
 COMMIT = LocalTransactionState.COMMIT
 ROLLBACK = LocalTransactionState.ROLLBACK
@@ -232,6 +232,39 @@ def test_an_end_that_reaches_nobody_does_not_raise(
         result = producer.send_in_transaction(Message("invoices", "v"), pay)
     assert not result.end_delivered
     assert only_half(service).decision is None
+
+
+def test_an_end_of_a_producer_that_was_closed_meanwhile_does_not_raise(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    def pay_and_close(_: PreparedMessage) -> LocalTransactionState:
+        producer.close()
+        return COMMIT
+
+    result = producer.send_in_transaction(Message("invoices", "v"), pay_and_close)
+    assert (result.end_delivered, result.state) == (False, "PREPARED")
+    with pytest.raises(PrepareFailed):
+        producer.send_in_transaction(Message("invoices", "v"), LocalTransaction())
+
+
+@pytest.mark.parametrize("delivered", [0, 1])
+def test_an_answer_that_cannot_be_decoded_is_an_error_like_any_other(
+    service: ContractService, producer: TransactionProducer, delivered: int
+) -> None:
+    local = LocalTransaction(COMMIT)
+    broken = Fault(200, b"not gzip", {"content-encoding": "gzip"})
+
+    def pay(prepared: PreparedMessage) -> LocalTransactionState | None:
+        service.faults.append(broken)
+        return local(prepared)
+
+    if delivered:
+        assert not producer.send_in_transaction(Message("invoices", "v"), pay).end_delivered
+    else:
+        service.faults.append(broken)
+        with pytest.raises(PrepareFailed):
+            producer.send_in_transaction(Message("invoices", "v"), pay)
+    assert len(local.ran_with) == delivered
 
 
 def test_one_producer_serves_many_threads(

@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from api.problems import KINDS, RETRYABLE_STATUSES
 from outbox_client import Ending, LocalTransactionState, Message, protocol
 from outbox_client.errors import (
+    BY_CODE,
     AlreadyEnded,
     BadAnswer,
     InvalidRequest,
@@ -226,6 +228,12 @@ def test_errors_mirror_the_slug_and_carry_retryable() -> None:
     )
     assert not_found.problem.request_id == "r-1"
     assert raised_by(problem(500, "internal-error", retryable=True)).retryable
+
+
+def test_the_slugs_are_the_services_and_none_that_may_pass_later_is_missing() -> None:
+    assert BY_CODE.keys() <= KINDS.keys()
+    passing = {slug for slug, kind in KINDS.items() if kind.status in RETRYABLE_STATUSES}
+    assert passing <= BY_CODE.keys()
 
 
 def test_a_slug_of_a_later_version_is_still_a_service_error() -> None:
