@@ -5,12 +5,14 @@ Durability settings are the servers' own: what the tests prove must hold as it r
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from cli.embedded.kafka import EmbeddedKafka
 from cli.embedded.postgres import EmbeddedPostgres
 from cli.embedded.unprivileged import stand_ins_for
+from tests.memory_folder import has_room, memory_folder
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,9 +24,19 @@ def no_stand_ins_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+def servers_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the session's servers keep their data: in memory, if there is enough of it."""
+    if not has_room():
+        yield tmp_path_factory.mktemp("servers")
+        return
+    with memory_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def postgres_server(servers_dir: Path) -> Iterator[EmbeddedPostgres]:
     """A running PostgreSQL on a free port; `database_url` is its maintenance database."""
-    server = EmbeddedPostgres(tmp_path_factory.mktemp("servers") / "postgres")
+    server = EmbeddedPostgres(servers_dir / "postgres")
     server.start()
     try:
         yield server
@@ -34,9 +46,9 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedd
 
 
 @pytest.fixture(scope="session")
-def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+def kafka_broker(servers_dir: Path) -> Iterator[EmbeddedKafka]:
     """A running Kafka broker on free ports; `bootstrap_servers` is its address."""
-    broker = EmbeddedKafka(tmp_path_factory.mktemp("servers") / "kafka")
+    broker = EmbeddedKafka(servers_dir / "kafka")
     broker.start()
     try:
         yield broker
