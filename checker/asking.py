@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import islice
 from typing import Final
 
 from checker.check_facts import CheckFacts
@@ -24,6 +23,10 @@ from outbox.ports import CheckEndpoint
 
 ASKING_SECONDS: Final = 1.0
 """A round begins no further call after this long, so that what it knows is soon durable."""
+
+
+BATCH_CONTENT_BYTES: Final = 2 * 1024 * 1024
+"""Keys, values and headers of a batch: JSON makes six bytes of one at worst, of 16 MiB at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +129,21 @@ class _Round:
 
 
 def _batches(asking: Sequence[Asking], size: int) -> Iterator[list[Asking]]:
-    rows = iter(asking)
-    while batch := list(islice(rows, size)):
+    """Cut into calls of at most ``size`` checks, several only within BATCH_CONTENT_BYTES."""
+    batch: list[Asking] = []
+    held = 0
+    for asked in asking:
+        weight = _content_bytes(asked.question)
+        if batch and (len(batch) == size or held + weight > BATCH_CONTENT_BYTES):
+            yield batch
+            batch, held = [], 0
+        batch.append(asked)
+        held += weight
+    if batch:
         yield batch
+
+
+def _content_bytes(question: Question) -> int:
+    content = question.half.message.content
+    headers = sum(len(name) + len(value) for name, value in content.headers)
+    return len(content.key or b"") + len(content.value or b"") + headers

@@ -15,7 +15,7 @@ from outbox.message import ProducerGroup
 from outbox.telemetry import Metrics
 from tests.factories import make_group
 from tests.unit.checker.fakes import FreeTurns, ListedQueue, ManualClock
-from tests.unit.checker.queue_rows import make_row, make_slice
+from tests.unit.checker.queue_rows import make_half, make_row, make_slice
 
 UNKNOWN = Answer(outcome=Outcome.UNKNOWN, http_status=200)
 
@@ -76,6 +76,18 @@ async def test_a_half_that_makes_the_call_raise_is_skipped_and_the_others_go_on(
         back.check_count for back in sorted(queue.settled[0].put_backs, key=lambda b: b.half_id)
     ]
     assert (round_.asked, counts) == (2, [1, 0, 1])
+
+
+async def test_a_batch_stays_below_what_an_endpoint_takes() -> None:
+    values = (1_000_000, 1_000_000, 1_000_000, 10, 10)
+    rows = [
+        make_row(n, half=make_half(n << 15, value=b"v" * size)) for n, size in enumerate(values, 1)
+    ]
+    group = make_group(batch_check=True, check_payload=True, max_inflight=1)
+    queue, clock = ListedQueue([make_slice(*rows, group=group)]), ManualClock()
+    endpoint = Endpoint(clock)
+    await check_back_of(queue, endpoint, clock).run_once(1)
+    assert endpoint.calls == [[1, 2], [3, 4, 5]]
 
 
 async def test_a_batch_with_such_a_half_is_asked_one_by_one() -> None:
