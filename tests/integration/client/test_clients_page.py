@@ -1,7 +1,10 @@
 """What docs/clients.md tells other languages is true: its SQL, its shell line, its vector."""
 
+import hmac
+import json
 import re
 import subprocess
+from base64 import b64decode, b64encode
 from datetime import UTC, datetime
 
 import psycopg
@@ -9,15 +12,24 @@ import pytest
 from psycopg import errors
 from standardwebhooks import Webhook
 
+from outbox.check import Question
+from outbox.check_call.request import check_request
 from outbox_client import LocalTransactionState
 from outbox_client.psycopg import CREATE_TABLE, PsycopgBarrier
+from tests.factories import make_group
 from tests.integration.client.test_barrier import make_check, make_prepared
 from tests.places import PROJECT
+from tests.unit.checker.queue_rows import NOW, make_half
+from tests.unit.checker.test_check_schemas import validator
 
 PAGE = (PROJECT / "docs" / "clients.md").read_text()
 SQL = dict(re.findall(r"```sql\n-- (\w+)\n(.*?)```", PAGE, re.DOTALL))
-SHELL = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)[0]
-VECTOR = dict(re.findall(r"^(secret|id|timestamp|body|signature) +(.*)$", PAGE, re.MULTILINE))
+(SHELL,) = re.findall(r"```sh\n(key=.*?)```", PAGE, re.DOTALL)
+(HTTP,) = re.findall(r"```http\n(.*?)```", PAGE, re.DOTALL)
+JSON = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+NAMES = "secret|id|timestamp|body|length|key|signed|hmac|signature"
+VECTOR = dict(re.findall(rf"^({NAMES}) +(.*)$", PAGE, re.MULTILINE))
+SCHEMAS = PROJECT / "docs" / "schemas"
 
 IDS = ("billing", "m-1")
 
@@ -73,6 +85,49 @@ def test_the_page_shows_the_table_that_the_client_makes() -> None:
     shown = SQL["create"].replace(";", "").split()
     made = CREATE_TABLE.replace("IF NOT EXISTS ", "").split()
     assert shown == made
+
+
+def test_the_examples_of_request_and_answer_fit_their_schemas() -> None:
+    asked, verdict, verdicts = (json.loads(text) for text in JSON)
+    validator("check-request").validate(asked)
+    for answer in (verdict, verdicts):
+        validator("check-answer").validate(answer)
+    ids = [check["message_id"] for check in asked["data"]["checks"]]
+    assert [each["message_id"] for each in verdicts["verdicts"]] == ids
+    assert verdict["message_id"] == json.loads(VECTOR["body"])["data"]["message_id"]
+
+
+def test_every_member_of_a_check_is_explained() -> None:
+    schema = json.loads((SCHEMAS / "check-request.schema.json").read_text())
+    explained = set(re.findall(r"`(\w+)`", PAGE[PAGE.index("### What comes") :]))
+    assert schema["$defs"]["check"]["properties"].keys() <= explained
+
+
+def test_the_worked_example_can_be_computed_again() -> None:
+    first = json.loads((SCHEMAS / "check-vectors.json").read_text())["vectors"][0]
+    assert (VECTOR["secret"], VECTOR["body"]) == (first["secret"], first["body"])
+    assert (VECTOR["id"], VECTOR["timestamp"]) == (first["id"], first["timestamp"])
+    body = VECTOR["body"].encode()
+    key = b64decode(VECTOR["secret"].removeprefix("whsec_"))
+    signed = f"{VECTOR['id']}.{VECTOR['timestamp']}.".encode() + body
+    digest = hmac.digest(key, signed, "sha256")
+    assert VECTOR["length"] == f"{len(body)} bytes of body, {len(signed)} bytes signed"
+    assert VECTOR["key"] == f"{key.hex()} in hex"
+    assert VECTOR["signed"].endswith("…")
+    assert signed.decode().startswith(VECTOR["signed"].removesuffix("…"))
+    assert VECTOR["hmac"] == f"{digest.hex()} in hex"
+    assert VECTOR["signature"] == f"v1,{b64encode(digest).decode()}" == first["signatures"]
+
+
+def test_the_request_shown_has_the_headers_of_the_vector() -> None:
+    shown = dict(re.findall(r"^([a-z-]+): (.*)$", HTTP, re.MULTILINE))
+    assert shown["webhook-id"] == VECTOR["id"]
+    assert shown["webhook-timestamp"] == VECTOR["timestamp"]
+    assert shown["webhook-signature"] == VECTOR["signature"]
+    group = make_group(secrets=(VECTOR["secret"],))
+    question = Question(half=make_half(), round=1, attempt=2, max_attempts=15)
+    sent = check_request(group, [question], NOW, "0" * 32)
+    assert shown.keys() == sent.headers.keys()
 
 
 def test_the_vector_is_signed_as_the_page_says() -> None:
