@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple
 from outbox.message import DecidedBy, HalfMessage, Resolution
 from outbox.message_id import HalfId
 
-
 UNREAD_CLASSES: Final = frozenset({"NOT_READ", "LSO_STUCK", "RETENTION_GAP", "TOPIC_RECREATED"})
 """The classes of findings that say what a run could not read; nobody can accept one as read."""
 

@@ -31,6 +31,7 @@ from outbox.reconciliation import (
     TopicFacts,
     Undecided,
 )
+from outbox.stuck import Stuck
 
 
 class LogFacts(Protocol):
@@ -71,6 +72,9 @@ class SourceSnapshot(Protocol):
 
     def undecided(self) -> Undecided:
         """Count the half messages without a decision."""
+
+    def stuck(self) -> Stuck:
+        """Return what does not move on: undecided halves, silent checks, a held-up xmin."""
 
     def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
         """Return the known ones of at most 10 000 half messages."""

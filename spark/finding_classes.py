@@ -18,6 +18,7 @@ class Kind(StrEnum):
     UNEXPECTED = "unexpected"
     MISMATCH = "mismatch"
     DISORDERED = "disordered"
+    STUCK = "stuck"
     LATENCY = "latency"
     COVERAGE = "coverage"
 
@@ -57,6 +58,10 @@ class FindingClass(StrEnum):
     POSITION_DRIFT = "POSITION_DRIFT"
     LATENCY_SLO = "LATENCY_SLO"
     CLOCK_SKEW = "CLOCK_SKEW"
+    STUCK_HALF = "STUCK_HALF"
+    CHECK_SILENT = "CHECK_SILENT"
+    PARKED = "PARKED"
+    XMIN_STALLED = "XMIN_STALLED"
     RETENTION_GAP = "RETENTION_GAP"
     LOG_TRUNCATED = "LOG_TRUNCATED"
     TOPIC_RECREATED = "TOPIC_RECREATED"
@@ -232,6 +237,34 @@ RULES: Final[dict[FindingClass, Rule]] = {
         severity=Severity.LOW,
         meaning="records bear a time before their commit or after the cut",
         action="Keep all clocks by NTP; let the topic's records bear LogAppendTime.",
+        command="outbox doctor",
+    ),
+    FindingClass.STUCK_HALF: Rule(
+        kind=Kind.STUCK,
+        severity=Severity.HIGH,
+        meaning="undecided and not parked, two intervals after its checks or its age were spent",
+        action="A bug of the checker, or none is running; if it stays, end it by hand.",
+        command="outbox message force-end {message_id}",
+    ),
+    FindingClass.CHECK_SILENT: Rule(
+        kind=Kind.STUCK,
+        severity=Severity.CRITICAL,
+        meaning="halves of the group have been due for two intervals and nobody asks",
+        action="The checker is dead, or it does not see the group: look at its log and readiness.",
+        command="outbox status",
+    ),
+    FindingClass.PARKED: Rule(
+        kind=Kind.STUCK,
+        severity=Severity.INFO,
+        meaning="halves of the group are parked: no check ended them in time",
+        action="Cure what kept the producer from answering, then recheck them or end them by hand.",
+        command="outbox message recheck {message_id}",
+    ),
+    FindingClass.XMIN_STALLED: Rule(
+        kind=Kind.COVERAGE,
+        severity=Severity.MEDIUM,
+        meaning="a transaction of more than five minutes holds up what may be read as final",
+        action="End the idle transaction; relays and checks wait for it.",
         command="outbox doctor",
     ),
     FindingClass.RETENTION_GAP: Rule(

@@ -39,6 +39,8 @@ from outbox.storage.half_rows import read_half
 from outbox.storage.jdbc import jdbc_address
 from outbox.storage.reconciliation_chain import move_chain, read_chain
 from outbox.storage.statements import load
+from outbox.storage.stuck import read_stuck
+from outbox.stuck import Stuck
 
 SQL: Final = load("reconciliation")
 SNAPSHOT_MAX_SECONDS: Final = 3600
@@ -90,6 +92,11 @@ class PostgresSnapshot:
         """Count the half messages without a decision."""
         prepared, parked = self._only_row("undecided")
         return Undecided(prepared=prepared, parked=parked)
+
+    def stuck(self) -> Stuck:
+        """Return what does not move on; see SourceSnapshot.stuck."""
+        with _available():
+            return read_stuck(self._connection, self.identity.taken_at)
 
     def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
         """Return the known half messages by id."""

@@ -246,7 +246,7 @@ def test_the_role_may_run_an_audit_and_nothing_else(
     with source.snapshot() as snapshot:
         assert len(snapshot.halves(ids)) == 3
         snapshot.undecided(), snapshot.holds(ids), snapshot.places(ids), snapshot.retired_below()
-        snapshot.already_published(ids)
+        snapshot.already_published(ids), snapshot.stuck()
     PostgresRunStore(auditor_url).save(
         make_run("one", "a", step=step(None, 7, positions={3: (17, 2)}))
     )
