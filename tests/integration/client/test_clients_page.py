@@ -5,18 +5,22 @@ import json
 import re
 import subprocess
 from base64 import b64decode, b64encode
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg import errors
 from standardwebhooks import Webhook
 
+import outbox_client
 from outbox.check import Question
 from outbox.check_call.request import check_request
 from outbox_client import LocalTransactionState
 from outbox_client.psycopg import CREATE_TABLE, PsycopgBarrier
 from tests.factories import make_group
+from tests.integration.client.contract_server import ContractService
 from tests.integration.client.test_barrier import make_check, make_prepared
 from tests.places import PROJECT
 from tests.unit.checker.queue_rows import NOW, make_half
@@ -128,6 +132,29 @@ def test_the_request_shown_has_the_headers_of_the_vector() -> None:
     question = Question(half=make_half(), round=1, attempt=2, max_attempts=15)
     sent = check_request(group, [question], NOW, "0" * 32)
     assert shown.keys() == sent.headers.keys()
+
+
+def test_the_listener_of_the_migration_guide_sends_and_answers(
+    service: ContractService, service_url: str
+) -> None:
+    page = (PROJECT / "docs" / "semantics.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    booked: set[str] = set()
+    names: dict[str, Any] = {
+        **vars(outbox_client),
+        "outbox_url": service_url,
+        "check_secret": VECTOR["secret"],
+        "body": "v",
+        "book": booked.add,
+        "is_booked": booked.__contains__,
+    }
+    exec(example, names)
+    with names["producer"], names["endpoint"]:
+        (half,) = service.halves.values()
+        assert (half.decision, names["result"].transaction_id) == ("COMMIT", *booked)
+        check = names["billing"].check_local_transaction
+        assert check(make_check()) == LocalTransactionState.UNKNOWN
+        assert check(replace(make_check(), transaction_id=next(iter(booked)))) == "COMMIT"
 
 
 def test_the_vector_is_signed_as_the_page_says() -> None:
