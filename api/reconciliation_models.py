@@ -85,6 +85,7 @@ class DiscrepancyResource(BaseModel):
     last_run_id: str
     found_at: datetime
     updated_at: datetime
+    accepted_until: datetime | None
     detail: dict[str, Any]
 
 

@@ -339,3 +339,5 @@ class KnownFinding:
     detail: Mapping[str, Any]
     found_at: datetime
     updated_at: datetime
+    accepted_until: datetime | None
+    """Set while its status is accepted: from then on it is open again where a run sees it."""

@@ -166,6 +166,7 @@ def _discrepancy(found: KnownFinding) -> DiscrepancyResource:
         last_run_id=found.last_run_id,
         found_at=found.found_at,
         updated_at=found.updated_at,
+        accepted_until=found.accepted_until,
         detail=dict(found.detail),
     )
 

@@ -23,7 +23,7 @@ SELECT body FROM outbox.reconciliation_report WHERE run_id = %(run_id)s AND form
 -- name: findings
 -- Reads the discrepancies that a run saw, by id: those first seen in it or before, and last seen in it or later.
 SELECT f.finding_id, f.first_run_id, f.last_run_id, f.status, f.kind, f.class AS finding_class, f.severity, f.topic,
-    f.detail, f.found_at, f.updated_at
+    f.detail, f.found_at, f.updated_at, CASE WHEN f.status = 'accepted' THEN f.accepted_until END AS accepted_until
 FROM outbox.reconciliation_run r
 JOIN outbox.reconciliation_finding f ON f.finding_id > %(after)s
 JOIN outbox.reconciliation_run first ON first.run_id = f.first_run_id AND first.finished_at <= r.finished_at

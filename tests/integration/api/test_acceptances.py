@@ -45,6 +45,8 @@ async def test_an_accepted_finding_counts_no_more_and_each_is_audited(
     assert (await bare_service.client.get(answer.headers["location"])).json() == done
     assert statuses(database_url) == {"a": "accepted", "b": "accepted", "c": "open"}
     assert store.accepted() == {"a", "b"}
+    page = (await bare_service.client.get("/v1/reconciliations/one/discrepancies")).json()["data"]
+    assert {each["finding_id"] for each in page if each["accepted_until"]} == {"a", "b"}
     assert await select(pool, AUDITED, "accept") == [
         ("bulk.accept_finding", "ops@example", "endpoint is back", 1),
         ("finding.accept", "ops@example", "endpoint is back", 2),

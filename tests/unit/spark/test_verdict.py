@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
 from outbox.errors import ConfigurationError
-from spark.finding_classes import FindingClass
+from outbox.reconciliation import UNREAD_CLASSES
+from spark.finding_classes import RULES, FindingClass
+from spark.ledger import Ledger
 from spark.verdict import Verdict, exit_code, tolerance_of, verdict_of
+from tests.unit.spark.reports import make_finding
 
 LOST, HELD, NOT_READ = FindingClass.LOST, FindingClass.HELD, FindingClass.NOT_READ
 DUPLICATE = FindingClass.DUPLICATE
@@ -58,3 +63,13 @@ def test_the_exit_code_follows_from_the_findings_and_what_is_tolerated(
 def test_a_threshold_for_what_is_no_kind_and_no_class_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="'misses' is no kind or class"):
         tolerance_of("low", {"misses": 1})
+
+
+@pytest.mark.parametrize("finding_class", FindingClass)
+def test_all_but_what_was_not_read_can_be_accepted(finding_class: FindingClass) -> None:
+    finding = make_finding(finding_class=finding_class)
+    ids = frozenset({finding.finding_id})
+    ledger = Ledger(spark_session=cast("Any", None), run_id="", uri="", accepted_ids=ids)
+    assert ledger.accepts(finding) != RULES[finding_class].partial
+    assert RULES[finding_class].partial == (finding_class.value in UNREAD_CLASSES)
+    assert not ledger.accepts(make_finding(1))
