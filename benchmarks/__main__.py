@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-QUESTIONS = ("benchmarks.service", "benchmarks.relay", "benchmarks.checks")
+QUESTIONS = ("benchmarks.service", "benchmarks.relay", "benchmarks.checks", "benchmarks.reconcile")
 
 
 def main() -> int:

@@ -1,0 +1,188 @@
+"""What does an audit cost beside a bare scan of Kafka, and beside other ways to ask the same?
+
+CPU seconds count first, of this process and its JVM; the servers' stand beside. `--data` keeps the
+two filled stores for a later run, `--only` takes some of the questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from benchmarks.cpu_time import Cost
+from benchmarks.machine import report, start
+from benchmarks.reconcile_compare import compare_alone
+from benchmarks.reconcile_rivals import bare_scan, full_join, single_node
+from benchmarks.reconcile_stores import Stores, stores
+from checker.relay_wiring import calm_collector
+from outbox.settings import Settings, load_settings
+from outbox.telemetry import configure_logging
+from spark.progress import Progress, Stage
+from spark.publish import publish
+from spark.report import Report
+from spark.run import Options, Parts, run_once
+from spark.wiring import open_run
+
+QUESTIONS: Final = ("audit", "scan", "join", "rivals", "compare")
+BEYOND: Final = frozenset({"sum up", "start Spark", "reach both stores", "order", "sample"})
+"""Stages that the gate leaves out: it bounds what finds the truth, not what draws the charts."""
+GATE: Final = 1.45
+
+
+@dataclass(kw_only=True)
+class MeteredProgress(Progress):
+    """Progress that keeps the CPU seconds of each stage as well."""
+
+    meter: Callable[[], float]
+    cpu: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Stage]:
+        """Time and meter the block."""
+        before = self.meter()
+        with super().stage(name) as stage:
+            yield stage
+        self.cpu[name] = self.cpu.get(name, 0.0) + self.meter() - before
+
+
+def main() -> None:
+    """Ask the questions in turn and print a line of JSON each."""
+    arguments = _arguments()
+    asked: Sequence[str] = arguments.only or QUESTIONS
+    configure_logging("error", "json")
+    calm_collector()
+    start("reconcile", **{**vars(arguments), "data": str(arguments.data)})
+    if set(asked) != {"compare"}:
+        with stores(arguments.data, arguments.messages, arguments.size) as filled:
+            report("stores", messages=filled.messages, value_bytes=arguments.size)
+            _over_stores(filled, asked, arguments)
+    if "compare" in asked:
+        compare_alone(arguments.compare)
+
+
+def _over_stores(filled: Stores, asked: Sequence[str], arguments: argparse.Namespace) -> None:
+    with TemporaryDirectory(prefix="outbox-bench-") as folder:
+        if {"audit", "scan", "join"} & set(asked):
+            _with_spark(filled, asked, Path(folder), arguments)
+    if "rivals" in asked:
+        for name, ask in single_node().items():
+            with filled.meter.measured() as cost:
+                differ = ask(filled)
+            report("rival", way=name, differ=differ, **cost.figures(filled.messages))
+
+
+def _with_spark(
+    filled: Stores, asked: Sequence[str], folder: Path, arguments: argparse.Namespace
+) -> None:
+    """Audit cold and warm, then scan and join in the same warm session."""
+    meter, audited, scanned = filled.meter, Cost(), Cost()
+    began, before = time.perf_counter(), meter.own()
+    settings = _settings(filled, folder, arguments.master)
+    with open_run(settings, sys.stderr, resident=True) as (given, options):
+        session = given.sources.spark_session
+        if "audit" in asked:
+            parts = replace(given, progress=_metered(given, filled))
+            done = _audit(parts, options)
+            cold = Cost(meter.own() - before, time.perf_counter() - began)
+            report("audit", run="cold", **cold.figures(filled.messages), **_stages(parts))
+            for number in range(1, arguments.warm + 1):
+                parts = replace(given, progress=_metered(given, filled))
+                with meter.measured() as cost:
+                    done = _audit(parts, options)
+                audited = _judged_alone(parts)
+                report("audit", run=f"warm {number}", **cost.figures(filled.messages),
+                       judging_cpu_s=round(audited.cpu, 2), verdict=str(done.verdict),
+                       records=done.counts.records, **_stages(parts))  # fmt: skip
+            _publish(parts, done, session)
+        if "scan" in asked:
+            scanned = _repeated(filled, "bare scan", lambda: bare_scan(session, filled), arguments)
+        if "join" in asked:
+            _repeated(filled, "Spark full join", lambda: full_join(session, filled), arguments)
+    if audited.cpu and scanned.cpu:
+        ratio = round(audited.cpu / scanned.cpu, 2)
+        report("gate", audit_to_bare_scan=ratio, at_most=GATE, kept=ratio <= GATE)
+
+
+def _audit(parts: Parts, options: Options) -> Report:
+    """Audit everything; nothing is stored, so the next run has as much to do."""
+    return run_once(parts, options)
+
+
+def _repeated(
+    filled: Stores, way: str, ask: Callable[[], int], arguments: argparse.Namespace
+) -> Cost:
+    """Ask until it is warm; return the cost of the last time."""
+    costs: list[Cost] = []
+    for number in range(arguments.warm + 1):
+        with filled.meter.measured() as cost:
+            differ = ask()
+        name = f"warm {number}" if number else "first"
+        report("spark", way=way, run=name, differ=differ, **cost.figures(filled.messages))
+        costs.append(cost)
+    return costs[-1]
+
+
+def _publish(parts: Parts, done: Report, session: SparkSession) -> None:
+    began = time.perf_counter()
+    publish(done, parts.run_store, 50)
+    seconds = round(time.perf_counter() - began, 2)
+    report("report", seconds=seconds, heap_peak_mb=heap_peak_mb(session))
+
+
+def heap_peak_mb(session: SparkSession) -> int:
+    """Return the JVM's largest heap so far, garbage included: an upper bound of what it needs."""
+    jvm: Any = session._jvm
+    pools = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    peaks = [each.getPeakUsage().getUsed() for each in pools if each.getType().name() == "HEAP"]
+    return int(sum(peaks) / 1e6)
+
+
+def _metered(given: Parts, filled: Stores) -> MeteredProgress:
+    return MeteredProgress(stream=given.progress.stream, clock=given.clock, meter=filled.meter.own)
+
+
+def _judged_alone(parts: Parts) -> Cost:
+    assert isinstance(parts.progress, MeteredProgress)
+    stages = parts.progress.cpu.items()
+    return Cost(cpu=sum(cpu for name, cpu in stages if name not in BEYOND))
+
+
+def _stages(parts: Parts) -> dict[str, Any]:
+    assert isinstance(parts.progress, MeteredProgress)
+    return {"stages_cpu_s": {name: round(cpu, 2) for name, cpu in parts.progress.cpu.items()}}
+
+
+def _settings(filled: Stores, folder: Path, master: str) -> Settings:
+    return load_settings(
+        {
+            "OUTBOX_DATABASE_URL": filled.database_url,
+            "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": filled.bootstrap_servers,
+            "OUTBOX_RECONCILE_REPORT_DIR": str(folder),
+            "OUTBOX_RECONCILE_SPARK_MASTER": master,
+        }
+    )
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--size", type=int, default=240, help="bytes of each value")
+    parser.add_argument("--warm", type=int, default=2, help="runs behind the cold one")
+    parser.add_argument("--compare", type=int, nargs="*", default=[4_000_000, 10_000_000])
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--data", type=Path, help="keep both stores here")
+    parser.add_argument("--only", nargs="+", choices=QUESTIONS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""The compare stage alone, at sizes that need no servers: both sides made up, staged, and clean.
+
+The stage is written in the run's own columns first; then our comparison and a full join on the id
+read the same files, warm, in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from benchmarks.cpu_time import Meter
+from benchmarks.machine import report
+from outbox.message_id import SHARD_BITS, SHARDS
+from spark import reconcile
+from spark.session import QUICK_RECORDS, SessionSettings, spark_session
+from spark.stage import staged
+from spark.wiring import RUNTIME_JARS
+
+FLUSH: Final = 125
+"""Ids of one shard in a row of the commit log."""
+BATCH: Final = 2000
+"""Records of one shard in a relay's batch."""
+GATE: Final = 5.0
+WARM: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What a run has staged: rows of the commit log, and records."""
+
+    commits: DataFrame
+    records: DataFrame
+    uri: str
+
+
+def compare_alone(sizes: Sequence[int], master: str = "local[2]") -> None:
+    """Compare each number of clean messages in both ways; report both and their ratio."""
+    with TemporaryDirectory(prefix="outbox-bench-") as folder:
+        settings = SessionSettings(
+            master=master,
+            jars_dir=RUNTIME_JARS,
+            log_file=Path(folder) / "spark.log",
+            expected_records=QUICK_RECORDS,
+        )
+        with spark_session(settings) as session:
+            for messages in sizes:
+                _compare(_stage(session, messages, Path(folder).as_uri()), messages)
+
+
+def _compare(stage: Stage, messages: int) -> None:
+    ours = _cost("ours", lambda: _ours(stage), messages)
+    joined = _cost("full join", lambda: _joined(stage), messages)
+    ratio = round(joined / ours, 2)
+    report("compare gate", messages=messages, join_to_ours=ratio, at_least=GATE, kept=ratio >= GATE)
+
+
+def _ours(stage: Stage) -> int:
+    """Compare as a run does; the cut lies at the end, so each message is judged."""
+    pairs = F.posexplode(F.arrays_zip("half_ids", "content_digests")).alias("n", "pair")
+    commits = stage.commits.select("shard", "xid", "committed_at", pairs).select(
+        F.col("pair.half_ids").alias("half_id"),
+        F.col("pair.content_digests").alias("digest"),
+        *("shard", "xid", "n", "committed_at", F.lit(reconcile.JUDGED).alias("standing")),
+    )
+    records = stage.records.withColumn("ahead", F.lit(False))
+    return reconcile.suspects(commits, reconcile.counted(records)).count()
+
+
+def _joined(stage: Stage) -> int:
+    pairs = F.explode(F.arrays_zip("half_ids", "content_digests")).alias("pair")
+    commits = stage.commits.select(pairs).select(
+        F.col("pair.half_ids").alias("half_id"), F.col("pair.content_digests").alias("committed")
+    )
+    both = commits.join(stage.records.select("half_id", "digest"), "half_id", "full_outer")
+    return both.where(~F.col("committed").eqNullSafe(F.col("digest"))).count()
+
+
+def _cost(way: str, ask: Callable[[], int], messages: int) -> float:
+    """Ask until it is warm; return the CPU seconds of the last time."""
+    cpu = 0.0
+    for number in range(WARM + 1):
+        with Meter({}).measured() as cost:
+            differ = ask()
+        cpu = cost.cpu
+        name = f"warm {number}" if number else "first"
+        report("compare", way=way, run=name, differ=differ, **cost.figures(messages))
+    return cpu
+
+
+def _stage(session: SparkSession, messages: int, folder: str) -> Stage:
+    """Stage both sides of so many messages, published in order and without a fault."""
+    rows = messages // FLUSH // SHARDS * SHARDS
+    commits = session.range(rows).select(
+        _shard().cast("short").alias("shard"),
+        (F.floor(F.col("id") / SHARDS) + 1).alias("xid"),
+        F.timestamp_seconds(F.col("id") / SHARDS).alias("committed_at"),
+        _ids().alias("half_ids"),
+    )
+    digests = F.transform("half_ids", F.xxhash64).alias("content_digests")
+    records = session.range(rows * FLUSH).select(*_record_columns())
+    return Stage(
+        commits=staged(commits.select("*", digests), f"{folder}/commits-{messages}"),
+        records=staged(records, f"{folder}/records-{messages}"),
+        uri=folder,
+    )
+
+
+def _record_columns() -> list[Column]:
+    """Return the columns of ``Sources.read_records``; what no comparison reads is left empty."""
+    place = F.floor(F.col("id") / SHARDS)
+    half_id = F.shiftleft(place, SHARD_BITS).bitwiseOR(_shard())
+    return [
+        F.lit("bench").alias("topic"),
+        (F.col("id") % 6).cast("int").alias("partition"),
+        F.floor(F.col("id") / 6).alias("offset"),
+        F.timestamp_seconds(F.col("id") / SHARDS / FLUSH).alias("published_at"),
+        F.lit(None).cast("string").alias("message_id"),
+        half_id.alias("half_id"),
+        _shard().cast("int").alias("shard"),
+        (F.floor(place / BATCH) + 1).alias("batch_no"),
+        (place % BATCH).cast("int").alias("index"),
+        F.lit(False).alias("redriven"),
+        F.xxhash64(half_id).alias("digest"),
+        F.lit(None).cast("bigint").alias("key_hash"),
+    ]
+
+
+def _ids() -> Column:
+    """Return the ids of one row of the commit log: its shard's next ones."""
+    first = F.floor(F.col("id") / SHARDS) * FLUSH
+    places = F.sequence(first, first + FLUSH - 1)
+    return F.transform(places, lambda place: F.shiftleft(place, SHARD_BITS).bitwiseOR(_shard()))
+
+
+def _shard() -> Column:
+    return F.col("id") % SHARDS
