@@ -9,12 +9,12 @@ from io import StringIO
 from typing import Final
 
 from spark.finding_classes import RULES, FindingClass
-from spark.render.document import finding_document
+from spark.render.document import accepted_document, finding_document
 from spark.report import Report
 
 COLUMNS: Final = (
-    *("finding_id", "kind", "class", "severity", "message_id", "topic", "partition", "offset"),
-    *("key", "key_hash", "producer_group", "shard", "decision", "decided_at", "command"),
+    *("finding_id", "kind", "class", "severity", "status", "message_id", "topic", "partition"),
+    *("offset", "key", "key_hash", "producer_group", "shard", "decision", "decided_at", "command"),
 )
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would run as a formula."""
@@ -30,12 +30,13 @@ class ClassRow:
 
 
 def to_csv(report: Report) -> str:
-    """Return the kept findings as CSV; no cell can be taken for a formula."""
+    """Return the kept findings as CSV, then the accepted ones; no cell can be a formula."""
     out = StringIO()
     writer = csv.writer(out)
     writer.writerow(COLUMNS)
-    for finding in report.findings:
-        shown = finding_document(finding, report)
+    counted = [finding_document(each, report) for each in report.findings]
+    accepted = [accepted_document(each, report) for each in report.accepted]
+    for shown in (*counted, *accepted):
         writer.writerow([safe(shown[name]) for name in COLUMNS])
     return out.getvalue()
 

@@ -111,6 +111,8 @@ def test_what_is_accepted_is_told_in_every_form_and_counts_in_none(tmp_path: Pat
     assert known.finding_id in run.reports["html"]
     assert not re.search(r"(?<!\\)<script", run.reports["html"] + run.reports["md"])
     assert "counted nowhere" in run.reports["md"]
+    (row,) = csv.DictReader(StringIO(run.reports["csv"]))
+    assert (row["finding_id"], row["status"]) == (known.finding_id, "accepted")
 
 
 def test_a_report_says_how_many_are_new_resolved_and_fixed(tmp_path: Path) -> None:
