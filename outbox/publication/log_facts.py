@@ -34,11 +34,12 @@ RETRY_SECONDS: Final = 0.5
 RECORD_SECONDS: Final = 10.0
 """How long one record may take; what is not there by then counts as gone."""
 
-NOTHING_THERE: Final = (
+FINAL: Final = (
     KafkaError._PARTITION_EOF,
     KafkaError._AUTO_OFFSET_RESET,
     KafkaError.OFFSET_OUT_OF_RANGE,
 )
+"""Errors after which a partition says nothing more."""
 
 _PAUSE: Final = Event()
 _SPEC: Final[Mapping[LogEnd, tuple[Callable[[], Any], IsolationLevel]]] = {
@@ -162,19 +163,20 @@ def _first_of_each(
 ) -> dict[Partition, LogRecord | None]:
     """Return the first record of each partition that answers, or None at the end of its log.
 
-    An offset that is out of the log's range has no record either.
+    An offset that has expired since it was asked for is left out: nothing is known of it.
     """
     found: dict[Partition, LogRecord | None] = {}
-    while len(found) < len(places):
-        message = consumer.poll(RECORD_SECONDS)
-        if message is None:
-            break
+    waiting = {*places}
+    while waiting and (message := consumer.poll(RECORD_SECONDS)) is not None:
         partition = Partition(message.topic() or "", message.partition() or 0)
         error = message.error()
+        if (error is not None and error.code() not in FINAL) or partition not in waiting:
+            continue
+        waiting.discard(partition)
         if error is None:
-            found.setdefault(partition, _record(partition, message))
-        elif error.code() in NOTHING_THERE:
-            found.setdefault(partition, None)
+            found[partition] = _record(partition, message)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            found[partition] = None
     return found
 
 

@@ -13,7 +13,8 @@ from confluent_kafka.cimpl import NewTopic
 from cli.embedded.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable
 from outbox.publication.log_facts import KafkaLogFacts
-from outbox.reconciliation import LogEnd, Partition
+from outbox.reconciliation import LogEnd, Partition, TopicFacts
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -83,3 +84,53 @@ def test_a_record_is_read_again_by_its_offset_and_a_gone_one_is_left_out(
 def test_a_broker_that_is_away_is_told_as_such() -> None:
     with pytest.raises(KafkaUnavailable):
         KafkaLogFacts("127.0.0.1:1").partitions(["points"])
+
+
+def test_the_next_record_of_each_partition_is_read_and_the_end_of_a_log_is_told(
+    facts: KafkaLogFacts, topic: str, producer: Producer
+) -> None:
+    partition = Partition(topic, 0)
+    for value in (b"one", b"two"):
+        producer.produce(topic, value)
+    producer.commit_transaction(30)
+    marker = 2
+    for offset, value in ((0, b"one"), (1, b"two")):
+        (found,) = facts.next_records({partition: offset}).values()
+        assert found is not None
+        assert (found.offset, found.value) == (offset, value)
+    assert facts.next_records({partition: marker}) == {partition: None}
+    assert facts.next_records({}) == {}
+
+
+def test_of_a_record_that_has_expired_nothing_is_told(
+    kafka_broker: EmbeddedKafka, facts: KafkaLogFacts, topic: str, producer: Producer
+) -> None:
+    for value in (b"one", b"two"):
+        producer.produce(topic, value)
+    producer.commit_transaction(30)
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
+    for future in admin.delete_records([TopicPartition(topic, 0, 1)]).values():
+        future.result(30)
+    assert facts.next_records({Partition(topic, 0): 0}) == {}
+    (found,) = facts.next_records({Partition(topic, 0): 1}).values()
+    assert found is not None
+    assert found.value == b"two"
+
+
+def test_a_topic_is_described_and_made_anew_it_bears_another_id(
+    kafka_broker: EmbeddedKafka, facts: KafkaLogFacts, topic: str
+) -> None:
+    known = facts.describe([topic, "nowhere"])
+    assert [(n, isinstance(f, TopicFacts)) for n, f in known.items()] == [(topic, True)]
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
+    admin.delete_topics([topic])[topic].result(60)
+    wait_for(lambda: not facts.describe([topic]))
+    settings = {"cleanup.policy": "compact,delete"}
+    admin.create_topics([NewTopic(topic, 2, 1, config=settings)])[topic].result(60)
+    again = wait_for(lambda: facts.describe([topic]))[topic]
+    before = known[topic]
+    assert isinstance(again, TopicFacts)
+    assert isinstance(before, TopicFacts)
+    assert (before.partitions, before.compacts) == (1, False)
+    assert (again.partitions, again.compacts) == (2, True)
+    assert again.id != before.id
