@@ -9,7 +9,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from outbox.manifest import PREFIX
-from spark.finding_classes import RULES, FindingClass
+from spark.finding_classes import RULES, FindingClass, Kind, Severity
 from spark.manifests import FIELDS
 from spark.render.document import document
 from spark.session import JARS, SPARK_VERSION
@@ -34,6 +34,15 @@ def test_a_report_keeps_to_its_schema(count: int) -> None:
     findings = [make_finding(n, key_hash=n, position=(1, 2), detail={"n": n}) for n in range(count)]
     shown = document(make_report(findings), {"html": "report.html"})
     jsonschema.validate(json.loads(json.dumps(shown)), SCHEMA)
+
+
+def test_the_schema_knows_every_member_of_a_finding_and_every_kind_and_severity() -> None:
+    members = SCHEMA["$defs"]["finding"]["properties"]
+    (shown,) = document(make_report([make_finding()]), {})["findings"]
+    assert set(shown) == set(members)
+    assert set(members["kind"]["enum"]) == {kind.value for kind in Kind}
+    assert set(members["severity"]["enum"]) == {each.name.lower() for each in Severity}
+    assert set(SCHEMA["properties"]["totals"]["propertyNames"]["enum"]) == {*map(str, Kind)}
 
 
 def test_the_manifests_prefix_is_read_to_its_last_byte() -> None:
