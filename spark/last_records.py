@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from xxhash import xxh64_intdigest
 
+from outbox.manifest import Kind, Position
 from outbox.reconciliation import Partition
 from spark.judge import Judgement, may_be_compacted
 from spark.log_history import Anchor
@@ -32,6 +33,18 @@ def anchors(records: DataFrame) -> dict[Partition, Anchor]:
         .collect()
     )
     return {Partition(r["topic"], r["partition"]): Anchor(r["offset"], r["digest"]) for r in rows}
+
+
+def retired_ends(manifests: DataFrame, kept_from: int) -> dict[int, Position]:
+    """Return, a shard, where its last batch with messages ends below a transaction id."""
+    batches = (F.col("kind") == int(Kind.BATCH)) & (F.col("entries") > 0)
+    rows = (
+        manifests.where(F.col("intact") & batches & (F.col("to_xid") < kept_from))
+        .groupBy("shard")
+        .agg(F.max(F.struct("to_xid", "to_n")).alias("end"))
+        .collect()
+    )
+    return {row["shard"]: Position(*row["end"]) for row in rows}
 
 
 def with_superseded(

@@ -39,6 +39,8 @@ class LogState:
     """Partitions a topic."""
     ends: Mapping[Partition, int] = field(default_factory=dict)
     anchors: Mapping[Partition, Anchor] = field(default_factory=dict)
+    positions: Mapping[int, Position] = field(default_factory=dict)
+    """Up to where each shard was judged."""
     baselines: Mapping[str, Mapping[int, Position]] = field(default_factory=dict)
     """By topic that was accepted anew, then by shard: nothing up to there is missed in it."""
 
@@ -63,6 +65,7 @@ class LogState:
                 {"topic": p.topic, "partition": p.number, "end": end, "anchor": self._anchor(p)}
                 for p, end in sorted(self.ends.items())
             ],
+            "shards": {str(shard): list(each) for shard, each in sorted(self.positions.items())},
             "baselines": {
                 topic: {str(shard): list(position) for shard, position in by_shard.items()}
                 for topic, by_shard in self.baselines.items()
@@ -84,6 +87,7 @@ def state_of(stored: Mapping[str, Any] | None) -> LogState:
         counts={name: each["partitions"] for name, each in stored["topics"].items()},
         ends={partition: row["end"] for partition, row in rows},
         anchors={partition: Anchor(*row["anchor"]) for partition, row in rows if row["anchor"]},
+        positions={int(shard): Position(*each) for shard, each in stored["shards"].items()},
         baselines={
             topic: {int(shard): Position(*position) for shard, position in by_shard.items()}
             for topic, by_shard in stored["baselines"].items()
@@ -171,7 +175,10 @@ def after_run(
 ) -> LogState:
     """Return what the run of this cut leaves behind."""
     before = log.before or LogState()
-    return after(before, log.topics, log.records, anchors, baselines(log, shards))
+    shards = list(shards)
+    left = after(before, log.topics, log.records, anchors, baselines(log, shards))
+    positions = {each.shard: each.position for each in shards}
+    return replace(left, positions={**before.positions, **positions})
 
 
 def after(

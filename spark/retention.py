@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from outbox.manifest import Position
 from outbox.reconciliation import ANY_PARTITION, Partition
 from spark.finding_classes import FindingClass
 from spark.findings import Finding
 from spark.judge import Judgement, Unverifiable, why_unverifiable
+from spark.log_history import LogState
 from spark.lookup import Suspect
 
 
@@ -59,6 +61,30 @@ class Expired:
             of_retention(partition, _evidence(span, partition, judgement.starts))
             for partition, span in sorted(self.spans.items())
         )
+
+
+def of_leaves(
+    before: LogState, retired: Mapping[int, Position], kept_from: int
+) -> tuple[Finding, ...]:
+    """Return a finding for each shard of which batches were retired before a run had read them.
+
+    ``retired`` is the end of a shard's last batch below transaction id ``kept_from``, from where on
+    the commit log is kept. Nothing is held against a first run.
+    """
+    return tuple(
+        Finding(
+            finding_class=FindingClass.RETENTION_GAP,
+            subject=f"shard:{shard}:RETENTION_GAP",
+            shard=shard,
+            detail={
+                "read_up_to": list(before.positions[shard]),
+                "retired_up_to": list(end),
+                "kept_from_xid": kept_from,
+            },
+        )
+        for shard, end in sorted(retired.items())
+        if shard in before.positions and end > before.positions[shard]
+    )
 
 
 def of_retention(partition: Partition, detail: Mapping[str, Any]) -> Finding:

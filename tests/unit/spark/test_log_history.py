@@ -129,7 +129,8 @@ def test_a_topic_that_is_no_longer_wanted_is_not_missed() -> None:
 
 
 def test_what_a_run_leaves_behind_is_read_back_as_it_was() -> None:
-    state = replace(ANCHORED, baselines={"points": {3: Position(9, 2)}})
+    baselines = {"points": {3: Position(9, 2)}}
+    state = replace(ANCHORED, baselines=baselines, positions={3: Position(9, 4)})
     assert log_history.state_of(json.loads(json.dumps(state.as_json()))) == state
     assert log_history.state_of(None) == LogState()
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
+from outbox.manifest import Position
 from outbox.reconciliation import Partition, RecordedPlace
 from spark.finding_classes import FindingClass
-from spark.retention import Expired
+from spark.log_history import LogState
+from spark.retention import Expired, of_leaves
 from spark.verdict import Verdict, verdict_of
 from tests.unit.spark.test_judge import HERE, NOON, classes, make_copy, make_suspect
 
@@ -60,6 +64,18 @@ def test_a_message_whose_record_must_still_be_there_is_lost_and_not_expired() ->
     expired.note(suspects, FROM_SIX)
     assert expired.findings(FROM_SIX) == ()
     assert [classes(each, FROM_SIX) for each in suspects] == [[FindingClass.LOST]] * 2
+
+
+@pytest.mark.parametrize(
+    ("end", "told"), [(Position(7, 3), []), (Position(7, 4), [3]), (Position(8, 1), [3])]
+)
+def test_a_batch_that_was_retired_beyond_what_was_read_is_told_of_its_shard(
+    end: Position, told: list[int]
+) -> None:
+    before = LogState(positions={3: Position(7, 3)})
+    found = of_leaves(before, {3: end, 4: Position(9, 9)}, 1 << 20)
+    assert [each.shard for each in found] == told
+    assert {each.finding_class for each in found} <= {FindingClass.RETENTION_GAP}
 
 
 def test_neither_a_record_that_is_there_nor_a_topic_that_was_not_read_is_expired() -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from outbox.errors import ConfigurationError
 from outbox.reconciliation import UNREAD_CLASSES
-from spark.finding_classes import RULES, FindingClass
+from spark.finding_classes import RULES, FindingClass, Severity
 from spark.ledger import Ledger
-from spark.verdict import Verdict, exit_code, tolerance_of, verdict_of
+from spark.verdict import Tolerance, Verdict, exit_code, tolerance_of, verdict_of
 from tests.unit.spark.reports import make_finding
 
 LOST, HELD, NOT_READ = FindingClass.LOST, FindingClass.HELD, FindingClass.NOT_READ
@@ -24,12 +24,23 @@ DUPLICATE = FindingClass.DUPLICATE
         ((FindingClass.LSO_STUCK, FindingClass.GIVEN_UP), Verdict.INCONCLUSIVE),
         ((HELD,), Verdict.FINDINGS),
         ((NOT_READ, LOST), Verdict.FINDINGS),
+        ((FindingClass.TOPIC_RECREATED, FindingClass.PARKED), Verdict.INCONCLUSIVE),
+        ((FindingClass.RETENTION_GAP, FindingClass.PARTITIONS_CHANGED), Verdict.FINDINGS),
+        ((FindingClass.COMPACTED, FindingClass.PARKED), Verdict.CLEAN),
     ],
 )
 def test_partial_coverage_is_never_clean(
     classes: tuple[FindingClass, ...], verdict: Verdict
 ) -> None:
     assert verdict_of(classes) is verdict
+
+
+@pytest.mark.parametrize("finding_class", FindingClass)
+def test_every_class_alone_gives_its_verdict_and_exit_code(finding_class: FindingClass) -> None:
+    rule = RULES[finding_class]
+    expected = (Verdict.FINDINGS, 7) if rule.severity > Severity.INFO else (Verdict.CLEAN, 0)
+    expected = (Verdict.INCONCLUSIVE, 8) if rule.partial else expected
+    assert (verdict_of({finding_class}), exit_code({finding_class: 1}, Tolerance())) == expected
 
 
 @pytest.mark.parametrize(
