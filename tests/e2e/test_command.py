@@ -278,6 +278,49 @@ def test_a_lost_message_is_planned_then_published_again_and_found_in_its_topic(
     assert [each["status"] for each in found] == ["fixed"]
 
 
+def test_findings_are_accepted_for_a_while_and_stray_records_exported(
+    outbox: Command, service: Service, tmp_path: Path
+) -> None:
+    run_id = service.new_name("run")
+    place = {
+        "partition": 1,
+        "offset": 7,
+        "message_id": "m",
+        "key_hash": "00",
+        "decided_by": "check",
+    }
+    stray = replace(
+        make_finding(f"s-{run_id}"),
+        kind="unexpected",
+        finding_class="ROLLED_BACK",
+        detail={**place, "decision": "ROLLBACK", "decided_at": "2026-01-01T00:00:00+00:00"},
+    )
+    lost, store = make_finding(f"l-{run_id}"), PostgresRunStore(service.facts()["database_url"])
+    store.save(make_run(run_id, findings=(lost, stray)))
+    fix, file = ("reconcile", "fix", run_id), tmp_path / "records.json"
+    exported = outbox(*fix, "--export", "--plan-file", str(file)).json()
+    (record,) = exported["records"]
+    assert (record["finding_id"], record["class"]) == (f"s-{run_id}", "ROLLED_BACK")
+    assert place.items() <= record.items()
+    assert json.loads(file.read_text()) == exported
+
+    accept = (*fix, "--accept", f"l-{run_id}", "--accept", f"s-{run_id}")
+    assert outbox(*accept, "--reason", "known").code == ExitCode.USAGE
+    assert outbox(*accept, "--until", "30d").code == ExitCode.USAGE
+    assert outbox(*accept, "--apply", "--reason", "known").code == ExitCode.USAGE
+    why = ("--reason", "known", "--until", "30d")
+    accepted = outbox(*accept, *why)
+    assert accepted.code == ExitCode.OK, accepted.err
+    assert [each["plan"] for each in accepted.json()["accepted"]] == ["accepted"] * 2
+    shown = outbox("reconcile", "show", run_id, "--kind", "missing").json()["data"]
+    assert [each["status"] for each in shown] == ["accepted"]
+    assert outbox(*fix, "--export", "--plan-file", str(file)).json()["records"] == []
+    assert outbox(*fix, "--accept", "nothing", *why).code == ExitCode.NOT_FOUND
+    store.save(make_run(f"{run_id}-next"))
+    late = outbox(*fix, "--accept", f"l-{run_id}", *why)
+    assert (late.code, "not-open" in late.err) == (ExitCode.CONFLICT, True)
+
+
 def test_finished_reconciliations_are_listed_and_shown(outbox: Command, service: Service) -> None:
     run_id = service.new_name("run")
     reports = {"json": json.dumps({"run_id": run_id, "verdict": "findings", "sentence": "1 lost"})}
