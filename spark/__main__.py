@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from threading import Event
 from types import FrameType
 from typing import Any, Final, NoReturn
@@ -79,7 +80,8 @@ def _run_and_tell(
 ) -> Report:
     """Run once and print the outcome; a resident job prints JSON in one line a run."""
     with told_in_one_line(spark_log(settings)):
-        report = run_once(parts, options)
+        accepted = frozenset(flags.accept_topic)
+        report = run_once(parts, replace(options, accept_topics=accepted))
         shown = publish_and_tell(report, parts, settings.reconcile_report_samples, flags.topic)
     parts.progress.timings = {}
     indent = 2 if flags.every is None else None
@@ -146,6 +148,13 @@ def _parser() -> argparse.ArgumentParser:
         type=seconds_of,
         metavar="TIME",
         help="stay, and audit every 15m (or s, h) in one warm session, a line of JSON each",
+    )
+    run.add_argument(
+        "--accept-topic",
+        action="append",
+        default=[],
+        metavar="TOPIC",
+        help="judge a topic that was deleted and made anew from now on",
     )
     rerun = commands.add_parser("rerun", help="audit again; tell of one run's open findings alone")
     rerun.add_argument("run_id", metavar="RUN_ID")

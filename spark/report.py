@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -89,6 +89,8 @@ class Report:
     """What is written as a file, besides Parquet."""
     latencies: Sequence[Latency] = ()
     past: Sequence[PastRun] = ()
+    log_state: Mapping[str, Any] = field(default_factory=dict)
+    """What the next run compares the log with."""
     accepted: Sequence[Finding] = ()
     """Those that an operator accepts for now; they are told and count nowhere."""
 
@@ -209,6 +211,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
         complete=report.resolves,
         plan={
             **report.plan.as_json(),
+            "log": report.log_state,
             "coverage": report.coverage_ratio,
             "latency": _quantiles(report.latencies),
         },

@@ -18,15 +18,28 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.clock import Clock
 from outbox.errors import OutboxError
+from outbox.message_id import LOW_BITS
 from outbox.reconciliation import RelayCut
 from outbox.reconciliation_ports import LogFacts, ReconciliationSource, RunStore, SourceSnapshot
-from spark import cut, findings, latency, manifests, matched, pairs, reconcile, schemas
+from spark import (
+    cut,
+    findings,
+    latency,
+    log_history,
+    manifests,
+    matched,
+    pairs,
+    reconcile,
+    schemas,
+    stuck,
+)
 from spark.judge import Judgement, is_unverifiable, of_suspect
+from spark.last_records import anchors, retired_ends, with_superseded
 from spark.ledger import Ledger
 from spark.lookup import SUSPECTS_A_CALL, look_up
 from spark.progress import Progress
 from spark.report import FORMATS, Latency, Minute, Report, counts_of, latencies_of, minutes_of
-from spark.retention import Expired
+from spark.retention import Expired, of_leaves
 from spark.sources import Sources
 from spark.stage import staged
 from spark.take_cut import take_log_cut
@@ -67,6 +80,8 @@ class Options:
     stage_uri: str
     grace_seconds: int
     exclude_topics: frozenset[str] = frozenset()
+    accept_topics: frozenset[str] = frozenset()
+    """Topics that may have been made anew: they are judged from this run on."""
     topic_rules: TopicRules = field(default_factory=dict)
     show_keys: bool = False
     formats: Sequence[str] = FORMATS
@@ -96,6 +111,8 @@ def run_once(parts: Parts, options: Options) -> Report:
             lambda: [t for t in parts.source.topics() if t not in options.exclude_topics],
             parts.clock,
             parts.pause,
+            log_history.state_of(parts.run_store.log_state()),
+            options.accept_topics,
         )
     with parts.source.snapshot() as snapshot:
         plan, listed = _plan(parts, options, log, unlisted, snapshot)
@@ -162,6 +179,8 @@ def _judge(
         stage.rows = dirty.count()
     with parts.progress.stage("look up findings") as looked_up:
         ledger.enter(_findings_of_cut(options, plan, frames))
+        ledger.enter(stuck.findings(snapshot.stuck()))
+        ledger.enter(_retired_unread(plan, frames, snapshot))
         if stage.rows:
             _enter_suspects(parts, plan, frames, dirty, snapshot, ledger)
         _enter_matched(parts, options, plan, frames, snapshot, ledger)
@@ -177,10 +196,19 @@ def _findings_of_cut(
     late = reconcile.late_by_shard(frames.commits, options.grace_seconds, cut_at).collect()
     broken = manifests.breaks(frames.manifests).limit(BREAKS_READ).collect()
     return (
-        *(findings.of_gap(gap) for gap in plan.log.gaps),
+        *(findings.of_gap(each) for each in (*plan.log.gaps, *plan.log.changes)),
         *findings.of_breaks(broken),
         *findings.of_overdue(late, options.grace_seconds),
     )
+
+
+def _retired_unread(
+    plan: cut.Plan, frames: Frames, snapshot: SourceSnapshot
+) -> Sequence[findings.Finding]:
+    """Return what the tables kept no longer than it took to read it."""
+    kept_from = snapshot.retired_below() >> LOW_BITS
+    ends = retired_ends(frames.manifests, kept_from)
+    return of_leaves(plan.log.before or log_history.LogState(), ends, kept_from)
 
 
 def _enter_suspects(
@@ -196,12 +224,16 @@ def _enter_suspects(
         retired_below=snapshot.retired_below(),
         starts={each.partition: each.start for each in plan.log.records},
         unread_topics=plan.log.unread_topics,
+        expired_topics=plan.log.expired_topics,
+        compacted_topics=plan.log.compacted_topics,
+        baselines=log_history.baselines(plan.log, plan.shards),
         unlisted_shards=plan.unlisted_shards,
     )
     gathered = reconcile.evidence(dirty, frames.records, frames.manifests)
     expired = Expired()
     for rows in _chunks(gathered.toLocalIterator(prefetchPartitions=True)):
-        suspects = look_up(rows, snapshot, parts.log_facts)
+        looked_up = look_up(rows, snapshot, parts.log_facts)
+        suspects = with_superseded(looked_up, judgement, frames.records)
         ledger.unverifiable += sum(is_unverifiable(each, judgement) for each in suspects)
         ledger.enter(found for each in suspects for found in of_suspect(each, judgement))
         expired.note(suspects, judgement)
@@ -248,6 +280,7 @@ def _report(
         counts = counts_of(sums, undecided, ledger.unverifiable)
         minutes = _minutes(options, plan, frames)
         latencies = _latencies(options, plan, frames, counts.records)
+        log_state = log_history.after_run(plan.log, plan.shards, anchors(frames.records))
         complete = not plan.log.gaps
         changes = parts.run_store.changes([each.finding_id for each in ledger.kept], complete)
     return Report(
@@ -266,6 +299,7 @@ def _report(
         past=parts.run_store.past(plan.run_id, PAST_RUNS),
         timings=parts.progress.timings,
         versions=options.versions,
+        log_state=log_state.as_json(),
         folder=options.report_dir / f"run_id={plan.run_id}",
         show_keys=options.show_keys,
         formats=options.formats,

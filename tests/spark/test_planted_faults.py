@@ -162,6 +162,7 @@ def test_the_verdict_and_totals_count_discrepancies_only(planted: Planted) -> No
         "unexpected": 5,
         "mismatch": 4,
         "disordered": 0,
+        "stuck": 0,
         "latency": 0,
         "coverage": 0,
     }

@@ -1,0 +1,132 @@
+"""What becomes of a real log between two runs: expired, made anew, grown; each is told once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import SparkSession
+
+from outbox.message import Resolution
+from outbox.publication.log_facts import KafkaLogFacts
+from outbox.reconciliation import Partition
+from spark.log_history import digest_of
+from spark.publish import publish
+from spark.report import Report
+from spark.run import run_once
+from spark.verdict import Verdict
+from tests.spark.marks import REAL_STORES
+from tests.spark.outbox_writer import OutboxWriter
+from tests.spark.runs import make_options, make_parts
+from tests.waiting import wait_for
+
+pytestmark = REAL_STORES
+
+TO_THE_END = -1
+
+
+@dataclass(frozen=True)
+class Story:
+    """An installation whose log changed between its first and its second run."""
+
+    writer: OutboxWriter
+    first: Report
+    second: Report
+    third: Report
+
+    def topic(self, name: str) -> str:
+        """Return a topic of this installation."""
+        return f"{self.writer.prefix}-{name}"
+
+
+@pytest.fixture(scope="module")
+def story(
+    session: SparkSession, module_writer: OutboxWriter, tmp_path_factory: pytest.TempPathFactory
+) -> Story:
+    """Run, change the log, run again, and once more with the new topic accepted."""
+    writer, folder = module_writer, tmp_path_factory.mktemp("history")
+    topics = [f"{writer.prefix}-{name}" for name in ("expired", "anew", "grown", "quiet")]
+    writer.create_topics(*topics)
+    _commit_some(writer, topics)
+    first = _run(session, writer, folder)
+    _commit_some(writer, topics[:1])
+    writer.expire(topics[0], before=TO_THE_END)
+    _make_anew(writer, topics[1])
+    _grow(writer, topics[2])
+    second = _run(session, writer, folder)
+    third = _run(session, writer, folder, accepted={topics[1]})
+    return Story(writer, first, second, third)
+
+
+def _commit_some(writer: OutboxWriter, topics: Iterable[str]) -> None:
+    for topic in topics:
+        writer.end(writer.prepare(topic, 8), Resolution.COMMIT)
+    writer.publish()
+
+
+def _run(
+    session: SparkSession, writer: OutboxWriter, folder: Path, accepted: Iterable[str] = ()
+) -> Report:
+    parts = make_parts(session, writer)
+    report = run_once(parts, make_options(writer, folder, accept_topics=frozenset(accepted)))
+    publish(report, parts.run_store, samples=5)
+    return report
+
+
+def _make_anew(writer: OutboxWriter, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": writer.bootstrap_servers})
+    admin.delete_topics([topic])[topic].result(30)
+
+    def made() -> bool:
+        try:
+            admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
+        except KafkaException:
+            return False
+        return True
+
+    wait_for(made)
+
+
+def _grow(writer: OutboxWriter, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": writer.bootstrap_servers})
+    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
+    facts = KafkaLogFacts(writer.bootstrap_servers)
+    wait_for(lambda: len(facts.partitions([topic])) == 3)
+
+
+def test_a_log_that_has_not_changed_is_clean(story: Story) -> None:
+    assert (story.first.verdict, story.first.findings) == (Verdict.CLEAN, ())
+
+
+def test_what_expired_was_made_anew_or_grew_is_told_apart_and_each_once(story: Story) -> None:
+    told = Counter((each.finding_class.value, each.topic) for each in story.second.findings)
+    assert told == {
+        ("RETENTION_GAP", story.topic("expired")): 2,
+        ("TOPIC_RECREATED", story.topic("anew")): 2,
+        ("PARTITIONS_CHANGED", story.topic("grown")): 1,
+    }
+    assert story.second.verdict is Verdict.FINDINGS
+    assert story.second.count() == 0
+
+
+def test_once_the_topic_is_accepted_nothing_more_is_told_of_it_or_of_the_growth(
+    story: Story,
+) -> None:
+    assert {each.topic for each in story.third.findings} <= {story.topic("expired")}
+    assert story.third.verdict is not Verdict.FINDINGS
+
+
+def test_the_anchor_that_spark_read_is_found_again_by_its_place_and_digest(story: Story) -> None:
+    facts = KafkaLogFacts(story.writer.bootstrap_servers)
+    stored = story.third.log_state["partitions"]
+    (row,) = [p for p in stored if p["topic"] == story.topic("quiet") and p["partition"] == 0]
+    partition, (offset, digest) = Partition(row["topic"], 0), row["anchor"]
+    there = facts.next_records({partition: offset})[partition]
+    assert there is not None
+    assert (there.offset, digest_of(there)) == (offset, digest)
