@@ -144,7 +144,8 @@ class OutboxWriter:
 
     async def _prepare(self, topic: str, count: int, fields: dict[str, Any]) -> list[HalfMessage]:
         async with make_pool(self.database_url, "writer", pool_max=2) as pool:
-            group = make_group(f"group-of-{topic}", **fields.pop("group", {}))
+            settings = {"paused": True, **fields.pop("group", {})}
+            group = make_group(f"group-of-{topic}", **settings)
             async with pool.connection() as connection:
                 found = await connection.execute(
                     "SELECT id FROM outbox.producer_group WHERE name = %s", (group.name,)
