@@ -1,8 +1,9 @@
 """Whether a key stays in one partition for as long as its topic's partition count stands still.
 
 How many partitions a topic had when a record was published is told by the log itself: from the
-first message of a shard that lies in the last partition on, that shard's relay knew them all. What
-is older is not judged, so growth is never taken for a fault, and no clock is asked.
+first record of a shard's batches that lies in the last partition on, its relay knew them all. What
+is older, or names no batch, is not judged, so growth is never taken for a fault, and no clock is
+asked.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from outbox.manifest import Position
 from spark import schemas
 from spark.finding_classes import FindingClass
 from spark.findings import Finding
@@ -22,35 +22,30 @@ from spark.ledger import hex_of
 KEYS_SHOWN: Final = 20
 """A topic's split keys beyond this many are counted, not listed."""
 
-Opened = Mapping[tuple[str, int], Position]
-"""By topic and shard, the first position from which the partition count is known to stand."""
 
+def opened(pairs: DataFrame, partitions: Mapping[str, int]) -> DataFrame:
+    """Return, a topic and shard, the first batch place at which all ``partitions`` were known.
 
-def opened(pairs: DataFrame, partitions: Mapping[str, int]) -> Opened:
-    """Return from where on each shard has known all of a topic's ``partitions``."""
+    A held message and a repair are published long after their commit, so positions do not tell.
+    """
     last = [{"topic": topic, "last": count - 1} for topic, count in partitions.items()]
     counts = schemas.frame_of(pairs.sparkSession, last, schemas.LAST_PARTITIONS)
-    first = F.min(F.struct("xid", "n")).alias("first")
-    rows = (
-        pairs.join(F.broadcast(counts), "topic")
-        .where(F.col("partition") == F.col("last"))
-        .groupBy("topic", "shard")
-        .agg(first)
-        .collect()
-    )
-    return {(row["topic"], row["shard"]): Position(*row["first"]) for row in rows}
+    in_last = pairs.join(F.broadcast(counts), "topic").where(F.col("partition") == F.col("last"))
+    place = F.struct(F.col("batch_no").alias("batch"), "index")
+    first = F.min(F.when(F.col("batch_no").isNotNull(), place)).alias("since")
+    return in_last.groupBy("topic", "named_shard").agg(first).where(F.col("since").isNotNull())
 
 
-def of_known_count(pairs: DataFrame, since: Opened) -> DataFrame:
-    """Return the pairs with a key that were published with the present partition count."""
-    rows = [
-        {"topic": topic, "shard": shard, "since_xid": first.xid, "since_n": first.n}
-        for (topic, shard), first in since.items()
-    ]
-    known = schemas.frame_of(pairs.sparkSession, rows, schemas.OPENED)
-    reached = F.struct("xid", "n") >= F.struct("since_xid", "since_n")
-    keyed = pairs.where(F.col("key_hash").isNotNull())
-    return keyed.join(F.broadcast(known), ["topic", "shard"]).where(reached)
+def known_count(pairs: DataFrame, since: DataFrame) -> DataFrame:
+    """Return the pairs, telling of each whether the present partition count was known by then."""
+    reached = F.struct(F.col("batch_no").alias("batch"), "index") >= F.col("since")
+    beside = pairs.join(F.broadcast(since), ["topic", "named_shard"], "left")
+    return beside.withColumn("all_known", F.coalesce(reached, F.lit(False))).drop("since")
+
+
+def keyed(known: DataFrame) -> DataFrame:
+    """Return those that have a key and must all lie where it belongs."""
+    return known.where(F.col("all_known") & F.col("key_hash").isNotNull())
 
 
 def spread(pairs: DataFrame) -> DataFrame:

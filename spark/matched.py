@@ -56,20 +56,19 @@ def findings(
         matched.stage_uri,
     )
     since = keys.opened(matched.pairs, matched.partitions)
-    yield from _of_keys(matched, sources, since)
-    rows = sample.sample(matched.pairs, matched.messages).collect()
-    yield from sample.findings(rows, snapshot, matched.partitions, since)
+    known = keys.known_count(matched.pairs, since)
+    yield from _of_keys(matched, sources, keys.keyed(known))
+    rows = sample.sample(known, matched.messages).collect()
+    yield from sample.findings(rows, snapshot, matched.partitions)
     yield from _of_latency(matched, log_facts)
 
 
-def _of_keys(matched: Matched, sources: Sources, since: keys.Opened) -> Iterator[Finding]:
-    known = keys.of_known_count(matched.pairs, since)
-    spread = keys.spread(known)
+def _of_keys(matched: Matched, sources: Sources, keyed: DataFrame) -> Iterator[Finding]:
+    spread = keys.spread(keyed)
     topics = sorted(row["topic"] for row in spread.select("topic").distinct().collect())
     if topics:
         free = sources.read_unrequested(matched.plan.snapshot, topics)
-        rows = keys.splits(known, spread, free).orderBy("topic").collect()
-        yield from map(keys.of_split, rows)
+        yield from map(keys.of_split, keys.splits(keyed, spread, free).orderBy("topic").collect())
 
 
 def _of_latency(matched: Matched, log_facts: LogFacts) -> Iterator[Finding]:

@@ -13,14 +13,12 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from outbox.manifest import Position
 from outbox.message_id import HalfId
 from outbox.reconciliation import KnownHalf, RecordedPlace
 from outbox.reconciliation_ports import SourceSnapshot
 from spark.classify import Decision
 from spark.finding_classes import FindingClass
 from spark.findings import Finding
-from spark.keys import Opened
 from spark.latency import sampled
 from spark.lookup import SUSPECTS_A_CALL
 from spark.murmur2 import partition_of
@@ -37,19 +35,17 @@ class Sampled:
     known: KnownHalf
     recorded: RecordedPlace | None
     partitions: int
-    since: Position | None
-    """From which position on its shard has known all partitions; None never."""
 
 
-def sample(pairs: DataFrame, messages: int) -> DataFrame:
+def sample(known: DataFrame, messages: int) -> DataFrame:
     """Return the records of about a thousand of so many messages, chosen by a hash of their id."""
     one_of = max(1, messages // MESSAGES)
-    chosen = pairs.where(~F.col("redriven") & sampled(one_of))
+    chosen = known.where(~F.col("redriven") & sampled(one_of))
     return chosen.orderBy("half_id", "topic", "partition", "offset").limit(2 * MESSAGES)
 
 
 def findings(
-    rows: Sequence[Any], snapshot: SourceSnapshot, partitions: Mapping[str, int], since: Opened
+    rows: Sequence[Any], snapshot: SourceSnapshot, partitions: Mapping[str, int]
 ) -> Iterator[Finding]:
     """Yield what is wrong with the places of the sample's records."""
     by_half: dict[HalfId, list[Any]] = {}
@@ -68,7 +64,6 @@ def findings(
                         known=halves[half_id],
                         recorded=places.get(half_id),
                         partitions=partitions[first["topic"]],
-                        since=since.get((first["topic"], first["shard"])),
                     )
                 )
 
@@ -91,8 +86,9 @@ def expected_partition(sampled: Sampled) -> int | None:
     content, row = sampled.known.half.message.content, sampled.rows[0]
     if content.partition is not None:
         return content.partition
-    stood = sampled.since is not None and Position(row["xid"], row["n"]) >= sampled.since
-    return partition_of(content.key, sampled.partitions) if content.key and stood else None
+    return (
+        partition_of(content.key, sampled.partitions) if content.key and row["all_known"] else None
+    )
 
 
 def _noted_elsewhere(sampled: Sampled) -> dict[str, Any]:

@@ -64,16 +64,6 @@ SHARD_CUTS: Final = pa.schema(
 LAST_PARTITIONS: Final = pa.schema([("topic", pa.string()), ("last", pa.int32())])
 """One row a topic: its last partition at the cut."""
 
-OPENED: Final = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("shard", pa.int32()),
-        ("since_xid", pa.int64()),
-        ("since_n", pa.int64()),
-    ]
-)
-"""One row a topic and shard: from where on all partitions were known."""
-
 LATENCY_TARGETS: Final = pa.schema(
     [("topic", pa.string()), ("target", pa.float64()), ("allowed", pa.int64())]
 )

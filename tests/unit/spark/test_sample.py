@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from outbox.manifest import START, Position
 from outbox.reconciliation import KnownHalf, RecordedPlace
 from spark.finding_classes import FindingClass
 from spark.murmur2 import partition_of
@@ -20,11 +19,12 @@ HOME = partition_of(KEY, 8)
 AWAY = (HOME + 1) % 8
 
 
-def row(partition: int, offset: int = 5) -> dict[str, Any]:
-    """Return a record of the sample."""
+def row(partition: int, offset: int = 5, *, all_known: bool = True) -> dict[str, Any]:
+    """Return a record of the sample; its relay knew all eight partitions, unless said otherwise."""
     return {"topic": "points", "partition": partition, "offset": offset, "shard": 3} | {
         "key_hash": 9,
         "batch_no": 2,
+        "all_known": all_known,
         "xid": 7,
         "n": 1,
         "committed_at": None,
@@ -33,10 +33,10 @@ def row(partition: int, offset: int = 5) -> dict[str, Any]:
 
 
 def sampled(*rows: dict[str, Any], key: bytes | None = KEY, **fields: Any) -> Sampled:
-    """Return a message whose shard has known all eight partitions from the start."""
+    """Return a message of the sample."""
     message = make_message(topic="points", key=key, partition=fields.pop("asked", None))
     half = replace(HALF, message=message)
-    defaults: dict[str, Any] = {"recorded": None, "partitions": 8, "since": START}
+    defaults: dict[str, Any] = {"recorded": None, "partitions": 8}
     return Sampled(rows=rows, known=KnownHalf(half=half, parked=False), **{**defaults, **fields})
 
 
@@ -54,9 +54,8 @@ def classes(found: Sampled) -> list[FindingClass]:
         (sampled(row(HOME), asked=AWAY), [FindingClass.WRONG_PARTITION]),
         (sampled(row(AWAY), key=None), []),
         (sampled(row(AWAY), key=b""), []),
-        (sampled(row(AWAY), since=None), []),
-        (sampled(row(AWAY), since=Position(7, 2)), []),
-        (sampled(row(AWAY), since=Position(7, 1)), [FindingClass.WRONG_PARTITION]),
+        (sampled(row(AWAY, all_known=False)), []),
+        (sampled(row(HOME, all_known=False), asked=AWAY), [FindingClass.WRONG_PARTITION]),
         (sampled(row(HOME), row(AWAY)), [FindingClass.WRONG_PARTITION]),
     ],
 )
