@@ -38,6 +38,23 @@ def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def revived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str, str]]:
+    """Kill a supervisor and start another on its data; yield it, and an address and a message of
+    the first.
+    """
+    data_dir = tmp_path_factory.mktemp("revived") / "data"
+    with outbox_dev(data_dir) as service:
+        url, pids = service.facts()["api_url"], service.facts()["pids"]
+        kept = service.prepare(service.group(UNREACHABLE_URL), service.new_name("topic"))
+        service.process.kill()
+        service.process.wait()
+        wait_for(lambda: not any(alive(pid) for pid in pids.values()))
+        (service.data_dir / "dev.json").unlink()  # stale: its writer had no time to remove it
+    with outbox_dev(data_dir) as again:
+        yield again, url, kept
+
+
 def alive(pid: int) -> bool:
     """Tell whether a process runs; one that only waits to be reaped does not."""
     try:
@@ -120,29 +137,28 @@ def test_a_killed_child_is_back_within_two_seconds_and_the_work_goes_on(
     own_service.wait_state(message_id, "PUBLISHED", seconds=90)
 
 
-def test_after_a_kill_of_the_supervisor_nothing_is_left_and_all_data_is(tmp_path: Path) -> None:
-    with outbox_dev(tmp_path / "data") as service:
-        url, pids = service.facts()["api_url"], service.facts()["pids"]
-        kept = service.prepare(service.group(UNREACHABLE_URL), service.new_name("topic"))
-        service.process.kill()
-        service.process.wait()
-        wait_for(lambda: not any(alive(pid) for pid in pids.values()))
-        (service.data_dir / "dev.json").unlink()  # stale: its writer had no time to remove it
-    with outbox_dev(tmp_path / "data") as service:
-        assert service.facts()["api_url"] == url
-        assert service.get(kept)["state"] == "PREPARED"
+def test_after_a_kill_of_the_supervisor_nothing_is_left_and_all_data_is(
+    revived: tuple[Service, str, str],
+) -> None:
+    service, url, kept = revived
+    assert service.facts()["api_url"] == url
+    assert service.get(kept)["state"] == "PREPARED"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_it_stops_clean_and_leaves_no_orphan(
-    tmp_path: Path, number: signal.Signals, code: int
+    own_service: Service,
+    revived: tuple[Service, str, str],
+    number: signal.Signals,
+    code: int,
 ) -> None:
-    with outbox_dev(tmp_path / "data") as service:
-        pids = service.facts()["pids"]
-        service.process.send_signal(number)
-        assert service.process.wait(timeout=60) == code
-        assert not (service.data_dir / "dev.json").exists()
-        assert not any(alive(pid) for pid in pids.values())
+    """Each signal ends one of the services that the tests before have hurt."""
+    service = own_service if number is signal.SIGINT else revived[0]
+    pids = service.facts()["pids"]
+    service.process.send_signal(number)
+    assert service.process.wait(timeout=60) == code
+    assert not (service.data_dir / "dev.json").exists()
+    assert not any(alive(pid) for pid in pids.values())
 
 
 @pytest.mark.skipif(not MAY_UNPLUG, reason="no right to a network namespace of our own")
