@@ -94,6 +94,13 @@ def test_the_image_is_built_from_pinned_parts_and_ends_as_an_ordinary_user() -> 
     assert all("--require-hashes" in line or "--no-index" in line for line in installs)
 
 
+def test_the_image_has_every_package_of_the_wheel() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    lines = (PROJECT / "deploy/Dockerfile").read_text().splitlines()
+    assert {f"COPY {package} {package}" for package in wheel} <= set(lines)
+
+
 def test_the_broker_and_the_database_are_the_versions_of_outbox_dev() -> None:
     assert SERVICES["kafka"]["image"] == f"apache/kafka:{pom('kafka.version')}"
     newest = pom("postgresql.version").removesuffix(".0")
