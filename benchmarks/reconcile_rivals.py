@@ -7,7 +7,7 @@ bounds of what a replacement would cost.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -145,7 +145,7 @@ def _records(bootstrap_servers: str) -> tuple[array[int], array[int]]:
         messages = consumer.consume(10_000, 1.0)
         read = [message for message in messages if message.error() is None]
         ended += sum(_at_end(message) for message in messages)
-        half_ids.extend(parse_message_id(m.headers()[0][1].decode())[0] for m in read)
+        half_ids.extend(parse_message_id(_headers(m)[0][1].decode())[0] for m in read)
         digests.extend(_digest(m, topic) for m in read)
     consumer.close()
     return half_ids, array("q", digests.tobytes())
@@ -156,12 +156,21 @@ def _at_end(message: Message) -> bool:
     return error is not None and error.code() == KafkaError._PARTITION_EOF
 
 
+def _headers(message: Message) -> list[tuple[str, bytes]]:
+    return [(name, _bytes(value)) for name, value in dict(message.headers() or ()).items()]
+
+
+def _bytes(field: str | bytes | None) -> bytes:
+    """Return a field that the generated records always have."""
+    assert isinstance(field, bytes)
+    return field
+
+
 def _digest(message: Message, topic: bytes) -> int:
     """Return the content digest of a record with key and value, unsigned (``content_digest``)."""
-    headers: Iterable[tuple[str, bytes]] = message.headers()
-    (_, message_id), _, _, *covered = headers
+    (_, message_id), _, _, *covered = _headers(message)
     found = SEED
-    for each in (message_id, topic, b"kv", message.key(), message.value()):
+    for each in (message_id, topic, b"kv", _bytes(message.key()), _bytes(message.value())):
         found = xxh64_intdigest(each, found)
     for name, value in covered:
         found = xxh64_intdigest(value, xxh64_intdigest(name.encode(), found))

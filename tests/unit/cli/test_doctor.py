@@ -95,7 +95,7 @@ def test_the_topic_as_we_make_it_has_no_finding() -> None:
     ],
 )
 def test_a_topic_that_may_lose_manifests_fails(setting: str, value: str) -> None:
-    assert topic_verdicts("true", False, **{setting: value})[setting] is Verdict.FAILED
+    assert topic_verdicts("true", False, False, **{setting: value})[setting] is Verdict.FAILED
 
 
 def test_a_broker_that_does_not_verify_transactions_fails() -> None:
