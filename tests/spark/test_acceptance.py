@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from spark.finding_classes import FindingClass
 from spark.run import run_once
 from spark.verdict import Verdict
 from tests.kafka import committed_records
@@ -46,6 +47,6 @@ def test_a40_spark_finds_nothing_wrong_with_what_the_kills_left(
     """Planted faults of each kind: test_planted_faults.py."""
     report = run_once(make_parts(session, after), make_options(after, tmp_path))
     committed = planned(range(len(after.message_ids)))["COMMIT"]
-    assert report.findings == ()
+    assert {each.finding_class for each in report.findings} <= {FindingClass.PARKED}
     assert report.verdict is Verdict.CLEAN
     assert (report.counts.records, report.counts.judged) == (committed, committed)

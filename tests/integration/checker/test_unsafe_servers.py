@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
+from cli.embedded.errors import ServerFailed
 from cli.embedded.kafka import EmbeddedKafka
 from cli.embedded.ports import LOOPBACK, free_ports
 from cli.embedded.postgres import EmbeddedPostgres
@@ -31,13 +32,22 @@ ALL_SHARDS = 16
 SHARD_LOCKS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
 
 
+def starts(server: EmbeddedPostgres) -> bool:
+    """Try; processes of one that was killed may hold its shared memory for a moment yet."""
+    try:
+        server.start()
+    except ServerFailed:
+        return False
+    return True
+
+
 @contextmanager
 def postgres_with(
     folder: Path, settings: Mapping[str, str], port: int = 0, *, erase: bool = True
 ) -> Iterator[str]:
     """Run a PostgreSQL of this test's own, migrated."""
     server = EmbeddedPostgres(folder, port=port, settings=settings)
-    server.start()
+    wait_for(lambda: starts(server))
     try:
         migrate(server.database_url)
         yield server.database_url
