@@ -37,7 +37,8 @@ async def test_two_checkers_over_one_group_decide_each_half_once(pool: Pool) -> 
     assert await one.rows("SELECT count(*), count(DISTINCT half_id) FROM outbox.op_message") == [
         (40, 40)
     ]
-    assert await one.rows("SELECT max(check_count) FROM outbox.check_queue") == [(1,)]
+    # The one UNKNOWN spends a check, unless the other checker has asked too and decided before it.
+    assert await one.rows("SELECT max(check_count) <= 1 FROM outbox.check_queue") == [(True,)]
 
 
 async def test_g8_a_hanging_group_leaves_another_groups_checks_alone(pool: Pool) -> None:
