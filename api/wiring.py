@@ -91,15 +91,6 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
     topics = KnownTopics(kafka, clock, create=settings.create_topics)
     directory = Directory(PostgresNames(pool), clock)
     parts = _parts(settings, pool, topics, metrics, clock)
-    ingest = Ingest(
-        prepares=parts.prepares,
-        ends=parts.ends,
-        directory=directory,
-        topics=topics,
-        publications=PublicationWait(PostgresStandings(pool)),
-        policy=ingest_policy(settings),
-        metrics=metrics,
-    )
     groups = PostgresProducerGroups(pool, _ring(settings))
     callback_policy = _CallbackPolicy(settings)
     keys = PostgresApiKeys(pool, pepper(settings))
@@ -129,7 +120,7 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
         metrics_here=settings.metrics_bind is None,
     )
     return create_app(
-        ingest=ingest,
+        ingest=_ingest(settings, parts, pool, directory, topics, metrics),
         services=services,
         authenticator=authenticator,
         limits=http_limits(settings),
@@ -137,6 +128,25 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
         clock=clock,
         lifespan=_lifespan(parts),
         docs_enabled=settings.docs_enabled,
+    )
+
+
+def _ingest(
+    settings: Settings,
+    parts: Parts,
+    pool: Pool,
+    directory: Directory,
+    topics: KnownTopics,
+    metrics: Metrics,
+) -> Ingest:
+    return Ingest(
+        prepares=parts.prepares,
+        ends=parts.ends,
+        directory=directory,
+        topics=topics,
+        publications=PublicationWait(PostgresStandings(pool)),
+        policy=ingest_policy(settings),
+        metrics=metrics,
     )
 
 

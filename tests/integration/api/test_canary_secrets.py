@@ -47,6 +47,39 @@ SETTINGS = {
 }
 
 
+SPOILT: tuple[dict[str, object], ...] = (
+    {"transaction_id": "t", "topic": "invoices.issued", "partition": 1},
+    {"topic": "nowhere"},
+    {"headers": {"outbox_x": "canary-payload-header"}},
+    {"value": ["canary-payload-value"]},
+    {"deliver_after": "canary-payload-value"},
+)
+READ = (
+    HALVES,
+    GROUPS,
+    f"{GROUPS}/billing",
+    "/v1/api-keys",
+    "/metrics",
+    "/readyz",
+    "/version",
+    "/nowhere",
+)
+
+
+def nothing_is_shown(canaries: dict[str, str], answers: list[httpx2.Response], logs: str) -> None:
+    """Look for each canary in each place."""
+    shown = {
+        "answers": "\n".join(answer.text for answer in answers),
+        "headers": "\n".join(str(answer.headers) for answer in answers),
+        "logs": logs,
+    }
+    for place, text in shown.items():
+        found = [name for name, canary in canaries.items() if canary and canary in text]
+        assert not found, (
+            f"{place} show {found}: {text[max(0, text.find(canaries[found[0]]) - 600) :][:900]}"
+        )
+
+
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[StringIO]:
     """Log as the service does; yield where the lines go."""
@@ -84,30 +117,12 @@ async def test_no_secret_or_payload_is_in_an_answer_a_log_line_or_a_metric(
         prepared = await client.post(HALVES, json=prepare_body(**PAYLOAD, transaction_id="t"))
         message = f"{HALVES}/{prepared.json()['message_id']}"
         answers.append(prepared)
-        spoilt: tuple[dict[str, object], ...] = (
-            {"transaction_id": "t", "topic": "invoices.issued", "partition": 1},
-            {"topic": "nowhere"},
-            {"headers": {"outbox_x": "canary-payload-header"}},
-            {"value": ["canary-payload-value"]},
-            {"deliver_after": "canary-payload-value"},
-        )
-        for changed in spoilt:
+        for changed in SPOILT:
             body = prepare_body(**{**PAYLOAD, **changed})
             answers.append(await client.post(HALVES, json=body))
         await select(pool, REFUSE)
         answers.append(await client.post(HALVES, json=prepare_body(**PAYLOAD, tags=["t"])))
-        read = (
-            message,
-            f"{message}/history",
-            HALVES,
-            GROUPS,
-            f"{GROUPS}/billing",
-            "/v1/api-keys",
-            "/metrics",
-            "/readyz",
-            "/version",
-            "/nowhere",
-        )
+        read = (message, f"{message}/history", *READ)
         answers += [await client.get(path) for path in read]
         wrong = {"Authorization": bearer["Authorization"] + "x"}
         answers.append(await client.get(HALVES, headers=wrong))
@@ -117,17 +132,8 @@ async def test_no_secret_or_payload_is_in_an_answer_a_log_line_or_a_metric(
         answers.append(await client.post(f"{message}/end", json={"decision": "COMMIT"}))
         answers.append(await client.get(f"{message}/history"))
     assert {answer.status_code for answer in answers} >= {200, 201, 401, 404, 422, 500}
-    shown = {
-        "answers": "\n".join(answer.text for answer in answers),
-        "headers": "\n".join(str(answer.headers) for answer in answers),
-        "logs": written.getvalue(),
-    }
-    assert "internal_error" in shown["logs"]
-    for place, text in shown.items():
-        found = [name for name, canary in canaries.items() if canary and canary in text]
-        assert not found, (
-            f"{place} show {found}: {text[max(0, text.find(canaries[found[0]]) - 600) :][:900]}"
-        )
+    assert "internal_error" in written.getvalue()
+    nothing_is_shown(canaries, answers, written.getvalue())
 
 
 @pytest.mark.parametrize(
