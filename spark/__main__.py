@@ -41,8 +41,8 @@ class Terminated(OutboxError):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one audit.
 
-    Exit codes: 0 clean · 1 error · 2 usage or configuration · 3 no such run · 6 unreachable ·
-    7 findings · 8 inconclusive · 130 interrupted.
+    Exit codes: 0 clean · 1 error · 2 usage or configuration · 3 no such run ·
+    5 another run was quicker · 6 unreachable · 7 findings · 8 inconclusive · 130 interrupted.
     """
     flags = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
@@ -81,7 +81,7 @@ def _run_and_tell(
     """Run once and print the outcome; a resident job prints JSON in one line a run."""
     with told_in_one_line(spark_log(settings)):
         accepted = frozenset(flags.accept_topic)
-        report = run_once(parts, replace(options, accept_topics=accepted))
+        report = run_once(parts, replace(options, full=flags.full, accept_topics=accepted))
         shown = publish_and_tell(report, parts, settings.reconcile_report_samples, flags.topic)
     parts.progress.timings = {}
     indent = 2 if flags.every is None else None
@@ -121,6 +121,7 @@ def _lines(report: Report) -> str:
     totals = ", ".join(f"{kind} {spaced(n)}" for kind, n in report.totals.items())
     return (
         f"{report.sentence}\n"
+        f"{report.plan.origin.sentence}\n"
         f"in flight {spaced(report.counts.in_flight)}, "
         f"waiting for a producer {spaced(report.counts.prepared)}, "
         f"parked {spaced(report.counts.parked)}\n"
@@ -139,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="outbox-reconcile", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="audit everything up to one consistent cut")
-    run.add_argument("--full", action="store_true", help="audit from the baseline; always so now")
+    run.add_argument("--full", action="store_true", help="read everything, not only what is new")
     run.add_argument(
         "--topic", action="append", default=[], help="show findings of this topic; reads all"
     )

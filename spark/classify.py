@@ -58,6 +58,8 @@ class Facts:
     judged: bool = False
     """Committed at or below the cut of its shard."""
     listed: Listed = Listed.NOWHERE
+    matched: bool = False
+    """An earlier run found its one record: each that is seen now is one more."""
     unlisted: bool = False
     """Its shard publishes at least once, or has done so: it need not be in a manifest."""
     repeated: bool = False
@@ -65,6 +67,8 @@ class Facts:
     copies: int = 0
     """Visible records with its id, those ahead of the cut apart."""
     ahead: int = 0
+    redriven: int = 0
+    """How many of the copies an operator's repair published."""
     content: Content = Content.SAME
     held: Held = Held.NEVER
     forgotten: bool = False
@@ -79,15 +83,23 @@ def classify(facts: Facts) -> tuple[FindingClass, ...]:
     """Name what is wrong with a message: nothing, or up to two classes of different kinds."""
     if facts.decision is not Decision.COMMIT:
         return _unexpected(facts) if facts.copies + facts.ahead else ()
+    if facts.matched:
+        return _repeated(facts, FindingClass.DUPLICATE_LATE) if facts.copies else ()
     if facts.copies + facts.ahead == 0:
         return _missing(facts) if facts.judged and facts.verifiable else ()
     return (*_duplicate(facts), *_MISMATCH[facts.content])
 
 
 def _duplicate(facts: Facts) -> tuple[FindingClass, ...]:
-    if facts.copies <= 1:
-        return ()
-    return (FindingClass.EXPECTED_DUPLICATE if facts.repeated else FindingClass.DUPLICATE,)
+    return _repeated(facts, FindingClass.DUPLICATE) if facts.copies > 1 else ()
+
+
+def _repeated(facts: Facts, unexplained: FindingClass) -> tuple[FindingClass, ...]:
+    """Name a record too many: explained by a repair, by the lane, or not at all."""
+    explained = facts.redriven + (0 if facts.matched else 1)
+    if facts.redriven and facts.copies <= explained:
+        return (FindingClass.REDRIVEN,)
+    return (FindingClass.EXPECTED_DUPLICATE if facts.repeated else unexplained,)
 
 
 _MISMATCH: Final[dict[Content, tuple[FindingClass, ...]]] = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from xxhash import xxh64_hexdigest
@@ -97,12 +98,43 @@ class ShardCut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a run begins: at the cut of the run before it, or with everything that is kept."""
+
+    reason: str = "the first run"
+    """Why everything is read; of no meaning when the run continues another one."""
+    run_id: str | None = None
+    """The run that is continued; None reads everything."""
+    cut_at: datetime | None = None
+
+    @property
+    def mode(self) -> str:
+        """Which kind of run this is."""
+        return "full" if self.run_id is None else "incremental"
+
+    @property
+    def sentence(self) -> str:
+        """The same for people."""
+        if self.cut_at is None:
+            return f"full run: {self.reason}"
+        return f"incremental run since {self.cut_at:%Y-%m-%dT%H:%M:%SZ}, the cut of {self.run_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Everything a run reads, frozen: from here on nothing asks for the latest again."""
 
     log: LogCut
     shards: tuple[ShardCut, ...]
     snapshot: SnapshotIdentity
+    origin: Origin = field(default_factory=Origin)
+    unread: tuple[Range, ...] | None = None
+    """What no run has read of the data partitions; None is all of it."""
+
+    @property
+    def reads(self) -> tuple[Range, ...]:
+        """What this run reads of the data partitions."""
+        return self.log.records if self.unread is None else self.unread
 
     @property
     def run_id(self) -> str:
@@ -117,6 +149,8 @@ class Plan:
     def as_json(self) -> dict[str, Any]:
         """Return the plan as it is stored and reported."""
         return {
+            "mode": self.origin.mode,
+            "since": self.origin.run_id,
             "sources": [{"name": "", "snapshot": self.snapshot.visible}],
             "shards": [
                 {
@@ -130,7 +164,7 @@ class Plan:
             "partitions": [
                 {"topic": r.partition.topic, "partition": r.partition.number}
                 | {"start": r.start, "end": r.end}
-                for r in sorted(self.log.records, key=lambda r: r.partition)
+                for r in sorted(self.reads, key=lambda r: r.partition)
             ],
         }
 

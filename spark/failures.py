@@ -9,11 +9,18 @@ from typing import Final
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable, OutboxError
+from outbox.errors import (
+    ConfigurationError,
+    DatabaseUnavailable,
+    KafkaUnavailable,
+    OutboxError,
+    RunOvertaken,
+)
 
 ERROR: Final = 1
 USAGE: Final = 2
 NOT_FOUND: Final = 3
+OVERTAKEN: Final = 5
 UNREACHABLE: Final = 6
 INTERRUPTED: Final = 130
 
@@ -57,12 +64,14 @@ def told_in_one_line(log_file: object) -> Iterator[None]:
 
 
 def exit_code_of(error: Exception) -> int:
-    """Return the exit code of an error: 2 configuration, 3 no such run, 6 unreachable, else 1."""
+    """Return the exit code of an error; 1 for what has none of its own."""
     match error:
         case ConfigurationError():
             return USAGE
         case RunNotFound():
             return NOT_FOUND
+        case RunOvertaken():
+            return OVERTAKEN
         case DatabaseUnavailable() | KafkaUnavailable() | SparkFailure(unreachable=True):
             return UNREACHABLE
         case _:

@@ -46,6 +46,8 @@ class FindingClass(StrEnum):
     UNKNOWN_ID = "UNKNOWN_ID"
     PG_REGRESSION = "PG_REGRESSION"
     DUPLICATE = "DUPLICATE"
+    DUPLICATE_LATE = "DUPLICATE_LATE"
+    REDRIVEN = "REDRIVEN"
     EXPECTED_DUPLICATE = "EXPECTED_DUPLICATE"
     WRONG_TOPIC = "WRONG_TOPIC"
     CORRUPT_VALUE = "CORRUPT_VALUE"
@@ -74,7 +76,10 @@ class FindingClass(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What a class means to an operator. ``partial``: the run did not see all of its plan."""
+    """What a class means to an operator. ``partial``: the run did not see all of its plan.
+
+    ``lasting``: what shows it is read by one run alone; only a run that reads everything closes it.
+    """
 
     kind: Kind
     severity: Severity
@@ -82,6 +87,7 @@ class Rule:
     action: str
     command: str
     partial: bool = False
+    lasting: bool = False
 
 
 RULES: Final[dict[FindingClass, Rule]] = {
@@ -155,6 +161,20 @@ RULES: Final[dict[FindingClass, Rule]] = {
         action="Consumers dedupe on outbox_message_id; find the gap in the relay.",
         command="outbox message get {message_id} --history",
     ),
+    FindingClass.DUPLICATE_LATE: Rule(
+        kind=Kind.DUPLICATE,
+        severity=Severity.HIGH,
+        meaning="one more record of a message that an earlier run had matched",
+        action="Consumers dedupe on outbox_message_id; find the gap in the relay.",
+        command="outbox message get {message_id} --history",
+    ),
+    FindingClass.REDRIVEN: Rule(
+        kind=Kind.DUPLICATE,
+        severity=Severity.INFO,
+        meaning="one more record of a message, published by an operator's repair",
+        action="None; an operator ordered it, and consumers dedupe on outbox_message_id.",
+        command="outbox message get {message_id} --history",
+    ),
     FindingClass.EXPECTED_DUPLICATE: Rule(
         kind=Kind.DUPLICATE,
         severity=Severity.INFO,
@@ -196,6 +216,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="the record is in another partition than was asked for, or than its key belongs to",
         action="Never mix partitioners: all producers of a topic need murmur2.",
         command="outbox message get {message_id} --history",
+        lasting=True,
     ),
     FindingClass.WRONG_OFFSET: Rule(
         kind=Kind.MISMATCH,
@@ -203,6 +224,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="publication_log names another place than the record's",
         action="GET shows a wrong publication; rebuild publication_log from the topic.",
         command="outbox message get {message_id} --history",
+        lasting=True,
     ),
     FindingClass.ORDER_INVERSION: Rule(
         kind=Kind.DISORDERED,
@@ -210,6 +232,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="the record lies behind one of its key that was committed later",
         action="Consumers that keep the last state rebuild it; find the bug of the relay.",
         command="outbox message get {message_id} --history",
+        lasting=True,
     ),
     FindingClass.KEY_SPLIT: Rule(
         kind=Kind.DISORDERED,
@@ -217,6 +240,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="one key lies in two partitions while the partition count stood still",
         action="Consumers that keep the last state rebuild it; find the bug of the relay.",
         command="outbox reconcile show {run_id} --kind disordered",
+        lasting=True,
     ),
     FindingClass.POSITION_DRIFT: Rule(
         kind=Kind.DISORDERED,
@@ -224,6 +248,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="the record's outbox_batch is absent or not its place in the order of commits",
         action="A relay bug: the order cannot be read from the log, take it from the commit log.",
         command="outbox message get {message_id} --history",
+        lasting=True,
     ),
     FindingClass.LATENCY_SLO: Rule(
         kind=Kind.LATENCY,
@@ -326,5 +351,6 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="the relay's manifests do not form one chain",
         action="Stop the relay of this shard and find the second writer.",
         command="outbox shard resolve {shard}",
+        lasting=True,
     ),
 }

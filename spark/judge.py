@@ -50,6 +50,8 @@ class Judgement:
     """By topic that was made anew and accepted, then by shard: nothing up to there is missed."""
     unlisted_shards: frozenset[int] = frozenset()
     """Shards that publish at least once, or have done so."""
+    continued: bool = False
+    """The run continues another one: a commit that it does not know was matched before."""
 
 
 def of_suspect(suspect: Suspect, judgement: Judgement) -> tuple[Finding, ...]:
@@ -95,6 +97,7 @@ def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
     return Facts(
         decision=_decision(suspect),
         judged=suspect.standing == JUDGED,
+        matched=_matched_before(suspect, judgement),
         listed=_listed(suspect.listed),
         unlisted=unlisted,
         repeated=unlisted and any(copy.batch_no is None for copy in suspect.own),
@@ -102,6 +105,7 @@ def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
         ahead=suspect.ahead - sum(c.ahead for c in suspect.strangers),
         content=_content(suspect),
         held=_held(suspect),
+        redriven=_redriven(suspect),
         forgotten=any(c.message_id in map(str, suspect.forgotten) for c in suspect.found),
         retired=suspect.half_id < judgement.retired_below,
         verifiable=_out_of_sight(suspect, judgement) is None,
@@ -117,6 +121,20 @@ def _decision(suspect: Suspect) -> Decision:
     if suspect.known.decision is Resolution.COMMIT:
         return Decision.COMMIT
     return Decision.NONE if suspect.known.decision is None else Decision.ROLLBACK
+
+
+def _matched_before(suspect: Suspect, judgement: Judgement) -> bool:
+    """Tell whether an earlier run has settled the message: it is committed and not read again."""
+    known = suspect.known
+    committed = known is not None and known.decision is Resolution.COMMIT
+    return judgement.continued and suspect.standing is None and committed
+
+
+def _redriven(suspect: Suspect) -> int:
+    """Count the records that an operator's repair explains."""
+    if suspect.hold is None or not suspect.hold.repaired:
+        return 0
+    return sum(copy.redriven for copy in suspect.own)
 
 
 def _listed(listings: Sequence[Mapping[str, Any]]) -> Listed:

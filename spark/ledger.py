@@ -30,6 +30,8 @@ class Ledger:
     counts: Counter[tuple[FindingClass, str]] = field(default_factory=Counter)
     """By class and topic; the topic of a finding that has none is empty."""
     kept: list[Finding] = field(default_factory=list)
+    lasting: dict[str, Finding] = field(default_factory=dict)
+    """Those that stay open until a run that reads everything does not see them."""
     written: bool = False
     accepted_ids: frozenset[str] = frozenset()
     """Findings that an operator accepts for now: kept beside the others, and not counted."""
@@ -43,6 +45,7 @@ class Ledger:
         if not findings and self.written:
             return
         self._write(findings)
+        self.lasting |= {each.finding_id: each for each in findings if each.rule.lasting}
         self.accepted += [each for each in findings if self.accepts(each)]
         self.accepted.sort(key=worst_first)
         self._count([each for each in findings if not self.accepts(each)])
@@ -56,6 +59,10 @@ class Ledger:
         self.kept += findings
         self.kept.sort(key=worst_first)
         del self.kept[KEPT:]
+
+    def keep(self, findings: Iterable[Finding]) -> None:
+        """Enter what earlier runs found and this one, which reads less, could not see again."""
+        self.enter([each for each in findings if each.finding_id not in self.lasting])
 
     @property
     def total(self) -> int:

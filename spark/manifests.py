@@ -5,6 +5,7 @@ The layout is ``outbox/manifest.py``; the entries are decoded only for the messa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
@@ -48,12 +49,17 @@ def with_prefix(log: DataFrame) -> DataFrame:
     )
 
 
-def cuts(manifests: DataFrame) -> DataFrame:
+def cuts(manifests: DataFrame, anchors: Mapping[int, int] | None = None) -> DataFrame:
     """Return one row a shard: its last batch and position, and where its manifests begin.
 
-    Before a chain's first manifest lies nothing, or what was published without manifests.
+    Before a chain's first manifest lies nothing, or what was published without manifests. Of
+    ``anchors``, the offsets of manifests that are known, it returns the crc that is found there,
+    and the lowest position at which a newer manifest begins.
     """
-    last = F.max_by(F.struct("batch_no", "to_xid", "to_n"), "offset")
+    last = F.max_by(F.struct("batch_no", "to_xid", "to_n", "offset", "crc"), "offset")
+    pairs = [F.lit(each).cast("bigint") for pair in (anchors or {-1: -1}).items() for each in pair]
+    anchor = F.coalesce(F.try_element_at(F.create_map(*pairs), F.col("shard")), F.lit(-1))
+    newer = F.when(F.col("offset") > anchor, F.struct("from_xid", "from_n"))
     begins = F.when(~_begins_a_chain(), F.struct("from_xid", "from_n"))
     first = F.min_by(F.coalesce(begins, _before_all()), "offset")
     restarted = F.max(_begins_a_chain() & (F.col("batch_no") > 1))
@@ -65,8 +71,10 @@ def cuts(manifests: DataFrame) -> DataFrame:
             first.alias("first"),
             F.count("*").alias("manifests"),
             restarted.alias("restarted"),
+            F.max(F.when(F.col("offset") == anchor, F.col("crc"))).alias("anchor_crc"),
+            F.min(newer).alias("lowest"),
         )
-        .select("shard", "last.*", "first.*", "manifests", "restarted")
+        .select("shard", "last.*", "first.*", "manifests", "restarted", "anchor_crc", "lowest")
     )
 
 

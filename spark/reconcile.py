@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark import manifests, slot
+from spark import slot
 
 IN_FLIGHT: Final = "in_flight"
 JUDGED: Final = "judged"
@@ -29,9 +29,14 @@ LISTING: Final = ("batch_no", "index", "status", "message_id", "shard")
 
 
 def committed(commits: DataFrame, cuts: DataFrame) -> DataFrame:
-    """Return one row a committed message: its position, digest, and standing at the cut."""
+    """Return one row a committed message that no run has judged: position, digest, standing."""
+    return standing(unseen(commits, cuts), cuts)
+
+
+def unseen(commits: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Return one row a committed message beyond the last position that an earlier run judged."""
     pairs = F.posexplode(F.arrays_zip("half_ids", "content_digests")).alias("place", "pair")
-    exploded = commits.select("shard", "xid", "committed_at", pairs).select(
+    rows = commits.select("shard", "xid", "committed_at", pairs).select(
         F.col("pair.half_ids").alias("half_id"),
         F.col("pair.content_digests").alias("digest"),
         F.col("shard").cast("int").alias("shard"),
@@ -39,7 +44,14 @@ def committed(commits: DataFrame, cuts: DataFrame) -> DataFrame:
         (F.col("place") + 1).alias("n"),
         "committed_at",
     )
-    return exploded.join(F.broadcast(cuts), "shard", "left").withColumn("standing", _standing())
+    ends = F.broadcast(cuts.select("shard", "seen_xid", "seen_n"))
+    seen = _at_most(F.col("xid"), F.col("n"), F.col("seen_xid"), F.col("seen_n"))
+    return rows.join(ends, "shard", "left").where(~seen).drop("seen_xid", "seen_n")
+
+
+def standing(commits: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Return the messages with their standing at the cut of their shard."""
+    return commits.join(F.broadcast(cuts), "shard", "left").withColumn("standing", _standing())
 
 
 def placed(records: DataFrame, cuts: DataFrame) -> DataFrame:
@@ -68,9 +80,19 @@ def suspects(commits: DataFrame, counts: DataFrame) -> DataFrame:
     A judged commit without a record is suspect, one in flight or before the baseline is not; a
     record ahead of the cut excuses a missing one, but never the lack of a commit.
     """
+    return unsettled(commits, counts).where("suspect").drop("suspect")
+
+
+def unsettled(commits: DataFrame, counts: DataFrame) -> DataFrame:
+    """Return every half id of which not all has been seen: what the next run must know of.
+
+    Settled is a message at or below the cut with exactly one record, of equal digest; nothing is
+    open of a commit in flight that has no record yet.
+    """
     both = commits.join(counts, "half_id", "full_outer")
-    return both.where(~_clean()).select(
+    return both.where(~(_settled() | _untouched())).select(
         "half_id",
+        (~_clean()).alias("suspect"),
         F.col("standing"),
         F.col("digest").alias("committed_digest"),
         "xid",
@@ -81,11 +103,11 @@ def suspects(commits: DataFrame, counts: DataFrame) -> DataFrame:
     )
 
 
-def evidence(suspect: DataFrame, records: DataFrame, listed: DataFrame) -> DataFrame:
+def evidence(suspect: DataFrame, records: DataFrame, entries: DataFrame) -> DataFrame:
     """Return the suspects with the records that bear their id and the manifests that list it."""
     return (
         suspect.join(_copies_of(suspect, records), "half_id", "left")
-        .join(_listings_of(suspect, manifests.entries(listed)), "half_id", "left")
+        .join(_listings_of(suspect, entries), "half_id", "left")
         .orderBy("half_id")
     )
 
@@ -146,13 +168,26 @@ def _at_most(xid: Column, n: Column, end_xid: Column, end_n: Column) -> Column:
     return F.coalesce((xid < end_xid) | ((xid == end_xid) & (n <= end_n)), F.lit(False))
 
 
+def _settled() -> Column:
+    judged = F.col("standing").isin(JUDGED, BASELINE)
+    return F.coalesce(judged & _once() & (F.col("ahead") == 0), F.lit(False))
+
+
+def _untouched() -> Column:
+    return F.coalesce(F.col("standing") == IN_FLIGHT, F.lit(False)) & F.col("copies").isNull()
+
+
+def _once() -> Column:
+    digest = F.col("digest")
+    same = (F.col("low_digest") == digest) & (F.col("high_digest") == digest)
+    return (F.col("copies") == 1) & same
+
+
 def _clean() -> Column:
     copies, ahead = F.coalesce("copies", F.lit(0)), F.coalesce("ahead", F.lit(0))
-    digest = F.col("digest")
-    once = (copies == 1) & (F.col("low_digest") == digest) & (F.col("high_digest") == digest)
     excused = (F.col("standing") != JUDGED) | (ahead > 0)
     absent = F.col("standing").isNotNull() & (copies == 0) & excused
-    return F.coalesce(once | absent, F.lit(False))
+    return F.coalesce(_once() | absent, F.lit(False))
 
 
 def _copies_of(suspect: DataFrame, records: DataFrame) -> DataFrame:

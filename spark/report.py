@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.message_id import SHARDS
-from outbox.reconciliation import Changes, PastRun, StoredFinding, StoredRun, Undecided
+from outbox.reconciliation import ChainStep, Changes, PastRun, StoredFinding, StoredRun, Undecided
 from spark.cut import Plan
 from spark.finding_classes import FindingClass, Kind
 from spark.findings import Finding
@@ -23,7 +23,6 @@ from spark.verdict import Verdict
 MINUTES_SHOWN: Final = 10_080
 """A week of minutes; the chart shows the newest ones."""
 FORMATS: Final = ("html", "json", "md", "csv")
-MODE: Final = "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +90,8 @@ class Report:
     past: Sequence[PastRun] = ()
     log_state: Mapping[str, Any] = field(default_factory=dict)
     """What the next run compares the log with."""
+    step: ChainStep | None = None
+    """How the run moves the last cut on."""
     accepted: Sequence[Finding] = ()
     """Those that an operator accepts for now; they are told and count nowhere."""
 
@@ -203,7 +204,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
     return StoredRun(
         run_id=report.run_id,
         previous_run_id=report.previous_run_id,
-        mode=MODE,
+        mode=report.plan.origin.mode,
         started_at=report.started_at,
         cut_at=report.plan.snapshot.taken_at,
         verdict=report.verdict.value,
@@ -220,6 +221,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
         timings=report.timings,
         findings=tuple(_stored(each) for each in (*report.findings, *report.accepted)),
         reports=reports,
+        step=report.step,
     )
 
 

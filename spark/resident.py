@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from outbox.clock import Clock
-from outbox.errors import DatabaseUnavailable, KafkaUnavailable
+from outbox.errors import DatabaseUnavailable, KafkaUnavailable, RunOvertaken
 from spark.failures import SparkFailure
 
 UNITS: Final = {"s": 1, "m": 60, "h": 3600}
@@ -31,14 +31,14 @@ class Resident:
         """Run until stopped; return the exit code of the last run that reached a verdict.
 
         Runs start ``every_seconds`` apart; one that takes longer is followed at once. Raises
-        whatever a run raises, save for a store that is away.
+        whatever a run raises, save for a store that is away and a run that another one overtook.
         """
         code = 0
         while True:
             begun = self.clock.monotonic()
             try:
                 code = run()
-            except (DatabaseUnavailable, KafkaUnavailable) as error:
+            except (DatabaseUnavailable, KafkaUnavailable, RunOvertaken) as error:
                 self.note(f"no run: {error}")
             except SparkFailure as failure:
                 if not failure.unreachable:

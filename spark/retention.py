@@ -63,6 +63,12 @@ class Expired:
         )
 
 
+def has_expired(suspect: Suspect, judgement: Judgement) -> bool:
+    """Tell whether nothing can settle a message any more; a held one can still be released."""
+    expired = why_unverifiable(suspect, judgement) not in (None, Unverifiable.UNREAD)
+    return expired and suspect.hold is None
+
+
 def of_leaves(
     before: LogState, retired: Mapping[int, Position], kept_from: int
 ) -> tuple[Finding, ...]:
@@ -95,7 +101,7 @@ def of_retention(partition: Partition, detail: Mapping[str, Any]) -> Finding:
     return Finding(
         finding_class=FindingClass.RETENTION_GAP,
         subject=f"{place}:RETENTION_GAP",
-        topic=partition.topic,
+        topic=topic,
         partition=None if whole else partition.number,
         detail=detail,
     )

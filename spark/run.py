@@ -7,7 +7,7 @@ anywhere has changed no state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -17,29 +17,32 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.clock import Clock
-from outbox.errors import OutboxError
-from outbox.message_id import LOW_BITS
-from outbox.reconciliation import RelayCut
+from outbox.message_id import LOW_BITS, HalfId
+from outbox.reconciliation import Chain, ChainStep
 from outbox.reconciliation_ports import LogFacts, ReconciliationSource, RunStore, SourceSnapshot
 from spark import (
+    carry,
     cut,
     findings,
+    fold,
     latency,
     log_history,
     manifests,
     matched,
     pairs,
     reconcile,
-    schemas,
     stuck,
 )
+from spark.chain import cut_of, previous_of
+from spark.frames import Frames
 from spark.judge import Judgement, is_unverifiable, of_suspect
 from spark.last_records import anchors, retired_ends, with_superseded
 from spark.ledger import Ledger
 from spark.lookup import SUSPECTS_A_CALL, look_up
 from spark.progress import Progress
+from spark.reading import Planned, Reader, frames_of, planned
 from spark.report import FORMATS, Latency, Minute, Report, counts_of, latencies_of, minutes_of
-from spark.retention import Expired, of_leaves
+from spark.retention import Expired, has_expired, of_leaves
 from spark.sources import Sources
 from spark.stage import staged
 from spark.take_cut import take_log_cut
@@ -48,10 +51,6 @@ from spark.verdict import verdict_of
 
 BREAKS_READ: Final = 1000
 PAST_RUNS: Final = 29
-
-
-class SnapshotMismatch(OutboxError):
-    """Spark read the database in another snapshot than the plan's; nothing it saw counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,21 +79,14 @@ class Options:
     stage_uri: str
     grace_seconds: int
     exclude_topics: frozenset[str] = frozenset()
+    topic_rules: TopicRules = field(default_factory=dict)
     accept_topics: frozenset[str] = frozenset()
     """Topics that may have been made anew: they are judged from this run on."""
-    topic_rules: TopicRules = field(default_factory=dict)
+    full: bool = False
+    """Read everything, whatever an earlier run has read."""
     show_keys: bool = False
     formats: Sequence[str] = FORMATS
     versions: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frames:
-    """What was read, staged, with the cut of each shard beside it."""
-
-    manifests: DataFrame
-    commits: DataFrame
-    records: DataFrame
 
 
 def run_once(parts: Parts, options: Options) -> Report:
@@ -103,7 +95,9 @@ def run_once(parts: Parts, options: Options) -> Report:
     Raises KafkaUnavailable, DatabaseUnavailable, SnapshotMismatch.
     """
     started_at = parts.clock.now()
+    reader = Reader(sources=parts.sources, progress=parts.progress, stage_uri=options.stage_uri)
     with parts.progress.stage("cut of the log"):
+        stored = parts.run_store.chain()
         unlisted = parts.source.unlisted()
         log = take_log_cut(
             parts.log_facts,
@@ -115,57 +109,30 @@ def run_once(parts: Parts, options: Options) -> Report:
             options.accept_topics,
         )
     with parts.source.snapshot() as snapshot:
-        plan, listed = _plan(parts, options, log, unlisted, snapshot)
-        frames = _stage(parts, options, plan, listed)
-        return _judge(parts, options, plan, frames, snapshot, started_at)
+        previous = None if options.full else previous_of(stored)
+        reason = _why_whole(options, stored)
+        made = planned(reader, log, unlisted, snapshot.identity, previous, reason)
+        after = stored.run_id if stored else None
+        return _judge(parts, options, made, frames_of(reader, made), snapshot, started_at, after)
 
 
-def _plan(
-    parts: Parts,
-    options: Options,
-    log: cut.LogCut,
-    unlisted: Sequence[RelayCut],
-    snapshot: SourceSnapshot,
-) -> tuple[cut.Plan, DataFrame]:
-    """Read the manifests and freeze the plan."""
-    with parts.progress.stage("read manifests") as stage:
-        read = parts.sources.read_manifests(log.manifests)
-        listed = staged(read, f"{options.stage_uri}/manifests")
-        rows = [row.asDict() for row in manifests.cuts(listed).collect()]
-        shards = cut.shard_cuts(rows, unlisted)
-        stage.rows = sum(shard.manifests for shard in shards)
-    return cut.Plan(log=log, shards=shards, snapshot=snapshot.identity), listed
-
-
-def _stage(parts: Parts, options: Options, plan: cut.Plan, listed: DataFrame) -> Frames:
-    """Read both sides once and lay the cuts beside them."""
-    cuts = schemas.frame_of(parts.sources.spark_session, _cut_rows(plan), schemas.SHARD_CUTS)
-    with parts.progress.stage("read commits") as stage:
-        read = parts.sources.read_commits(plan.snapshot)
-        commits = staged(read, f"{options.stage_uri}/commits")
-        _verify_snapshot(commits, plan)
-        ids = F.coalesce(F.sum(F.size("half_ids")), F.lit(0))
-        stage.rows = commits.agg(ids.alias("ids")).collect()[0]["ids"]
-    with parts.progress.stage("read records") as stage:
-        records = staged(
-            parts.sources.read_records(plan.log.records), f"{options.stage_uri}/records"
-        )
-        stage.rows = records.count()
-    return Frames(
-        manifests=listed,
-        commits=reconcile.committed(commits, cuts),
-        records=reconcile.placed(records, cuts),
-    )
+def _why_whole(options: Options, stored: Chain | None) -> str:
+    """Return why a run without a cut to continue reads everything."""
+    if options.full:
+        return "asked for"
+    return "the first run" if stored is None else "the run before left no cut to continue"
 
 
 def _judge(
     parts: Parts,
     options: Options,
-    plan: cut.Plan,
+    planned: Planned,
     frames: Frames,
     snapshot: SourceSnapshot,
     started_at: datetime,
+    after: str | None,
 ) -> Report:
+    plan, previous = planned.plan, planned.previous
     folder = options.report_dir / f"run_id={plan.run_id}"
     ledger = Ledger(
         spark_session=parts.sources.spark_session,
@@ -174,18 +141,48 @@ def _judge(
         accepted_ids=parts.run_store.accepted(),
     )
     with parts.progress.stage("compare") as stage:
-        suspects = reconcile.suspects(frames.commits, reconcile.counted(frames.records))
-        dirty = staged(suspects, f"{options.stage_uri}/dirty")
-        stage.rows = dirty.count()
+        dirty = staged(_open_ids(options, frames), f"{options.stage_uri}/dirty")
+        suspects = dirty.where("suspect")
+        stage.rows = suspects.count()
     with parts.progress.stage("look up findings") as looked_up:
         ledger.enter(_findings_of_cut(options, plan, frames))
         ledger.enter(stuck.findings(snapshot.stuck()))
         ledger.enter(_retired_unread(plan, frames, snapshot))
+        judgement = Judgement(
+            retired_below=snapshot.retired_below(),
+            starts={each.partition: each.start for each in plan.log.records},
+            unread_topics=plan.log.unread_topics,
+            expired_topics=plan.log.expired_topics,
+            compacted_topics=plan.log.compacted_topics,
+            baselines=log_history.baselines(plan.log, plan.shards),
+            unlisted_shards=plan.unlisted_shards,
+            continued=previous is not None,
+        )
+        expired: list[HalfId] = []
         if stage.rows:
-            _enter_suspects(parts, plan, frames, dirty, snapshot, ledger)
+            expired = _enter_suspects(parts, judgement, frames, suspects, snapshot, ledger)
         _enter_matched(parts, options, plan, frames, snapshot, ledger)
+        ledger.keep(carry.findings_of(previous.carried) if previous else ())
         looked_up.rows = ledger.total
-    return _report(parts, options, plan, frames, snapshot, ledger, started_at)
+    with parts.progress.stage("carry what is open") as carried:
+        open_ids = carry.kept_open(dirty, judgement.retired_below, expired)
+        rows = carry.carried_rows(open_ids, frames, ledger.lasting.values())
+        carried.rows = None if rows is None else len(rows)
+    step = ChainStep(
+        after=after,
+        cut=None if rows is None else cut_of(plan, planned.marks, previous),
+        carried=rows or (),
+        positions={} if rows is None else {each.shard: each.position for each in plan.shards},
+    )
+    report = _report(parts, options, plan, frames, snapshot, ledger, started_at)
+    return replace(report, step=step)
+
+
+def _open_ids(options: Options, frames: Frames) -> DataFrame:
+    """Compare both sides: by folds first where there is enough to save."""
+    if frames.size < fold.FROM_RECORDS:
+        return reconcile.unsettled(frames.commits, reconcile.counted(frames.records))
+    return fold.open_ids(frames.commits, frames.records, options.stage_uri)
 
 
 def _findings_of_cut(
@@ -213,31 +210,24 @@ def _retired_unread(
 
 def _enter_suspects(
     parts: Parts,
-    plan: cut.Plan,
+    judgement: Judgement,
     frames: Frames,
-    dirty: DataFrame,
+    suspect: DataFrame,
     snapshot: SourceSnapshot,
     ledger: Ledger,
-) -> None:
-    """Judge the suspects, a bounded number at a time."""
-    judgement = Judgement(
-        retired_below=snapshot.retired_below(),
-        starts={each.partition: each.start for each in plan.log.records},
-        unread_topics=plan.log.unread_topics,
-        expired_topics=plan.log.expired_topics,
-        compacted_topics=plan.log.compacted_topics,
-        baselines=log_history.baselines(plan.log, plan.shards),
-        unlisted_shards=plan.unlisted_shards,
-    )
-    gathered = reconcile.evidence(dirty, frames.records, frames.manifests)
-    expired = Expired()
+) -> list[HalfId]:
+    """Judge the suspects, a bounded number at a time; return those that nothing can settle."""
+    gathered = reconcile.evidence(suspect, frames.records, frames.listings)
+    expired, gone = Expired(), list[HalfId]()
     for rows in _chunks(gathered.toLocalIterator(prefetchPartitions=True)):
         looked_up = look_up(rows, snapshot, parts.log_facts)
         suspects = with_superseded(looked_up, judgement, frames.records)
         ledger.unverifiable += sum(is_unverifiable(each, judgement) for each in suspects)
         ledger.enter(found for each in suspects for found in of_suspect(each, judgement))
         expired.note(suspects, judgement)
+        gone += [each.half_id for each in suspects if has_expired(each, judgement)]
     ledger.enter(expired.findings(judgement))
+    return gone
 
 
 def _enter_matched(
@@ -249,10 +239,10 @@ def _enter_matched(
     ledger: Ledger,
 ) -> None:
     """Judge what matched by its order, its places and its clocks."""
-    paired = staged(pairs.pairs(frames.commits, frames.records), f"{options.stage_uri}/pairs")
+    paired = staged(pairs.pairs(frames.new_commits, frames.records), f"{options.stage_uri}/pairs")
     judged = matched.Matched(
         pairs=paired,
-        commits=frames.commits,
+        commits=frames.new_commits,
         records=frames.records,
         manifests=frames.manifests,
         plan=plan,
@@ -276,7 +266,7 @@ def _report(
 ) -> Report:
     with parts.progress.stage("sum up"):
         undecided = snapshot.undecided()
-        sums = reconcile.totals(frames.commits, frames.records)
+        sums = reconcile.totals(frames.new_commits, frames.new_records)
         counts = counts_of(sums, undecided, ledger.unverifiable)
         minutes = _minutes(options, plan, frames)
         latencies = _latencies(options, plan, frames, counts.records)
@@ -307,7 +297,7 @@ def _report(
 
 
 def _minutes(options: Options, plan: cut.Plan, frames: Frames) -> tuple[Minute, ...]:
-    counted = reconcile.minutes(frames.commits, frames.records).coalesce(1)
+    counted = reconcile.minutes(frames.new_commits, frames.new_records).coalesce(1)
     uri = f"{options.report_dir}/run_id={plan.run_id}/minutes"
     return minutes_of(staged(counted, uri))
 
@@ -316,32 +306,9 @@ def _latencies(
     options: Options, plan: cut.Plan, frames: Frames, records: int
 ) -> tuple[Latency, ...]:
     one_of = latency.one_in(records)
-    measured = latency.latencies(frames.commits, frames.records, one_of).coalesce(1)
+    measured = latency.latencies(frames.commits, frames.new_records, one_of).coalesce(1)
     uri = f"{options.report_dir}/run_id={plan.run_id}/latencies"
     return latencies_of(staged(measured, uri))
-
-
-def _verify_snapshot(commits: DataFrame, plan: cut.Plan) -> None:
-    """Refuse rows that were not read in the plan's snapshot, which Spark would not notice."""
-    seen = [row["visible"] for row in commits.select("visible").distinct().limit(2).collect()]
-    if any(each != plan.snapshot.visible for each in seen):
-        raise SnapshotMismatch(
-            f"Spark read the commit log at {seen[0]}, not at {plan.snapshot.visible}"
-        )
-
-
-def _cut_rows(plan: cut.Plan) -> list[dict[str, int]]:
-    return [
-        {
-            "shard": each.shard,
-            "cut_batch": each.batch_no,
-            "cut_xid": each.position.xid,
-            "cut_n": each.position.n,
-            "base_xid": each.baseline.xid,
-            "base_n": each.baseline.n,
-        }
-        for each in plan.shards
-    ]
 
 
 def _chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:

@@ -57,9 +57,22 @@ SHARD_CUTS: Final = pa.schema(
         ("cut_n", pa.int64()),
         ("base_xid", pa.int64()),
         ("base_n", pa.int64()),
+        ("seen_xid", pa.int64()),
+        ("seen_n", pa.int64()),
     ]
 )
-"""One row a shard: the last batch and position that are judged, and the first that can be."""
+"""One row a shard: the last batch and position that are judged, the first that can be, and the last
+that an earlier run has judged."""
+
+CARRIED: Final = pa.schema([("side", pa.string()), ("half_id", pa.int64()), ("facts", pa.string())])
+"""What a run leaves open for the next one; the facts are a row as JSON."""
+
+STARTS: Final = pa.schema(
+    [("topic", pa.string()), ("partition", pa.int32()), ("start", pa.int64())]
+)
+"""One row a data partition: where its log begins."""
+
+HALF_IDS: Final = pa.schema([("half_id", pa.int64())])
 
 LAST_PARTITIONS: Final = pa.schema([("topic", pa.string()), ("last", pa.int32())])
 """One row a topic: its last partition at the cut."""

@@ -15,6 +15,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from outbox.manifest import START, Position
 from outbox.message_id import SHARDS
 from outbox.reconciliation import JdbcAddress, SnapshotIdentity
 from spark import digest, manifests, schemas, slot
@@ -69,12 +70,17 @@ class Sources:
         """Return the manifests of the ranges."""
         return manifests.with_prefix(self._log(ranges))
 
-    def read_commits(self, snapshot: SnapshotIdentity) -> DataFrame:
-        """Return the commit log as the snapshot has it, with the snapshot each row was read in."""
+    def read_commits(
+        self, snapshot: SnapshotIdentity, after: Mapping[int, Position] | None = None
+    ) -> DataFrame:
+        """Return the commit log as the snapshot has it, with the snapshot each row was read in.
+
+        Of shards that ``after`` names, only the rows that begin there or later.
+        """
         return self.spark_session.read.jdbc(
             self.jdbc.url,
             COMMITS,
-            predicates=_shard_predicates(),
+            predicates=_shard_predicates(after or {}),
             properties=self._options(snapshot),
         )
 
@@ -111,9 +117,13 @@ class Sources:
         )
 
 
-def _shard_predicates() -> list[str]:
+def _shard_predicates(after: Mapping[int, Position]) -> list[str]:
     shards = [range(first, SHARDS, CONNECTIONS) for first in range(CONNECTIONS)]
-    return [f"shard IN ({', '.join(map(str, some))})" for some in shards]
+    return [" OR ".join(_from(shard, after.get(shard, START)) for shard in some) for some in shards]
+
+
+def _from(shard: int, position: Position) -> str:
+    return f"shard = {shard} AND xid >= {position.xid}"
 
 
 def _assignment(ranges: Iterable[Range]) -> str:

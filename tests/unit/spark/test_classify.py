@@ -135,5 +135,29 @@ def test_the_snapshot_tells_why_a_record_is_unexpected(
     assert classify(facts) == (expected,)
 
 
+def test_each_record_of_a_message_that_an_earlier_run_matched_is_one_too_many() -> None:
+    facts = Facts(decision=Decision.COMMIT, matched=True, copies=1, content=Content.VALUE)
+    assert classify(facts) == (FindingClass.DUPLICATE_LATE,)
+    assert classify(replace(facts, redriven=1)) == (FindingClass.REDRIVEN,)
+    assert classify(replace(facts, repeated=True)) == (FindingClass.EXPECTED_DUPLICATE,)
+    assert classify(replace(facts, copies=0, ahead=1)) == ()
+
+
+@pytest.mark.parametrize(
+    ("copies", "redriven", "expected"),
+    [
+        (1, 1, ()),
+        (2, 1, (FindingClass.REDRIVEN,)),
+        (2, 2, (FindingClass.REDRIVEN,)),
+        (3, 1, (FindingClass.DUPLICATE,)),
+    ],
+)
+def test_a_repair_explains_as_many_records_as_it_published(
+    copies: int, redriven: int, expected: tuple[FindingClass, ...]
+) -> None:
+    facts = Facts(decision=Decision.COMMIT, judged=True, copies=copies, redriven=redriven)
+    assert classify(facts) == expected
+
+
 def test_every_class_has_a_rule() -> None:
     assert set(RULES) == set(FindingClass)

@@ -1,0 +1,187 @@
+"""Reads what a run judges: manifests first, which freeze the plan, then commits and records.
+
+A run that continues another one reads what is new and takes over what was left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from outbox.errors import OutboxError
+from outbox.reconciliation import RelayCut, SnapshotIdentity
+from spark import cut, manifests, reconcile, schemas
+from spark.carry import COMMIT, LISTING, RECORD, Carried, unexpired
+from spark.chain import (
+    Mark,
+    Previous,
+    continued,
+    marks_of,
+    unread,
+    unread_manifests,
+    why_broken,
+    why_full,
+)
+from spark.frames import Frames
+from spark.progress import Progress
+from spark.sources import Sources
+from spark.stage import staged
+
+
+class SnapshotMismatch(OutboxError):
+    """Spark read the database in another snapshot than the plan's; nothing it saw counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Where from and where to a run reads."""
+
+    sources: Sources
+    progress: Progress
+    stage_uri: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A frozen plan, the manifests it rests on, and the run it continues."""
+
+    plan: cut.Plan
+    manifests: DataFrame
+    marks: Mapping[int, Mark]
+    previous: Previous | None = None
+
+
+def planned(
+    reader: Reader,
+    log: cut.LogCut,
+    unlisted: Sequence[RelayCut],
+    snapshot: SnapshotIdentity,
+    previous: Previous | None,
+    reason: str,
+) -> Planned:
+    """Read the manifests and freeze the plan; ``reason`` tells why there is no ``previous``.
+
+    What does not continue the run before is read whole.
+    """
+    if previous is None:
+        return _planned_whole(reader, log, unlisted, snapshot, reason)
+    broken = why_full(previous, log, snapshot)
+    if broken is None:
+        listed, rows = _manifests(reader, unread_manifests(log, previous), previous.anchors)
+        broken = why_broken(previous, log, rows)
+    if broken is not None:
+        return _planned_whole(reader, log, unlisted, snapshot, broken)
+    plan = cut.Plan(
+        log=log,
+        shards=continued(cut.shard_cuts(rows, unlisted), previous),
+        snapshot=snapshot,
+        origin=previous.origin,
+        unread=unread(log.records, previous.ends),
+    )
+    marks = marks_of(rows, previous)
+    return Planned(plan=plan, manifests=listed, marks=marks, previous=previous)
+
+
+def frames_of(reader: Reader, planned: Planned) -> Frames:
+    """Read both sides once and lay the cuts beside them."""
+    plan, previous = planned.plan, planned.previous
+    cuts = schemas.frame_of(
+        reader.sources.spark_session, _cut_rows(plan, previous), schemas.SHARD_CUTS
+    )
+    rows = previous.carried if previous else ()
+    carried = Carried(spark_session=reader.sources.spark_session, rows=rows)
+    commits = _commits(reader, plan, previous)
+    records, size = _records(reader, plan)
+    laid = beside(carried, planned.manifests, commits, records, cuts, plan.log)
+    return replace(laid, size=size)
+
+
+def beside(
+    carried: Carried,
+    listed: DataFrame,
+    commits: DataFrame,
+    records: DataFrame,
+    cuts: DataFrame,
+    log: cut.LogCut,
+) -> Frames:
+    """Lay what is carried beside what was read, and the cuts beside both."""
+    both = carried.beside(reconcile.unseen(commits, cuts), COMMIT)
+    kept = carried.beside(records, RECORD)
+    placed = reconcile.placed(unexpired(kept, log) if carried.rows else kept, cuts)
+    return Frames(
+        manifests=listed,
+        listings=carried.beside(manifests.entries(listed), LISTING).drop("carried"),
+        commits=reconcile.standing(both, cuts),
+        records=placed.withColumn("ahead", F.col("ahead") & ~F.col("carried")),
+    )
+
+
+def _planned_whole(
+    reader: Reader,
+    log: cut.LogCut,
+    unlisted: Sequence[RelayCut],
+    snapshot: SnapshotIdentity,
+    reason: str,
+) -> Planned:
+    listed, rows = _manifests(reader, log.manifests, {})
+    shards = cut.shard_cuts(rows, unlisted)
+    origin = cut.Origin(reason=reason)
+    plan = cut.Plan(log=log, shards=shards, snapshot=snapshot, origin=origin)
+    return Planned(plan=plan, manifests=listed, marks=marks_of(rows))
+
+
+def _manifests(
+    reader: Reader, ranges: Sequence[cut.Range], anchors: Mapping[int, int]
+) -> tuple[DataFrame, list[dict[str, Any]]]:
+    with reader.progress.stage("read manifests") as stage:
+        listed = staged(reader.sources.read_manifests(ranges), f"{reader.stage_uri}/manifests")
+        rows = [row.asDict() for row in manifests.cuts(listed, anchors).collect()]
+        stage.rows = sum(row["manifests"] for row in rows)
+    return listed, rows
+
+
+def _commits(reader: Reader, plan: cut.Plan, previous: Previous | None) -> DataFrame:
+    after = previous.positions if previous else {}
+    with reader.progress.stage("read commits") as stage:
+        read = reader.sources.read_commits(plan.snapshot, after)
+        commits = staged(read, f"{reader.stage_uri}/commits")
+        _verify_snapshot(commits, plan)
+        ids = F.coalesce(F.sum(F.size("half_ids")), F.lit(0))
+        stage.rows = commits.agg(ids.alias("ids")).collect()[0]["ids"]
+    return commits
+
+
+def _records(reader: Reader, plan: cut.Plan) -> tuple[DataFrame, int]:
+    with reader.progress.stage("read records") as stage:
+        records = staged(reader.sources.read_records(plan.reads), f"{reader.stage_uri}/records")
+        stage.rows = size = records.count()
+    return records, size
+
+
+def _verify_snapshot(commits: DataFrame, plan: cut.Plan) -> None:
+    """Refuse rows that were not read in the plan's snapshot, which Spark would not notice."""
+    seen = [row["visible"] for row in commits.select("visible").distinct().limit(2).collect()]
+    if any(each != plan.snapshot.visible for each in seen):
+        raise SnapshotMismatch(
+            f"Spark read the commit log at {seen[0]}, not at {plan.snapshot.visible}"
+        )
+
+
+def _cut_rows(plan: cut.Plan, previous: Previous | None) -> list[dict[str, int]]:
+    seen = previous.positions if previous else {}
+    return [
+        {
+            "shard": each.shard,
+            "cut_batch": each.batch_no,
+            "cut_xid": each.position.xid,
+            "cut_n": each.position.n,
+            "base_xid": each.baseline.xid,
+            "base_n": each.baseline.n,
+        }
+        | ({"seen_xid": p.xid, "seen_n": p.n} if (p := seen.get(each.shard)) else {})
+        for each in plan.shards
+    ]
