@@ -113,8 +113,8 @@ def _with_spark(
 
 
 def _audit(parts: Parts, options: Options) -> Report:
-    """Audit everything; nothing is stored, so the next run has as much to do."""
-    return run_once(parts, options)
+    """Audit everything, whatever is known of it, so that each run has as much to do."""
+    return run_once(parts, replace(options, full=True))
 
 
 def _repeated(
@@ -177,7 +177,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--size", type=int, default=240, help="bytes of each value")
     parser.add_argument("--warm", type=int, default=2, help="runs behind the cold one")
-    parser.add_argument("--compare", type=int, nargs="*", default=[4_000_000, 10_000_000])
+    parser.add_argument("--compare", type=int, nargs="*", default=[4_000_000, 40_000_000])
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--data", type=Path, help="keep both stores here")
     parser.add_argument("--only", nargs="+", choices=QUESTIONS)

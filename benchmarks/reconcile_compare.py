@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from benchmarks.cpu_time import Meter
 from benchmarks.machine import report
 from outbox.message_id import SHARD_BITS, SHARDS
-from spark import reconcile
+from spark import fold, ranks, reconcile, schemas
 from spark.session import QUICK_RECORDS, SessionSettings, spark_session
 from spark.stage import staged
 from spark.wiring import RUNTIME_JARS
@@ -27,6 +27,8 @@ FLUSH: Final = 125
 """Ids of one shard in a row of the commit log."""
 BATCH: Final = 2000
 """Records of one shard in a relay's batch."""
+FAR: Final = 1 << 40
+"""A position behind all that there is."""
 GATE: Final = 5.0
 WARM: Final = 2
 
@@ -37,6 +39,7 @@ class Stage:
 
     commits: DataFrame
     records: DataFrame
+    batches: DataFrame
     uri: str
 
 
@@ -63,14 +66,17 @@ def _compare(stage: Stage, messages: int) -> None:
 
 def _ours(stage: Stage) -> int:
     """Compare as a run does; the cut lies at the end, so each message is judged."""
-    pairs = F.posexplode(F.arrays_zip("half_ids", "content_digests")).alias("n", "pair")
-    commits = stage.commits.select("shard", "xid", "committed_at", pairs).select(
-        F.col("pair.half_ids").alias("half_id"),
-        F.col("pair.content_digests").alias("digest"),
-        *("shard", "xid", "n", "committed_at", F.lit(reconcile.JUDGED).alias("standing")),
+    session = stage.commits.sparkSession
+    end = {"cut_batch": FAR, "cut_xid": FAR, "cut_n": 0, "base_xid": 0, "base_n": 0}
+    cuts = schemas.frame_of(
+        session, [{"shard": n, **end} for n in range(SHARDS)], schemas.SHARD_CUTS
     )
-    records = stage.records.withColumn("ahead", F.lit(False))
-    return reconcile.suspects(commits, reconcile.counted(records)).count()
+    flushes = staged(ranks.flushes(stage.commits), f"{stage.uri}/flushes")
+    new = reconcile.unseen(stage.commits, flushes, cuts).withColumn("carried", F.lit(False))
+    commits = reconcile.standing(new, cuts)
+    records = reconcile.placed(ranks.with_ranks(stage.records, stage.batches), cuts)
+    odd = fold.odd(commits, records, 0, fold.Mode.TWO_LEVEL, stage.uri)
+    return fold.open_ids(commits, records, odd).count()
 
 
 def _joined(stage: Stage) -> int:
@@ -108,6 +114,7 @@ def _stage(session: SparkSession, messages: int, folder: str) -> Stage:
     return Stage(
         commits=staged(commits.select("*", digests), f"{folder}/commits-{messages}"),
         records=staged(records, f"{folder}/records-{messages}"),
+        batches=staged(_batches(session, rows * FLUSH), f"{folder}/batches-{messages}"),
         uri=folder,
     )
 
@@ -130,6 +137,19 @@ def _record_columns() -> list[Column]:
         F.xxhash64(half_id).alias("digest"),
         F.lit(None).cast("bigint").alias("key_hash"),
     ]
+
+
+def _batches(session: SparkSession, messages: int) -> DataFrame:
+    """Return the batches of so many messages, as the manifests tell them."""
+    count = -(-messages // SHARDS // BATCH) * SHARDS
+    begins = F.floor(F.col("id") / SHARDS) * BATCH
+    return session.range(count).select(
+        _shard().cast("int").alias("shard"),
+        (F.floor(F.col("id") / SHARDS) + 1).alias("batch_no"),
+        begins.alias("from_rank"),
+        (begins + BATCH).alias("to_rank"),
+        *(F.lit(True).alias(name) for name in ("in_turn", "whole")),
+    )
 
 
 def _ids() -> Column:

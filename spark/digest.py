@@ -7,9 +7,10 @@ read by place (``outbox/record.py``) and searched by name only where the places 
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox import record
@@ -23,41 +24,48 @@ def headers() -> Column:
     return F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))
 
 
-def in_place() -> Column:
-    """Tell whether the leading headers stand where the contract puts them."""
-    fits = [F.get(headers(), place)["key"] == name for place, name in enumerate(LEADING)]
-    return F.coalesce(fits[0] & fits[1] & fits[2], F.lit(False))
+def with_place(log: DataFrame) -> DataFrame:
+    """Return the log with ``in_place`` and ``id_text``, which the digest is made from.
+
+    ``in_place`` tells whether the leading headers stand where the contract puts them, ``id_text``
+    is the message id as it is written, well formed or not.
+    """
+    fits = [F.get("headers", place)["key"] == name for place, name in enumerate(LEADING)]
+    in_place = F.coalesce(fits[0] & fits[1] & fits[2], F.lit(False))
+    placed = log.withColumn("in_place", in_place)
+    return placed.withColumn("id_text", leading(record.MESSAGE_ID))
 
 
 def leading(name: str) -> Column:
     """Return the text of a leading header: by place, else the first of that name, else null."""
-    by_place = F.get(headers(), LEADING.index(name))["value"]
-    return F.when(in_place(), by_place).otherwise(_by_name(name)).cast("string")
+    by_place = F.get("headers", LEADING.index(name))["value"]
+    return F.when(F.col("in_place"), by_place).otherwise(_by_name(name)).cast("string")
 
 
 def redriven() -> Column:
     """Tell whether an operator's repair published this record."""
-    return _by_name(record.REDRIVEN).isNotNull()
+    somewhere = F.coalesce(F.array_contains(headers()["key"], record.REDRIVEN), F.lit(False))
+    return F.when(F.col("in_place"), _fourth_is_redriven()).otherwise(somewhere)
 
 
 def covered() -> Column:
-    """Return the headers that the digest covers, in record order."""
-    third = F.get(headers(), len(LEADING))["key"]
-    first = F.when(third == record.REDRIVEN, len(UNCOVERED) + 1).otherwise(len(LEADING) + 1)
-    by_name = F.filter(headers(), lambda header: ~header["key"].isin(*UNCOVERED))
-    by_place = F.slice(headers(), first, F.size(headers()))
-    return F.when(in_place(), by_place).otherwise(by_name)
+    """Return the headers that the digest covers, in record order.
+
+    Where the places do not fit, the first header of each leading name is left out; no lambda, which
+    Spark does not compile.
+    """
+    first = F.when(_fourth_is_redriven(), len(UNCOVERED) + 1).otherwise(len(LEADING) + 1)
+    by_place = F.slice("headers", first, F.size("headers"))
+    return F.when(F.col("in_place"), by_place).otherwise(reduce(_without, UNCOVERED, headers()))
 
 
 def content_digest() -> Column:
     """Return the signed 64-bit digest of id, topic, presence flag, key, value and headers."""
-    flag = F.concat(
-        F.when(F.col("key").isNull(), "-").otherwise("k"),
-        F.when(F.col("value").isNull(), "-").otherwise("v"),
+    no_key, no_value = F.col("key").isNull(), F.col("value").isNull()
+    flag = (
+        F.when(~no_key & ~no_value, "kv").when(~no_key, "k-").when(~no_value, "-v").otherwise("--")
     )
-    return F.xxhash64(
-        leading(record.MESSAGE_ID), F.col("topic"), flag, F.col("key"), F.col("value"), covered()
-    )
+    return F.xxhash64("id_text", "topic", flag, "key", "value", covered())
 
 
 def key_hash() -> Column:
@@ -65,5 +73,19 @@ def key_hash() -> Column:
     return F.when(F.col("key").isNotNull(), F.xxhash64(F.col("key")))
 
 
+def _fourth_is_redriven() -> Column:
+    fourth = F.get("headers", len(LEADING))["key"]
+    return F.coalesce(fourth == record.REDRIVEN, F.lit(False))
+
+
 def _by_name(name: str) -> Column:
-    return F.get(F.filter(headers(), lambda header: header["key"] == name), 0)["value"]
+    """Return the value of the first header of a name."""
+    place = F.array_position(headers()["key"], name) - 1
+    return F.get(headers()["value"], place.cast("int"))
+
+
+def _without(given: Column, name: str) -> Column:
+    """Return headers without the first one of a name."""
+    place = F.array_position(given["key"], name).cast("int")
+    behind = F.slice(given, place + 1, F.size(given))
+    return F.when(place > 0, F.concat(F.slice(given, 1, place - 1), behind)).otherwise(given)

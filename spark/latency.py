@@ -37,29 +37,39 @@ def sampled(one_of: int) -> Column:
     return F.pmod(F.xxhash64("half_id"), F.lit(one_of)) == 0
 
 
-def latencies(commits: DataFrame, records: DataFrame, one_of: int) -> DataFrame:
-    """Return percentiles in seconds: rows of minutes without a topic, and of topics without one."""
+def timed(pairs: DataFrame, commits: DataFrame, one_of: int) -> DataFrame:
+    """Return the sample's records beside the time of their commit."""
     committed = commits.where(sampled(one_of)).select("half_id", "committed_at")
-    published = records.where(sampled(one_of)).select("half_id", "topic", "published_at")
+    published = pairs.where(sampled(one_of)).select(
+        "half_id", "topic", "partition", "offset", "published_at"
+    )
+    return committed.join(published, "half_id")
+
+
+def latencies(timed: DataFrame) -> DataFrame:
+    """Return percentiles in seconds: rows of minutes without a topic, and of topics without one."""
     shares = F.percentile_approx("micros", list(SHARES)).alias("at")
     sets = [[F.col("minute")], [F.col("topic")]]
-    took = _took(committed.join(published, "half_id"))
-    summed = took.groupingSets(sets, "minute", "topic").agg(F.count("*").alias("messages"), shares)
+    summed = (
+        _took(timed)
+        .groupingSets(sets, "minute", "topic")
+        .agg(F.count("*").alias("messages"), shares)
+    )
     seconds = [
         (F.col("at")[place] / 1e6).alias(name) for place, name in enumerate(("p50", "p95", "p99"))
     ]
     return summed.select("minute", "topic", "messages", *seconds)
 
 
-def slow(pairs: DataFrame, one_of: int, targets: Mapping[str, LatencyTarget]) -> DataFrame:
+def slow(timed: DataFrame, targets: Mapping[str, LatencyTarget]) -> DataFrame:
     """Return the topics whose p99 lay above their target for as many minutes as it says."""
     rows = [
         {"topic": topic, "target": each.p99_seconds, "allowed": each.minutes}
         for topic, each in targets.items()
     ]
-    wanted = schemas.frame_of(pairs.sparkSession, rows, schemas.LATENCY_TARGETS)
+    wanted = schemas.frame_of(timed.sparkSession, rows, schemas.LATENCY_TARGETS)
     p99 = (F.percentile_approx("micros", 0.99) / 1e6).alias("p99")
-    by_minute = _took(pairs.where(sampled(one_of))).groupBy("topic", "minute").agg(p99)
+    by_minute = _took(timed).groupBy("topic", "minute").agg(p99)
     over = by_minute.join(F.broadcast(wanted), "topic").where("p99 > target")
     worst = (F.max("p99").alias("worst"), F.max_by("minute", "p99").alias("worst_minute"))
     ends = (F.min("minute").alias("first_minute"), F.max("minute").alias("last_minute"))
@@ -86,17 +96,17 @@ def of_slow(row: Any) -> Finding:
     )
 
 
-def skews(pairs: DataFrame, one_of: int, cut_at: datetime) -> DataFrame:
+def skews(timed: DataFrame, cut_at: datetime) -> DataFrame:
     """Return the topics of which too many records bear a time that cannot be.
 
     Each was published after its commit and before the snapshot of the cut was taken.
     """
     early = F.unix_micros("published_at") - F.unix_micros("committed_at")
     late = F.unix_micros("published_at") - F.unix_micros(F.lit(cut_at))
-    timed = pairs.where(sampled(one_of)).withColumns({"early": early, "late": late})
+    told = timed.withColumns({"early": early, "late": late})
     before, after = F.col("early") < -SKEW_MICROS, F.col("late") > SKEW_MICROS
     worst = F.struct("topic", "partition", "offset")
-    counted = timed.groupBy("topic").agg(
+    counted = told.groupBy("topic").agg(
         F.count("*").alias("sampled"),
         F.count(F.when(before, True)).alias("before_commit"),
         F.count(F.when(after, True)).alias("after_cut"),
@@ -127,9 +137,9 @@ def of_skew(row: Any, stamped_by: str | None) -> Finding:
     )
 
 
-def _took(pairs: DataFrame) -> DataFrame:
+def _took(timed: DataFrame) -> DataFrame:
     took = F.unix_micros("published_at") - F.unix_micros("committed_at")
-    return pairs.select(
+    return timed.select(
         "topic",
         F.date_trunc("minute", "committed_at").alias("minute"),
         F.greatest(took, F.lit(0)).alias("micros"),

@@ -25,6 +25,8 @@ class Matched:
     """The pairs of a run, and what they came from."""
 
     pairs: DataFrame
+    timed: DataFrame
+    """A sample of the pairs beside the times of their commits."""
     commits: DataFrame
     records: DataFrame
     manifests: DataFrame
@@ -41,26 +43,28 @@ class Matched:
         return Counter(each.topic for each in known)
 
 
-def findings(
-    matched: Matched, sources: Sources, snapshot: SourceSnapshot, log_facts: LogFacts
-) -> Iterator[Finding]:
-    """Yield what is wrong, class by class."""
-    plan = matched.plan
-    unlisted = plan.unlisted_shards
+def of_order(matched: Matched, sources: Sources) -> Iterator[Finding]:
+    """Yield what is wrong with the order of all pairs: of commits, of keys."""
     yield from order.findings(
         matched.pairs,
         matched.commits,
         matched.records,
         matched.manifests,
-        unlisted,
+        matched.plan.unlisted_shards,
         matched.stage_uri,
     )
-    since = keys.opened(matched.pairs, matched.partitions)
-    known = keys.known_count(matched.pairs, since)
-    yield from _of_keys(matched, sources, keys.keyed(known))
-    rows = sample.sample(known, matched.messages).collect()
+    yield from _of_keys(matched, sources, keys.keyed(_known(matched)))
+
+
+def of_sample(matched: Matched, snapshot: SourceSnapshot, log_facts: LogFacts) -> Iterator[Finding]:
+    """Yield what is wrong with the places and the clocks of a sample."""
+    rows = sample.sample(_known(matched), matched.commits, matched.messages).collect()
     yield from sample.findings(rows, snapshot, matched.partitions)
     yield from _of_latency(matched, log_facts)
+
+
+def _known(matched: Matched) -> DataFrame:
+    return keys.known_count(matched.pairs, keys.opened(matched.pairs, matched.partitions))
 
 
 def _of_keys(matched: Matched, sources: Sources, keyed: DataFrame) -> Iterator[Finding]:
@@ -72,12 +76,11 @@ def _of_keys(matched: Matched, sources: Sources, keyed: DataFrame) -> Iterator[F
 
 
 def _of_latency(matched: Matched, log_facts: LogFacts) -> Iterator[Finding]:
-    one_of = latency.one_in(matched.messages)
     targets = targets_of(list(matched.partitions), matched.rules)
     if targets:
-        yield from map(latency.of_slow, latency.slow(matched.pairs, one_of, targets).collect())
+        yield from map(latency.of_slow, latency.slow(matched.timed, targets).collect())
     taken_at = matched.plan.snapshot.taken_at
-    for row in latency.skews(matched.pairs, one_of, taken_at).collect():
+    for row in latency.skews(matched.timed, taken_at).collect():
         place = Partition(row["topic"], row["worst"]["partition"]), row["worst"]["offset"]
         stamped_by = next((each.stamped_by for each in log_facts.records([place])), None)
         yield latency.of_skew(row, stamped_by)

@@ -1,8 +1,9 @@
 """Whether records lie in the order of their commits, and name their place in it (I6).
 
-Positions are the commit log's: the relay's batch header is judged, not believed. One cheap pass
-over all pairs flags what may be wrong; only the keys and batches of flagged rows are looked at
-closely. Within a shard positions can be compared, and all messages of a key are of one shard.
+Ranks are the commit log's: the relay's batch header is judged, and believed only where the folds
+proved it. One cheap pass over all pairs flags what may be wrong; only the keys and batches of
+flagged rows are looked at closely. Within a shard ranks can be compared, and all messages of a key
+are of one shard.
 """
 
 from __future__ import annotations
@@ -18,12 +19,11 @@ from spark import manifests
 from spark.classify import Decision, Listed
 from spark.finding_classes import FindingClass
 from spark.findings import Finding
-from spark.pairs import PLACE, batches, flushes
+from spark.pairs import HEADER, PLACE
 from spark.stage import staged
 
 LANE: Final = ("topic", "partition", "shard")
-"""Within these, offsets rise with positions, save for records that were held."""
-HEADER: Final = ("named_shard", "batch_no", "index")
+"""Within these, offsets rise with ranks, save for records that were held."""
 
 
 def findings(
@@ -38,14 +38,14 @@ def findings(
 
     ``listed`` are the manifests. Entries are decoded only when something was flagged.
     """
-    promised, rows = judged(pairs, unlisted), flushes(commits)
-    suspects = staged(flagged(promised, batches(listed, rows), rows), f"{stage_uri}/disorder")
+    promised = judged(pairs, unlisted)
+    suspects = staged(flagged(promised, listed), f"{stage_uri}/disorder")
     if suspects.isEmpty():
         return
     entries = manifests.entries(listed)
     inverted = inversions(suspects, promised, entries)
     drifting = drifts(suspects, promised, entries)
-    found = disordered(inverted, drifting, records)
+    found = disordered(inverted, drifting, commits, records)
     yield from map(of_row, found.toLocalIterator(prefetchPartitions=True))
 
 
@@ -59,20 +59,27 @@ def judged(pairs: DataFrame, unlisted: Collection[int]) -> DataFrame:
     return pairs.where(~F.col("redriven") & ~free)
 
 
-def flagged(pairs: DataFrame, batches: DataFrame, flushes: DataFrame) -> DataFrame:
+def flagged(pairs: DataFrame, listed: DataFrame) -> DataFrame:
     """Return the pairs that lie behind a later commit of their lane, or do not name their place."""
-    keyed = F.col("key_hash").isNotNull()
-    before = Window.partitionBy(*LANE).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    latest = F.max(F.when(keyed, _position())).over(before)
-    late = F.coalesce(keyed & (latest > _position()), F.lit(False))
-    placed = (
-        pairs.withColumn("late", late)
-        .join(F.broadcast(flushes), ["shard", "xid"], "left")
-        .join(F.broadcast(_named(batches)), ["named_shard", "batch_no"], "left")
-        .join(F.broadcast(batches.select("shard", "first_batch").distinct()), "shard", "left")
-    )
-    marked = placed.withColumn("drifts", _drifts())
-    return marked.where("late OR drifts").select(*pairs.columns, "late", "drifts", "whole")
+    kept = listed.where("intact").groupBy("shard").agg(F.min("batch_no").alias("first_batch"))
+    doubtful = pairs.where("NOT proven").join(F.broadcast(kept), "shard", "left")
+    drifting = doubtful.where(_drifts()).drop("first_batch")
+    return late(pairs).unionByName(drifting, allowMissingColumns=True)
+
+
+def late(pairs: DataFrame) -> DataFrame:
+    """Return the pairs that lie behind a later commit of their lane; without a key there is none.
+
+    The lane is told by its hash, which sorts faster. Lanes that share one are told apart when what
+    was flagged is looked at.
+    """
+    columns = (*LANE, "key_hash", "offset", "rank")
+    keyed = pairs.where(F.col("key_hash").isNotNull()).select(*columns)
+    lane = Window.partitionBy("lane").orderBy("offset")
+    before = F.max("rank").over(lane.rowsBetween(Window.unboundedPreceding, -1))
+    ranked = keyed.withColumn("lane", F.xxhash64(*LANE)).withColumn("before", before)
+    behind = ranked.where(F.col("before") > F.col("rank"))
+    return behind.select(*columns, F.lit(True).alias("late"))
 
 
 def inversions(suspects: DataFrame, pairs: DataFrame, listed: DataFrame) -> DataFrame:
@@ -84,15 +91,15 @@ def inversions(suspects: DataFrame, pairs: DataFrame, listed: DataFrame) -> Data
     firsts = (
         pairs.join(keys, [*LANE, "key_hash"], "left_semi")
         .join(_before(listed), "half_id", "left_anti")
-        .groupBy("half_id", *LANE, "key_hash", "xid", "n", "committed_at")
+        .groupBy("half_id", *LANE, "key_hash", "rank")
         .agg(F.min("offset").alias("offset"), F.min_by("published_at", "offset").alias("time"))
     )
     lane = Window.partitionBy(*LANE, "key_hash").orderBy("offset")
-    latest = F.max(F.struct("xid", "n", "offset", "half_id"))
+    latest = F.max(F.struct("rank", "offset", "half_id"))
     behind = firsts.withColumn(
         "behind", latest.over(lane.rowsBetween(Window.unboundedPreceding, -1))
     )
-    return behind.where(F.struct("behind.xid", "behind.n") > _position())
+    return behind.where(F.col("behind.rank") > F.col("rank"))
 
 
 def drifts(suspects: DataFrame, pairs: DataFrame, listed: DataFrame) -> DataFrame:
@@ -101,7 +108,7 @@ def drifts(suspects: DataFrame, pairs: DataFrame, listed: DataFrame) -> DataFram
     Where a manifest lacks some of its range, its own entries tell the places.
     """
     stated = listed.select("half_id", F.col("shard").alias("named_shard"), "batch_no", "index")
-    drifting = suspects.where("drifts")
+    drifting = suspects.where("late IS NULL")
     excused = drifting.where("NOT whole").join(stated, [*HEADER, "half_id"], "left_semi")
     wrong = drifting.join(_before(listed), "half_id", "left_anti").join(
         excused.select(*PLACE), [*PLACE], "left_anti"
@@ -113,10 +120,12 @@ def drifts(suspects: DataFrame, pairs: DataFrame, listed: DataFrame) -> DataFram
     return of_message.join(counted, "half_id").where("copies = wrong").select("first.*")
 
 
-def disordered(inverted: DataFrame, drifting: DataFrame, records: DataFrame) -> DataFrame:
+def disordered(
+    inverted: DataFrame, drifting: DataFrame, commits: DataFrame, records: DataFrame
+) -> DataFrame:
     """Return one row a message that is out of order, has a wrong header, or both; with its id."""
     header = F.concat_ws(".", *HEADER).alias("header")
-    columns = ("half_id", *LANE, "offset", "key_hash", "xid", "n", "committed_at")
+    columns = ("half_id", *LANE, "offset", "key_hash")
     rows = inverted.select(*columns, "time", "behind").unionByName(
         drifting.select(*columns, F.col("published_at").alias("time"), header),
         allowMissingColumns=True,
@@ -127,10 +136,19 @@ def disordered(inverted: DataFrame, drifting: DataFrame, records: DataFrame) -> 
     other = ids.select(
         "topic", "partition", F.col("offset").alias("behind_offset"), F.col("message_id")
     ).withColumnRenamed("message_id", "behind_id")
+    position = F.struct("xid", "n")
+    earlier = commits.select(
+        F.col("half_id").alias("behind_half_id"), position.alias("behind_position")
+    )
     return (
-        found.select("first.*", "named", F.col("first.behind.offset").alias("behind_offset"))
+        found.select(
+            *("first.*", "named", F.col("first.behind.offset").alias("behind_offset")),
+            F.col("first.behind.half_id").alias("behind_half_id"),
+        )
         .join(ids, [*PLACE])
+        .join(commits.select("half_id", "xid", "n", "committed_at"), "half_id")
         .join(other, ["topic", "partition", "behind_offset"], "left")
+        .join(earlier, "behind_half_id", "left")
         .orderBy(*PLACE)
     )
 
@@ -164,7 +182,7 @@ def _behind(row: Any) -> dict[str, Any]:
     return {
         "behind": row["behind_id"],
         "behind_offset": behind["offset"],
-        "behind_position": [behind["xid"], behind["n"]],
+        "behind_position": list(row["behind_position"]),
         "offsets_apart": row["offset"] - behind["offset"],
     }
 
@@ -176,27 +194,17 @@ def _header(row: Any) -> dict[str, Any]:
     return {"outbox_batch": row["named"] or "absent"}
 
 
-def _named(batches: DataFrame) -> DataFrame:
-    """Return the batches as a record names them."""
-    return batches.drop("first_batch").withColumnRenamed("shard", "named_shard")
-
-
 def _drifts() -> Column:
     """Tell whether a header does not name its commit's place.
 
     Excused are records of releases and repairs, and of batches older than the manifests kept.
     """
     own = F.col("named_shard") % SHARDS == F.col("shard")
-    begins, ends = F.struct("from_xid", "from_n"), F.struct("to_xid", "to_n")
-    within = (_position() > begins) & (_position() <= ends)
-    index = F.col("before") + F.col("n") - 1 - F.col("from_rank")
+    within = (F.col("rank") > F.col("from_rank")) & (F.col("rank") <= F.col("to_rank"))
+    index = F.col("rank") - F.col("from_rank") - 1
     placed = F.col("in_turn") & within & (F.col("index") == index)
     old = F.col("batch_no") < F.col("first_batch")
     return ~F.coalesce(own & (placed | ~F.col("in_turn") | old), F.lit(False))
-
-
-def _position() -> Column:
-    return F.struct("xid", "n")
 
 
 def _before(listed: DataFrame) -> DataFrame:

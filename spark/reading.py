@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.errors import OutboxError
 from outbox.reconciliation import RelayCut, SnapshotIdentity
-from spark import cut, manifests, reconcile, schemas
+from spark import cut, manifests, ranks, reconcile, schemas
 from spark.carry import COMMIT, LISTING, RECORD, Carried, unexpired
 from spark.chain import (
     Mark,
@@ -95,23 +95,28 @@ def frames_of(reader: Reader, planned: Planned) -> Frames:
     rows = previous.carried if previous else ()
     carried = Carried(spark_session=reader.sources.spark_session, rows=rows)
     commits = _commits(reader, plan, previous)
+    flushes = staged(ranks.flushes(commits), f"{reader.stage_uri}/flushes")
+    batches = staged(ranks.batches(planned.manifests, flushes), f"{reader.stage_uri}/batches")
     records, size = _records(reader, plan)
-    laid = beside(carried, planned.manifests, commits, records, cuts, plan.log)
+    new = reconcile.unseen(commits, flushes, cuts)
+    laid = beside(carried, planned.manifests, batches, new, records, cuts, plan.log)
     return replace(laid, size=size)
 
 
 def beside(
     carried: Carried,
     listed: DataFrame,
+    batches: DataFrame,
     commits: DataFrame,
     records: DataFrame,
     cuts: DataFrame,
     log: cut.LogCut,
 ) -> Frames:
-    """Lay what is carried beside what was read, and the cuts beside both."""
-    both = carried.beside(reconcile.unseen(commits, cuts), COMMIT)
+    """Lay what is carried beside what was read, and the cuts and the batches beside both."""
+    both = carried.beside(commits, COMMIT)
     kept = carried.beside(records, RECORD)
-    placed = reconcile.placed(unexpired(kept, log) if carried.rows else kept, cuts)
+    ranked = ranks.with_ranks(unexpired(kept, log) if carried.rows else kept, batches)
+    placed = reconcile.placed(ranked, cuts)
     return Frames(
         manifests=listed,
         listings=carried.beside(manifests.entries(listed), LISTING).drop("carried"),

@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark import slot
+from spark import ranks, slot
 
 IN_FLIGHT: Final = "in_flight"
 JUDGED: Final = "judged"
@@ -30,19 +30,24 @@ LISTING: Final = ("batch_no", "index", "status", "message_id", "shard")
 
 def committed(commits: DataFrame, cuts: DataFrame) -> DataFrame:
     """Return one row a committed message that no run has judged: position, digest, standing."""
-    return standing(unseen(commits, cuts), cuts)
+    return standing(unseen(commits, ranks.flushes(commits), cuts), cuts)
 
 
-def unseen(commits: DataFrame, cuts: DataFrame) -> DataFrame:
+def unseen(commits: DataFrame, flushes: DataFrame, cuts: DataFrame) -> DataFrame:
     """Return one row a committed message beyond the last position that an earlier run judged."""
     pairs = F.posexplode(F.arrays_zip("half_ids", "content_digests")).alias("place", "pair")
-    rows = commits.select("shard", "xid", "committed_at", pairs).select(
+    counted = F.broadcast(flushes.select("shard", "xid", "before"))
+    flushed = commits.withColumn("shard", F.col("shard").cast("int")).join(
+        counted, ["shard", "xid"]
+    )
+    rows = flushed.select("shard", "xid", "committed_at", "before", pairs).select(
         F.col("pair.half_ids").alias("half_id"),
         F.col("pair.content_digests").alias("digest"),
-        F.col("shard").cast("int").alias("shard"),
+        "shard",
         "xid",
         (F.col("place") + 1).alias("n"),
         "committed_at",
+        (F.col("before") + F.col("place") + 1).alias("rank"),
     )
     ends = F.broadcast(cuts.select("shard", "seen_xid", "seen_n"))
     seen = _at_most(F.col("xid"), F.col("n"), F.col("seen_xid"), F.col("seen_n"))

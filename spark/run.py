@@ -84,6 +84,7 @@ class Options:
     """Topics that may have been made anew: they are judged from this run on."""
     full: bool = False
     """Read everything, whatever an earlier run has read."""
+    mode: fold.Mode = fold.Mode.AUTO
     show_keys: bool = False
     formats: Sequence[str] = FORMATS
     versions: Mapping[str, str]
@@ -141,7 +142,9 @@ def _judge(
         accepted_ids=parts.run_store.accepted(),
     )
     with parts.progress.stage("compare") as stage:
-        dirty = staged(_open_ids(options, frames), f"{options.stage_uri}/dirty")
+        odd = fold.odd(frames.commits, frames.records, frames.size, options.mode, options.stage_uri)
+        unsettled = fold.open_ids(frames.commits, frames.records, odd)
+        dirty = staged(unsettled, f"{options.stage_uri}/dirty")
         suspects = dirty.where("suspect")
         stage.rows = suspects.count()
     with parts.progress.stage("look up findings") as looked_up:
@@ -161,9 +164,10 @@ def _judge(
         expired: list[HalfId] = []
         if stage.rows:
             expired = _enter_suspects(parts, judgement, frames, suspects, snapshot, ledger)
-        _enter_matched(parts, options, plan, frames, snapshot, ledger)
         ledger.keep(carry.findings_of(previous.carried) if previous else ())
         looked_up.rows = ledger.total
+    paired = _paired(options, plan, frames, odd)
+    _enter_matched(parts, paired, snapshot, ledger)
     with parts.progress.stage("carry what is open") as carried:
         open_ids = carry.kept_open(dirty, judgement.retired_below, expired)
         rows = carry.carried_rows(open_ids, frames, ledger.lasting.values())
@@ -174,15 +178,8 @@ def _judge(
         carried=rows or (),
         positions={} if rows is None else {each.shard: each.position for each in plan.shards},
     )
-    report = _report(parts, options, plan, frames, snapshot, ledger, started_at)
+    report = _report(parts, options, plan, frames, paired.timed, snapshot, ledger, started_at)
     return replace(report, step=step)
-
-
-def _open_ids(options: Options, frames: Frames) -> DataFrame:
-    """Compare both sides: by folds first where there is enough to save."""
-    if frames.size < fold.FROM_RECORDS:
-        return reconcile.unsettled(frames.commits, reconcile.counted(frames.records))
-    return fold.open_ids(frames.commits, frames.records, options.stage_uri)
 
 
 def _findings_of_cut(
@@ -230,29 +227,37 @@ def _enter_suspects(
     return gone
 
 
-def _enter_matched(
-    parts: Parts,
-    options: Options,
-    plan: cut.Plan,
-    frames: Frames,
-    snapshot: SourceSnapshot,
-    ledger: Ledger,
-) -> None:
-    """Judge what matched by its order, its places and its clocks."""
-    paired = staged(pairs.pairs(frames.new_commits, frames.records), f"{options.stage_uri}/pairs")
-    judged = matched.Matched(
+def _paired(
+    options: Options, plan: cut.Plan, frames: Frames, odd: fold.Odd | None
+) -> matched.Matched:
+    """Lay each commit beside the records of its content."""
+    uri = options.stage_uri
+    paired = pairs.pairs(frames.new_commits, frames.records, odd, uri)
+    timed = latency.timed(paired, frames.new_commits, latency.one_in(frames.size))
+    return matched.Matched(
         pairs=paired,
+        timed=staged(timed, f"{uri}/timed"),
         commits=frames.new_commits,
         records=frames.records,
         manifests=frames.manifests,
         plan=plan,
-        stage_uri=options.stage_uri,
+        stage_uri=uri,
         rules=options.topic_rules,
-        messages=paired.count(),
+        messages=frames.size,
     )
-    found = matched.findings(judged, parts.sources, snapshot, parts.log_facts)
-    for some in _chunks(found):
-        ledger.enter(some)
+
+
+def _enter_matched(
+    parts: Parts, paired: matched.Matched, snapshot: SourceSnapshot, ledger: Ledger
+) -> None:
+    """Judge what matched by its order, its places and its clocks."""
+    with parts.progress.stage("order") as stage:
+        for some in _chunks(matched.of_order(paired, parts.sources)):
+            ledger.enter(some)
+        stage.rows = paired.messages
+    with parts.progress.stage("sample"):
+        for some in _chunks(matched.of_sample(paired, snapshot, parts.log_facts)):
+            ledger.enter(some)
 
 
 def _report(
@@ -260,6 +265,7 @@ def _report(
     options: Options,
     plan: cut.Plan,
     frames: Frames,
+    timed: DataFrame,
     snapshot: SourceSnapshot,
     ledger: Ledger,
     started_at: datetime,
@@ -269,7 +275,7 @@ def _report(
         sums = reconcile.totals(frames.new_commits, frames.new_records)
         counts = counts_of(sums, undecided, ledger.unverifiable)
         minutes = _minutes(options, plan, frames)
-        latencies = _latencies(options, plan, frames, counts.records)
+        latencies = _latencies(options, plan, timed)
         log_state = log_history.after_run(plan.log, plan.shards, anchors(frames.records))
         complete = not plan.log.gaps
         changes = parts.run_store.changes([each.finding_id for each in ledger.kept], complete)
@@ -302,13 +308,9 @@ def _minutes(options: Options, plan: cut.Plan, frames: Frames) -> tuple[Minute, 
     return minutes_of(staged(counted, uri))
 
 
-def _latencies(
-    options: Options, plan: cut.Plan, frames: Frames, records: int
-) -> tuple[Latency, ...]:
-    one_of = latency.one_in(records)
-    measured = latency.latencies(frames.commits, frames.new_records, one_of).coalesce(1)
+def _latencies(options: Options, plan: cut.Plan, timed: DataFrame) -> tuple[Latency, ...]:
     uri = f"{options.report_dir}/run_id={plan.run_id}/latencies"
-    return latencies_of(staged(measured, uri))
+    return latencies_of(staged(latency.latencies(timed).coalesce(1), uri))
 
 
 def _chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:

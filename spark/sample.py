@@ -37,11 +37,13 @@ class Sampled:
     partitions: int
 
 
-def sample(known: DataFrame, messages: int) -> DataFrame:
+def sample(known: DataFrame, commits: DataFrame, messages: int) -> DataFrame:
     """Return the records of about a thousand of so many messages, chosen by a hash of their id."""
     one_of = max(1, messages // MESSAGES)
     chosen = known.where(~F.col("redriven") & sampled(one_of))
-    return chosen.orderBy("half_id", "topic", "partition", "offset").limit(2 * MESSAGES)
+    first = chosen.orderBy("half_id", "topic", "partition", "offset").limit(2 * MESSAGES)
+    positions = commits.where(sampled(one_of)).select("half_id", "xid", "n", "committed_at")
+    return first.join(positions, "half_id").orderBy("half_id", "topic", "partition", "offset")
 
 
 def findings(

@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox import record
-from outbox.message_id import LOW_BITS, SHARDS
+from outbox.message_id import SHARDS
 from spark import digest
 
 MESSAGE_ID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
@@ -21,7 +21,7 @@ MESSAGE_ID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-
 
 def message_id() -> Column:
     """Return the record's message id; null unless it is well formed."""
-    text = digest.leading(record.MESSAGE_ID)
+    text = F.col("id_text")
     return F.when(text.rlike(MESSAGE_ID), text)
 
 
@@ -31,10 +31,13 @@ def half_id_in(uuid: Column) -> Column:
     The first 48 bits are its high part, the 12 bits after the version and the 3 after the variant
     its low part (``outbox/message_id.py``).
     """
-    high = _number(F.concat(uuid.substr(1, 8), uuid.substr(10, 4)))
-    middle = _number(uuid.substr(16, 3))
-    low = F.shiftright(_number(uuid.substr(20, 2)), 3).bitwiseAND(7)
-    return F.shiftleft(high, LOW_BITS).bitwiseOR(F.shiftleft(middle, 3)).bitwiseOR(low)
+    digits = F.concat(uuid.substr(1, 8), uuid.substr(10, 4), uuid.substr(16, 3))
+    variant, last = uuid.substr(20, 1), uuid.substr(21, 1)
+    bits = (variant >= "a", variant.isin("9", "b"), last >= "8")
+    low = sum(
+        (bit.cast("bigint") * weight for bit, weight in zip(bits, (4, 2, 1), strict=True)), F.lit(0)
+    )
+    return F.shiftleft(F.conv(digits, 16, 10).cast("bigint"), 3) + low
 
 
 def uuid_text(sixteen_bytes: Column) -> Column:
@@ -44,18 +47,23 @@ def uuid_text(sixteen_bytes: Column) -> Column:
     return F.concat_ws("-", *parts, digits.substr(21, 12))
 
 
+def batch() -> Column:
+    """Return what the batch header names: relay shard, batch, and the place in it."""
+    return F.split(digest.leading(record.BATCH), r"\.")
+
+
 def shard() -> Column:
-    """Return the relay shard that the batch header names."""
+    """Return the relay shard of ``batch``."""
     return _batch_part(0, "int")
 
 
 def batch_no() -> Column:
-    """Return the relay batch that the batch header names."""
+    """Return the relay batch of ``batch``."""
     return _batch_part(1, "bigint")
 
 
 def index() -> Column:
-    """Return the place in its batch that the batch header names."""
+    """Return the place in its batch of ``batch``."""
     return _batch_part(2, "int")
 
 
@@ -71,9 +79,5 @@ def ahead() -> Column:
 
 
 def _batch_part(place: int, kind: str) -> Column:
-    parts = F.split(digest.leading(record.BATCH), r"\.")
+    parts = F.col("batch")
     return F.when(F.size(parts) == 3, F.get(parts, place).try_cast(kind))
-
-
-def _number(hexadecimal: Column) -> Column:
-    return F.conv(hexadecimal, 16, 10).cast("bigint")

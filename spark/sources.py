@@ -51,13 +51,16 @@ class Sources:
 
     def read_records(self, ranges: Iterable[Range]) -> DataFrame:
         """Return the records of the ranges: place, identity, digest; no key and no value."""
-        return self._log(ranges).select(
+        named = digest.with_place(self._log(ranges)).withColumns(
+            {"message_id": slot.message_id(), "batch": slot.batch()}
+        )
+        return named.select(
             "topic",
             "partition",
             "offset",
             F.col("timestamp").alias("published_at"),
-            slot.message_id().alias("message_id"),
-            slot.half_id_in(slot.message_id()).alias("half_id"),
+            "message_id",
+            slot.half_id_in(F.col("message_id")).alias("half_id"),
             slot.shard().alias("shard"),
             slot.batch_no().alias("batch_no"),
             slot.index().alias("index"),

@@ -43,6 +43,12 @@ def log(session: SparkSession, *rows: dict[str, Any]) -> DataFrame:
     return session.createDataFrame(pa.Table.from_pylist(filled, schema=LOG))
 
 
+def named(session: SparkSession, *rows: dict[str, Any]) -> DataFrame:
+    """Return records as a run reads them, before it drops their headers."""
+    placed = digest.with_place(log(session, *rows))
+    return placed.withColumns({"message_id": slot.message_id(), "batch": slot.batch()})
+
+
 def headers(*pairs: tuple[str, str | None]) -> list[dict[str, Any]]:
     """Return headers as Spark's structs."""
     return [{"key": n, "value": None if t is None else t.encode()} for n, t in pairs]
@@ -69,7 +75,7 @@ def test_the_digest_is_the_librarys_for_random_records(session: SparkSession) ->
         ]
         rows.append({"key": key, "value": value, "headers": headers(*leading(), *covered)})
         expected.append(content_digest(ID, "points", key, value, covered))
-    found = log(session, *rows).orderBy("offset").select(digest.content_digest().alias("d"))
+    found = named(session, *rows).orderBy("offset").select(digest.content_digest().alias("d"))
     assert [row["d"] for row in found.collect()] == expected
 
 
@@ -86,7 +92,7 @@ def test_headers_out_of_place_are_found_by_name(
     session: SparkSession, placed: tuple[tuple[str, str], ...]
 ) -> None:
     (row,) = (
-        log(session, {"headers": headers(*placed)})
+        named(session, {"headers": headers(*placed)})
         .select(
             digest.content_digest().alias("digest"),
             slot.message_id().alias("id"),
@@ -112,15 +118,15 @@ def test_headers_out_of_place_are_found_by_name(
 def test_a_record_without_a_well_formed_id_is_foreign(
     session: SparkSession, given: list[dict[str, Any]] | None
 ) -> None:
-    frame = log(session, {"headers": given}).select(
-        slot.message_id().alias("id"), slot.half_id_in(slot.message_id()).alias("half_id")
+    frame = named(session, {"headers": given}).select(
+        slot.message_id().alias("id"), slot.half_id_in(F.col("message_id")).alias("half_id")
     )
     assert frame.collect() == [(None, None)]
 
 
 @pytest.mark.parametrize("batch", ["", "5", "5.17", "5.17.3.1", "a.b.c", "99999999999.1.1"])
 def test_a_broken_batch_header_names_no_place(session: SparkSession, batch: str) -> None:
-    frame = log(session, {"headers": headers(*leading(batch=batch))})
+    frame = named(session, {"headers": headers(*leading(batch=batch))})
     (row,) = frame.select(slot.shard().alias("shard"), slot.batch_no().alias("batch")).collect()
     assert row["shard"] is None
 

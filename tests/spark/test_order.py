@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,7 +15,9 @@ from pyspark.sql import SparkSession
 
 from outbox.manifest import START, Entry, Kind, Manifest, Position, encode
 from outbox.message_id import SHARDS, HalfId, Nonce, message_id_of
-from spark import manifests, order, pairs
+from spark import fold, manifests, order, pairs, ranks, reconcile, schemas
+from spark.fold import Mode
+from spark.stage import staged
 from tests.spark.marks import ON_SPARK
 from tests.spark.test_columns import log
 
@@ -27,9 +28,10 @@ A_FLUSH: Final = 3
 """Commits of one row of the commit log; a batch has two rows, less the skipped."""
 COMMITS = pa.schema(
     [
-        *(("half_id", pa.int64()), ("digest", pa.int64()), ("shard", pa.int32())),
-        *(("xid", pa.int64()), ("n", pa.int32()), ("standing", pa.string())),
+        *(("shard", pa.int16()), ("xid", pa.int64())),
         ("committed_at", pa.timestamp("us", "UTC")),
+        ("half_ids", pa.list_(pa.int64())),
+        ("content_digests", pa.list_(pa.int64())),
     ]
 )
 RECORDS = pa.schema(
@@ -38,7 +40,7 @@ RECORDS = pa.schema(
         *(("published_at", pa.timestamp("us", "UTC")), ("message_id", pa.string())),
         *(("half_id", pa.int64()), ("shard", pa.int32()), ("batch_no", pa.int64())),
         *(("index", pa.int32()), ("redriven", pa.bool_()), ("digest", pa.int64())),
-        *(("key_hash", pa.int64()), ("ahead", pa.bool_())),
+        ("key_hash", pa.int64()),
     ]
 )
 
@@ -179,12 +181,19 @@ class History:
         return message_id_of(self.ids[number], Nonce(number))
 
     def commit_rows(self) -> list[dict[str, Any]]:
-        """Return its commits as the comparison has them."""
+        """Return its rows of the commit log; a digest here is the half id."""
+        flushes: dict[int, list[HalfId]] = {}
+        for n, half_id in enumerate(self.ids):
+            flushes.setdefault(self.position(n).xid, []).append(half_id)
         return [
-            {"half_id": half_id, "digest": half_id, "shard": self.shard, "standing": "judged"}
-            | {"xid": self.position(n).xid, "n": self.position(n).n}
-            for n, half_id in enumerate(self.ids)
+            {"shard": self.shard, "xid": xid, "half_ids": ids, "content_digests": ids}
+            for xid, ids in flushes.items()
         ]
+
+    def cut_row(self) -> dict[str, int]:
+        """Return a cut that judges all of it."""
+        cut = {"cut_batch": 100, "cut_xid": 100, "cut_n": 0, "base_xid": 0, "base_n": 0}
+        return {"shard": self.shard, **cut}
 
     def record_rows(self) -> list[dict[str, Any]]:
         """Return its records as the comparison has them."""
@@ -192,7 +201,7 @@ class History:
             {"topic": self.topic, "partition": row.partition, "offset": row.offset}
             | {"message_id": str(self._uuid(row.number)), "half_id": self.ids[row.number]}
             | {"digest": self.ids[row.number], "key_hash": self.drawn[row.number].key}
-            | {"shard": self.shard if row.named else None, "ahead": False}
+            | {"shard": self.shard if row.named else None}
             | dict(zip(("batch_no", "index"), row.named or (None, None), strict=True))
             | {"redriven": row.redriven}
             for row in self.rows
@@ -208,31 +217,37 @@ class History:
     suppress_health_check=list(HealthCheck),
 )
 @given(drawn=HISTORIES)
-def test_exactly_the_oracles_findings_are_made(
+def test_exactly_the_oracles_findings_are_made_whether_folded_first_or_joined_at_once(
     session: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Drawn]]
 ) -> None:
     histories = [History(shard, each) for shard, each in enumerate(drawn)]
     expected = {i: name for each in histories for i, name in each.oracle().items()}
-    assert judged(session, histories, tmp_path_factory.mktemp("stage")) == expected
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fold, "BUCKET_BITS", 1)
+        for mode in (Mode.FULL, Mode.TWO_LEVEL):
+            folder = tmp_path_factory.mktemp("stage")
+            assert judged(session, histories, mode, folder.as_uri()) == expected, mode
 
 
-def judged(session: SparkSession, histories: list[History], folder: Path) -> dict[HalfId, str]:
+def judged(
+    session: SparkSession, histories: list[History], mode: Mode, stage_uri: str
+) -> dict[HalfId, str]:
     """Return the class that each message is found with."""
-    commits = _frame(session, [r for each in histories for r in each.commit_rows()], COMMITS)
-    records = _frame(session, [r for each in histories for r in each.record_rows()], RECORDS)
     bodies = [
         {"partition": each.shard, "value": value}
         for each in histories
         for value in each.manifests()
     ]
-    found = order.findings(
-        pairs.pairs(commits, records),
-        commits,
-        records,
-        manifests.with_prefix(log(session, *bodies)),
-        (),
-        folder.as_uri(),
-    )
+    listed = manifests.with_prefix(log(session, *bodies))
+    rows = _frame(session, [r for each in histories for r in each.commit_rows()], COMMITS)
+    cuts = schemas.frame_of(session, [each.cut_row() for each in histories], schemas.SHARD_CUTS)
+    batches = staged(ranks.batches(listed, ranks.flushes(rows)), f"{stage_uri}/batches")
+    lying = _frame(session, [r for each in histories for r in each.record_rows()], RECORDS)
+    commits = reconcile.committed(rows, cuts)
+    records = reconcile.placed(ranks.with_ranks(lying, batches), cuts)
+    odd = fold.odd(commits, records, len(histories), mode, stage_uri)
+    paired = pairs.pairs(commits, records, odd, stage_uri)
+    found = order.findings(paired, commits, records, listed, (), stage_uri)
     return {each.half_id: each.finding_class.value for each in found if each.half_id is not None}
 
 

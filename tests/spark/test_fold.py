@@ -1,0 +1,115 @@
+"""Each lane of a fold sees what the two others do not: on ranks searched for just that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from xxhash import xxh64_intdigest
+
+from spark import fold, reconcile
+from tests.spark.marks import ON_SPARK
+
+pytestmark = ON_SPARK
+
+DIGEST: Final = 7
+SEED: Final = 42
+SEARCHED: Final = 300_000
+"""Enough ranks for two whose upper halves are equal, and for two whose upper halves cancel."""
+ONE_BUCKET: Final = 40
+COLUMNS: Final = "shard int, rank bigint, digest bigint, standing string"
+
+
+def mixed(rank: int) -> int:
+    """Return what Spark's xxhash64 makes of the digest and a rank, unsigned."""
+    digest = SEED
+    for number in (DIGEST, rank):
+        digest = xxh64_intdigest(number.to_bytes(8, "little"), digest)
+    return digest
+
+
+def upper(rank: int) -> int:
+    """Return the part that is summed: the upper half of the hash, signed."""
+    half = mixed(rank) >> 32
+    return half - (1 << 32) if half >> 31 else half
+
+
+def pairs_of_opposites() -> tuple[list[int], list[int]]:
+    """Return nothing, and records of two ranks, each twice: neither bits nor sum show them."""
+    known: dict[int, int] = {}
+    for rank in range(SEARCHED):
+        if (other := known.get(-upper(rank))) is not None:
+            return [], [rank, rank, other, other]
+        known[upper(rank)] = rank
+    raise AssertionError("search more ranks")
+
+
+def one_for_another() -> tuple[list[int], list[int]]:
+    """Return a commit and a record of another rank: neither count nor sum show it."""
+    known: dict[int, int] = {}
+    for rank in range(SEARCHED):
+        if (other := known.get(upper(rank))) is not None:
+            return [rank], [other]
+        known[upper(rank)] = rank
+    raise AssertionError("search more ranks")
+
+
+def half_for_half() -> tuple[list[int], list[int]]:
+    """Return as many commits as records of other ranks: neither count nor bits show them.
+
+    Of 66 hashes with a bit for the number of them, some combine to nothing, an even number.
+    """
+    basis: list[tuple[int, frozenset[int]]] = []
+    for rank in range(1, 67):
+        bits, of = mixed(rank) << 1 | 1, frozenset({rank})
+        for known, parts in basis:
+            if bits ^ known < bits:
+                bits, of = bits ^ known, of ^ parts
+        if bits == 0:
+            ranks = sorted(of)
+            return ranks[::2], ranks[1::2]
+        basis = sorted([*basis, (bits, of)], key=lambda each: -each[0])
+    raise AssertionError("66 vectors of 65 bits are not independent")
+
+
+@pytest.fixture(autouse=True)
+def one_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all ranks of a test share a bucket."""
+    monkeypatch.setattr(fold, "BUCKET_BITS", ONE_BUCKET)
+
+
+@pytest.mark.parametrize("apart", [pairs_of_opposites, one_for_another, half_for_half])
+def test_each_lane_sees_what_the_two_others_do_not(session: SparkSession, apart: Any) -> None:
+    commits, records = apart()
+    assert commits != records
+    lanes = (len, _xor, _sum)
+    assert [lane(commits) == lane(records) for lane in lanes].count(False) == 1
+    others = list(range(1_000_000, 1_000_050))
+    sides = [_frame(session, side + others) for side in (commits, records)]
+    (row,) = fold.compared(*sides).collect()
+    assert row["dirty"]
+
+
+def test_a_bucket_of_equal_sides_is_clean_in_any_order(session: SparkSession) -> None:
+    ranks = list(range(50))
+    sides = [_frame(session, side) for side in (ranks, ranks[::-1])]
+    (row,) = fold.compared(*sides).collect()
+    assert not row["dirty"]
+
+
+def _frame(session: SparkSession, ranks: Sequence[int]) -> DataFrame:
+    rows = [(5, rank, DIGEST, reconcile.JUDGED) for rank in ranks]
+    return session.createDataFrame(rows, COLUMNS)
+
+
+def _sum(ranks: Sequence[int]) -> int:
+    return sum(map(upper, ranks))
+
+
+def _xor(ranks: Sequence[int]) -> int:
+    combined = 0
+    for rank in ranks:
+        combined ^= mixed(rank)
+    return combined
