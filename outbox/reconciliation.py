@@ -186,6 +186,16 @@ class ChainStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """What no run can settle any more, because a store no longer keeps it."""
+
+    half_ids: Sequence[HalfId] = ()
+    """Messages that went unsettled: their halves were retired, or their records expired."""
+    starts: Mapping[Partition, int] = field(default_factory=dict)
+    """Where the log of each partition begins: nobody finds a record below it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
     """What one run leaves in the database, written in one transaction."""
 
@@ -207,6 +217,8 @@ class StoredRun:
     previous_run_id: str | None = None
     step: ChainStep | None = None
     """Without one the last cut stays where it is."""
+    gone: Gone = field(default_factory=Gone)
+    """Findings about it that are not seen again are unverifiable, also after a partial run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,10 +229,14 @@ class Changes:
     resolved: int
     """How many that were open are gone, those apart that a repair has fixed."""
     fixed: int = 0
+    unverifiable: int = 0
+    """How many that were open nobody can tell of any more: what would show it has expired."""
     known: frozenset[str] = field(default=frozenset(), compare=False)
     """Those of the run's findings that were open before."""
     closed: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """How many findings of each class this run closes."""
+    """How many findings of each class this run closes as resolved or fixed."""
+    expired: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """How many of each class are unverifiable from now on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +270,7 @@ class FindingStatus(NamedTuple):
 
     finding_id: str
     finding_class: str
+    severity: str
     status: str
 
 

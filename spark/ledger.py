@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
+from outbox.message_id import HalfId
+from outbox.reconciliation import Gone
 from spark import schemas
 from spark.finding_classes import RULES, FindingClass, Kind, Severity
 from spark.findings import Finding
@@ -38,6 +40,9 @@ class Ledger:
     accepted: list[Finding] = field(default_factory=list)
     unverifiable: int = 0
     """Messages without a record whose topic was not read, or whose record may have expired."""
+    expired: list[HalfId] = field(default_factory=list)
+    """Those of them that no later run can settle."""
+    gone: Gone = field(default_factory=Gone)
 
     def enter(self, findings: Iterable[Finding]) -> None:
         """Count, keep and write these findings."""

@@ -42,5 +42,6 @@ def news_of(report: Report, before: RunBefore | None) -> Mapping[str, Any] | Non
         "new": report.changes.new,
         "resolved": report.changes.resolved,
         "fixed": report.changes.fixed,
+        "unverifiable": report.changes.unverifiable,
         "new_critical": new_critical,
     }

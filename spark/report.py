@@ -13,7 +13,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.message_id import SHARDS
-from outbox.reconciliation import ChainStep, Changes, PastRun, StoredFinding, StoredRun, Undecided
+from outbox.reconciliation import (
+    ChainStep,
+    Changes,
+    Gone,
+    PastRun,
+    StoredFinding,
+    StoredRun,
+    Undecided,
+)
 from spark.cut import Plan
 from spark.finding_classes import FindingClass, Kind
 from spark.findings import Finding
@@ -94,6 +102,7 @@ class Report:
     """How the run moves the last cut on."""
     accepted: Sequence[Finding] = ()
     """Those that an operator accepts for now; they are told and count nowhere."""
+    gone: Gone = field(default_factory=Gone)
 
     @property
     def complete(self) -> bool:
@@ -222,6 +231,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
         findings=tuple(_stored(each) for each in (*report.findings, *report.accepted)),
         reports=reports,
         step=report.step,
+        gone=report.gone,
     )
 
 

@@ -13,6 +13,7 @@ from spark.report import Report, spaced
 from spark.verdict import EXIT_CLEAN, EXIT_INCONCLUSIVE, Tolerance, exit_code
 
 OPEN = "open"
+UNVERIFIABLE = "unverifiable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +31,14 @@ class Rerun:
         return dict(Counter(map(FindingClass, still)))
 
     def exit_code(self, tolerance: Tolerance) -> int:
-        """Return 7 for what is still open and not tolerated, 8 if not all was read, else 0."""
+        """Return 7 for what is still open and not tolerated, 8 if nobody can tell, else 0."""
         code = exit_code(self.open, tolerance)
-        return EXIT_INCONCLUSIVE if code == EXIT_CLEAN and not self.report.complete else code
+        return code if code != EXIT_CLEAN or self._told else EXIT_INCONCLUSIVE
+
+    @property
+    def _told(self) -> bool:
+        """All was read, and all that was open could be judged again."""
+        return self.report.complete and not any(f.status == UNVERIFIABLE for f in self.findings)
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -49,7 +55,7 @@ class Rerun:
     def lines(self) -> str:
         """Return what a person reads on a terminal."""
         told = "".join(
-            f"{f.status:<10} {f.finding_class:<18} {f.finding_id}\n" for f in self.findings
+            f"{f.status:<12} {f.finding_class:<18} {f.finding_id}\n" for f in self.findings
         )
         still = sum(self.open.values())
         return (

@@ -35,6 +35,7 @@ from spark import (
 )
 from spark.chain import cut_of, previous_of
 from spark.frames import Frames
+from spark.gone import gone_of
 from spark.judge import Judgement, is_unverifiable, of_suspect
 from spark.last_records import anchors, retired_ends, with_superseded
 from spark.ledger import Ledger
@@ -163,6 +164,7 @@ def _judge(
             expired = _enter_suspects(parts, judgement, frames, suspects, snapshot, ledger)
         _enter_matched(parts, options, plan, frames, snapshot, ledger)
         ledger.keep(carry.findings_of(previous.carried) if previous else ())
+        ledger.gone = gone_of(parts.run_store, frames.commits, judgement, ledger.expired)
         looked_up.rows = ledger.total
     with parts.progress.stage("carry what is open") as carried:
         open_ids = carry.kept_open(dirty, judgement.retired_below, expired)
@@ -227,6 +229,7 @@ def _enter_suspects(
         expired.note(suspects, judgement)
         gone += [each.half_id for each in suspects if has_expired(each, judgement)]
     ledger.enter(expired.findings(judgement))
+    ledger.expired += expired.half_ids
     return gone
 
 
@@ -271,8 +274,9 @@ def _report(
         minutes = _minutes(options, plan, frames)
         latencies = _latencies(options, plan, frames, counts.records)
         log_state = log_history.after_run(plan.log, plan.shards, anchors(frames.records))
-        complete = not plan.log.gaps
-        changes = parts.run_store.changes([each.finding_id for each in ledger.kept], complete)
+        complete = not plan.log.gaps and len(ledger.kept) == ledger.total
+        found = [each.finding_id for each in ledger.kept]
+        changes = parts.run_store.changes(found, complete, ledger.gone)
     return Report(
         run_id=plan.run_id,
         started_at=started_at,
@@ -283,6 +287,7 @@ def _report(
         totals=ledger.totals(),
         findings=tuple(ledger.kept),
         accepted=tuple(ledger.accepted),
+        gone=ledger.gone,
         changes=changes,
         minutes=minutes,
         latencies=latencies,

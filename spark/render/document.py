@@ -38,6 +38,7 @@ def document(
         "new": report.changes.new,
         "resolved": report.changes.resolved,
         "fixed": report.changes.fixed,
+        "unverifiable": report.changes.unverifiable,
         "findings": listed,
         "findings_omitted": omitted,
         "report": dict(files),

@@ -13,9 +13,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 
-from outbox.message import Resolution
+from outbox.message import HalfMessage, Resolution
 from outbox.publication.log_facts import KafkaLogFacts
 from outbox.reconciliation import Partition
+from outbox.storage.reconciliation import PostgresRunStore
 from spark.log_history import digest_of
 from spark.publish import publish
 from spark.report import Report
@@ -36,6 +37,7 @@ class Story:
     """An installation whose log changed between its first and its second run."""
 
     writer: OutboxWriter
+    lost: HalfMessage
     first: Report
     second: Report
     third: Report
@@ -54,6 +56,7 @@ def story(
     topics = [f"{writer.prefix}-{name}" for name in ("expired", "anew", "grown", "quiet")]
     writer.create_topics(*topics)
     _commit_some(writer, topics)
+    lost = _lose_one(writer, topics[0])
     first = _run(session, writer, folder)
     _commit_some(writer, topics[:1])
     writer.expire(topics[0], before=TO_THE_END)
@@ -61,7 +64,15 @@ def story(
     _grow(writer, topics[2])
     second = _run(session, writer, folder)
     third = _run(session, writer, folder, accepted={topics[1]})
-    return Story(writer, first, second, third)
+    return Story(writer, lost, first, second, third)
+
+
+def _lose_one(writer: OutboxWriter, topic: str) -> HalfMessage:
+    """Commit a message that its manifest lists and its topic lacks."""
+    (lost,) = writer.prepare(topic, 1)
+    writer.end([lost], Resolution.COMMIT)
+    writer.publish(lambda record: ())
+    return lost
 
 
 def _commit_some(writer: OutboxWriter, topics: Iterable[str]) -> None:
@@ -100,8 +111,20 @@ def _grow(writer: OutboxWriter, topic: str) -> None:
     wait_for(lambda: len(facts.partitions([topic])) == 3)
 
 
-def test_a_log_that_has_not_changed_is_clean(story: Story) -> None:
-    assert (story.first.verdict, story.first.findings) == (Verdict.CLEAN, ())
+def test_of_a_log_that_has_not_changed_nothing_is_told(story: Story) -> None:
+    told = [(each.finding_class, each.half_id) for each in story.first.findings]
+    assert told == [("LOST", story.lost.half_id)]
+
+
+def test_what_was_lost_is_unverifiable_once_its_log_has_expired_and_not_resolved(
+    story: Story,
+) -> None:
+    (lost,) = story.first.findings
+    found = PostgresRunStore(story.writer.database_url).statuses(story.first.run_id)
+    assert found == [(lost.finding_id, "LOST", "critical", "unverifiable")]
+    changes = story.second.changes
+    assert (changes.unverifiable, changes.expired, changes.resolved) == (1, {"LOST": 1}, 0)
+    assert story.third.changes.unverifiable == 0
 
 
 def test_what_expired_was_made_anew_or_grew_is_told_apart_and_each_once(story: Story) -> None:
