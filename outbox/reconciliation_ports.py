@@ -111,6 +111,12 @@ class ReconciliationSource(Protocol):
 class RunStore(Protocol):
     """Keeps runs, findings and reports; writes to no other table."""
 
+    def hold(self) -> AbstractContextManager[None]:
+        """Keep other runs from beginning until the block is left or this process has died.
+
+        Raises RunUnderWay when another run holds the chain, DatabaseUnavailable.
+        """
+
     def chain(self) -> Chain | None:
         """Return where the last run ended; None before the first. Raises DatabaseUnavailable."""
 

@@ -38,7 +38,7 @@ from outbox.storage.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
 from outbox.storage.connections import Connection, connect
 from outbox.storage.half_rows import read_half
 from outbox.storage.jdbc import jdbc_address
-from outbox.storage.reconciliation_chain import move_chain, read_chain
+from outbox.storage.reconciliation_chain import hold_chain, move_chain, read_chain
 from outbox.storage.reconciliation_findings import (
     read_accepted,
     read_changes,
@@ -146,6 +146,13 @@ class PostgresRunStore:
 
     def __init__(self, database_url: str) -> None:
         self._database_url = database_url
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Hold the chain on a session of its own, which ends with this process; see RunStore."""
+        with _session(self._database_url) as connection:
+            hold_chain(connection)
+            yield
 
     def chain(self) -> Chain | None:
         """Return where the last run ended and what it left open, as of one moment."""
