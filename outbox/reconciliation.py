@@ -19,6 +19,13 @@ UNREAD_CLASSES: Final = frozenset({"NOT_READ", "LSO_STUCK", "RETENTION_GAP", "TO
 """The classes of findings that say what a run could not read; nobody can accept one as read."""
 
 
+REPAIRABLE_CLASSES: Final = (
+    *("LOST", "SKIPPED"),
+    *("WRONG_TOPIC", "WRONG_KEY", "CORRUPT_VALUE", "HEADER_DRIFT"),
+)
+"""The classes of findings whose message can be published again: without a record of its content."""
+
+
 class Partition(NamedTuple):
     """One partition of a Kafka topic."""
 
@@ -319,6 +326,10 @@ class LastRun:
     timings: Mapping[str, float]
     latency: Mapping[str, Mapping[str, float]]
     """Publish latency in seconds by topic and quantile, of the run's sample."""
+    dirty_ratio: float | None
+    """How many of the compared ranges differed, 0 to 1; None where none were folded."""
+    ever: Mapping[str, Mapping[str, int]]
+    """How many findings were new and resolved in all runs up to it, each by kind."""
     inconclusive: int
     """How many runs in a row came to no verdict; 0 when the newest one did."""
 
