@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyspark.errors import (
     AnalysisException,
@@ -114,7 +114,7 @@ def _remote_session(remote: str, settings: SessionSettings) -> SparkSession:
     try:
         from pyspark.sql.connect.client.retries import DefaultPolicy
 
-        session: SparkSession = SparkSession.Builder().remote(remote).create()
+        session: Any = SparkSession.Builder().remote(remote).create()
     except ImportError as error:
         raise ConfigurationError(f"Spark Connect needs its client: {error}") from None
     except (PySparkRuntimeError, PySparkValueError):
@@ -124,14 +124,16 @@ def _remote_session(remote: str, settings: SessionSettings) -> SparkSession:
     session.client.set_retry_policies([DefaultPolicy(max_retries=REMOTE_RETRIES)])
     ours = {name: text for name, text in SETTINGS.items() if name.startswith("spark.sql.")}
     _set_remotely(session, ours | settings.extra_texts())
-    return session
+    opened: SparkSession = session
+    return opened
 
 
-def _set_remotely(session: SparkSession, settings: Mapping[str, str]) -> None:
+def _set_remotely(session: Any, settings: Mapping[str, str]) -> None:
     try:
         for name, text in settings.items():
             session.conf.set(name, text)
     except AnalysisException:
+        session.stop()
         raise ConfigurationError(
             f"OUTBOX_RECONCILE_SPARK_CONF: {name} is the Spark Connect server's to set"
         ) from None
