@@ -63,7 +63,7 @@ def _run(flags: argparse.Namespace, settings: Settings) -> int:
 
     def run() -> int:
         report = _run_and_tell(flags, settings, parts, options)
-        return exit_code(report.by_class, tolerance)
+        return exit_code(report.graded, tolerance)
 
     with open_run(settings, sys.stderr, resident=resident) as (parts, options):
         if not resident:

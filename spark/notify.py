@@ -18,7 +18,7 @@ CHANGED: Final = "reconciliation.changed"
 
 def critical_ids(report: Report) -> list[str]:
     """Return the ids of the critical findings of a run."""
-    return [f.finding_id for f in report.findings if f.rule.severity is Severity.CRITICAL]
+    return [f.finding_id for f in report.findings if f.severity is Severity.CRITICAL]
 
 
 def news_of(report: Report, before: RunBefore | None) -> Mapping[str, Any] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from outbox.reconciliation import FindingStatus
-from spark.finding_classes import FindingClass
+from spark.finding_classes import FindingClass, Graded, Severity
 from spark.report import Report, spaced
 from spark.verdict import EXIT_CLEAN, EXIT_INCONCLUSIVE, Tolerance, exit_code
 
@@ -25,10 +25,9 @@ class Rerun:
     findings: Sequence[FindingStatus]
 
     @property
-    def open(self) -> Mapping[FindingClass, int]:
-        """How many of them are still open, by class."""
-        still = (f.finding_class for f in self.findings if f.status == OPEN)
-        return dict(Counter(map(FindingClass, still)))
+    def open(self) -> Mapping[Graded, int]:
+        """How many of them are still open, by class and severity."""
+        return dict(Counter(map(_graded, (f for f in self.findings if f.status == OPEN))))
 
     def exit_code(self, tolerance: Tolerance) -> int:
         """Return 7 for what is still open and not tolerated, 8 if nobody can tell, else 0."""
@@ -63,6 +62,10 @@ class Rerun:
             f" in {self.report.run_id}\n"
             f"report: {self.report.folder / 'report.html'}\n"
         )
+
+
+def _graded(found: FindingStatus) -> Graded:
+    return Graded(FindingClass(found.finding_class), Severity[found.severity.upper()])
 
 
 def became(

@@ -25,6 +25,7 @@ from spark import (
     cut,
     findings,
     fold,
+    foreign,
     latency,
     log_history,
     manifests,
@@ -134,13 +135,7 @@ def _judge(
     after: str | None,
 ) -> Report:
     plan, previous = planned.plan, planned.previous
-    folder = options.report_dir / f"run_id={plan.run_id}"
-    ledger = Ledger(
-        spark_session=parts.sources.spark_session,
-        run_id=plan.run_id,
-        uri=f"{folder}/findings",
-        accepted_ids=parts.run_store.accepted(),
-    )
+    ledger = _ledger(parts, options, plan)
     with parts.progress.stage("compare") as stage:
         dirty = staged(_open_ids(options, frames), f"{options.stage_uri}/dirty")
         suspects = dirty.where("suspect")
@@ -163,7 +158,9 @@ def _judge(
         if stage.rows:
             expired = _enter_suspects(parts, judgement, frames, suspects, snapshot, ledger)
         _enter_matched(parts, options, plan, frames, snapshot, ledger)
-        ledger.keep(carry.findings_of(previous.carried) if previous else ())
+        before = tuple(carry.findings_of(previous.carried)) if previous else ()
+        ledger.enter(foreign.findings(frames.new_records, options.topic_rules, before))
+        ledger.keep(before)
         ledger.gone = gone_of(parts.run_store, frames.commits, judgement, ledger.expired)
         looked_up.rows = ledger.total
     with parts.progress.stage("carry what is open") as carried:
@@ -178,6 +175,17 @@ def _judge(
     )
     report = _report(parts, options, plan, frames, snapshot, ledger, started_at)
     return replace(report, step=step)
+
+
+def _ledger(parts: Parts, options: Options, plan: cut.Plan) -> Ledger:
+    return Ledger(
+        spark_session=parts.sources.spark_session,
+        run_id=plan.run_id,
+        uri=f"{options.report_dir}/run_id={plan.run_id}/findings",
+        accepted_ids=parts.run_store.accepted(),
+        rules=options.topic_rules,
+        compacted_topics=plan.log.compacted_topics,
+    )
 
 
 def _open_ids(options: Options, frames: Frames) -> DataFrame:

@@ -86,7 +86,7 @@ def finding_document(finding: Finding, report: Report) -> dict[str, Any]:
         "finding_id": finding.finding_id,
         "kind": rule.kind.value,
         "class": finding.finding_class.value,
-        "severity": rule.severity.name.lower(),
+        "severity": finding.severity.name.lower(),
         "status": OPEN,
         "message_id": finding.message_id,
         "topic": finding.topic,

@@ -41,7 +41,7 @@ def test_messages_below_the_start_of_the_log_are_one_finding_a_partition() -> No
         "last_committed_at": later.isoformat(),
     }
     assert expired.half_ids == [each.half_id for each in suspects]
-    assert verdict_of({finding.finding_class}) is Verdict.INCONCLUSIVE
+    assert verdict_of({finding.graded}) is Verdict.INCONCLUSIVE
 
 
 def test_a_gap_that_is_told_already_is_not_told_again() -> None:
