@@ -61,7 +61,13 @@ class RefusedFinding(BaseModel):
 
     finding_id: str
     code: Literal[
-        "not-open", "not-lost", "not-stored", "repair-pending", "order-risk", "not-acceptable"
+        "not-open",
+        "not-lost",
+        "not-stored",
+        "repair-pending",
+        "order-risk",
+        "digest-differs",
+        "not-acceptable",
     ]
 
 

@@ -22,10 +22,12 @@ from uvicorn.supervisors import Multiprocess
 
 from outbox.errors import ConfigurationError
 from outbox.settings import process_environment
-from outbox.telemetry import OVER_WORKERS
+from outbox.telemetry import CATALOGUE, NAMESPACE, OVER_WORKERS
 
 DIRECTORY: Final = "PROMETHEUS_MULTIPROC_DIR"
 """What prometheus_client reads as it is imported, so it is set before the workers start."""
+TOLD: Final = {f"{NAMESPACE}_{each.name.removesuffix('_total')}" for each in CATALOGUE if each.told}
+"""Metrics that any worker reads from the tables, by the names of their families."""
 SHARED: Final = ("counter_*.db", "histogram_*.db", f"gauge_{OVER_WORKERS}_*.db")
 
 _library: Any = multiprocess
@@ -87,5 +89,5 @@ class _AllWorkers(Collector):
         merged = {metric.name: metric for metric in _library.MultiProcessCollector.merge(files)}
         yield from merged.values()
         for metric in self._own.collect():
-            if metric.type == "gauge" and metric.name not in merged:
+            if (metric.type == "gauge" or metric.name in TOLD) and metric.name not in merged:
                 yield metric

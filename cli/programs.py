@@ -1,6 +1,7 @@
 """Our own programs: where they are, and the commands that become one of them."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,6 +44,17 @@ def reconcile(context: typer.Context, command: str) -> NoReturn:
     invocation = invocation_of(context)
     output = "table" if invocation.output is Output.TABLE else "json"
     _become("outbox-reconcile", [command, *context.args, "--output", output], _addresses())
+
+
+def reconciled(*arguments: str) -> tuple[int, str]:
+    """Run that program to its end; return its exit code and what it printed, as JSON.
+
+    Its progress and its errors go to our stderr. Raises CommandFailed where it is not installed.
+    """
+    command = [script("outbox-reconcile"), *arguments, "--output", "json"]
+    environment = {**process_environment(), **_addresses()}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    return done.returncode, done.stdout
 
 
 def _addresses() -> dict[str, str]:

@@ -3,15 +3,15 @@
 Findings that need no repair are accepted, records that should not be there are exported.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cli.api_client import ApiClient, api_client
+from cli.api_client import api_client
 from cli.bulk import BULK, followed
 from cli.durations import moment
 from cli.exit_codes import CommandFailed, ExitCode
@@ -19,10 +19,9 @@ from cli.findings_fix import accept, export, write
 from cli.invocation import invocation_of
 from cli.operator import operator_name
 from cli.output import print_rows
-from cli.run_findings import at_most, findings
+from cli.repair_plan import REPUBLISH, Rerun, judge, look_again, lost, named
 
 COLUMNS = ("plan", "class", "topic", "message_id", "finding_id")
-REPUBLISH = "republish"
 PLANNING = "outbox reconcile fix: plan"
 """The reason of a dry run, which the API asks for and nobody keeps."""
 
@@ -37,7 +36,21 @@ class LostClass(StrEnum):
 Classes = Annotated[
     list[LostClass] | None, typer.Option("--class", help="LOST, SKIPPED; both without it.")
 ]
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--finding", help="These findings alone; a mismatch is republished so only."),
+]
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which findings are planned: those named, else those of the classes."""
+
+    names: Sequence[str]
+    classes: Sequence[str]
+    rerun: bool
+    """First look at both stores again."""
 
 
 def fix(
@@ -45,6 +58,8 @@ def fix(
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID")],
     *,
     classes: Classes = None,
+    names: Names = None,
+    rerun: Annotated[bool, typer.Option(help="First look at both stores again.")] = True,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; else only plan.")] = False,
     reason: Annotated[str | None, typer.Option(help="Why; kept in the audit log.")] = None,
     operator: Annotated[str | None, typer.Option(help="Who.", show_default="the OS user")] = None,
@@ -68,9 +83,14 @@ def fix(
         Path | None, typer.Option(help="Where the plan goes.", show_default="fix-RUN_ID.json")
     ] = None,
 ) -> None:
-    """Plan how the run's lost messages are published again; with --apply have it done."""
+    """Plan how the run's lost messages are published again; with --apply have it done.
+
+    What differs from its message is published again only where --finding names it.
+    """
     if apply + exporting + bool(accepted) > 1:
         raise CommandFailed("one of --apply, --accept and --export", ExitCode.USAGE)
+    if classes and names:
+        raise CommandFailed("one of --class and --finding", ExitCode.USAGE)
     if (apply or accepted) and not (reason or "").strip():
         raise CommandFailed("needs --reason, kept in the audit log", ExitCode.USAGE)
     who = {"operator": operator or operator_name(), "reason": reason or PLANNING}
@@ -81,7 +101,8 @@ def fix(
             raise CommandFailed("--accept needs --until", ExitCode.USAGE)
         accept(context, run_id, accepted, moment(until, "--until"), who)
     else:
-        wanted = [each.value for each in classes or list(LostClass)]
+        by_class = [each.value for each in classes or list(LostClass)]
+        wanted = Wanted(names=names or (), classes=by_class, rerun=rerun)
         more = {"max_items": max_items, "accept_order": accept_order, "rate": rate}
         order = {**who, "action": REPUBLISH, **more}
         _republish(context, run_id, wanted, order, plan_file, apply=apply)
@@ -90,7 +111,7 @@ def fix(
 def _republish(
     context: typer.Context,
     run_id: str,
-    wanted: Sequence[str],
+    wanted: Wanted,
     order: Row,
     plan_file: Path | None,
     *,
@@ -99,10 +120,17 @@ def _republish(
     """Plan, and if asked have it done and wait until all is handed to the relay."""
     invocation = invocation_of(context)
     with api_client(context) as api:
-        rows = _lost(api, run_id, wanted, order["max_items"])
-        _judge(api, rows, order)
-        write(plan_file or Path(f"fix-{run_id}.json"), {"run_id": run_id, "plan": rows})
-        print_rows(invocation, rows, COLUMNS, {"run_id": run_id, "applied": apply, "plan": rows})
+        if wanted.names:
+            rows = named(api, run_id, wanted.names, order["max_items"])
+        else:
+            rows = lost(api, run_id, wanted.classes, order["max_items"])
+        rerun = look_again(run_id) if rows and wanted.rerun else Rerun()
+        judge(api, rows, order, rerun)
+        plan = {"run_id": run_id, "rerun": rerun.run_id, "plan": rows}
+        write(plan_file or Path(f"fix-{run_id}.json"), plan)
+        print_rows(invocation, rows, COLUMNS, {**plan, "applied": apply})
+        for line in _noted(rows, rerun):
+            invocation.say(line)
         due = [row["finding_id"] for row in rows if row["plan"] == REPUBLISH]
         if not apply:
             invocation.say(f"{len(due)} of {len(rows)} would be published again: --apply --reason")
@@ -112,29 +140,13 @@ def _republish(
             _tell(invocation.say, followed(api, begun))
 
 
-def _lost(api: ApiClient, run_id: str, classes: Sequence[str], most: int) -> list[Row]:
-    """Return the run's open findings of these classes. Raises CommandFailed above ``most``."""
-    found = chain.from_iterable(
-        findings(api, run_id, **{"class": name, "status": "open"}) for name in classes
-    )
-    line = "messages are lost; narrow by --class or raise --max-items"
-    return [_row(each) for each in at_most(found, most, line)]
-
-
-def _row(found: Row) -> Row:
-    shown = {name: found[name] for name in ("finding_id", "class", "topic", "message_id")}
-    return {**shown, "key_hash": found["detail"].get("key_hash"), "plan": REPUBLISH}
-
-
-def _judge(api: ApiClient, rows: Sequence[Row], order: Row) -> None:
-    """Ask what stands against each; its plan is then the reason."""
-    if not rows:
-        return
-    names = [row["finding_id"] for row in rows]
-    asked = {**order, "filter": {"finding_ids": names}, "dry_run": True}
-    refused = {each["finding_id"]: each["code"] for each in api.post(BULK, asked)["refused"]}
-    for row in rows:
-        row["plan"] = refused.get(row["finding_id"], REPUBLISH)
+def _noted(rows: Sequence[Row], rerun: Rerun) -> Iterator[str]:
+    """Say what a new look at both stores has changed in the plan."""
+    gone = sum(row["finding_id"] in rerun.closed for row in rows)
+    if gone:
+        yield f"{gone} of {len(rows)} are no longer open and left out, by run {rerun.run_id}"
+    if rerun.partial:
+        yield f"run {rerun.run_id} could not read everything: what it left open may be gone"
 
 
 def _tell(say: Any, action: Row) -> None:

@@ -13,6 +13,8 @@ OutboxError
 ├── NotRecheckable              a decided message cannot be checked again
 ├── Overloaded                  a bounded queue is full; try again later
 ├── ShardsHeld                  relays are at work on shards that nobody may hold meanwhile
+├── RunOvertaken                another reconciliation has moved the cut; nothing was stored
+│   └── RunUnderWay             another reconciliation is at work; nothing was begun
 ├── CursorMoved                 another process has settled these rows; nothing was written
 ├── DatabaseUnavailable         PostgreSQL is down, read-only or refuses connections
 │   ├── UnsafeServer            PostgreSQL is there, with settings under which no promise holds
@@ -107,6 +109,13 @@ class RunOvertaken(OutboxError):
 
     def __init__(self) -> None:
         super().__init__("another run has finished meanwhile; nothing was stored")
+
+
+class RunUnderWay(RunOvertaken):
+    """Another reconciliation is under way; nothing was begun."""
+
+    def __init__(self) -> None:
+        OutboxError.__init__(self, "another run is under way; nothing was begun")
 
 
 class ShardsHeld(OutboxError):

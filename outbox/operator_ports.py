@@ -118,8 +118,9 @@ class HeldMessage:
 class Repair:
     """What publishing the message of a finding again would meet.
 
-    ``refused`` is None when nothing stands against it: not-open, not-lost, not-stored,
-    repair-pending, or order-risk when a newer message of its key is committed.
+    ``refused`` is None when nothing stands against it: not-open, not-lost (nor altered),
+    not-stored, repair-pending, order-risk when a newer message of its key is committed, or
+    digest-differs when what is stored is not what was prepared.
     """
 
     finding_id: str
@@ -129,7 +130,7 @@ class Repair:
 
 
 class Repairs(Protocol):
-    """Plans how lost messages are published again."""
+    """Plans how lost and altered messages are published again."""
 
     async def plan(
         self, finding_ids: Sequence[str], groups: frozenset[int] | None, *, accept_order: bool

@@ -19,6 +19,13 @@ UNREAD_CLASSES: Final = frozenset({"NOT_READ", "LSO_STUCK", "RETENTION_GAP", "TO
 """The classes of findings that say what a run could not read; nobody can accept one as read."""
 
 
+REPAIRABLE_CLASSES: Final = (
+    *("LOST", "SKIPPED"),
+    *("WRONG_TOPIC", "WRONG_KEY", "CORRUPT_VALUE", "HEADER_DRIFT"),
+)
+"""The classes of findings whose message can be published again: without a record of its content."""
+
+
 class Partition(NamedTuple):
     """One partition of a Kafka topic."""
 
@@ -186,6 +193,16 @@ class ChainStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """What no run can settle any more, because a store no longer keeps it."""
+
+    half_ids: Sequence[HalfId] = ()
+    """Messages that went unsettled: their halves were retired, or their records expired."""
+    starts: Mapping[Partition, int] = field(default_factory=dict)
+    """Where the log of each partition begins: nobody finds a record below it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
     """What one run leaves in the database, written in one transaction."""
 
@@ -207,6 +224,8 @@ class StoredRun:
     previous_run_id: str | None = None
     step: ChainStep | None = None
     """Without one the last cut stays where it is."""
+    gone: Gone = field(default_factory=Gone)
+    """Findings about it that are not seen again are unverifiable, also after a partial run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,10 +236,14 @@ class Changes:
     resolved: int
     """How many that were open are gone, those apart that a repair has fixed."""
     fixed: int = 0
+    unverifiable: int = 0
+    """How many that were open nobody can tell of any more: what would show it has expired."""
     known: frozenset[str] = field(default=frozenset(), compare=False)
     """Those of the run's findings that were open before."""
     closed: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """How many findings of each class this run closes."""
+    """How many findings of each class this run closes as resolved or fixed."""
+    expired: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """How many of each class are unverifiable from now on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +277,7 @@ class FindingStatus(NamedTuple):
 
     finding_id: str
     finding_class: str
+    severity: str
     status: str
 
 
@@ -302,6 +326,10 @@ class LastRun:
     timings: Mapping[str, float]
     latency: Mapping[str, Mapping[str, float]]
     """Publish latency in seconds by topic and quantile, of the run's sample."""
+    dirty_ratio: float | None
+    """How many of the compared ranges differed, 0 to 1; None where none were folded."""
+    ever: Mapping[str, Mapping[str, int]]
+    """How many findings were new and resolved in all runs up to it, each by kind."""
     inconclusive: int
     """How many runs in a row came to no verdict; 0 when the newest one did."""
 

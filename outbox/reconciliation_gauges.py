@@ -42,6 +42,10 @@ def tell_last(last: LastRun, metrics: Metrics) -> None:
     for topic, quantiles in last.latency.items():
         for quantile, seconds in quantiles.items():
             metrics["reconcile_publish_latency_seconds"].labels(topic, quantile).set(seconds)
+    for kind in KINDS:
+        metrics["reconcile_new_total"].tell(last.ever.get("new", {}).get(kind, 0), kind)
+        metrics["reconcile_resolved_total"].tell(last.ever.get("resolved", {}).get(kind, 0), kind)
+    metrics["reconcile_dirty_bucket_ratio"].tell(last.dirty_ratio)
     if last.coverage is not None:
         metrics["reconcile_coverage_ratio"].set(last.coverage)
     metrics["reconcile_inconclusive_runs"].set(last.inconclusive)

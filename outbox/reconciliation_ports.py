@@ -15,6 +15,7 @@ from outbox.reconciliation import (
     Chain,
     Changes,
     FindingStatus,
+    Gone,
     Hold,
     JdbcAddress,
     KnownHalf,
@@ -110,11 +111,23 @@ class ReconciliationSource(Protocol):
 class RunStore(Protocol):
     """Keeps runs, findings and reports; writes to no other table."""
 
+    def hold(self) -> AbstractContextManager[None]:
+        """Keep other runs from beginning until the block is left or this process has died.
+
+        Raises RunUnderWay when another run holds the chain, DatabaseUnavailable.
+        """
+
     def chain(self) -> Chain | None:
         """Return where the last run ended; None before the first. Raises DatabaseUnavailable."""
 
-    def changes(self, finding_ids: Sequence[str], complete: bool) -> Changes:
+    def changes(self, finding_ids: Sequence[str], complete: bool, gone: Gone) -> Changes:
         """Tell what saving these open findings would change."""
+
+    def open_below(self, half_id: HalfId) -> Sequence[HalfId]:
+        """Return the messages below ``half_id`` of which a finding is open or accepted.
+
+        Those that are stuck apart: what is retired has been decided.
+        """
 
     def accepted(self) -> frozenset[str]:
         """Return the ids of the findings that an operator accepts for now: they do not count."""

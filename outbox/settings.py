@@ -155,7 +155,7 @@ class Settings(BaseModel):
     reconcile_webhook_secret: SecretStr | None = None
     """(s) signs the webhook: `whsec_` and base64, Standard Webhooks"""
     reconcile_topic_rules: JsonObject = Field(default_factory=dict)
-    """by topic or prefix, a JSON object: `{"invoices.": {"latency_p99_seconds": 2}}`"""
+    """by topic or prefix: `{"invoices.": {"ordered": false}}`; see `reconciliation.md`"""
     reconcile_exclude_topics: Words = ()
     """topics that are not read"""
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import Metric as Family
+from prometheus_client.registry import Collector
 
 from outbox.failure_text import failure_text
 
@@ -58,6 +61,8 @@ class Metric:
     buckets: tuple[float, ...] = SECONDS
     over_workers: Literal["all", "livesum"] = "all"
     """Of a gauge: prometheus_client's mode; ``all`` is not summed up."""
+    told: bool = False
+    """Its values stand in a table: it shows what it was told last, and nothing before."""
 
 
 CATALOGUE: Final = (
@@ -137,6 +142,11 @@ CATALOGUE: Final = (
     Metric("reconcile_findings", "gauge", "Open findings", ("kind", "severity", "topic")),
     Metric("reconcile_verdict", "gauge", "1 for the last run's verdict", ("verdict",)),
     Metric("reconcile_inconclusive_runs", "gauge", "Last runs in a row without a verdict"),
+    Metric("reconcile_new_total", "counter", "Findings that were new", ("kind",), told=True),
+    Metric("reconcile_resolved_total", "counter", "Findings that ended", ("kind",), told=True),
+    Metric(
+        "reconcile_dirty_bucket_ratio", "gauge", "Ranges that differed in the last run", told=True
+    ),
     Metric("reconcile_cut_lag_seconds", "gauge", "Age of the last run's cut"),
     Metric("reconcile_coverage_ratio", "gauge", "How much of its plan the last run read"),
     Metric("reconcile_messages_checked", "gauge", "What the last run judged", ("side",)),
@@ -148,6 +158,33 @@ CATALOGUE: Final = (
     ),
     Metric("reconcile_duration_seconds", "gauge", "Stages of the last run", ("stage",)),
 )
+
+
+class Told(Collector):
+    """A metric whose values stand in a table, where this process is not the one that counts."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+        self._values: dict[tuple[str, ...], float] = {}
+
+    def tell(self, value: float | None, *labels: str) -> None:
+        """Replace the value of these labels; None takes it away."""
+        if value is None:
+            self._values.pop(labels, None)
+        else:
+            self._values[labels] = value
+
+    def collect(self) -> Iterable[Family]:
+        """Yield what was told last; for the registry."""
+        metric, name = self._metric, f"{NAMESPACE}_{self._metric.name}"
+        family = Family(name.removesuffix("_total"), metric.help, metric.kind)
+        for labels, value in list(self._values.items()):
+            family.add_sample(name, dict(zip(metric.labels, labels, strict=True)), value)
+        yield family
+
+    def describe(self) -> Iterable[Family]:
+        """Name the metric; for the registry, which refuses a second one of its name."""
+        return self.collect()
 
 
 class Metrics:
@@ -162,6 +199,10 @@ class Metrics:
 
     def _make(self, metric: Metric) -> Any:
         where: dict[str, Any] = {"namespace": NAMESPACE, "registry": self.registry}
+        if metric.told:
+            told = Told(metric)
+            self.registry.register(told)
+            return told
         if metric.kind == "histogram":
             return Histogram(
                 metric.name, metric.help, metric.labels, buckets=metric.buckets, **where

@@ -6,8 +6,9 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from threading import Event
 from types import FrameType
 from typing import Any, Final, NoReturn
@@ -41,8 +42,8 @@ class Terminated(OutboxError):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one audit.
 
-    Exit codes: 0 clean · 1 error · 2 usage or configuration · 3 no such run ·
-    5 another run was quicker · 6 unreachable · 7 findings · 8 inconclusive · 130 interrupted.
+    Exit codes: 0 clean · 1 error · 2 usage or configuration · 3 no such run · 5 another run is
+    under way or was quicker · 6 unreachable · 7 findings · 8 inconclusive · 130 interrupted.
     """
     flags = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
@@ -62,7 +63,7 @@ def _run(flags: argparse.Namespace, settings: Settings) -> int:
 
     def run() -> int:
         report = _run_and_tell(flags, settings, parts, options)
-        return exit_code(report.by_class, tolerance)
+        return exit_code(report.graded, tolerance)
 
     with open_run(settings, sys.stderr, resident=resident) as (parts, options):
         if not resident:
@@ -72,7 +73,13 @@ def _run(flags: argparse.Namespace, settings: Settings) -> int:
             clock=parts.clock,
             stopped=_stopped_within,
             note=parts.progress.note,
-        ).loop(run)
+        ).loop(partial(_holding, parts, run))
+
+
+def _holding(parts: Parts, run: Callable[[], int]) -> int:
+    """Hold the chain for one run: between two of a resident job others may come in."""
+    with parts.run_store.hold():
+        return run()
 
 
 def _run_and_tell(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 
 class Kind(StrEnum):
@@ -45,6 +45,7 @@ class FindingClass(StrEnum):
     UNDECIDED = "UNDECIDED"
     UNKNOWN_ID = "UNKNOWN_ID"
     PG_REGRESSION = "PG_REGRESSION"
+    FOREIGN = "FOREIGN"
     DUPLICATE = "DUPLICATE"
     DUPLICATE_LATE = "DUPLICATE_LATE"
     REDRIVEN = "REDRIVEN"
@@ -153,6 +154,14 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="a record of a message that PostgreSQL has forgotten",
         action="PostgreSQL lost a tail that Kafka has: follow the runbook of that recovery.",
         command="outbox message get {message_id}",
+    ),
+    FindingClass.FOREIGN: Rule(
+        kind=Kind.UNEXPECTED,
+        severity=Severity.LOW,
+        meaning="records of another writer on a topic that is the outbox's alone",
+        action="Give the write ACL of the topic to the relay alone, and find the writer.",
+        command="kafka-acls.sh --list --topic {topic}",
+        lasting=True,
     ),
     FindingClass.DUPLICATE: Rule(
         kind=Kind.DUPLICATE,
@@ -354,3 +363,10 @@ RULES: Final[dict[FindingClass, Rule]] = {
         lasting=True,
     ),
 }
+
+
+class Graded(NamedTuple):
+    """A class, and how bad it is where it was found: a topic may have a severity of its own."""
+
+    finding_class: FindingClass
+    severity: Severity

@@ -17,7 +17,7 @@ from outbox.message_id import HalfId
 from outbox.reconciliation import ANY_PARTITION
 from spark.classify import Decision
 from spark.cut import Gap
-from spark.finding_classes import RULES, FindingClass, Rule
+from spark.finding_classes import RULES, FindingClass, Graded, Rule, Severity
 
 SOURCE: Final = ""
 """The name of the audited cell; one installation has one without a name."""
@@ -48,6 +48,18 @@ class Finding:
     expected_digest: int | None = None
     actual_digest: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
+    given_severity: Severity | None = None
+    """How bad it is by the rule of its topic; None is what its class is everywhere."""
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is here."""
+        return self.rule.severity if self.given_severity is None else self.given_severity
+
+    @property
+    def graded(self) -> Graded:
+        """Its class, and how bad it is here."""
+        return Graded(self.finding_class, self.severity)
 
     @property
     def rule(self) -> Rule:

@@ -94,10 +94,11 @@ def may_be_compacted(suspect: Suspect, judgement: Judgement) -> bool:
 def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
     """Reduce what is known of a suspect to what decides."""
     unlisted = shard_in(suspect.half_id) in judgement.unlisted_shards
+    matched = _matched_before(suspect, judgement)
     return Facts(
         decision=_decision(suspect),
         judged=suspect.standing == JUDGED,
-        matched=_matched_before(suspect, judgement),
+        matched=matched,
         listed=_listed(suspect.listed),
         unlisted=unlisted,
         repeated=unlisted and any(copy.batch_no is None for copy in suspect.own),
@@ -105,7 +106,7 @@ def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
         ahead=suspect.ahead - sum(c.ahead for c in suspect.strangers),
         content=_content(suspect),
         held=_held(suspect),
-        redriven=_redriven(suspect),
+        redriven=_redriven(suspect, matched),
         forgotten=any(c.message_id in map(str, suspect.forgotten) for c in suspect.found),
         retired=suspect.half_id < judgement.retired_below,
         verifiable=_out_of_sight(suspect, judgement) is None,
@@ -130,11 +131,16 @@ def _matched_before(suspect: Suspect, judgement: Judgement) -> bool:
     return judgement.continued and suspect.standing is None and committed
 
 
-def _redriven(suspect: Suspect) -> int:
-    """Count the records that an operator's repair explains."""
+def _redriven(suspect: Suspect, matched: bool) -> int:
+    """Count the records that an operator's repair explains.
+
+    Where an earlier run matched the message and the repair's record is not among those seen now, it
+    was the repair's that matched, and what turns up is the one that had been lost.
+    """
     if suspect.hold is None or not suspect.hold.repaired:
         return 0
-    return sum(copy.redriven for copy in suspect.own)
+    seen = sum(copy.redriven for copy in suspect.own)
+    return seen or int(matched and suspect.hold.released)
 
 
 def _listed(listings: Sequence[Mapping[str, Any]]) -> Listed:

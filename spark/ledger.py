@@ -10,9 +10,12 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
+from outbox.message_id import HalfId
+from outbox.reconciliation import Gone
 from spark import schemas
-from spark.finding_classes import RULES, FindingClass, Kind, Severity
+from spark.finding_classes import RULES, FindingClass, Graded, Kind, Severity
 from spark.findings import Finding
+from spark.topic_rules import TopicRules, ruled
 
 OPEN: Final = "open"
 ACCEPTED: Final = "accepted"
@@ -27,8 +30,11 @@ class Ledger:
     spark_session: SparkSession
     run_id: str
     uri: str
-    counts: Counter[tuple[FindingClass, str]] = field(default_factory=Counter)
-    """By class and topic; the topic of a finding that has none is empty."""
+    rules: TopicRules = field(default_factory=dict)
+    """What operators say of topics: findings are entered as they have it."""
+    compacted_topics: frozenset[str] = frozenset()
+    counts: Counter[tuple[Graded, str]] = field(default_factory=Counter)
+    """By class with its severity, and topic; the topic of a finding that has none is empty."""
     kept: list[Finding] = field(default_factory=list)
     lasting: dict[str, Finding] = field(default_factory=dict)
     """Those that stay open until a run that reads everything does not see them."""
@@ -38,10 +44,14 @@ class Ledger:
     accepted: list[Finding] = field(default_factory=list)
     unverifiable: int = 0
     """Messages without a record whose topic was not read, or whose record may have expired."""
+    expired: list[HalfId] = field(default_factory=list)
+    """Those of them that no later run can settle."""
+    gone: Gone = field(default_factory=Gone)
 
     def enter(self, findings: Iterable[Finding]) -> None:
-        """Count, keep and write these findings."""
-        findings = list(findings)
+        """Count, keep and write these findings, save those that a topic's rule excuses."""
+        as_ruled = (ruled(each, self.rules, self.compacted_topics) for each in findings)
+        findings = [each for each in as_ruled if each is not None]
         if not findings and self.written:
             return
         self._write(findings)
@@ -55,7 +65,7 @@ class Ledger:
         return finding.finding_id in self.accepted_ids and not finding.rule.partial
 
     def _count(self, findings: list[Finding]) -> None:
-        self.counts.update((each.finding_class, each.topic or "") for each in findings)
+        self.counts.update((each.graded, each.topic or "") for each in findings)
         self.kept += findings
         self.kept.sort(key=worst_first)
         del self.kept[KEPT:]
@@ -71,19 +81,19 @@ class Ledger:
 
     def of(self, finding_class: FindingClass) -> int:
         """How many findings of a class there are."""
-        return sum(n for (each, _), n in self.counts.items() if each is finding_class)
+        return sum(n for (each, _), n in self.counts.items() if each.finding_class is finding_class)
 
     def totals(self) -> dict[str, int]:
         """Return the discrepancies of every kind: findings above info."""
         totals = dict.fromkeys((kind.value for kind in Kind), 0)
         for (each, _), n in self.counts.items():
-            if RULES[each].severity > Severity.INFO:
-                totals[RULES[each].kind.value] += n
+            if each.severity > Severity.INFO:
+                totals[RULES[each.finding_class].kind.value] += n
         return totals
 
     def worst(self) -> Severity | None:
         """Return the highest severity that occurred."""
-        return max((RULES[each].severity for each, _ in self.counts), default=None)
+        return max((each.severity for each, _ in self.counts), default=None)
 
     def _write(self, findings: list[Finding]) -> None:
         rows = [
@@ -97,7 +107,7 @@ class Ledger:
 
 def worst_first(finding: Finding) -> tuple[int, str, str, str]:
     """Order findings for people: by severity, then class, topic and subject."""
-    return -finding.rule.severity, finding.finding_class, finding.topic or "", finding.subject
+    return -finding.severity, finding.finding_class, finding.topic or "", finding.subject
 
 
 def parquet_row(run_id: str, finding: Finding) -> dict[str, Any]:
@@ -109,7 +119,7 @@ def parquet_row(run_id: str, finding: Finding) -> dict[str, Any]:
         "finding_id": finding.finding_id,
         "kind": rule.kind.value,
         "class": finding.finding_class.value,
-        "severity": rule.severity.name.lower(),
+        "severity": finding.severity.name.lower(),
         "message_id": finding.message_id,
         "topic": finding.topic,
         "partition": finding.partition,

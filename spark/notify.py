@@ -18,7 +18,7 @@ CHANGED: Final = "reconciliation.changed"
 
 def critical_ids(report: Report) -> list[str]:
     """Return the ids of the critical findings of a run."""
-    return [f.finding_id for f in report.findings if f.rule.severity is Severity.CRITICAL]
+    return [f.finding_id for f in report.findings if f.severity is Severity.CRITICAL]
 
 
 def news_of(report: Report, before: RunBefore | None) -> Mapping[str, Any] | None:
@@ -42,5 +42,6 @@ def news_of(report: Report, before: RunBefore | None) -> Mapping[str, Any] | Non
         "new": report.changes.new,
         "resolved": report.changes.resolved,
         "fixed": report.changes.fixed,
+        "unverifiable": report.changes.unverifiable,
         "new_critical": new_critical,
     }

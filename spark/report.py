@@ -13,9 +13,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.message_id import SHARDS
-from outbox.reconciliation import ChainStep, Changes, PastRun, StoredFinding, StoredRun, Undecided
+from outbox.reconciliation import (
+    ChainStep,
+    Changes,
+    Gone,
+    PastRun,
+    StoredFinding,
+    StoredRun,
+    Undecided,
+)
 from spark.cut import Plan
-from spark.finding_classes import FindingClass, Kind
+from spark.finding_classes import FindingClass, Graded, Kind
 from spark.findings import Finding
 from spark.ledger import hex_of
 from spark.verdict import Verdict
@@ -74,7 +82,8 @@ class Report:
     plan: Plan
     verdict: Verdict
     counts: Counts
-    class_counts: Mapping[tuple[FindingClass, str], int]
+    class_counts: Mapping[tuple[Graded, str], int]
+    """By class with its severity, and topic."""
     totals: Mapping[str, int]
     findings: Sequence[Finding]
     """Those that count, the worst ones first."""
@@ -94,6 +103,9 @@ class Report:
     """How the run moves the last cut on."""
     accepted: Sequence[Finding] = ()
     """Those that an operator accepts for now; they are told and count nowhere."""
+    gone: Gone = field(default_factory=Gone)
+    dirty_ratio: float | None = None
+    """How many of the folded ranges differed, 0 to 1; None where the sides were not folded."""
 
     @property
     def complete(self) -> bool:
@@ -126,9 +138,9 @@ class Report:
         return self.past[-1].run_id if self.past else None
 
     @property
-    def new_by_class(self) -> dict[FindingClass, int]:
-        """How many of the kept findings were not open before, by class."""
-        new = (f.finding_class for f in self.findings if f.finding_id not in self.changes.known)
+    def new_by_class(self) -> dict[Graded, int]:
+        """How many of the kept findings were not open before, by class and severity."""
+        new = (f.graded for f in self.findings if f.finding_id not in self.changes.known)
         return dict(Counter(new))
 
     @property
@@ -138,16 +150,21 @@ class Report:
         return round((read + shards) / (planned + all_shards), 4)
 
     @property
-    def by_class(self) -> dict[FindingClass, int]:
-        """How many findings there are of each class."""
-        counted: Counter[FindingClass] = Counter()
+    def graded(self) -> dict[Graded, int]:
+        """How many findings there are of each class and severity."""
+        counted: Counter[Graded] = Counter()
         for (each, _), n in self.class_counts.items():
             counted[each] += n
         return dict(counted)
 
+    @property
+    def by_class(self) -> dict[FindingClass, int]:
+        """How many findings there are of each class."""
+        return {each.finding_class: self.count(each.finding_class) for each in self.graded}
+
     def count(self, *classes: FindingClass) -> int:
         """How many findings of these classes there are."""
-        return sum(n for (each, _), n in self.class_counts.items() if each in classes)
+        return sum(n for (each, _), n in self.class_counts.items() if each.finding_class in classes)
 
     @property
     def sentence(self) -> str:
@@ -215,6 +232,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
             "log": report.log_state,
             "coverage": report.coverage_ratio,
             "latency": _quantiles(report.latencies),
+            "dirty_ratio": report.dirty_ratio,
         },
         counts=asdict(report.counts),
         totals=report.totals,
@@ -222,6 +240,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
         findings=tuple(_stored(each) for each in (*report.findings, *report.accepted)),
         reports=reports,
         step=report.step,
+        gone=report.gone,
     )
 
 
@@ -253,7 +272,7 @@ def _stored(finding: Finding) -> StoredFinding:
         finding_id=finding.finding_id,
         kind=finding.rule.kind.value,
         finding_class=finding.finding_class.value,
-        severity=finding.rule.severity.name.lower(),
+        severity=finding.severity.name.lower(),
         half_id=finding.half_id,
         topic=finding.topic,
         detail={

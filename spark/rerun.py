@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from outbox.reconciliation import FindingStatus
-from spark.finding_classes import FindingClass
+from spark.finding_classes import FindingClass, Graded, Severity
 from spark.report import Report, spaced
 from spark.verdict import EXIT_CLEAN, EXIT_INCONCLUSIVE, Tolerance, exit_code
 
 OPEN = "open"
+UNVERIFIABLE = "unverifiable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,15 +25,19 @@ class Rerun:
     findings: Sequence[FindingStatus]
 
     @property
-    def open(self) -> Mapping[FindingClass, int]:
-        """How many of them are still open, by class."""
-        still = (f.finding_class for f in self.findings if f.status == OPEN)
-        return dict(Counter(map(FindingClass, still)))
+    def open(self) -> Mapping[Graded, int]:
+        """How many of them are still open, by class and severity."""
+        return dict(Counter(map(_graded, (f for f in self.findings if f.status == OPEN))))
 
     def exit_code(self, tolerance: Tolerance) -> int:
-        """Return 7 for what is still open and not tolerated, 8 if not all was read, else 0."""
+        """Return 7 for what is still open and not tolerated, 8 if nobody can tell, else 0."""
         code = exit_code(self.open, tolerance)
-        return EXIT_INCONCLUSIVE if code == EXIT_CLEAN and not self.report.complete else code
+        return code if code != EXIT_CLEAN or self._told else EXIT_INCONCLUSIVE
+
+    @property
+    def _told(self) -> bool:
+        """All was read, and all that was open could be judged again."""
+        return self.report.complete and not any(f.status == UNVERIFIABLE for f in self.findings)
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -49,7 +54,7 @@ class Rerun:
     def lines(self) -> str:
         """Return what a person reads on a terminal."""
         told = "".join(
-            f"{f.status:<10} {f.finding_class:<18} {f.finding_id}\n" for f in self.findings
+            f"{f.status:<12} {f.finding_class:<18} {f.finding_id}\n" for f in self.findings
         )
         still = sum(self.open.values())
         return (
@@ -57,6 +62,10 @@ class Rerun:
             f" in {self.report.run_id}\n"
             f"report: {self.report.folder / 'report.html'}\n"
         )
+
+
+def _graded(found: FindingStatus) -> Graded:
+    return Graded(FindingClass(found.finding_class), Severity[found.severity.upper()])
 
 
 def became(

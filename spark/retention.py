@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from outbox.manifest import Position
+from outbox.message_id import HalfId
 from outbox.reconciliation import ANY_PARTITION, Partition
 from spark.finding_classes import FindingClass
 from spark.findings import Finding
@@ -44,10 +45,15 @@ class Expired:
     """The judged messages of one run whose records may have expired with the log."""
 
     spans: dict[Partition, Span] = field(default_factory=dict)
+    half_ids: list[HalfId] = field(default_factory=list)
+    """All of them, for whatever reason nobody can tell any more."""
 
     def note(self, suspects: Iterable[Suspect], judgement: Judgement) -> None:
         """Add those suspects that no look into the log can settle any more."""
         for suspect in suspects:
+            if why_unverifiable(suspect, judgement) in (None, Unverifiable.UNREAD):
+                continue
+            self.half_ids.append(suspect.half_id)
             partition = _place_of(suspect)
             if partition.topic in judgement.expired_topics:
                 continue

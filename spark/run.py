@@ -25,6 +25,7 @@ from spark import (
     cut,
     findings,
     fold,
+    foreign,
     latency,
     log_history,
     manifests,
@@ -35,6 +36,7 @@ from spark import (
 )
 from spark.chain import cut_of, previous_of
 from spark.frames import Frames
+from spark.gone import gone_of
 from spark.judge import Judgement, is_unverifiable, of_suspect
 from spark.last_records import anchors, retired_ends, with_superseded
 from spark.ledger import Ledger
@@ -134,13 +136,7 @@ def _judge(
     after: str | None,
 ) -> Report:
     plan, previous = planned.plan, planned.previous
-    folder = options.report_dir / f"run_id={plan.run_id}"
-    ledger = Ledger(
-        spark_session=parts.sources.spark_session,
-        run_id=plan.run_id,
-        uri=f"{folder}/findings",
-        accepted_ids=parts.run_store.accepted(),
-    )
+    ledger = _ledger(parts, options, plan)
     with parts.progress.stage("compare") as stage:
         odd = fold.odd(frames.commits, frames.records, frames.size, options.mode, options.stage_uri)
         unsettled = fold.open_ids(frames.commits, frames.records, odd)
@@ -164,11 +160,14 @@ def _judge(
         expired: list[HalfId] = []
         if stage.rows:
             expired = _enter_suspects(parts, judgement, frames, suspects, snapshot, ledger)
-        ledger.keep(carry.findings_of(previous.carried) if previous else ())
         looked_up.rows = ledger.total
     paired = _paired(options, plan, frames, odd)
     _enter_matched(parts, paired, snapshot, ledger)
     with parts.progress.stage("carry what is open") as carried:
+        before = tuple(carry.findings_of(previous.carried)) if previous else ()
+        ledger.enter(foreign.findings(frames.new_records, options.topic_rules, before))
+        ledger.keep(before)
+        ledger.gone = gone_of(parts.run_store, frames.commits, judgement, ledger.expired)
         open_ids = carry.kept_open(dirty, judgement.retired_below, expired)
         rows = carry.carried_rows(open_ids, frames, ledger.lasting.values())
         carried.rows = None if rows is None else len(rows)
@@ -179,7 +178,18 @@ def _judge(
         positions={} if rows is None else {each.shard: each.position for each in plan.shards},
     )
     report = _report(parts, options, plan, frames, paired.timed, snapshot, ledger, started_at)
-    return replace(report, step=step)
+    return replace(report, step=step, dirty_ratio=odd.dirty_ratio if odd else None)
+
+
+def _ledger(parts: Parts, options: Options, plan: cut.Plan) -> Ledger:
+    return Ledger(
+        spark_session=parts.sources.spark_session,
+        run_id=plan.run_id,
+        uri=f"{options.report_dir}/run_id={plan.run_id}/findings",
+        accepted_ids=parts.run_store.accepted(),
+        rules=options.topic_rules,
+        compacted_topics=plan.log.compacted_topics,
+    )
 
 
 def _findings_of_cut(
@@ -224,6 +234,7 @@ def _enter_suspects(
         expired.note(suspects, judgement)
         gone += [each.half_id for each in suspects if has_expired(each, judgement)]
     ledger.enter(expired.findings(judgement))
+    ledger.expired += expired.half_ids
     return gone
 
 
@@ -277,8 +288,9 @@ def _report(
         minutes = _minutes(options, plan, frames)
         latencies = _latencies(options, plan, timed)
         log_state = log_history.after_run(plan.log, plan.shards, anchors(frames.records))
-        complete = not plan.log.gaps
-        changes = parts.run_store.changes([each.finding_id for each in ledger.kept], complete)
+        complete = not plan.log.gaps and len(ledger.kept) == ledger.total
+        found = [each.finding_id for each in ledger.kept]
+        changes = parts.run_store.changes(found, complete, ledger.gone)
     return Report(
         run_id=plan.run_id,
         started_at=started_at,
@@ -289,6 +301,7 @@ def _report(
         totals=ledger.totals(),
         findings=tuple(ledger.kept),
         accepted=tuple(ledger.accepted),
+        gone=ledger.gone,
         changes=changes,
         minutes=minutes,
         latencies=latencies,

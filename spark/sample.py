@@ -76,7 +76,8 @@ def of_sampled(sampled: Sampled) -> tuple[Finding, ...]:
     row = next((r for r in sampled.rows if expected not in (None, r["partition"])), None)
     noted = _noted_elsewhere(sampled)
     if row is not None:
-        detail = {"expected": expected, "actual": row["partition"]}
+        requested = sampled.known.half.message.content.partition is not None
+        detail = {"expected": expected, "actual": row["partition"], "requested": requested}
         return (_finding(FindingClass.WRONG_PARTITION, sampled, row, detail | noted),)
     if noted:
         return (_finding(FindingClass.WRONG_OFFSET, sampled, sampled.rows[0], noted),)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -108,5 +109,9 @@ FINDINGS: Final = pa.schema(
 def frame_of(
     spark_session: SparkSession, rows: Sequence[Mapping[str, Any]], schema: Any
 ) -> DataFrame:
-    """Return the driver's rows as a frame; they travel as Arrow, no Python worker starts."""
-    return spark_session.createDataFrame(pa.Table.from_pylist(list(rows), schema=schema))
+    """Return the driver's rows as a frame; they travel as Arrow, no Python worker starts.
+
+    The schema goes along: Spark Connect takes none from a table without rows.
+    """
+    table = pa.Table.from_pylist(list(rows), schema=schema)
+    return spark_session.createDataFrame(table, from_arrow_schema(schema))

@@ -12,12 +12,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import (
+    AnalysisException,
+    PySparkRuntimeError,
+    PySparkValueError,
+    RetriesExceeded,
+)
 from pyspark.sql import SparkSession
 
 from outbox.errors import ConfigurationError
+from spark.failures import SparkFailure
 
 SPARK_VERSION: Final = "4.0.0"
 JARS: Final = (
@@ -48,6 +54,9 @@ took 46 CPU-seconds with it and 23 without."""
 QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LOCAL_ONLY: Final = ("spark.driver.host", "spark.driver.bindAddress")
 """Right for a driver that is its own executor, wrong for a cluster."""
+REMOTE_RETRIES: Final = 5
+"""How often a call to Spark Connect is tried again, over about 17 s; PySpark's own 15 times are ten
+minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +80,8 @@ class SessionSettings:
 def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     """Open a session and stop it at the end.
 
-    Raises ConfigurationError when a jar, Java or the client of Spark Connect is missing.
+    Raises ConfigurationError when a jar, Java or the client of Spark Connect is missing, and for
+    what a Spark Connect server does not let us set; SparkFailure when that server does not answer.
     """
     remote = settings.remote
     session = _own_session(settings) if remote is None else _remote_session(remote, settings)
@@ -97,16 +107,39 @@ def _own_session(settings: SessionSettings) -> SparkSession:
 
 
 def _remote_session(remote: str, settings: SessionSettings) -> SparkSession:
-    """Open a session on a server that runs already: only what a session may set is sent."""
-    builder = SparkSession.Builder().remote(remote)
-    ours = {name: text for name, text in SETTINGS.items() if name.startswith("spark.sql.")}
-    for name, text in (ours | settings.extra_texts()).items():
-        builder = builder.config(name, text)
+    """Open a session on a server that runs already: only what a session may set is sent.
+
+    The address may bear a token, so no message repeats it.
+    """
     try:
-        session: SparkSession = builder.create()
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        session: Any = SparkSession.Builder().remote(remote).create()
     except ImportError as error:
         raise ConfigurationError(f"Spark Connect needs its client: {error}") from None
-    return session
+    except (PySparkRuntimeError, PySparkValueError):
+        raise ConfigurationError(
+            "OUTBOX_RECONCILE_SPARK_REMOTE names no Spark Connect server (sc://HOST:15002)"
+        ) from None
+    session.client.set_retry_policies([DefaultPolicy(max_retries=REMOTE_RETRIES)])
+    ours = {name: text for name, text in SETTINGS.items() if name.startswith("spark.sql.")}
+    _set_remotely(session, ours | settings.extra_texts())
+    opened: SparkSession = session
+    return opened
+
+
+def _set_remotely(session: Any, settings: Mapping[str, str]) -> None:
+    try:
+        for name, text in settings.items():
+            session.conf.set(name, text)
+    except AnalysisException:
+        session.stop()
+        raise ConfigurationError(
+            f"OUTBOX_RECONCILE_SPARK_CONF: {name} is the Spark Connect server's to set"
+        ) from None
+    except RetriesExceeded:
+        session.client.close()
+        raise SparkFailure("Spark Connect: the server does not answer", unreachable=True) from None
 
 
 def is_local(master: str) -> bool:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from outbox.errors import ConfigurationError
-from spark.finding_classes import RULES, FindingClass, Kind, Severity
+from spark.finding_classes import RULES, FindingClass, Graded, Kind, Severity
 
 EXIT_CLEAN: Final = 0
 EXIT_FINDINGS: Final = 7
@@ -28,14 +28,15 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
-def verdict_of(classes: Collection[FindingClass]) -> Verdict:
-    """Return the verdict over the classes of all open findings.
+def verdict_of(found: Collection[Graded]) -> Verdict:
+    """Return the verdict over the classes of all open findings and how bad they are.
 
     Whatever was not judged of the plan is itself an open finding of a class that is ``partial``.
     """
-    if any(not RULES[each].partial and RULES[each].severity > Severity.INFO for each in classes):
+    whole = [each for each in found if not RULES[each.finding_class].partial]
+    if any(each.severity > Severity.INFO for each in whole):
         return Verdict.FINDINGS
-    if any(RULES[each].partial for each in classes):
+    if len(whole) < len(found):
         return Verdict.INCONCLUSIVE
     return Verdict.CLEAN
 
@@ -47,19 +48,16 @@ class Tolerance:
     fail_on: Severity = Severity.LOW
     most: Mapping[str, int] = field(default_factory=dict)
 
-    def passes(self, counts: Mapping[FindingClass, int]) -> bool:
+    def passes(self, counts: Mapping[Graded, int]) -> bool:
         """Tell whether all of these findings are tolerated."""
-        judged = [
-            (each, RULES[each].kind.value, n)
-            for each, n in counts.items()
-            if n and self.fail_on <= RULES[each].severity > Severity.INFO
-        ]
-        of_kind: Counter[str] = Counter()
-        for _, kind, n in judged:
-            of_kind[kind] += n
+        of_class, of_kind = Counter[FindingClass](), Counter[Kind]()
+        for each, n in counts.items():
+            if n and self.fail_on <= each.severity > Severity.INFO:
+                of_class[each.finding_class] += n
+                of_kind[RULES[each.finding_class].kind] += n
         return all(
-            self._within(each.value, n) or self._within(kind, of_kind[kind])
-            for each, kind, n in judged
+            self._within(each, n) or self._within(RULES[each].kind, of_kind[RULES[each].kind])
+            for each, n in of_class.items()
             if not RULES[each].partial
         )
 
@@ -76,11 +74,11 @@ def tolerance_of(fail_on: str, most: Mapping[str, int]) -> Tolerance:
     return Tolerance(fail_on=Severity[fail_on.upper()], most=dict(most))
 
 
-def exit_code(counts: Mapping[FindingClass, int], tolerance: Tolerance) -> int:
+def exit_code(counts: Mapping[Graded, int], tolerance: Tolerance) -> int:
     """Return 0 clean or tolerated, 7 findings, else 8 when not all was read."""
     present = {each for each, n in counts.items() if n}
     if verdict_of(present) is Verdict.FINDINGS and not tolerance.passes(counts):
         return EXIT_FINDINGS
-    if any(RULES[each].partial for each in present):
+    if any(RULES[each.finding_class].partial for each in present):
         return EXIT_INCONCLUSIVE
     return EXIT_CLEAN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
 from typing import Any, Final, TextIO
@@ -54,10 +54,11 @@ def open_run(
 ) -> Iterator[tuple[Parts, Options]]:
     """Check the settings, start Spark, and yield everything that a run needs.
 
-    A resident job is given the JVM of a large run: what it compiles serves all runs to come.
+    The chain of runs is held from before Spark is started until the end. A resident job holds it
+    run by run instead, and is given the JVM of a large run: what it compiles serves all to come.
 
-    Raises ConfigurationError, KafkaUnavailable and DatabaseUnavailable before Spark is started,
-    SparkFailure for a failed job.
+    Raises ConfigurationError, RunUnderWay, KafkaUnavailable and DatabaseUnavailable before Spark is
+    started, SparkFailure for a failed job.
     """
     if settings.reconcile_spark_remote is None:
         required_jars(_jars_dir(settings))
@@ -70,14 +71,19 @@ def open_run(
     with progress.stage("reach both stores"):
         expected = expected_records(log_facts, source.topics())
         expected = max(expected, QUICK_RECORDS) if resident else expected
-    with _session(settings, progress, expected) as session, _stage_uri(settings) as stage_uri:
+    store = run_store(settings)
+    with (
+        nullcontext() if resident else store.hold(),
+        _session(settings, progress, expected) as session,
+        _stage_uri(settings) as stage_uri,
+    ):
         if settings.reconcile_spark_remote or not is_local(settings.reconcile_spark_master):
             for place in (stage_uri, str(settings.reconcile_report_dir.resolve())):
                 refuse_unshared(session, place)
         parts = Parts(
             source=source,
             log_facts=log_facts,
-            run_store=run_store(settings),
+            run_store=store,
             sources=Sources(spark_session=session, kafka_options=options, jdbc=source.jdbc),
             clock=progress.clock,
             progress=progress,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from threading import Event
 from typing import Any, Final
 
@@ -81,6 +81,7 @@ class KafkaLogFacts:
             if not errors:
                 break
             _PAUSE.wait(RETRY_SECONDS)
+            self._look_for_leaders()
             again, errors = self._ask(errors, end)
             offsets |= again
         if not offsets:
@@ -105,6 +106,11 @@ class KafkaLogFacts:
             return []
         with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
             return list(_read_each(consumer, sorted(places)))
+
+    def _look_for_leaders(self) -> None:
+        """Ask who leads what: librdkafka would go on asking those it knew."""
+        with suppress(KafkaException):
+            self._admin.list_topics(timeout=REQUEST_SECONDS)
 
     def _ask(
         self, partitions: Iterable[Partition], end: LogEnd

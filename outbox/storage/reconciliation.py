@@ -6,6 +6,7 @@ message tables are never written from here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -21,6 +22,7 @@ from outbox.reconciliation import (
     Chain,
     Changes,
     FindingStatus,
+    Gone,
     Hold,
     JdbcAddress,
     KnownHalf,
@@ -29,7 +31,6 @@ from outbox.reconciliation import (
     RelayCut,
     RunBefore,
     SnapshotIdentity,
-    StoredFinding,
     StoredRun,
     Undecided,
 )
@@ -37,7 +38,14 @@ from outbox.storage.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
 from outbox.storage.connections import Connection, connect
 from outbox.storage.half_rows import read_half
 from outbox.storage.jdbc import jdbc_address
-from outbox.storage.reconciliation_chain import move_chain, read_chain
+from outbox.storage.reconciliation_chain import hold_chain, move_chain, read_chain
+from outbox.storage.reconciliation_findings import (
+    read_accepted,
+    read_changes,
+    read_open_below,
+    read_statuses,
+    save_findings,
+)
 from outbox.storage.statements import load
 from outbox.storage.stuck import read_stuck
 from outbox.stuck import Stuck
@@ -45,6 +53,9 @@ from outbox.stuck import Stuck
 SQL: Final = load("reconciliation")
 SNAPSHOT_MAX_SECONDS: Final = 3600
 STATEMENT_TIMEOUT_SECONDS: Final = 600
+
+Tallies = Mapping[str, Mapping[str, int]]
+"""How many findings were new and resolved, each by kind."""
 
 
 class PostgresSource:
@@ -136,6 +147,13 @@ class PostgresRunStore:
     def __init__(self, database_url: str) -> None:
         self._database_url = database_url
 
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Hold the chain on a session of its own, which ends with this process; see RunStore."""
+        with _session(self._database_url) as connection:
+            hold_chain(connection)
+            yield
+
     def chain(self) -> Chain | None:
         """Return where the last run ended and what it left open, as of one moment."""
         with _session(self._database_url) as connection:
@@ -143,30 +161,25 @@ class PostgresRunStore:
             with connection.transaction():
                 return read_chain(connection)
 
-    def changes(self, finding_ids: Sequence[str], complete: bool) -> Changes:
+    def changes(self, finding_ids: Sequence[str], complete: bool, gone: Gone) -> Changes:
         """Tell how these open findings differ from the stored ones."""
-        asked = {"finding_ids": list(finding_ids), "complete": complete}
         with _session(self._database_url) as connection:
-            row = connection.execute(SQL["changes"], asked).fetchone()
-        assert row is not None
-        new, resolved, fixed, known, closed = row
-        return Changes(
-            new=new, resolved=resolved, fixed=fixed, known=frozenset(known), closed=closed
-        )
+            return read_changes(connection, finding_ids, complete, gone)
+
+    def open_below(self, half_id: HalfId) -> Sequence[HalfId]:
+        """Return messages with a finding that may outlive them; see RunStore.open_below."""
+        with _session(self._database_url) as connection:
+            return read_open_below(connection, half_id)
 
     def accepted(self) -> frozenset[str]:
         """Return the accepted findings; see RunStore.accepted."""
         with _session(self._database_url) as connection:
-            rows = connection.execute(SQL["accepted"]).fetchall()
-        return frozenset(row[0] for row in rows)
+            return read_accepted(connection)
 
     def statuses(self, run_id: str) -> Sequence[FindingStatus] | None:
         """Return what has become of a run's findings; see RunStore.statuses."""
         with _session(self._database_url) as connection:
-            rows = connection.execute(SQL["statuses"], {"run_id": run_id}).fetchall()
-        if not rows:
-            return None
-        return [FindingStatus(*row) for row in rows if row[0] is not None]
+            return read_statuses(connection, run_id)
 
     def past(self, run_id: str, limit: int) -> Sequence[PastRun]:
         """Return the newest other runs; see RunStore.past."""
@@ -198,8 +211,8 @@ class PostgresRunStore:
         with _session(self._database_url) as connection, connection.transaction():
             if run.step is not None:
                 move_chain(connection, run.run_id, run.step)
-            connection.execute(SQL["save_run"], _run_row(run))
-            _save_findings(connection, run)
+            ever = _ever(connection, save_findings(connection, run))
+            connection.execute(SQL["save_run"], _run_row(run, ever))
             for kind, body in run.reports.items():
                 report = {"run_id": run.run_id, "format": kind, "body": body}
                 connection.execute(SQL["save_report"], report)
@@ -239,7 +252,14 @@ def _known_half(row: Mapping[str, Any]) -> KnownHalf:
     )
 
 
-def _run_row(run: StoredRun) -> dict[str, Any]:
+def _ever(connection: Connection, now: Tallies) -> Tallies:
+    """Add what this run found new and resolved to what all runs before it did, by kind."""
+    row = connection.execute(SQL["ever"]).fetchone()
+    before: Tallies = row[0] if row else {}
+    return {what: Counter(before.get(what, {})) + Counter(n) for what, n in now.items()}
+
+
+def _run_row(run: StoredRun, ever: Tallies) -> dict[str, Any]:
     return {
         "run_id": run.run_id,
         "previous_run_id": run.previous_run_id,
@@ -249,30 +269,8 @@ def _run_row(run: StoredRun) -> dict[str, Any]:
         "verdict": run.verdict,
         "sentence": run.sentence,
         "complete": run.complete,
-        "plan": Jsonb(dict(run.plan)),
+        "plan": Jsonb({**run.plan, "ever": ever}),
         "counts": Jsonb(dict(run.counts)),
         "totals": Jsonb(dict(run.totals)),
         "timings": Jsonb(dict(run.timings)),
-    }
-
-
-def _save_findings(connection: Connection, run: StoredRun) -> None:
-    with connection.cursor() as cursor:
-        if run.findings:
-            rows = [_finding_row(run.run_id, finding) for finding in run.findings]
-            cursor.executemany(SQL["save_finding"], rows)
-        if run.complete:
-            cursor.execute(SQL["resolve_unseen"], {"run_id": run.run_id})
-
-
-def _finding_row(run_id: str, finding: StoredFinding) -> dict[str, Any]:
-    return {
-        "run_id": run_id,
-        "finding_id": finding.finding_id,
-        "kind": finding.kind,
-        "class": finding.finding_class,
-        "severity": finding.severity,
-        "half_id": finding.half_id,
-        "topic": finding.topic,
-        "detail": Jsonb(dict(finding.detail)),
     }

@@ -59,42 +59,6 @@ CROSS JOIN LATERAL (
 ) batch
 WHERE batch.at IS NOT NULL
 
--- name: changes
--- Reads which of this run's findings were open before, and how many of the open ones it did not see: resolved, fixed
--- by a repair, and both by class.
-WITH open AS MATERIALIZED (
-    SELECT f.finding_id, f.class, f.finding_id = ANY (%(finding_ids)s::text[]) AS seen, EXISTS (
-        SELECT FROM outbox.held_record h
-        WHERE h.half_id = f.half_id AND h.repair IS NOT NULL AND h.released_at IS NOT NULL) AS repaired
-    FROM outbox.reconciliation_finding f
-    WHERE f.status = 'open'
-), closed AS (
-    SELECT class, count(*) AS n, count(*) FILTER (WHERE repaired) AS fixed
-    FROM open WHERE %(complete)s AND NOT seen GROUP BY class
-)
-SELECT cardinality(%(finding_ids)s::text[]) - (SELECT count(*) FROM open WHERE seen) AS new,
-    (SELECT coalesce(sum(n - fixed), 0)::int FROM closed) AS resolved,
-    (SELECT coalesce(sum(fixed), 0)::int FROM closed) AS fixed,
-    ARRAY(SELECT finding_id FROM open WHERE seen) AS known,
-    (SELECT coalesce(jsonb_object_agg(class, n), '{}') FROM closed) AS closed
-
--- name: accepted
--- Reads the findings that are accepted now.
-SELECT finding_id FROM outbox.reconciliation_finding WHERE status = 'accepted' AND accepted_until > clock_timestamp()
-
--- name: statuses
--- Reads one run with the findings it saw: those first seen in it or before, and last seen in it or later.
-SELECT f.finding_id, f.class, f.status
-FROM outbox.reconciliation_run r
-LEFT JOIN LATERAL (
-    SELECT f.finding_id, f.class, f.status
-    FROM outbox.reconciliation_finding f
-    JOIN outbox.reconciliation_run first ON first.run_id = f.first_run_id AND first.finished_at <= r.finished_at
-    JOIN outbox.reconciliation_run last ON last.run_id = f.last_run_id AND last.finished_at >= r.finished_at
-) f ON true
-WHERE r.run_id = %(run_id)s
-ORDER BY f.finding_id
-
 -- name: past
 -- Reads the newest runs but this one, with how many discrepancies each had.
 SELECT r.run_id, r.finished_at, r.verdict,
@@ -118,35 +82,20 @@ WHERE r.run_id <> %(run_id)s
 ORDER BY r.finished_at DESC, r.run_id DESC
 LIMIT 1
 
+-- name: ever
+-- Reads how many findings were new and resolved in all runs up to the newest one, by kind.
+SELECT plan -> 'ever' FROM outbox.reconciliation_run WHERE plan ? 'ever' ORDER BY finished_at DESC, run_id DESC LIMIT 1
+
 -- name: save_run
--- Writes the run; a repetition of the same run replaces it.
-INSERT INTO outbox.reconciliation_run (
+-- Writes the run; a repetition of the same run replaces it, but counts nothing twice.
+INSERT INTO outbox.reconciliation_run AS known (
     run_id, previous_run_id, mode, started_at, cut_at, verdict, sentence, complete, plan, counts, totals, timings)
 VALUES (%(run_id)s, %(previous_run_id)s, %(mode)s, %(started_at)s, %(cut_at)s, %(verdict)s, %(sentence)s, %(complete)s,
     %(plan)s, %(counts)s, %(totals)s, %(timings)s)
 ON CONFLICT (run_id) DO UPDATE SET (
     previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, plan, counts, totals, timings)
     = (excluded.previous_run_id, excluded.mode, excluded.started_at, excluded.cut_at, clock_timestamp(), excluded.verdict, excluded.sentence,
-       excluded.complete, excluded.plan, excluded.counts, excluded.totals, excluded.timings)
-
--- name: save_finding
--- Writes a finding by its stable id, or moves it to this run; an accepted one stays so until its time has come.
-INSERT INTO outbox.reconciliation_finding AS known (
-    finding_id, first_run_id, last_run_id, status, kind, class, severity, half_id, topic, detail)
-VALUES (%(finding_id)s, %(run_id)s, %(run_id)s, 'open', %(kind)s, %(class)s, %(severity)s, %(half_id)s, %(topic)s, %(detail)s)
-ON CONFLICT (finding_id) DO UPDATE SET
-    last_run_id = excluded.last_run_id, kind = excluded.kind, class = excluded.class, severity = excluded.severity,
-    half_id = excluded.half_id, topic = excluded.topic, detail = excluded.detail, updated_at = clock_timestamp(),
-    status = CASE WHEN known.status = 'accepted' AND known.accepted_until > clock_timestamp()
-        THEN known.status ELSE 'open' END
-
--- name: resolve_unseen
--- Closes the findings, open or accepted, that a complete run did not see again: fixed where a repair has published
--- the message.
-UPDATE outbox.reconciliation_finding f SET updated_at = clock_timestamp(), status = CASE WHEN EXISTS (
-    SELECT FROM outbox.held_record h
-    WHERE h.half_id = f.half_id AND h.repair IS NOT NULL AND h.released_at IS NOT NULL) THEN 'fixed' ELSE 'resolved' END
-WHERE f.status IN ('open', 'accepted') AND f.last_run_id <> %(run_id)s
+       excluded.complete, excluded.plan || jsonb_strip_nulls(jsonb_build_object('ever', known.plan -> 'ever')), excluded.counts, excluded.totals, excluded.timings)
 
 -- name: save_report
 -- Writes one format of the report.

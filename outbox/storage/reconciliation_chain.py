@@ -1,6 +1,7 @@
 """Where the next reconciliation starts and what it carries, on the connection of the run store.
 
 The cut moves in the transaction that stores the run, and only if no other run has moved it since.
+That alone is what makes runs safe; the lock that a run holds meanwhile spares the other its work.
 """
 
 from __future__ import annotations
@@ -9,12 +10,19 @@ from typing import Final
 
 from psycopg.types.json import Jsonb
 
-from outbox.errors import RunOvertaken
+from outbox.errors import RunOvertaken, RunUnderWay
 from outbox.reconciliation import CarriedRow, Chain, ChainStep
 from outbox.storage.connections import Connection
 from outbox.storage.statements import load
 
 SQL: Final = load("reconciliation_chain")
+
+
+def hold_chain(connection: Connection) -> None:
+    """Take the chain until the connection is closed. Raises RunUnderWay when another one has it."""
+    row = connection.execute(SQL["hold"]).fetchone()
+    if row is None or not row[0]:
+        raise RunUnderWay
 
 
 def read_chain(connection: Connection) -> Chain | None:

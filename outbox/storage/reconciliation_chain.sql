@@ -1,3 +1,7 @@
+-- name: hold
+-- Takes the chain for as long as this session lasts, unless another one has it; how long it is idle does not matter.
+SELECT pg_try_advisory_lock(hashtext('outbox.reconciliation_cut')), set_config('idle_session_timeout', '0', false)
+
 -- name: chain
 -- Reads where the run before ended.
 SELECT run_id, cut FROM outbox.reconciliation_cut WHERE source = ''

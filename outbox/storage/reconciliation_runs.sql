@@ -39,12 +39,13 @@ LIMIT %(limit)s
 -- Reads the newest run, and how many runs up to it came to no verdict, looking at the last hundred.
 WITH newest AS MATERIALIZED (
     SELECT run_id, verdict, finished_at, cut_at, counts, timings, plan ->> 'coverage' AS coverage,
-        coalesce(plan -> 'latency', '{}') AS latency,
+        coalesce(plan -> 'latency', '{}') AS latency, plan ->> 'dirty_ratio' AS dirty_ratio,
+        coalesce(plan -> 'ever', '{}') AS ever,
         row_number() OVER (ORDER BY finished_at DESC, run_id DESC) AS place
     FROM (SELECT * FROM outbox.reconciliation_run ORDER BY finished_at DESC, run_id DESC LIMIT 100) r
 )
 SELECT verdict, finished_at, extract(epoch FROM clock_timestamp() - cut_at)::float8 AS cut_age,
-    coverage::float8 AS coverage, counts, timings, latency,
+    coverage::float8 AS coverage, counts, timings, latency, dirty_ratio::float8 AS dirty_ratio, ever,
     coalesce((SELECT min(place) - 1 FROM newest WHERE verdict <> 'inconclusive'),
         (SELECT count(*) FROM newest))::int AS inconclusive
 FROM newest WHERE place = 1

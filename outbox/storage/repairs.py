@@ -1,4 +1,4 @@
-"""Lost messages on their way back: what stands against each, and its place among those held.
+"""Lost and altered messages on their way back: what stands against each, its place among the held.
 
 A repair is published by its shard's relay like any held record, in a batch of kind ``repair`` whose
 records name the action that ordered them.
@@ -7,17 +7,21 @@ records name the action that ordered them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from psycopg.rows import dict_row
 
+from outbox.message import HalfMessage
 from outbox.message_id import HalfId, Nonce, message_id_of, message_id_text
 from outbox.message_view import OperatorAction
 from outbox.operator_ports import Repair
+from outbox.reconciliation import REPAIRABLE_CLASSES
+from outbox.record import digest_of
 from outbox.storage.availability import available
+from outbox.storage.half_store import read_halves
 from outbox.storage.operations import audit
 from outbox.storage.statements import load
 
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
     from outbox.storage.connections import AsyncConnection, Pool
 
 SQL: Final = load("repairs")
+READ_AT_ONCE: Final = 100
+DIFFERS: Final = "digest-differs"
 
 
 class PostgresRepairs:
@@ -41,6 +47,7 @@ class PostgresRepairs:
             "finding_ids": list(finding_ids),
             "groups": None if groups is None else sorted(groups),
             "accept_order": accept_order,
+            "classes": list(REPAIRABLE_CLASSES),
         }
         async with (
             available(),
@@ -48,7 +55,9 @@ class PostgresRepairs:
             connection.cursor(row_factory=dict_row) as cursor,
         ):
             await cursor.execute(SQL["plan"], asked)
-            return [_repair(row) for row in await cursor.fetchall()]
+            planned = [_repair(row) for row in await cursor.fetchall()]
+            altered = await _altered(connection, [each for each in planned if not each.refused])
+        return [replace(r, refused=DIFFERS) if r.half_id in altered else r for r in planned]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +74,37 @@ async def enter_repair(
 ) -> bool:
     """Have the relay publish a message again, audited, in the caller's transaction.
 
-    False when it is held already, not committed, or no longer found lost.
+    False when it is held already, not committed, or no longer found lost or altered.
     """
     number, action = str(repair.number), repair.action
-    asked = {"half_id": half_id, "repair": number, "due_at": repair.due_at}
+    asked = {
+        "half_id": half_id,
+        "repair": number,
+        "due_at": repair.due_at,
+        "classes": list(REPAIRABLE_CLASSES),
+    }
     if not await (await connection.execute(SQL["enter"], asked)).fetchall():
         return False
     target = message_id_text(half_id, nonce)
     await audit(connection, "message.republish", target, half_id, action, {"repair": number})
     return True
+
+
+async def _altered(connection: AsyncConnection, repairs: Sequence[Repair]) -> set[HalfId]:
+    """Return the messages whose stored content is not what was prepared, by its digest."""
+    half_ids = [each.half_id for each in repairs if each.half_id is not None]
+    altered: set[HalfId] = set()
+    for at in range(0, len(half_ids), READ_AT_ONCE):
+        halves = await read_halves(connection, half_ids[at : at + READ_AT_ONCE])
+        altered |= {half_id for half_id, half in halves.items() if not _is_intact(half)}
+    return altered
+
+
+def _is_intact(half: HalfMessage) -> bool:
+    message = half.message
+    group, transaction_id = message.producer_group, message.transaction_id
+    digest = digest_of(half.half_id, half.nonce, message.content, group, transaction_id)
+    return digest == half.content_digest
 
 
 def _repair(row: dict[str, Any]) -> Repair:

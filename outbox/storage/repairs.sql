@@ -1,8 +1,8 @@
 -- name: plan
--- Reads findings by id with their messages by key. Whether a key has a newer committed message is one pass over
+-- Reads findings by id with their messages by key. On a topic without order nothing is overtaken. Whether a key has a newer committed message is one pass over
 -- the stored messages for all of them together; a message of the same flush counts as newer.
 WITH asked AS MATERIALIZED (
-    SELECT f.finding_id, f.status, f.class, h.half_id, h.nonce, h.topic_id, h.key, o.xid,
+    SELECT f.finding_id, f.status, f.class, coalesce((f.detail ->> 'ordered')::boolean, true) AS ordered, h.half_id, h.nonce, h.topic_id, h.key, o.xid,
         EXISTS (SELECT FROM outbox.held_record r
             WHERE r.half_id = f.half_id AND r.released_at IS NULL AND r.dropped_at IS NULL) AS pending
     FROM outbox.reconciliation_finding f
@@ -21,11 +21,11 @@ WITH asked AS MATERIALIZED (
     FROM asked a
     JOIN outbox.half_message n ON n.topic_id = a.topic_id AND n.key = a.key AND n.half_id <> a.half_id
     JOIN outbox.op_message o ON o.half_id = n.half_id AND o.decision = 1 AND o.xid >= a.xid
-    WHERE NOT %(accept_order)s
+    WHERE a.ordered AND NOT %(accept_order)s
 )
 SELECT a.finding_id, a.half_id, a.nonce, CASE
     WHEN a.status <> 'open' THEN 'not-open'
-    WHEN a.class NOT IN ('LOST', 'SKIPPED') THEN 'not-lost'
+    WHEN a.class <> ALL (%(classes)s::text[]) THEN 'not-lost'
     WHEN a.xid IS NULL THEN 'not-stored'
     WHEN a.pending THEN 'repair-pending'
     WHEN EXISTS (SELECT FROM overtaken v WHERE v.half_id = a.half_id) THEN 'order-risk'
@@ -35,11 +35,11 @@ ORDER BY a.finding_id
 
 -- name: enter
 -- Enters a committed message among those held, marked as a repair, with all that its record needs; unless it is held
--- already, or no finding says that it is lost.
+-- already, or no finding says that it is lost or altered.
 INSERT INTO outbox.held_record AS known (half_id, nonce, shard, topic_id, key, xid, n, publish_error, repair,
     next_attempt_at, payload)
 SELECT h.half_id, h.nonce, (h.half_id & 15)::int2, h.topic_id, h.key, o.xid,
-    coalesce(array_position(c.half_ids, h.half_id), 1), 'lost, to be published again', %(repair)s, %(due_at)s,
+    coalesce(array_position(c.half_ids, h.half_id), 1), 'to be published again, as a repair', %(repair)s, %(due_at)s,
     jsonb_build_object('producer_group', g.name, 'transaction_id', h.transaction_id, 'decided_by', o.decided_by,
         'value', encode(h.value, 'base64'), 'partition', h."partition", 'content_type', h.content_type,
         'traceparent', h.traceparent, 'headers', h.headers)
@@ -57,7 +57,7 @@ JOIN outbox.producer_group g ON g.id = h.producer_group_id
 LEFT JOIN outbox.commit_log c ON c.shard = (h.half_id & 15)::int2 AND c.xid = o.xid
 WHERE EXISTS (
     SELECT FROM outbox.reconciliation_finding f
-    WHERE f.half_id = h.half_id AND f.status = 'open' AND f.class IN ('LOST', 'SKIPPED'))
+    WHERE f.half_id = h.half_id AND f.status = 'open' AND f.class = ANY (%(classes)s::text[]))
 ON CONFLICT (half_id) DO UPDATE SET (held_at, publish_error, attempts, next_attempt_at, repair, payload, topic_wide,
         released_at, release_batch_no, released_partition, released_offset, dropped_at, drop_reason)
     = (clock_timestamp(), excluded.publish_error, 0, excluded.next_attempt_at, excluded.repair, excluded.payload, false,

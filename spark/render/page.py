@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from spark.finding_classes import RULES, FindingClass
+from spark.finding_classes import RULES, Graded
 from spark.render import svg, trends
 from spark.render.document import command, coverage, finding_document, of_topics
 from spark.render.tables import class_rows
@@ -66,14 +66,20 @@ def _shown(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any
 
 def _sections(report: Report, samples: int, topics: Sequence[str]) -> list[dict[str, Any]]:
     """Return the findings by class, worst first, each with its evidence and command."""
-    by_class: dict[FindingClass, list[dict[str, Any]]] = {}
+    by_class: dict[Graded, list[dict[str, Any]]] = {}
     for finding in of_topics(report.findings, topics):
-        listed = by_class.setdefault(finding.finding_class, [])
+        listed = by_class.setdefault(finding.graded, [])
         if len(listed) < samples:
             shown = finding_document(finding, report)
             new = finding.finding_id not in report.changes.known
             listed.append({**shown, "command": command(finding, report.run_id), "new": new})
     return [
-        {"class": each, "rule": RULES[each], "findings": listed, "total": report.count(each)}
+        {
+            "class": each.finding_class,
+            "severity": each.severity.name.lower(),
+            "rule": RULES[each.finding_class],
+            "findings": listed,
+            "total": report.graded[each],
+        }
         for each, listed in by_class.items()
     ]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter
 from dataclasses import dataclass
 from io import StringIO
 from typing import Final
 
-from spark.finding_classes import RULES, FindingClass
+from spark.finding_classes import FindingClass, Graded, Severity
 from spark.render.document import accepted_document, finding_document
 from spark.report import Report
 
@@ -25,6 +24,7 @@ class ClassRow:
     """How often a class occurs, in all and by topic."""
 
     finding_class: FindingClass
+    severity: Severity
     total: int
     by_topic: dict[str, int]
 
@@ -49,15 +49,16 @@ def safe(cell: object) -> str:
 
 def class_rows(report: Report) -> list[ClassRow]:
     """Return the classes that occurred, worst first, with their counts by topic."""
-    totals: Counter[FindingClass] = Counter()
-    topics: dict[FindingClass, dict[str, int]] = {}
+    topics: dict[Graded, dict[str, int]] = {}
     for (each, topic), n in report.class_counts.items():
-        totals[each] += n
         topics.setdefault(each, {})[topic or "–"] = n
-    ordered = sorted(totals, key=lambda each: (-RULES[each].severity, each))
+    ordered = sorted(topics, key=lambda each: (-each.severity, each.finding_class))
     return [
         ClassRow(
-            finding_class=each, total=totals[each], by_topic=dict(sorted(topics[each].items()))
+            finding_class=each.finding_class,
+            severity=each.severity,
+            total=sum(topics[each].values()),
+            by_topic=dict(sorted(topics[each].items())),
         )
         for each in ordered
     ]

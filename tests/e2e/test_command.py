@@ -254,17 +254,22 @@ def test_a_lost_message_is_planned_then_published_again_and_found_in_its_topic(
         service.group(endpoint.url), topic, key="k", value="lost and found"
     )
     service.end(message_id, "COMMIT", wait=20)
+    service.wait_state(message_id, "PUBLISHED")
     half_id, _ = parse_message_id(message_id)
     lost = replace(make_finding(f"f-{run_id}"), half_id=half_id, detail={"message_id": message_id})
     store = PostgresRunStore(service.facts()["database_url"])
     store.save(make_run(run_id, findings=(lost,)))
     file = tmp_path / "plan.json"
-    fix = ("reconcile", "fix", run_id, "--plan-file", str(file))
+    fix = ("reconcile", "fix", run_id, "--no-rerun", "--plan-file", str(file))
     plan = outbox(*fix).json()["plan"]
     assert [(row["message_id"], row["plan"]) for row in plan] == [(message_id, "republish")]
     assert json.loads(file.read_text())["plan"] == plan
     assert outbox(*fix, "--apply").code == ExitCode.USAGE
     assert outbox(*fix, "--class", "SKIPPED").json()["plan"] == []
+    assert outbox(*fix, "--finding", lost.finding_id).json()["plan"] == plan
+    assert outbox(*fix, "--finding", "nothing").code == ExitCode.NOT_FOUND
+    both = ("--finding", lost.finding_id, "--class", "LOST")
+    assert outbox(*fix, *both).code == ExitCode.USAGE
     applied = outbox(*fix, "--apply", "--reason", "unclean election")
     assert applied.code == ExitCode.OK, applied.err
     assert "1 handed to the relay" in applied.err

@@ -19,6 +19,8 @@ from outbox.reconciliation import (
     Chain,
     ChainStep,
     Changes,
+    Gone,
+    Partition,
     RunBefore,
     StoredFinding,
     StoredRun,
@@ -131,7 +133,7 @@ def test_topics_are_those_that_were_ever_prepared_for(
 def test_a_finding_is_open_until_a_complete_run_does_not_see_it(database_url: str) -> None:
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "a", "b"))
-    assert store.changes(["b", "c"], True) == Changes(new=1, resolved=1)
+    assert store.changes(["b", "c"], True, Gone()) == Changes(new=1, resolved=1)
     store.save(make_run("two", "b", "c"))
     assert statuses(database_url) == {"a": "resolved", "b": "open", "c": "open"}
     store.save(make_run("three", "a"))
@@ -141,7 +143,7 @@ def test_a_finding_is_open_until_a_complete_run_does_not_see_it(database_url: st
 def test_a_partial_run_resolves_nothing(database_url: str) -> None:
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "a"))
-    assert store.changes([], False) == Changes(new=0, resolved=0)
+    assert store.changes([], False, Gone()) == Changes(new=0, resolved=0)
     store.save(make_run("two", complete=False))
     assert statuses(database_url) == {"a": "open"}
 
@@ -175,17 +177,20 @@ def test_what_became_of_a_runs_findings_is_known_by_run(database_url: str) -> No
     store.save(make_run("one", "a", "b"))
     store.save(make_run("two", "b"))
     store.save(make_run("three"))
-    assert store.statuses("one") == [("a", "LOST", "resolved"), ("b", "LOST", "resolved")]
-    assert store.statuses("two") == [("b", "LOST", "resolved")]
+    assert store.statuses("one") == [
+        ("a", "LOST", "critical", "resolved"),
+        ("b", "LOST", "critical", "resolved"),
+    ]
+    assert store.statuses("two") == [("b", "LOST", "critical", "resolved")]
     assert store.statuses("three") == []
 
 
 def test_what_a_run_changes_is_told_by_id_and_class(database_url: str) -> None:
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "a", "b"))
-    changes = store.changes(["b", "c"], True)
+    changes = store.changes(["b", "c"], True, Gone())
     assert (changes.known, changes.closed) == (frozenset({"b"}), {"LOST": 1})
-    assert store.changes([], False).closed == {}
+    assert store.changes([], False, Gone()).closed == {}
 
 
 def test_what_a_repair_has_published_is_told_apart_from_what_is_gone_by_itself(
@@ -195,6 +200,81 @@ def test_what_a_repair_has_published_is_told_apart_from_what_is_gone_by_itself(
     repaired = replace(make_finding("repaired"), half_id=lost.half_id)
     gone = replace(make_finding("gone"), half_id=HalfId(7))
     store.save(make_run("one", findings=(repaired, gone)))
+    publish_again(database_url, lost)
+    assert store.changes([], True, Gone()) == Changes(new=0, resolved=1, fixed=1)
+    store.save(make_run("two"))
+    assert statuses(database_url) == {"repaired": "fixed", "gone": "resolved"}
+
+
+def test_what_nobody_can_tell_any_more_is_unverifiable_and_not_resolved(
+    database_url: str, halves: list[HalfMessage]
+) -> None:
+    store, repaired = PostgresRunStore(database_url), halves[0]
+    expired = {"partition": 0, "offset": 6}
+    found = (
+        replace(make_finding("retired"), half_id=HalfId(7)),
+        replace(make_finding("found again"), half_id=HalfId(7)),
+        replace(make_finding("late"), half_id=HalfId(8)),
+        replace(make_finding("fixed"), half_id=repaired.half_id, detail=expired),
+        replace(make_finding("record"), half_id=HalfId(9), detail=expired),
+        replace(make_finding("kept"), half_id=HalfId(9), detail={"partition": 0, "offset": 7}),
+        replace(make_finding("clocks"), half_id=None, kind="latency", detail=expired),
+    )
+    store.save(make_run("one", findings=found))
+    publish_again(database_url, repaired)
+    gone = Gone(half_ids=[HalfId(7)], starts={Partition("points", 0): 7})
+    partial = store.changes(["found again"], False, gone)
+    assert partial == Changes(new=0, resolved=0, unverifiable=2)
+    whole = store.changes(["found again"], True, gone)
+    assert whole == Changes(new=0, resolved=3, fixed=1, unverifiable=2)
+    assert (whole.closed, whole.expired) == ({"LOST": 4}, {"LOST": 2})
+    again = (found[1],)
+    store.save(make_run("two", findings=again, complete=False, gone=gone))
+    still = {"found again", "late", "fixed", "kept", "clocks"}
+    expected = dict.fromkeys(("retired", "record"), "unverifiable") | dict.fromkeys(still, "open")
+    assert statuses(database_url) == expected
+    store.save(make_run("three", findings=again, gone=gone))
+    ended = {"late": "resolved", "fixed": "fixed", "kept": "resolved", "clocks": "resolved"}
+    assert statuses(database_url) == expected | ended
+
+
+def test_messages_below_a_half_id_that_still_have_a_finding_are_known(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    found = [replace(make_finding(str(n)), half_id=HalfId(n)) for n in (7, 8, 9, 10)]
+    stuck = replace(found[1], kind="stuck")
+    store.save(make_run("one", findings=(found[0], stuck, found[2], found[3])))
+    assert sorted(store.open_below(HalfId(10))) == [7, 9]
+    store.save(make_run("two", findings=(found[2],)))
+    assert store.open_below(HalfId(10)) == [9]
+
+
+def test_what_was_ever_new_and_resolved_is_counted_by_kind_and_never_falls(
+    database_url: str,
+) -> None:
+    store = PostgresRunStore(database_url)
+
+    def ever() -> Any:
+        with psycopg.connect(database_url) as connection:
+            rows = connection.execute(
+                "SELECT plan -> 'ever' FROM outbox.reconciliation_run ORDER BY finished_at"
+            ).fetchall()
+        return rows[-1][0]
+
+    altered = replace(make_finding("b"), kind="mismatch")
+    store.save(make_run("one", findings=(make_finding("a"), altered)))
+    assert ever() == {"new": {"missing": 1, "mismatch": 1}, "resolved": {}}
+    for _ in range(2):
+        store.save(make_run("two", "a"))
+        assert ever() == {"new": {"missing": 1, "mismatch": 1}, "resolved": {"mismatch": 1}}
+    store.save(make_run("three", findings=(altered,)))
+    assert ever() == {
+        "new": {"missing": 1, "mismatch": 2},
+        "resolved": {"missing": 1, "mismatch": 1},
+    }
+
+
+def publish_again(database_url: str, lost: HalfMessage) -> None:
+    """Note that a repair has published a message."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(
             "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n,"
@@ -202,9 +282,6 @@ def test_what_a_repair_has_published_is_told_apart_from_what_is_gone_by_itself(
             " VALUES (%s, %s, %s, %s, 1, 1, '', 'action', clock_timestamp())",
             (lost.half_id, lost.nonce, lost.shard, lost.message.topic_id),
         )
-    assert store.changes([], True) == Changes(new=0, resolved=1, fixed=1)
-    store.save(make_run("two"))
-    assert statuses(database_url) == {"repaired": "fixed", "gone": "resolved"}
 
 
 def test_saving_a_run_again_changes_nothing(database_url: str) -> None:

@@ -36,7 +36,7 @@ def test_the_file_tells_of_the_newest_run_by_the_names_of_the_catalogue(
     database_url: str, tmp_path: Path
 ) -> None:
     store, file = PostgresRunStore(database_url), tmp_path / "outbox.prom"
-    plan = {"coverage": 0.5, "latency": {"points": {"0.99": 0.25}}}
+    plan = {"coverage": 0.5, "dirty_ratio": 0.125, "latency": {"points": {"0.99": 0.25}}}
     store.save(make_run("one", "a", "b", plan=plan, counts={"judged": 7}, timings={"compare": 1.5}))
     write = textfile(settings(database_url, file))
     assert write is not None
@@ -49,9 +49,16 @@ def test_the_file_tells_of_the_newest_run_by_the_names_of_the_catalogue(
     assert told[("outbox_reconcile_messages_checked", ("committed",))] == 7
     assert told[("outbox_reconcile_publish_latency_seconds", ("0.99", "points"))] == 0.25
 
+    assert told[("outbox_reconcile_dirty_bucket_ratio", ())] == 0.125
+    assert told[("outbox_reconcile_new_total", ("missing",))] == 2
+    assert told[("outbox_reconcile_resolved_total", ("missing",))] == 0
+
     store.save(make_run("two", "b", verdict="inconclusive"))
     write()
     told = samples(file)
+    assert ("outbox_reconcile_dirty_bucket_ratio", ()) not in told
+    assert told[("outbox_reconcile_new_total", ("missing",))] == 2
+    assert told[("outbox_reconcile_resolved_total", ("missing",))] == 1
     assert told[("outbox_reconcile_discrepancies", ("missing",))] == 1
     assert told[("outbox_reconcile_verdict", ("findings",))] == 0
     assert [each.name for each in tmp_path.iterdir()] == ["outbox.prom"]

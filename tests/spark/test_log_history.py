@@ -13,13 +13,16 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 
-from outbox.message import Resolution
+from outbox.message import HalfMessage, Resolution
 from outbox.publication.log_facts import KafkaLogFacts
 from outbox.reconciliation import Partition
+from outbox.record import Record
+from outbox.storage.reconciliation import PostgresRunStore
 from spark.log_history import digest_of
 from spark.publish import publish
 from spark.report import Report
 from spark.run import run_once
+from spark.topic_rules import topic_rules
 from spark.verdict import Verdict
 from tests.spark.marks import REAL_STORES
 from tests.spark.outbox_writer import OutboxWriter
@@ -36,6 +39,7 @@ class Story:
     """An installation whose log changed between its first and its second run."""
 
     writer: OutboxWriter
+    lost: HalfMessage
     first: Report
     second: Report
     third: Report
@@ -54,14 +58,25 @@ def story(
     topics = [f"{writer.prefix}-{name}" for name in ("expired", "anew", "grown", "quiet")]
     writer.create_topics(*topics)
     _commit_some(writer, topics)
+    lost = _lose_one(writer, topics[0])
+    writer.produce(*[Record(topic, None, b"", None, ()) for topic in topics[2:]])
     first = _run(session, writer, folder)
+    writer.produce(*[Record(topics[3], None, b"", None, ())] * 2)
     _commit_some(writer, topics[:1])
     writer.expire(topics[0], before=TO_THE_END)
     _make_anew(writer, topics[1])
     _grow(writer, topics[2])
     second = _run(session, writer, folder)
     third = _run(session, writer, folder, accepted={topics[1]})
-    return Story(writer, first, second, third)
+    return Story(writer, lost, first, second, third)
+
+
+def _lose_one(writer: OutboxWriter, topic: str) -> HalfMessage:
+    """Commit a message that its manifest lists and its topic lacks."""
+    (lost,) = writer.prepare(topic, 1)
+    writer.end([lost], Resolution.COMMIT)
+    writer.publish(lambda record: ())
+    return lost
 
 
 def _commit_some(writer: OutboxWriter, topics: Iterable[str]) -> None:
@@ -74,7 +89,11 @@ def _run(
     session: SparkSession, writer: OutboxWriter, folder: Path, accepted: Iterable[str] = ()
 ) -> Report:
     parts = make_parts(session, writer)
-    report = run_once(parts, make_options(writer, folder, accept_topics=frozenset(accepted)))
+    own = topic_rules(
+        {f"{writer.prefix}-quiet": {"foreign": "low", "severity": {"FOREIGN": "info"}}}
+    )
+    accept = frozenset(accepted)
+    report = run_once(parts, make_options(writer, folder, accept_topics=accept, topic_rules=own))
     publish(report, parts.run_store, samples=5)
     return report
 
@@ -100,8 +119,32 @@ def _grow(writer: OutboxWriter, topic: str) -> None:
     wait_for(lambda: len(facts.partitions([topic])) == 3)
 
 
-def test_a_log_that_has_not_changed_is_clean(story: Story) -> None:
-    assert (story.first.verdict, story.first.findings) == (Verdict.CLEAN, ())
+def test_of_a_log_that_has_not_changed_nothing_is_told(story: Story) -> None:
+    told = [(each.finding_class, each.half_id) for each in story.first.findings]
+    assert told == [("LOST", story.lost.half_id), ("FOREIGN", None)]
+
+
+def test_records_of_other_writers_add_up_from_run_to_run_on_a_topic_that_forbids_them(
+    story: Story,
+) -> None:
+    for report, count in ((story.first, 1), (story.second, 3), (story.third, 3)):
+        (foreign,) = [each for each in report.findings if each.finding_class == "FOREIGN"]
+        assert (foreign.topic, foreign.detail["records"]) == (story.topic("quiet"), count)
+        assert report.totals["unexpected"] == 0
+
+
+def test_what_was_lost_is_unverifiable_once_its_log_has_expired_and_not_resolved(
+    story: Story,
+) -> None:
+    lost, foreign = story.first.findings
+    found = PostgresRunStore(story.writer.database_url).statuses(story.first.run_id)
+    assert {each.finding_id: each for each in found or ()} == {
+        lost.finding_id: (lost.finding_id, "LOST", "critical", "unverifiable"),
+        foreign.finding_id: (foreign.finding_id, "FOREIGN", "info", "open"),
+    }
+    changes = story.second.changes
+    assert (changes.unverifiable, changes.expired, changes.resolved) == (1, {"LOST": 1}, 0)
+    assert story.third.changes.unverifiable == 0
 
 
 def test_what_expired_was_made_anew_or_grew_is_told_apart_and_each_once(story: Story) -> None:
@@ -110,6 +153,7 @@ def test_what_expired_was_made_anew_or_grew_is_told_apart_and_each_once(story: S
         ("RETENTION_GAP", story.topic("expired")): 2,
         ("TOPIC_RECREATED", story.topic("anew")): 2,
         ("PARTITIONS_CHANGED", story.topic("grown")): 1,
+        ("FOREIGN", story.topic("quiet")): 1,
     }
     assert story.second.verdict is Verdict.FINDINGS
     assert story.second.count() == 0
@@ -118,7 +162,8 @@ def test_what_expired_was_made_anew_or_grew_is_told_apart_and_each_once(story: S
 def test_once_the_topic_is_accepted_nothing_more_is_told_of_it_or_of_the_growth(
     story: Story,
 ) -> None:
-    assert {each.topic for each in story.third.findings} <= {story.topic("expired")}
+    told = {each.topic for each in story.third.findings if each.finding_class != "FOREIGN"}
+    assert told <= {story.topic("expired")}
     assert story.third.verdict is not Verdict.FINDINGS
 
 

@@ -18,7 +18,7 @@ from spark.murmur2 import partition_of
 from spark.publish import publish
 from spark.report import Report
 from spark.run import run_once
-from spark.topic_rules import LatencyTarget
+from spark.topic_rules import LatencyTarget, TopicRule
 from spark.verdict import Verdict
 from tests.spark.marks import REAL_STORES
 from tests.spark.outbox_writer import OutboxWriter
@@ -63,7 +63,9 @@ def planted(
     options = make_options(
         module_writer,
         tmp_path_factory.mktemp("disorder"),
-        topic_rules={plant.topic("slow"): LatencyTarget(p99_seconds=60, minutes=3)},
+        topic_rules={
+            plant.topic("slow"): TopicRule(latency=LatencyTarget(p99_seconds=60, minutes=3))
+        },
     )
     report = run_once(parts, options)
     return Planted(expected, report, publish(report, parts.run_store, samples=50))

@@ -20,7 +20,7 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
 ) -> None:
     topic = f"{writer.prefix}-points"
     writer.create_topics(topic)
-    halves = writer.prepare(topic, 1)
+    halves = writer.prepare(topic, 6)
     writer.end(halves, Resolution.COMMIT)
     lost = halves[2]
     writer.publish(lambda record: () if record.key == lost.message.content.key else (record,))

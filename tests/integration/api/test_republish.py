@@ -46,7 +46,7 @@ def find(database_url: str, run_id: str, **classes: tuple[str, str]) -> None:
 async def test_a_plan_says_what_goes_out_again_and_why_the_rest_does_not(
     service: Service, database_url: str, pool: Pool
 ) -> None:
-    lost, skipped, altered, old = [await committed(service) for _ in range(4)]
+    lost, skipped, altered, away, old = [await committed(service) for _ in range(5)]
     overtaken, _ = [await committed(service, key="one-key") for _ in range(2)]
     undecided = await service.prepared_id()
     find(database_url, "old", resolved=("LOST", old))
@@ -56,17 +56,19 @@ async def test_a_plan_says_what_goes_out_again_and_why_the_rest_does_not(
         lost=("LOST", lost),
         skipped=("SKIPPED", skipped),
         altered=("CORRUPT_VALUE", altered),
+        away=("WRONG_PARTITION", away),
         overtaken=("LOST", overtaken),
         undecided=("LOST", undecided),
         gone=("LOST", "00000000-0000-8000-8000-000000000000"),
     )
-    names = ["lost", "skipped", "altered", "overtaken", "undecided", "gone", "resolved", "nothing"]
+    names = ["lost", "skipped", "altered", "away", "overtaken", "undecided", "gone", "resolved"]
+    names += ["nothing"]
     answer = await ask(service, "republish", {"finding_ids": names}, dry_run=True)
     assert answer.status_code == 200, answer.text
     plan = answer.json()
-    assert (plan["matched"], set(plan["sample"])) == (2, {lost, skipped})
+    assert (plan["matched"], set(plan["sample"])) == (3, {lost, skipped, altered})
     assert {each["finding_id"]: each["code"] for each in plan["refused"]} == {
-        "altered": "not-lost",
+        "away": "not-lost",
         "overtaken": "order-risk",
         "undecided": "not-stored",
         "gone": "not-stored",
@@ -77,6 +79,30 @@ async def test_a_plan_says_what_goes_out_again_and_why_the_rest_does_not(
     )
     assert accepted.json()["matched"] == 1
     assert await select(pool, HELD) == []
+
+
+async def test_on_a_topic_without_order_a_newer_message_of_the_key_stands_against_nothing(
+    service: Service, database_url: str
+) -> None:
+    lost, _ = [await committed(service, key="one-key") for _ in range(2)]
+    half_id = parse_message_id(lost)[0]
+    finding = replace(make_finding("lost"), half_id=half_id, detail={"ordered": False})
+    PostgresRunStore(database_url).save(make_run("run", findings=(finding,)))
+    plan = (await ask(service, "republish", {"finding_ids": ["lost"]}, dry_run=True)).json()
+    assert (plan["matched"], plan["refused"]) == (1, [])
+
+
+async def test_what_is_stored_otherwise_than_it_was_prepared_is_not_published_again(
+    service: Service, database_url: str, pool: Pool
+) -> None:
+    intact, rotten = [await committed(service) for _ in range(2)]
+    find(database_url, "run", intact=("LOST", intact), rotten=("LOST", rotten))
+    rot: LiteralString = "UPDATE outbox.half_message SET value = 'x' WHERE half_id = %s"
+    await select(pool, rot, parse_message_id(rotten)[0])
+    names = {"finding_ids": ["intact", "rotten"]}
+    plan = (await ask(service, "republish", names, dry_run=True)).json()
+    assert plan["sample"] == [intact]
+    assert plan["refused"] == [{"finding_id": "rotten", "code": "digest-differs"}]
 
 
 async def test_what_is_ordered_is_entered_once_and_audited(

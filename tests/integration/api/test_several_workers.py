@@ -12,9 +12,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from outbox.storage.connections import Pool
+from outbox.storage.reconciliation import PostgresRunStore
 from tests.integration.api.process import free_port, served
 from tests.integration.api.rows import stored
 from tests.integration.api.service import CHECK_URL, GROUP, GROUPS, HALVES, prepare_body
+from tests.integration.test_reconciliation_store import make_run
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.postgres
@@ -30,6 +32,7 @@ async def test_any_worker_tells_what_all_did_those_that_died_too(
     database_url: str, pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    PostgresRunStore(database_url).save(make_run("one", "a", "b"))
     metrics = f"127.0.0.1:{free_port()}"
     async with served(database_url, seconds=180, HTTP_WORKERS="2", METRICS_BIND=metrics) as service:
         await service.client.put(f"{GROUPS}/{GROUP}", json={"check_url": CHECK_URL})
@@ -48,6 +51,7 @@ async def test_any_worker_tells_what_all_did_those_that_died_too(
         assert page["outbox_half_messages"] == {(GROUP, "PREPARED"): 20}
         assert page["outbox_db_pool_max"] == {(): 20}
         assert len(page["outbox_build_info"]) == 1
+        assert page["outbox_reconcile_new_total"][("missing",)] == 2
         assert page["outbox_db_tx_duration_seconds_count"][("prepare",)] >= 2
     assert (await stored(pool))[0] == 20
     assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []

@@ -38,11 +38,11 @@ def make_report(
     findings: Sequence[Finding] = (), gaps: Sequence[Gap] = (), **fields: Any
 ) -> Report:
     """Return a report over one topic of two partitions."""
-    counts = Counter((each.finding_class, each.topic or "") for each in findings)
+    counts = Counter((each.graded, each.topic or "") for each in findings)
     totals = dict.fromkeys((kind.value for kind in Kind), 0)
     for (each, _), n in counts.items():
-        if RULES[each].severity > Severity.INFO:
-            totals[RULES[each].kind.value] += n
+        if each.severity > Severity.INFO:
+            totals[RULES[each.finding_class].kind.value] += n
     defaults: dict[str, Any] = {
         "run_id": "0123456789abcdef",
         "started_at": NOON,

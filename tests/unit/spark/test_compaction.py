@@ -13,6 +13,7 @@ from spark.judge import Unverifiable, may_be_compacted, why_unverifiable
 from spark.last_records import is_superseded, key_hash
 from spark.lookup import Suspect
 from spark.verdict import Verdict, verdict_of
+from tests.unit.spark.reports import make_finding
 from tests.unit.spark.test_judge import COMMITTED, HALF, HERE, classes, make_copy, make_suspect
 from tests.unit.spark.test_retention import placed_at
 
@@ -61,7 +62,7 @@ def test_a_superseded_message_is_compacted_and_never_lost() -> None:
     gone = keyed(place=placed_at(5), superseded=True)
     assert classes(gone, COMPACTED) == [FindingClass.COMPACTED]
     assert classes(keyed(place=placed_at(5)), COMPACTED) == [FindingClass.LOST]
-    assert verdict_of({FindingClass.COMPACTED}) is Verdict.CLEAN
+    assert verdict_of({make_finding(finding_class=FindingClass.COMPACTED).graded}) is Verdict.CLEAN
 
 
 def test_only_messages_without_a_record_in_compacted_topics_are_asked_about() -> None:

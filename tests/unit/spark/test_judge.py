@@ -223,3 +223,31 @@ def test_an_unknown_message_is_named_by_its_record() -> None:
     (finding,) = of_suspect(suspect, HERE)
     assert UUID(str(finding.message_id)) == HALF.message_id
     assert (finding.topic, finding.partition, finding.offset) == ("points", 0, 5)
+
+
+@pytest.mark.parametrize(
+    ("redriven", "released", "expected"),
+    [
+        ((True,), True, FindingClass.REDRIVEN),
+        ((False,), True, FindingClass.REDRIVEN),
+        ((False, False), True, FindingClass.DUPLICATE_LATE),
+        ((False, True), True, FindingClass.DUPLICATE_LATE),
+        ((False,), False, FindingClass.DUPLICATE_LATE),
+    ],
+)
+def test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came_first(
+    redriven: tuple[bool, ...], released: bool, expected: FindingClass
+) -> None:
+    """The lost record that turns up behind its repair is not told as the relay's."""
+    copies = [make_copy(offset=at, redriven=each) for at, each in enumerate(redriven)]
+    hold = Hold(
+        publish_error="",
+        held_at=NOON,
+        attempts=1,
+        waiting=0,
+        released=released,
+        dropped=False,
+        repaired=True,
+    )
+    late = make_suspect(*copies, standing=None, position=None, hold=hold)
+    assert classes(late, replace(HERE, continued=True)) == [expected]

@@ -116,11 +116,12 @@ def test_what_is_accepted_is_told_in_every_form_and_counts_in_none(tmp_path: Pat
 
 
 def test_a_report_says_how_many_are_new_resolved_and_fixed(tmp_path: Path) -> None:
-    changes = Changes(new=1, resolved=3, fixed=2, closed={"LOST": 5})
+    changes = Changes(new=1, resolved=3, fixed=2, unverifiable=4, closed={"LOST": 5})
     shown, run = published(make_report([make_finding()], changes=changes, folder=tmp_path / "r"))
     assert (shown["new"], shown["resolved"], shown["fixed"]) == (1, 3, 2)
+    assert shown["unverifiable"] == 4
     for form in ("html", "md"):
-        assert "1 new, 3 resolved, 2 fixed by a repair" in run.reports[form]
+        assert "1 new, 3 resolved, 2 fixed by a repair, 4 unverifiable" in run.reports[form]
 
 
 def test_metrics_are_written_after_the_run_is_stored(tmp_path: Path) -> None:

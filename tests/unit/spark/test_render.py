@@ -138,12 +138,20 @@ def latency(minute: int | None, p99: float, topic: str | None = None) -> Latency
 
 def test_the_page_says_what_is_new_and_what_has_closed() -> None:
     old, new = make_finding(1), make_finding(2)
-    changes = Changes(new=1, resolved=3, known=frozenset({old.finding_id}), closed={"DUPLICATE": 3})
+    changes = Changes(
+        new=1,
+        resolved=3,
+        unverifiable=4,
+        known=frozenset({old.finding_id}),
+        closed={"DUPLICATE": 3},
+        expired={"SKIPPED": 4},
+    )
     report = make_report([old, new], changes=changes)
     text = page.to_html(report, SAMPLES)
     changed = text[text.index("<h2>What changed") : text.index("<h2>Counts")]
     assert "1 LOST: published by the relay" in changed
     assert "3 DUPLICATE" in changed
+    assert "4 SKIPPED: what would show it has expired" in changed
     findings = text[text.index("<h2>Findings") :]
     assert findings.count(">new</span>") == 1
     assert "- new: 1 LOST" in page.to_markdown(report, SAMPLES)

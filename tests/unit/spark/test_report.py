@@ -38,7 +38,7 @@ def test_a_partial_run_resolves_nothing() -> None:
 
 
 def test_a_run_that_could_not_keep_every_finding_resolves_nothing() -> None:
-    report = make_report([make_finding()], class_counts={(FindingClass.LOST, "points"): 2})
+    report = make_report([make_finding()], class_counts={(make_finding().graded, "points"): 2})
     assert not report.resolves
 
 

@@ -15,13 +15,18 @@ GAP = Gap(partition=Partition("points", 1), reason="offline", finding_class="NOT
 
 def rerun(*statuses: str, report: Report | None = None) -> Rerun:
     """Return a rerun over lost messages with these statuses."""
-    found = tuple(FindingStatus(str(n), "LOST", each) for n, each in enumerate(statuses))
+    found = tuple(
+        FindingStatus(str(n), "LOST", "critical", each) for n, each in enumerate(statuses)
+    )
     return Rerun(of="earlier", report=report or make_report(), findings=found)
 
 
 def test_only_what_was_open_is_told_with_its_status_of_now() -> None:
-    before = [FindingStatus("a", "LOST", "open"), FindingStatus("b", "LOST", "fixed")]
-    after = {"a": FindingStatus("a", "SKIPPED", "open"), "b": before[1]}
+    before = [
+        FindingStatus("a", "LOST", "critical", "open"),
+        FindingStatus("b", "LOST", "critical", "fixed"),
+    ]
+    after = {"a": FindingStatus("a", "SKIPPED", "critical", "open"), "b": before[1]}
     assert became(before, after) == (after["a"],)
     assert became(before, {}) == (before[0],)
 
@@ -37,6 +42,8 @@ def test_what_was_not_read_whole_is_never_called_gone() -> None:
     partial = make_report(gaps=[GAP])
     assert rerun("fixed", report=partial).exit_code(STRICT) == 8
     assert rerun("open", report=partial).exit_code(STRICT) == 7
+    assert rerun("fixed", "unverifiable").exit_code(STRICT) == 8
+    assert rerun("open", "unverifiable").exit_code(STRICT) == 7
 
 
 def test_it_tells_each_finding_and_how_many_are_open() -> None:

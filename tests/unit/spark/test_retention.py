@@ -40,7 +40,8 @@ def test_messages_below_the_start_of_the_log_are_one_finding_a_partition() -> No
         "first_committed_at": NOON.isoformat(),
         "last_committed_at": later.isoformat(),
     }
-    assert verdict_of({finding.finding_class}) is Verdict.INCONCLUSIVE
+    assert expired.half_ids == [each.half_id for each in suspects]
+    assert verdict_of({finding.graded}) is Verdict.INCONCLUSIVE
 
 
 def test_a_gap_that_is_told_already_is_not_told_again() -> None:
@@ -83,4 +84,4 @@ def test_neither_a_record_that_is_there_nor_a_topic_that_was_not_read_is_expired
     expired.note([make_suspect(make_copy(), make_copy(), place=placed_at(1))], FROM_SIX)
     unread = replace(FROM_SIX, unread_topics=frozenset({"points"}))
     expired.note([make_suspect(place=placed_at(1))], unread)
-    assert expired.findings(FROM_SIX) == ()
+    assert (expired.findings(FROM_SIX), expired.half_ids) == ((), [])

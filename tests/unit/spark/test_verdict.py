@@ -6,13 +6,18 @@ import pytest
 
 from outbox.errors import ConfigurationError
 from outbox.reconciliation import UNREAD_CLASSES
-from spark.finding_classes import RULES, FindingClass, Severity
+from spark.finding_classes import RULES, FindingClass, Graded, Severity
 from spark.ledger import Ledger
 from spark.verdict import Tolerance, Verdict, exit_code, tolerance_of, verdict_of
 from tests.unit.spark.reports import make_finding
 
 LOST, HELD, NOT_READ = FindingClass.LOST, FindingClass.HELD, FindingClass.NOT_READ
 DUPLICATE = FindingClass.DUPLICATE
+
+
+def graded(finding_class: FindingClass) -> Graded:
+    """Return the class as bad as it is everywhere."""
+    return Graded(finding_class, RULES[finding_class].severity)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +37,7 @@ DUPLICATE = FindingClass.DUPLICATE
 def test_partial_coverage_is_never_clean(
     classes: tuple[FindingClass, ...], verdict: Verdict
 ) -> None:
-    assert verdict_of(classes) is verdict
+    assert verdict_of([graded(each) for each in classes]) is verdict
 
 
 @pytest.mark.parametrize("finding_class", FindingClass)
@@ -40,7 +45,8 @@ def test_every_class_alone_gives_its_verdict_and_exit_code(finding_class: Findin
     rule = RULES[finding_class]
     expected = (Verdict.FINDINGS, 7) if rule.severity > Severity.INFO else (Verdict.CLEAN, 0)
     expected = (Verdict.INCONCLUSIVE, 8) if rule.partial else expected
-    assert (verdict_of({finding_class}), exit_code({finding_class: 1}, Tolerance())) == expected
+    found = graded(finding_class)
+    assert (verdict_of({found}), exit_code({found: 1}, Tolerance())) == expected
 
 
 @pytest.mark.parametrize(
@@ -68,7 +74,24 @@ def test_every_class_alone_gives_its_verdict_and_exit_code(finding_class: Findin
 def test_the_exit_code_follows_from_the_findings_and_what_is_tolerated(
     counts: dict[FindingClass, int], fail_on: str, most: dict[str, int], code: int
 ) -> None:
-    assert exit_code(counts, tolerance_of(fail_on, most)) == code
+    given = {graded(each): n for each, n in counts.items()}
+    assert exit_code(given, tolerance_of(fail_on, most)) == code
+
+
+def test_what_a_topic_says_of_a_class_decides_and_not_what_it_is_elsewhere() -> None:
+    mild, grave = Graded(LOST, Severity.INFO), Graded(FindingClass.GIVEN_UP, Severity.HIGH)
+    assert verdict_of({mild}) is Verdict.CLEAN
+    assert (exit_code({mild: 1}, Tolerance()), exit_code({grave: 1}, Tolerance())) == (0, 7)
+    both = {mild: 2, graded(LOST): 1}
+    assert exit_code(both, tolerance_of("low", {"LOST": 1})) == 0
+    assert (
+        exit_code(
+            {Graded(LOST, Severity.LOW): 1, graded(LOST): 1}, tolerance_of("low", {"LOST": 1})
+        )
+        == 7
+    )
+    unread = Graded(NOT_READ, Severity.INFO)
+    assert (verdict_of({unread}), exit_code({unread: 1}, Tolerance())) == (Verdict.INCONCLUSIVE, 8)
 
 
 def test_a_threshold_for_what_is_no_kind_and_no_class_is_refused() -> None:
