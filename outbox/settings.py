@@ -156,6 +156,8 @@ class Settings(BaseModel):
     """(s) signs the webhook: `whsec_` and base64, Standard Webhooks"""
     reconcile_topic_rules: JsonObject = Field(default_factory=dict)
     """by topic or prefix: `{"invoices.": {"ordered": false}}`; see `reconciliation.md`"""
+    reconcile_keep_days: int = Field(90, ge=1)
+    """closed findings are kept this long"""
     reconcile_exclude_topics: Words = ()
     """topics that are not read"""
 

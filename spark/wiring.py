@@ -97,7 +97,7 @@ def open_run(
 
 def run_store(settings: Settings) -> RunStore:
     """Return where runs are kept."""
-    return PostgresRunStore(settings.required_database_url())
+    return PostgresRunStore(settings.required_database_url(), settings.reconcile_keep_days)
 
 
 def webhook(settings: Settings) -> Callable[[str, Mapping[str, Any]], str] | None:

@@ -40,6 +40,7 @@ from outbox.storage.half_rows import read_half
 from outbox.storage.jdbc import jdbc_address
 from outbox.storage.reconciliation_chain import hold_chain, move_chain, read_chain
 from outbox.storage.reconciliation_findings import (
+    forget_closed,
     read_accepted,
     read_changes,
     read_open_below,
@@ -53,6 +54,7 @@ from outbox.stuck import Stuck
 SQL: Final = load("reconciliation")
 SNAPSHOT_MAX_SECONDS: Final = 3600
 STATEMENT_TIMEOUT_SECONDS: Final = 600
+KEEP_DAYS: Final = 90
 
 Tallies = Mapping[str, Mapping[str, int]]
 """How many findings were new and resolved, each by kind."""
@@ -142,10 +144,14 @@ class PostgresSnapshot:
 
 
 class PostgresRunStore:
-    """The RunStore on the same database; one connection a call, one transaction a run."""
+    """The RunStore on the same database; one connection a call, one transaction a run.
 
-    def __init__(self, database_url: str) -> None:
+    Findings are forgotten ``keep_days`` after they were closed.
+    """
+
+    def __init__(self, database_url: str, keep_days: int = KEEP_DAYS) -> None:
         self._database_url = database_url
+        self._keep_days = keep_days
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -217,6 +223,7 @@ class PostgresRunStore:
                 report = {"run_id": run.run_id, "format": kind, "body": body}
                 connection.execute(SQL["save_report"], report)
             connection.execute(SQL["forget_reports"])
+            forget_closed(connection, self._keep_days)
 
 
 @contextmanager
