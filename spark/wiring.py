@@ -64,7 +64,7 @@ def open_run(
         required_jars(_jars_dir(settings))
     announce, expose = webhook(settings), textfile(settings)
     rules = topic_rules(settings.reconcile_topic_rules)
-    source = PostgresSource(settings.required_database_url())
+    source = postgres_source(settings)
     servers = settings.required_bootstrap_servers()
     options = kafka_options(servers, settings.kafka_config)
     log_facts = KafkaLogFacts(servers, settings.kafka_config)
@@ -93,6 +93,14 @@ def open_run(
             expose=expose,
         )
         yield parts, run_options(settings, rules, stage_uri, session.version)
+
+
+def postgres_source(settings: Settings) -> PostgresSource:
+    """Return the database that is audited, read from its replica where one is set."""
+    replica = settings.reconcile_replica_url
+    return PostgresSource(
+        settings.required_database_url(), replica.get_secret_value() if replica else None
+    )
 
 
 def run_store(settings: Settings) -> RunStore:
