@@ -16,7 +16,8 @@ ROOT = "/v1/reconciliations"
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 RUN_COLUMNS = ("run_id", "finished_at", "verdict", "sentence")
 FINDING_COLUMNS = ("severity", "class", "status", "topic", "message_id", "finding_id")
-HEAD = ("run_id", "verdict", "sentence", "totals", "in_flight", "new", "resolved")
+CHANGES = ("new", "resolved", "fixed", "unverifiable")
+HEAD = ("run_id", "verdict", "sentence", "totals", "in_flight", *CHANGES)
 
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID")]
 

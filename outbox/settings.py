@@ -126,6 +126,8 @@ class Settings(BaseModel):
 
     reconcile_grace_seconds: int = Field(300, ge=0)
     """age after which an unpublished commit counts as overdue"""
+    reconcile_replica_url: SecretStr | None = None
+    """(s) hot standby to read in place of the primary: [how](reconciliation.md#a-replica)"""
     reconcile_spark_master: str = "local[*]"
     """Spark master"""
     reconcile_spark_remote: str | None = None
@@ -156,6 +158,8 @@ class Settings(BaseModel):
     """(s) signs the webhook: `whsec_` and base64, Standard Webhooks"""
     reconcile_topic_rules: JsonObject = Field(default_factory=dict)
     """by topic or prefix: `{"invoices.": {"ordered": false}}`; see `reconciliation.md`"""
+    reconcile_keep_days: int = Field(90, ge=1)
+    """closed findings are kept this long"""
     reconcile_exclude_topics: Words = ()
     """topics that are not read"""
 
@@ -200,6 +204,7 @@ SECRETS: Final = frozenset(
         "auth_pepper",
         "encryption_keys",
         "check_proxy_url",
+        "reconcile_replica_url",
         "reconcile_webhook_secret",
         "api_key",
     }

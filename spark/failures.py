@@ -32,8 +32,9 @@ AWAY: Final = (
     "The connection attempt failed",
     "An I/O error occurred while sending to the backend",
     "terminating connection due to administrator command",
+    "due to conflict with recovery",
 )
-"""What the connectors say when a store went away under a job."""
+"""What the connectors say when a store went away under a job, or a replica wanted its rows gone."""
 LINE: Final = 300
 
 

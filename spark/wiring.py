@@ -42,7 +42,7 @@ from spark.session import (
 from spark.sources import Sources
 from spark.stage import refuse_unshared
 from spark.textfile import write_textfile
-from spark.topic_rules import topic_rules
+from spark.topic_rules import TopicRules, topic_rules
 
 RUNTIME_JARS: Final = Path(__file__).resolve().parents[1] / ".runtime" / "spark"
 """Where the set-up puts the connectors, unless the setting names another folder."""
@@ -63,7 +63,8 @@ def open_run(
     if settings.reconcile_spark_remote is None:
         required_jars(_jars_dir(settings))
     announce, expose = webhook(settings), textfile(settings)
-    source = PostgresSource(settings.required_database_url())
+    rules = topic_rules(settings.reconcile_topic_rules)
+    source = postgres_source(settings)
     servers = settings.required_bootstrap_servers()
     options = kafka_options(servers, settings.kafka_config)
     log_facts = KafkaLogFacts(servers, settings.kafka_config)
@@ -91,12 +92,20 @@ def open_run(
             tell=announce,
             expose=expose,
         )
-        yield parts, run_options(settings, stage_uri, session.version)
+        yield parts, run_options(settings, rules, stage_uri, session.version)
+
+
+def postgres_source(settings: Settings) -> PostgresSource:
+    """Return the database that is audited, read from its replica where one is set."""
+    replica = settings.reconcile_replica_url
+    return PostgresSource(
+        settings.required_database_url(), replica.get_secret_value() if replica else None
+    )
 
 
 def run_store(settings: Settings) -> RunStore:
     """Return where runs are kept."""
-    return PostgresRunStore(settings.required_database_url())
+    return PostgresRunStore(settings.required_database_url(), settings.reconcile_keep_days)
 
 
 def webhook(settings: Settings) -> Callable[[str, Mapping[str, Any]], str] | None:
@@ -174,7 +183,9 @@ def expected_records(log_facts: LogFacts, topics: Sequence[str]) -> int:
     return sum(end - starts.get(partition, 0) for partition, end in ends.items())
 
 
-def run_options(settings: Settings, stage_uri: str, spark_version: str) -> Options:
+def run_options(
+    settings: Settings, rules: TopicRules, stage_uri: str, spark_version: str
+) -> Options:
     """Return the options of a run from the settings."""
     return Options(
         progress_topic=PROGRESS_TOPIC,
@@ -182,7 +193,7 @@ def run_options(settings: Settings, stage_uri: str, spark_version: str) -> Optio
         stage_uri=stage_uri,
         grace_seconds=settings.reconcile_grace_seconds,
         exclude_topics=frozenset(settings.reconcile_exclude_topics),
-        topic_rules=topic_rules(settings.reconcile_topic_rules),
+        topic_rules=rules,
         show_keys=settings.reconcile_show_keys,
         formats=settings.reconcile_report_formats,
         versions={"spark": spark_version},

@@ -22,15 +22,15 @@ PARAMETERS: Final = {
 CARRIED: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
-def jdbc_address(database_url: str) -> JdbcAddress:
-    """Translate a libpq URL. Raises ConfigurationError where JDBC cannot go there."""
+def jdbc_address(database_url: str, setting: str = "OUTBOX_DATABASE_URL") -> JdbcAddress:
+    """Translate a setting's libpq URL. Raises ConfigurationError where JDBC cannot go there."""
     try:
         parts = {name: str(part) for name, part in conninfo_to_dict(database_url).items()}
     except ProgrammingError:
-        raise ConfigurationError("OUTBOX_DATABASE_URL: not a PostgreSQL address") from None
+        raise ConfigurationError(f"{setting}: not a PostgreSQL address") from None
     host = parts.get("host") or parts.get("hostaddr") or "localhost"
     if host.startswith(("/", "@")):
-        raise ConfigurationError("OUTBOX_DATABASE_URL: Spark needs a TCP address, not a socket")
+        raise ConfigurationError(f"{setting}: Spark needs a TCP address, not a socket")
     user = parts.get("user", "")
     database = quote(parts.get("dbname") or user, safe="")
     options = PARAMETERS | {name: parts[name] for name in CARRIED if name in parts}

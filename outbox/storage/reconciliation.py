@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -40,12 +41,14 @@ from outbox.storage.half_rows import read_half
 from outbox.storage.jdbc import jdbc_address
 from outbox.storage.reconciliation_chain import hold_chain, move_chain, read_chain
 from outbox.storage.reconciliation_findings import (
+    forget_closed,
     read_accepted,
     read_changes,
     read_open_below,
     read_statuses,
     save_findings,
 )
+from outbox.storage.replica import await_replay
 from outbox.storage.statements import load
 from outbox.storage.stuck import read_stuck
 from outbox.stuck import Stuck
@@ -53,17 +56,21 @@ from outbox.stuck import Stuck
 SQL: Final = load("reconciliation")
 SNAPSHOT_MAX_SECONDS: Final = 3600
 STATEMENT_TIMEOUT_SECONDS: Final = 600
+KEEP_DAYS: Final = 90
 
 Tallies = Mapping[str, Mapping[str, int]]
 """How many findings were new and resolved, each by kind."""
 
 
 class PostgresSource:
-    """The ReconciliationSource on one database."""
+    """The ReconciliationSource on one database, or on a replica of it."""
 
-    def __init__(self, database_url: str) -> None:
+    def __init__(self, database_url: str, replica_url: str | None = None) -> None:
         self._database_url = database_url
+        self._replica_url = replica_url
         self.jdbc: JdbcAddress = jdbc_address(database_url)
+        if replica_url is not None:
+            self.jdbc = jdbc_address(replica_url, "OUTBOX_RECONCILE_REPLICA_URL")
 
     def topics(self) -> Sequence[str]:
         """Return every interned topic."""
@@ -77,22 +84,36 @@ class PostgresSource:
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresSnapshot]:
-        """Export a snapshot; it lives as long as the block."""
-        with _session(self._database_url) as connection:
+        """Export a snapshot; it lives as long as the block. Raises ReplicaUnfit."""
+        with _session(self._replica_url or self._database_url) as connection:
+            taken_at = self._await_replay(connection)
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             with connection.transaction():
                 row = connection.execute(SQL["export_snapshot"]).fetchone()
                 assert row is not None
-                identity = SnapshotIdentity(exported_id=row[0], visible=row[1], taken_at=row[2])
-                yield PostgresSnapshot(connection, identity)
+                identity = SnapshotIdentity(
+                    exported_id=row[0], visible=row[1], taken_at=taken_at or row[2]
+                )
+                primary_url = self._database_url if self._replica_url else None
+                yield PostgresSnapshot(connection, identity, primary_url)
+
+    def _await_replay(self, connection: Connection) -> datetime | None:
+        """Wait until a replica has all that is committed; return when that was."""
+        if self._replica_url is None:
+            return None
+        with _session(self._database_url) as primary:
+            return await_replay(primary, connection)
 
 
 class PostgresSnapshot:
     """The SourceSnapshot on the very session that exported it."""
 
-    def __init__(self, connection: Connection, identity: SnapshotIdentity) -> None:
+    def __init__(
+        self, connection: Connection, identity: SnapshotIdentity, primary_url: str | None
+    ) -> None:
         self._connection = connection
+        self._primary_url = primary_url
         self.identity = identity
 
     def retired_below(self) -> HalfId:
@@ -106,8 +127,12 @@ class PostgresSnapshot:
 
     def stuck(self) -> Stuck:
         """Return what does not move on; see SourceSnapshot.stuck."""
-        with _available():
-            return read_stuck(self._connection, self.identity.taken_at)
+        taken_at = self.identity.taken_at
+        if self._primary_url is None:
+            with _available():
+                return read_stuck(self._connection, taken_at)
+        with _session(self._primary_url) as primary:
+            return read_stuck(self._connection, taken_at, primary)
 
     def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
         """Return the known half messages by id."""
@@ -142,10 +167,14 @@ class PostgresSnapshot:
 
 
 class PostgresRunStore:
-    """The RunStore on the same database; one connection a call, one transaction a run."""
+    """The RunStore on the same database; one connection a call, one transaction a run.
 
-    def __init__(self, database_url: str) -> None:
+    Findings are forgotten ``keep_days`` after they were closed.
+    """
+
+    def __init__(self, database_url: str, keep_days: int = KEEP_DAYS) -> None:
         self._database_url = database_url
+        self._keep_days = keep_days
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -217,6 +246,7 @@ class PostgresRunStore:
                 report = {"run_id": run.run_id, "format": kind, "body": body}
                 connection.execute(SQL["save_report"], report)
             connection.execute(SQL["forget_reports"])
+            forget_closed(connection, self._keep_days)
 
 
 @contextmanager

@@ -88,6 +88,11 @@ def save_findings(connection: Connection, run: StoredRun) -> Mapping[str, Mappin
     }
 
 
+def forget_closed(connection: Connection, keep_days: int) -> None:
+    """Delete the findings that were closed longer ago."""
+    connection.execute(SQL["forget_closed"], {"keep_days": keep_days})
+
+
 def _known(connection: Connection, finding_ids: Sequence[str]) -> frozenset[str]:
     rows = connection.execute(SQL["known"], {"seen": list(finding_ids)})
     return frozenset(finding_id for (finding_id,) in rows)

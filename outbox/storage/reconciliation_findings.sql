@@ -61,3 +61,9 @@ ON CONFLICT (finding_id) DO UPDATE SET
     half_id = excluded.half_id, topic = excluded.topic, detail = excluded.detail, updated_at = clock_timestamp(),
     status = CASE WHEN known.status = 'accepted' AND known.accepted_until > clock_timestamp()
         THEN known.status ELSE 'open' END
+
+-- name: forget_closed
+-- Deletes findings that have been closed for so long.
+DELETE FROM outbox.reconciliation_finding
+WHERE status IN ('resolved', 'fixed', 'unverifiable')
+    AND updated_at < clock_timestamp() - make_interval(days => %(keep_days)s)

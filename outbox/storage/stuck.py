@@ -17,16 +17,19 @@ from outbox.stuck import ParkedGroup, SilentGroup, StalledTransaction, Stuck, St
 SQL: Final = load("stuck")
 
 
-def read_stuck(connection: Connection, at: datetime) -> Stuck:
-    """Return what does not move on, as of the snapshot that was taken ``at``."""
+def read_stuck(connection: Connection, at: datetime, primary: Connection | None = None) -> Stuck:
+    """Return what does not move on, as of the snapshot that was taken ``at``.
 
-    def rows(name: str) -> list[dict[str, Any]]:
-        with connection.cursor(row_factory=dict_row) as cursor:
+    Transactions are read on the primary: a replica knows none of its sessions.
+    """
+
+    def rows(name: str, reader: Connection | None = None) -> list[dict[str, Any]]:
+        with (reader or connection).cursor(row_factory=dict_row) as cursor:
             return cursor.execute(SQL[name], {"at": at}).fetchall()
 
     return Stuck(
         parked=tuple(ParkedGroup(**row) for row in rows("parked")),
         halves=tuple(StuckHalf(**row) for row in rows("halves")),
         silent=tuple(SilentGroup(**row) for row in rows("silent")),
-        transactions=tuple(StalledTransaction(**row) for row in rows("transactions")),
+        transactions=tuple(StalledTransaction(**row) for row in rows("transactions", primary)),
     )

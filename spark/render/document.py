@@ -118,7 +118,11 @@ def accepted_document(finding: Finding, report: Report) -> dict[str, Any]:
 def command(finding: Finding, run_id: str) -> str:
     """Return the command an operator would type next."""
     return finding.rule.command.format(
-        run_id=run_id, message_id=finding.message_id, shard=finding.shard, topic=finding.topic
+        run_id=run_id,
+        finding_id=finding.finding_id,
+        message_id=finding.message_id,
+        shard=finding.shard,
+        topic=finding.topic,
     )
 
 

@@ -247,7 +247,11 @@ def test_messages_are_ended_by_filter_after_a_dry_run(
 
 
 def test_a_lost_message_is_planned_then_published_again_and_found_in_its_topic(
-    outbox: Command, service: Service, endpoint: CheckEndpoint, tmp_path: Path
+    outbox: Command,
+    service: Service,
+    endpoint: CheckEndpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic, run_id = service.new_name("topic"), service.new_name("run")
     message_id = service.prepare(
@@ -268,6 +272,9 @@ def test_a_lost_message_is_planned_then_published_again_and_found_in_its_topic(
     assert outbox(*fix, "--class", "SKIPPED").json()["plan"] == []
     assert outbox(*fix, "--finding", lost.finding_id).json()["plan"] == plan
     assert outbox(*fix, "--finding", "nothing").code == ExitCode.NOT_FOUND
+    monkeypatch.setenv("OUTBOX_RECONCILE_JARS_DIR", "/nowhere")
+    blind = outbox("reconcile", "fix", run_id)
+    assert (blind.code, "--no-rerun plans without" in blind.err) == (ExitCode.USAGE, True)
     both = ("--finding", lost.finding_id, "--class", "LOST")
     assert outbox(*fix, *both).code == ExitCode.USAGE
     applied = outbox(*fix, "--apply", "--reason", "unclean election")

@@ -238,6 +238,19 @@ def test_what_nobody_can_tell_any_more_is_unverifiable_and_not_resolved(
     assert statuses(database_url) == expected | ended
 
 
+def test_what_was_closed_long_ago_is_forgotten_and_what_is_open_never(database_url: str) -> None:
+    store = PostgresRunStore(database_url, keep_days=90)
+    store.save(make_run("one", "open", "old", "new"))
+    store.save(make_run("two", "open"))
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE outbox.reconciliation_finding SET updated_at = clock_timestamp()"
+            " - make_interval(days => CASE finding_id WHEN 'new' THEN 89 ELSE 91 END)"
+        )
+    store.save(make_run("three", "open", complete=False))
+    assert statuses(database_url) == {"open": "open", "new": "resolved"}
+
+
 def test_messages_below_a_half_id_that_still_have_a_finding_are_known(database_url: str) -> None:
     store = PostgresRunStore(database_url)
     found = [replace(make_finding(str(n)), half_id=HalfId(n)) for n in (7, 8, 9, 10)]

@@ -8,11 +8,7 @@ so ``-k "not store"`` leaves out those that need Kafka and PostgreSQL.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
-from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -34,7 +30,14 @@ from spark.classify import Held, Listed
 from spark.finding_classes import FindingClass
 from spark.render import page, tables
 from spark.verdict import Verdict
-from tests.spark import test_columns, test_cut_on_a_moving_system, test_reads, test_steps
+from tests.spark import (
+    mutants_of_runs,
+    test_columns,
+    test_cut_on_a_moving_system,
+    test_reads,
+    test_steps,
+)
+from tests.spark.mutant import Mutant, Needs
 from tests.unit.spark import (
     test_classify,
     test_cut,
@@ -44,28 +47,6 @@ from tests.unit.spark import (
     test_take_cut,
     test_verdict,
 )
-
-
-class Needs(StrEnum):
-    """What the test that kills a mutant runs on."""
-
-    NOTHING = "pure"
-    SPARK = "frames"
-    STORES = "stores"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mutant:
-    """One rule replaced; ``given`` are arguments of the killer that no fixture provides."""
-
-    name: str
-    module: ModuleType
-    rule: str
-    broken: str
-    killer: Callable[..., None]
-    needs: Needs = Needs.NOTHING
-    given: Mapping[str, Any] = field(default_factory=dict)
-
 
 MUTANTS: Final = (
     # Reads: what Spark would do by itself.
@@ -300,6 +281,7 @@ MUTANTS: Final = (
         broken="return text",
         killer=test_render.test_no_cell_of_the_csv_is_a_formula,
     ),
+    *mutants_of_runs.MUTANTS,
 )
 
 

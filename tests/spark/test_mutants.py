@@ -11,7 +11,8 @@ from pyspark.errors import PySparkException
 
 from tests.spark.grafting import grafted
 from tests.spark.marks import ON_SPARK, REAL_STORES
-from tests.spark.mutants import MUTANTS, Mutant, Needs
+from tests.spark.mutant import Mutant, Needs
+from tests.spark.mutants import MUTANTS
 
 MARKS: Final[dict[Needs, list[Any]]] = {
     Needs.NOTHING: [],

@@ -37,9 +37,8 @@ def row(**fields: Any) -> dict[str, Any]:
     return {**known, "anchor_crc": 99, "lowest": None, **fields}
 
 
-@pytest.fixture
-def previous() -> Previous:
-    """The cut of a run, as the next one reads it from the store."""
+def make_previous() -> Previous:
+    """Return the cut of a run, as the next one reads it from the store."""
     shard = ShardCut(
         shard=3, batch_no=7, position=Position(500, 2), baseline=Position(100, 0), unlisted=True
     )
@@ -49,6 +48,12 @@ def previous() -> Previous:
     assert found is not None
     assert (found.shards, found.marks) == ({3: shard}, {3: Mark(38, 99)})
     return found
+
+
+@pytest.fixture
+def previous() -> Previous:
+    """The cut of a run."""
+    return make_previous()
 
 
 def test_without_a_stored_cut_there_is_nothing_to_continue() -> None:

@@ -10,9 +10,9 @@ from io import StringIO
 
 import pytest
 
-from outbox.reconciliation import Changes, Partition, PastRun
+from outbox.reconciliation import REPAIRABLE_CLASSES, Changes, Partition, PastRun
 from spark.cut import Gap
-from spark.finding_classes import FindingClass
+from spark.finding_classes import FindingClass, Kind
 from spark.render import document, page, svg, tables, trends
 from spark.report import Latency, Minute
 from tests.unit.spark.reports import NOON, make_finding, make_report
@@ -80,6 +80,17 @@ def test_a_class_lists_at_most_its_samples_and_says_how_many_more(count: int) ->
 def test_each_finding_comes_with_a_command_to_run() -> None:
     finding = make_finding(finding_class=FindingClass.OVERDUE, message_id=None)
     assert "outbox shard show 3" in page.to_html(make_report([finding]), SAMPLES)
+
+
+@pytest.mark.parametrize("name", REPAIRABLE_CLASSES)
+def test_what_can_be_published_again_is_missing_or_altered_and_the_latter_is_named(
+    name: str,
+) -> None:
+    finding = make_finding(finding_class=FindingClass(name))
+    assert finding.rule.kind in (Kind.MISSING, Kind.MISMATCH)
+    text = page.to_html(make_report([finding]), SAMPLES)
+    named = f"outbox reconcile fix 0123456789abcdef --finding {finding.finding_id}"
+    assert (named in text) == (finding.rule.kind is Kind.MISMATCH)
 
 
 def test_a_key_that_does_not_print_is_escaped() -> None:

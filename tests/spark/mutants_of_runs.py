@@ -1,0 +1,137 @@
+"""Mutants of what leads from run to run: where a run begins, what it carries, and who may run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from outbox.storage import reconciliation_chain
+from spark import carry, chain, judge, reading
+from spark.finding_classes import FindingClass
+from tests.integration import test_reconciliation_lease, test_reconciliation_store
+from tests.spark import test_carry
+from tests.spark.mutant import Mutant, Needs
+from tests.unit.spark import test_chain, test_judge
+
+SOME: Final = {"count": 100, "most_cuts": 2}
+"""Enough histories that each rule below decides in one of them."""
+ANY_SPLIT: Final = test_carry.test_any_split_of_a_history_into_runs_ends_with_what_counting_finds
+BY_NAME: Final = test_carry.test_what_is_open_is_carried_by_name_or_not_at_all
+"""The same rules at a tenth of the price; random histories need them all as well."""
+BEFORE: Final = test_chain.make_previous()
+
+MUTANTS: Final = (
+    # What a run carries.
+    Mutant(
+        name="carry dropped",
+        module=carry,
+        rule="    return (*(CarriedRow(*row) for row in found), *map(_of_finding, lasting))",
+        broken="    return tuple(map(_of_finding, lasting))",
+        killer=ANY_SPLIT,
+        needs=Needs.SPARK,
+        given=SOME,
+    ),
+    Mutant(
+        name="ahead rows dropped",
+        module=carry,
+        rule="        RECORD: frames.records,",
+        broken='        RECORD: frames.records.where("NOT ahead"),',
+        killer=BY_NAME,
+        needs=Needs.SPARK,
+    ),
+    Mutant(
+        name="late rows meet no commit",
+        module=carry,
+        rule='frames.commits.where(F.col("standing") != IN_FLIGHT)',
+        broken="frames.commits.where(F.lit(False))",
+        killer=BY_NAME,
+        needs=Needs.SPARK,
+    ),
+    Mutant(
+        name="ahead for ever",
+        module=reading,
+        rule='records=placed.withColumn("ahead", F.col("ahead") & ~F.col("carried"))',
+        broken="records=placed",
+        killer=ANY_SPLIT,
+        needs=Needs.SPARK,
+        given=SOME,
+    ),
+    Mutant(
+        name="what settled is forgotten",
+        module=judge,
+        rule="    return judgement.continued and suspect.standing is None and committed",
+        broken="    return False",
+        killer=test_judge.test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came_first,
+        given={"redriven": (False,), "released": False, "expected": FindingClass.DUPLICATE_LATE},
+    ),
+    # Where a run begins.
+    Mutant(
+        name="rows read twice",
+        module=chain,
+        rule="start=max(each.start, ends.get(each.partition, each.start))",
+        broken="start=each.start",
+        killer=test_chain.test_only_what_no_run_has_read_is_read_with_the_last_manifest_before_it,
+        given={"previous": BEFORE},
+    ),
+    Mutant(
+        name="another manifest in the place of the known one",
+        module=chain,
+        rule="if found != mark.crc:",
+        broken="if False:",
+        killer=test_chain.test_manifests_that_do_not_continue_the_known_one_are_read_again,
+        given={
+            "previous": BEFORE,
+            "found": [],
+            "reason": "the last known manifest of shard 3 is gone",
+        },
+    ),
+    Mutant(
+        name="a history that begins anew is continued",
+        module=chain,
+        rule='row["lowest"] is not None and Position(*row["lowest"]) < known',
+        broken="False",
+        killer=test_chain.test_manifests_that_do_not_continue_the_known_one_are_read_again,
+        given={
+            "previous": BEFORE,
+            "found": [test_chain.row(lowest=(499, 9))],
+            "reason": "begins anew",
+        },
+    ),
+    Mutant(
+        name="a PostgreSQL that went back is continued",
+        module=chain,
+        rule="_horizon(snapshot.visible) < previous.horizon",
+        broken="False",
+        killer=test_chain.test_a_store_that_lost_its_end_is_read_again,
+        given={
+            "previous": BEFORE,
+            "now": test_chain.log(),
+            "visible": "760:769:",
+            "reason": "has gone back",
+        },
+    ),
+    Mutant(
+        name="a shard that falls behind its last cut",
+        module=chain,
+        rule="max((new.batch_no, new.position), (known.batch_no, known.position))",
+        broken="(new.batch_no, new.position)",
+        killer=test_chain.test_a_shard_keeps_its_baseline_and_never_falls_behind_its_last_cut,
+        given={"previous": BEFORE},
+    ),
+    # Who may run.
+    Mutant(
+        name="two runs at once",
+        module=reconciliation_chain,
+        rule="if row is None or not row[0]:",
+        broken="if row is None:",
+        killer=test_reconciliation_lease.test_while_one_run_holds_the_chain_no_other_one_begins,
+        needs=Needs.STORES,
+    ),
+    Mutant(
+        name="a run that was overtaken is stored",
+        module=reconciliation_chain,
+        rule="if not moved.rowcount:",
+        broken="if False:",
+        killer=test_reconciliation_store.test_of_two_runs_that_began_at_one_cut_the_second_to_end_stores_nothing,
+        needs=Needs.STORES,
+    ),
+)
