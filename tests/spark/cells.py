@@ -124,9 +124,16 @@ class Cell:
             "half_id": self.half_id(written.message),
             "shard": None if written.batch_no is None else self.shard,
             "batch_no": written.batch_no,
+            "index": None if written.batch_no is None else self._index(written),
             "redriven": written.redriven,
             "digest": self.digest(written.message) + (not right),
         }
+
+    def _index(self, written: Written) -> int:
+        """Return the place that a record names: its own, or the first one if that is a lie."""
+        batches = [each for each in self.history.batches if each.batch_no == written.batch_no]
+        listed = [message for each in batches for message, _ in each.entries]
+        return listed.index(written.message) if written.message in listed else 0
 
     def digest(self, message: int) -> int:
         return 10 * self.half_id(message)

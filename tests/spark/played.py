@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from outbox.clock import SystemClock
 from outbox.message_id import HalfId
 from outbox.reconciliation import Chain
-from spark import carry, reconcile
+from spark import carry, fold, reconcile
 from spark.chain import cut_of, previous_of
 from spark.finding_classes import FindingClass
 from spark.judge import Judgement, of_suspect
@@ -54,8 +54,13 @@ class Runs:
         plan = planned(reader, moment.log(), (), moment.identity, previous, "the first run")
         assert plan.previous is previous, plan.plan.origin.sentence
         frames = frames_of(reader, plan)
-        unsettled = reconcile.unsettled(frames.commits, reconcile.counted(frames.records))
-        dirty = staged(unsettled, f"{self.folder.as_uri()}/dirty")
+        uri = self.folder.as_uri()
+        odd = fold.odd(frames.commits, frames.records, 0, fold.Mode.TWO_LEVEL, uri)
+        folded = fold.open_ids(frames.commits, frames.records, odd)
+        dirty = staged(folded, f"{uri}/dirty")
+        joined = fold.open_ids(frames.commits, frames.records, None)
+        assert dirty.exceptAll(joined).isEmpty()
+        assert joined.exceptAll(dirty).isEmpty()
         suspects = dirty.where("suspect")
         rows = reconcile.evidence(suspects, frames.records, frames.listings).collect()
         self.found = judged(rows, moment, continued=previous is not None)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
 
 from outbox.settings import process_environment
-from spark import carry, fold
+from spark import carry
 from spark.frames import Frames
 from tests.spark.histories import History, any_histories, drawn
 from tests.spark.marks import ON_SPARK
@@ -58,20 +58,3 @@ def test_what_is_open_is_carried_by_name_or_not_at_all(
     ]
     monkeypatch.setattr(carry, "MOST_ROWS", 3)
     assert carry.carried_rows(open_ids, frames, ()) is None
-
-
-def test_what_cancels_in_one_lane_of_a_fold_shows_in_another(session: SparkSession) -> None:
-    """A loss beside a duplicate keeps the count; three copies of one keep the combined bits."""
-    columns = "half_id bigint, digest bigint, standing string"
-    a, b, c = (1, 10, "judged"), (2, 20, "judged"), (3, 30, "judged")
-    swapped = [(1, 20, "judged"), (2, 10, "judged"), c]
-    altered = [(1, 11, "judged"), (2, 21, "judged"), c]
-
-    def dirty(commits: list[Any], records: list[Any]) -> bool:
-        sides = [session.createDataFrame(each, columns) for each in (commits, records)]
-        (row,) = fold.compared(sides[0], sides[1], shift=10).collect()
-        return bool(row["dirty"])
-
-    assert not dirty([a, b, c], [c, a, b])
-    for records in ([a, a, c], [a, a, a, b, c], [a, b], swapped, altered, [a, b, c, c]):
-        assert dirty([a, b, c], records)

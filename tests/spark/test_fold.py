@@ -99,6 +99,30 @@ def test_a_bucket_of_equal_sides_is_clean_in_any_order(session: SparkSession) ->
     assert not row["dirty"]
 
 
+def test_what_cancels_in_one_lane_shows_in_another(session: SparkSession) -> None:
+    """A loss beside a duplicate keeps the count; three copies of one keep the combined bits."""
+    a, b, c = (5, 1, 10, "judged"), (5, 2, 20, "judged"), (5, 3, 30, "judged")
+    swapped = [(5, 1, 20, "judged"), (5, 2, 10, "judged"), c]
+    altered = [(5, 1, 11, "judged"), (5, 2, 21, "judged"), c]
+
+    def dirty(*sides: list[Any]) -> bool:
+        (row,) = fold.compared(
+            *(session.createDataFrame(each, COLUMNS) for each in sides)
+        ).collect()
+        return bool(row["dirty"])
+
+    assert not dirty([a, b, c], [c, a, b])
+    for records in ([a, a, c], [a, a, a, b, c], [a, b], swapped, altered, [a, b, c, c]):
+        assert dirty([a, b, c], records)
+
+
+def test_a_row_without_a_rank_always_differs(session: SparkSession) -> None:
+    """Else a record that names no place would be in no bucket, and in no comparison."""
+    stray = [(None, None, DIGEST, reconcile.JUDGED)]
+    sides = [session.createDataFrame(stray, COLUMNS) for _ in range(2)]
+    assert [row["dirty"] for row in fold.compared(*sides).collect()] == [True, True]
+
+
 def _frame(session: SparkSession, ranks: Sequence[int]) -> DataFrame:
     rows = [(5, rank, DIGEST, reconcile.JUDGED) for rank in ranks]
     return session.createDataFrame(rows, COLUMNS)
