@@ -15,9 +15,10 @@ PROBE_FILES: Final = 32
 def staged(frame: DataFrame, uri: str) -> DataFrame:
     """Write a frame and return it as read back; the sources behind it are not read again.
 
-    Hashes and ids repeat too little for a dictionary to pay for itself.
+    Hashes and ids repeat too little for a dictionary to pay for itself, or for a slow compression:
+    it is read once or twice and dropped.
     """
-    plain = frame.write.option("parquet.enable.dictionary", "false")
+    plain = frame.write.option("parquet.enable.dictionary", "false").option("compression", "snappy")
     plain.mode("overwrite").parquet(uri)
     return frame.sparkSession.read.schema(frame.schema).parquet(uri)
 
