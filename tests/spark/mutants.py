@@ -31,6 +31,7 @@ from spark.finding_classes import FindingClass
 from spark.render import page, tables
 from spark.verdict import Verdict
 from tests.spark import (
+    mutants_of_folds,
     mutants_of_runs,
     test_columns,
     test_cut_on_a_moving_system,
@@ -125,7 +126,7 @@ MUTANTS: Final = (
     Mutant(
         name="digest without topic",
         module=digest,
-        rule='F.col("topic"), flag',
+        rule='"topic", flag',
         broken="flag",
         killer=test_columns.test_the_digest_is_the_librarys_for_random_records,
         needs=Needs.SPARK,
@@ -133,16 +134,16 @@ MUTANTS: Final = (
     Mutant(
         name="digest without presence flag",
         module=digest,
-        rule='F.col("topic"), flag',
-        broken='F.col("topic")',
+        rule='"topic", flag',
+        broken='"topic"',
         killer=test_columns.test_the_digest_is_the_librarys_for_random_records,
         needs=Needs.SPARK,
     ),
     Mutant(
         name="digest without headers",
         module=digest,
-        rule='F.col("value"), covered()',
-        broken='F.col("value")',
+        rule='"value", covered()',
+        broken='"value"',
         killer=test_columns.test_the_digest_is_the_librarys_for_random_records,
         needs=Needs.SPARK,
     ),
@@ -282,6 +283,7 @@ MUTANTS: Final = (
         killer=test_render.test_no_cell_of_the_csv_is_a_formula,
     ),
     *mutants_of_runs.MUTANTS,
+    *mutants_of_folds.MUTANTS,
 )
 
 

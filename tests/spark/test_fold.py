@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from xxhash import xxh64_intdigest
 
-from spark import fold, reconcile
+from spark import fold, ranks, reconcile
 from tests.spark.marks import ON_SPARK
 
 pytestmark = ON_SPARK
@@ -74,10 +74,12 @@ def half_for_half() -> tuple[list[int], list[int]]:
     raise AssertionError("66 vectors of 65 bits are not independent")
 
 
-@pytest.fixture(autouse=True)
-def one_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let all ranks of a test share a bucket."""
-    monkeypatch.setattr(fold, "BUCKET_BITS", ONE_BUCKET)
+def dirty(commits: DataFrame, records: DataFrame) -> bool:
+    """Tell whether both sides differ; all ranks share a bucket."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fold, "BUCKET_BITS", ONE_BUCKET)
+        (row,) = fold.compared(commits, records).collect()
+    return bool(row["dirty"])
 
 
 @pytest.mark.parametrize("apart", [pairs_of_opposites, one_for_another, half_for_half])
@@ -88,15 +90,13 @@ def test_each_lane_sees_what_the_two_others_do_not(session: SparkSession, apart:
     assert [lane(commits) == lane(records) for lane in lanes].count(False) == 1
     others = list(range(1_000_000, 1_000_050))
     sides = [_frame(session, side + others) for side in (commits, records)]
-    (row,) = fold.compared(*sides).collect()
-    assert row["dirty"]
+    assert dirty(*sides)
 
 
 def test_a_bucket_of_equal_sides_is_clean_in_any_order(session: SparkSession) -> None:
     ranks = list(range(50))
     sides = [_frame(session, side) for side in (ranks, ranks[::-1])]
-    (row,) = fold.compared(*sides).collect()
-    assert not row["dirty"]
+    assert not dirty(*sides)
 
 
 def test_what_cancels_in_one_lane_shows_in_another(session: SparkSession) -> None:
@@ -104,16 +104,10 @@ def test_what_cancels_in_one_lane_shows_in_another(session: SparkSession) -> Non
     a, b, c = (5, 1, 10, "judged"), (5, 2, 20, "judged"), (5, 3, 30, "judged")
     swapped = [(5, 1, 20, "judged"), (5, 2, 10, "judged"), c]
     altered = [(5, 1, 11, "judged"), (5, 2, 21, "judged"), c]
-
-    def dirty(*sides: list[Any]) -> bool:
-        (row,) = fold.compared(
-            *(session.createDataFrame(each, COLUMNS) for each in sides)
-        ).collect()
-        return bool(row["dirty"])
-
-    assert not dirty([a, b, c], [c, a, b])
+    commits, shuffled = (session.createDataFrame(each, COLUMNS) for each in ([a, b, c], [c, a, b]))
+    assert not dirty(commits, shuffled)
     for records in ([a, a, c], [a, a, a, b, c], [a, b], swapped, altered, [a, b, c, c]):
-        assert dirty([a, b, c], records)
+        assert dirty(commits, session.createDataFrame(records, COLUMNS))
 
 
 def test_a_row_without_a_rank_always_differs(session: SparkSession) -> None:
@@ -121,6 +115,23 @@ def test_a_row_without_a_rank_always_differs(session: SparkSession) -> None:
     stray = [(None, None, DIGEST, reconcile.JUDGED)]
     sides = [session.createDataFrame(stray, COLUMNS) for _ in range(2)]
     assert [row["dirty"] for row in fold.compared(*sides).collect()] == [True, True]
+
+
+def test_a_place_beyond_its_batch_is_none(session: SparkSession) -> None:
+    """Nor is one in a batch that is not read, or of another shard."""
+    batches = session.createDataFrame(
+        [(5, 2, 100, 103, True, True), (5, 3, 103, 103, False, True), (6, 2, 0, 3, True, True)],
+        "shard int, batch_no bigint, from_rank bigint, to_rank bigint, "
+        "in_turn boolean, whole boolean",
+    )
+    named = [(5, 2, 0), (5, 2, 2), (5, 2, 3), (5, 2, -1), (5, 3, 0), (5, 9, 0), (6, 2, 0)]
+    records = session.createDataFrame(
+        [(7 << 15 | 5, *place) for place in named],
+        "half_id bigint, shard int, batch_no bigint, index int",
+    )
+    rows = ranks.with_ranks(records, batches).collect()
+    found = {(row["shard"], row["batch_no"], row["index"]): row["rank"] for row in rows}
+    assert found == dict.fromkeys(named) | {(5, 2, 0): 101, (5, 2, 2): 103}
 
 
 def _frame(session: SparkSession, ranks: Sequence[int]) -> DataFrame:

@@ -1,0 +1,69 @@
+"""Mutants of the folds and of the ranks that they stand on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spark import fold, ranks
+from tests.spark import test_carry, test_fold
+from tests.spark.mutant import Mutant, Needs
+
+LANES: Final = "same[0] & same[1] & same[2]"
+EACH_LANE: Final = test_fold.test_each_lane_sees_what_the_two_others_do_not
+ANY_SPLIT: Final = test_carry.test_any_split_of_a_history_into_runs_ends_with_what_counting_finds
+SOME: Final = {"count": 100, "most_cuts": 2}
+
+MUTANTS: Final = (
+    Mutant(
+        name="count lane dropped",
+        module=fold,
+        rule=LANES,
+        broken="same[1] & same[2]",
+        killer=EACH_LANE,
+        needs=Needs.SPARK,
+        given={"apart": test_fold.pairs_of_opposites},
+    ),
+    Mutant(
+        name="combined lane dropped",
+        module=fold,
+        rule=LANES,
+        broken="same[0] & same[2]",
+        killer=EACH_LANE,
+        needs=Needs.SPARK,
+        given={"apart": test_fold.one_for_another},
+    ),
+    Mutant(
+        name="sum lane dropped",
+        module=fold,
+        rule=LANES,
+        broken="same[0] & same[1]",
+        killer=EACH_LANE,
+        needs=Needs.SPARK,
+        given={"apart": test_fold.half_for_half},
+    ),
+    Mutant(
+        name="records without a place in no bucket",
+        module=fold,
+        rule="    placed = folded(records)",
+        broken='    placed = folded(records.where("rank IS NOT NULL"))',
+        killer=test_fold.test_a_row_without_a_rank_always_differs,
+        needs=Needs.SPARK,
+    ),
+    Mutant(
+        name="a second record elsewhere meets no commit",
+        module=fold,
+        rule='    return beside.where(_is_odd() | F.col("named").isNotNull())',
+        broken="    return beside.where(_is_odd())",
+        killer=ANY_SPLIT,
+        needs=Needs.SPARK,
+        given=SOME,
+    ),
+    Mutant(
+        name="a place beyond its batch",
+        module=ranks,
+        rule=' & (named <= F.col("to_rank"))',
+        broken="",
+        killer=test_fold.test_a_place_beyond_its_batch_is_none,
+        needs=Needs.SPARK,
+    ),
+)
