@@ -1,6 +1,7 @@
 """A producer's check endpoint in a process of its own: ``/slow`` takes 50 ms, ``/hang`` for ever.
 
-Answers single and batch checks; every message was committed. Prints its port.
+Answers single and batch checks; every message was committed. ``/mixed`` answers at once, and by the
+message's id COMMIT, ROLLBACK or UNKNOWN, always the same. Prints its port.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -17,18 +18,40 @@ from aiohttp import web
 SLOW_SECONDS: Final = 0.05
 
 
+MIXED: Final = ("COMMIT", "ROLLBACK", "UNKNOWN")
+
+
 async def slow(request: web.Request) -> web.Response:
     """Answer after 50 ms."""
     data = (await request.json())["data"]
     await asyncio.sleep(SLOW_SECONDS)
+    return answer(data, committed)
+
+
+async def mixed(request: web.Request) -> web.Response:
+    """Answer at once, each message by its id."""
+    return answer((await request.json())["data"], by_id)
+
+
+def answer(data: dict[str, Any], decide: Callable[[str], str]) -> web.Response:
+    """Answer a single check or a batch of them."""
+
+    def verdict(check: dict[str, Any]) -> dict[str, str]:
+        return {"message_id": check["message_id"], "decision": decide(check["message_id"])}
+
     if "checks" not in data:
         return web.json_response(verdict(data))
     return web.json_response({"verdicts": [verdict(check) for check in data["checks"]]})
 
 
-def verdict(check: dict[str, Any]) -> dict[str, str]:
+def committed(message_id: str) -> str:
     """Say that the transaction of a check was committed."""
-    return {"message_id": check["message_id"], "decision": "COMMIT"}
+    return "COMMIT"
+
+
+def by_id(message_id: str) -> str:
+    """Decide by the end of a message's id, which is random."""
+    return MIXED[int(message_id[-4:], 16) % len(MIXED)]
 
 
 async def hang(request: web.Request) -> web.Response:
@@ -52,7 +75,8 @@ def slow_endpoint() -> Iterator[str]:
 async def main() -> None:
     """Serve until killed."""
     application = web.Application()
-    application.add_routes([web.post("/slow", slow), web.post("/hang", hang)])
+    routes = {"/slow": slow, "/mixed": mixed, "/hang": hang}
+    application.add_routes([web.post(path, handler) for path, handler in routes.items()])
     runner = web.AppRunner(application)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -131,7 +131,7 @@ class Settings(BaseModel):
     reconcile_spark_master: str = "local[*]"
     """Spark master"""
     reconcile_spark_remote: str | None = None
-    """`sc://…`: a Spark Connect server in place of the master; its session stays warm"""
+    """`sc://…`: a Spark Connect server in place of the master; the audit starts no JVM"""
     reconcile_spark_conf: JsonObject = Field(default_factory=dict)
     """further Spark settings, a JSON object"""
     reconcile_jars_dir: Path | None = None

@@ -23,7 +23,7 @@ from spark.rerun import Rerun, became
 from spark.resident import Resident, seconds_of
 from spark.run import Options, Parts, run_once
 from spark.verdict import exit_code, tolerance_of
-from spark.wiring import open_run, run_store, spark_log
+from spark.wiring import open_run, run_store, told_by
 
 SETTING_OF: Final = {
     "report": "reconcile_report_dir",
@@ -86,7 +86,7 @@ def _run_and_tell(
     flags: argparse.Namespace, settings: Settings, parts: Parts, options: Options
 ) -> Report:
     """Run once and print the outcome; a resident job prints JSON in one line a run."""
-    with told_in_one_line(spark_log(settings)):
+    with told_in_one_line(told_by(settings)):
         accepted = frozenset(flags.accept_topic)
         report = run_once(parts, replace(options, full=flags.full, accept_topics=accepted))
         shown = publish_and_tell(report, parts, settings.reconcile_report_samples, flags.topic)

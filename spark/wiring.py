@@ -214,8 +214,14 @@ def _session(settings: Settings, progress: Progress, expected: int) -> Iterator[
     with ExitStack() as stack:
         with progress.stage("start Spark"):
             session = stack.enter_context(spark_session(session_settings))
-        with told_in_one_line(log_file):
+        with told_in_one_line(told_by(settings)):
             yield session
+
+
+def told_by(settings: Settings) -> str:
+    """Return what tells more of a failure of Spark: its log here, or the server's."""
+    remote = settings.reconcile_spark_remote is not None
+    return "the log of the Spark Connect server" if remote else str(spark_log(settings))
 
 
 def spark_log(settings: Settings) -> Path:

@@ -1,0 +1,125 @@
+"""Producers that keep a service busy with every kind of message and of end, from a seed.
+
+Of ten halves six are committed by their producer, two rolled back, one answered UNKNOWN and one
+left alone; of the last two the checks get COMMIT, ROLLBACK or UNKNOWN. Keys are many, few or none;
+values are empty, small, large or null; some messages ask for a partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from benchmarks.http_load import Connection, connect
+
+ENDS: Final = ("COMMIT",) * 6 + ("ROLLBACK",) * 2 + ("UNKNOWN", None)
+SIZES: Final = (0, 16, 256, 256, 256, 4096)
+PARTITIONS: Final = 4
+REST_SECONDS: Final = 0.5
+"""How long a producer rests after it was refused."""
+
+
+@dataclass(kw_only=True)
+class Traffic:
+    """Producers over one service; each sends batches of its own size, or single requests."""
+
+    url: str
+    group: str
+    topics: Sequence[str]
+    seed: int
+    sizes: Sequence[int] = (200, 20, 1, 1, 1, 1)
+    """Of each producer, how many messages it sends at a time."""
+    per_second: int = 0
+    """All producers together send no more messages than this; 0 is no bound."""
+    sent: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    _began: float = 0.0
+    _before: int = 0
+    _stopping: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def flowing(self, seconds: float = 0.0) -> Iterator[None]:
+        """Send while the block lasts, and for so long; then each ends what it has begun."""
+        self._stopping.clear()
+        thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="producers")
+        self._began, self._before = time.monotonic(), self.sent["prepared"]
+        thread.start()
+        try:
+            yield
+            thread.join(seconds)
+        finally:
+            self._stopping.set()
+            thread.join()
+            self.seconds += time.monotonic() - self._began
+
+    def summary(self) -> dict[str, Any]:
+        """Return what was sent and answered."""
+        rate = round(self.sent["prepared"] / self.seconds)
+        return {"seconds": round(self.seconds), "prepared_per_second": rate, **self.sent}
+
+    async def _run(self) -> None:
+        await asyncio.gather(*(self._produce(*each) for each in enumerate(self.sizes)))
+
+    async def _produce(self, number: int, size: int) -> None:
+        chance = Random(f"{self.seed}-{number}")
+        connection = await connect(self.url)
+        while not self._stopping.is_set():
+            items = [self._half(chance) for _ in range(size)]
+            well = await self._cycle(connection, chance, items)
+            await asyncio.sleep(max(self._early(), 0.0 if well else REST_SECONDS))
+        connection.close()
+
+    def _early(self) -> float:
+        """Return by how many seconds more has been sent than the bound allows."""
+        sent, passed = self.sent["prepared"] - self._before, time.monotonic() - self._began
+        return max(0.0, sent / self.per_second - passed) if self.per_second else 0.0
+
+    async def _cycle(
+        self, connection: Connection, chance: Random, items: list[dict[str, Any]]
+    ) -> bool:
+        """Prepare messages and end them; tell whether nothing was refused."""
+        prepared = await self._post(connection, "half-messages/batch", items)
+        ids = [each["result"]["message_id"] for each in prepared if each["status"] == 201]
+        self.sent["prepared"] += len(ids)
+        decided = [(message_id, chance.choice(ENDS)) for message_id in ids]
+        ends = [{"message_id": each, "decision": end} for each, end in decided if end]
+        answers = await self._post(connection, "half-messages/end-batch", ends) if ends else []
+        for end, answer in zip(ends, answers, strict=True):
+            self.sent[end["decision"] if answer["status"] == 200 else "refused"] += 1
+        self.sent["refused"] += len(items) - len(ids)
+        return len(ids) == len(items)
+
+    async def _post(
+        self, connection: Connection, path: str, items: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Send one batch; a batch that is refused whole counts as each of its items refused."""
+        body = json.dumps({"items": items}).encode()
+        status, answer = await connection.post(f"/v1/{path}", body)
+        if status not in (200, 201, 207):
+            return [{"status": status}] * len(items)
+        found: list[dict[str, Any]] = json.loads(answer)["items"]
+        return found
+
+    def _half(self, chance: Random) -> dict[str, Any]:
+        size = chance.choice(SIZES)
+        made: dict[str, Any] = {
+            "producer_group": self.group,
+            "topic": chance.choice(self.topics),
+            "value": None if chance.random() < 0.02 else "x" * size,
+        }
+        if chance.random() < 0.9:
+            few = chance.random() < 0.2
+            made["key"] = f"key-{chance.randrange(10 if few else 10_000)}"
+        if chance.random() < 0.05:
+            made["partition"] = chance.randrange(PARTITIONS)
+        if chance.random() < 0.2:
+            made["headers"] = {"tenant": chance.choice(("north", "south"))}
+        return made
