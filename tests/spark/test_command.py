@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -15,12 +16,15 @@ from cli.embedded.kafka import EmbeddedKafka
 from outbox.message import Resolution
 from outbox.publication.progress_topic import PROGRESS_TOPIC
 from outbox.settings import process_environment
+from tests.integration.api.process import served
 from tests.spark.marks import REAL_STORES
 from tests.spark.outbox_writer import OutboxWriter
 
 pytestmark = REAL_STORES
 
 COMMAND = Path(sys.executable).parent / "outbox-reconcile"
+OPERATORS = COMMAND.with_name("outbox")
+LOST = (b"member-0", b"member-1")
 
 
 @pytest.fixture
@@ -33,13 +37,15 @@ def own_broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
     broker.erase()
 
 
-def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str, program: Path | str = COMMAND, **settings: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command to its end with these settings and no others."""
     inherited = process_environment().items()
     environment = {name: text for name, text in inherited if not name.startswith("OUTBOX_")}
     environment |= {f"OUTBOX_{name.upper()}": text for name, text in settings.items()}
     return subprocess.run(
-        [COMMAND, *arguments], env=environment, capture_output=True, text=True, check=False
+        [program, *arguments], env=environment, capture_output=True, text=True, check=False
     )
 
 
@@ -50,7 +56,7 @@ def test_the_command_exits_7_with_findings_and_ends_with_verdict_totals_and_repo
     writer.create_topics("points")
     halves = writer.prepare("points", 5)
     writer.end(halves[:4], Resolution.COMMIT)
-    writer.publish(lambda record: () if record.key == b"member-0" else (record,))
+    writer.publish(lambda record: () if record.key in LOST else (record,))
 
     done = run(
         *("run", "--report", str(tmp_path / "reports"), "-o", "table"),
@@ -60,8 +66,8 @@ def test_the_command_exits_7_with_findings_and_ends_with_verdict_totals_and_repo
 
     *_, verdict, totals, report = done.stdout.splitlines()
     assert (done.returncode, verdict) == (7, "verdict: findings")
-    assert totals.startswith("totals: missing 1, duplicate 0, unexpected 0, mismatch 0, ")
-    assert re.findall(r"[1-9]", totals.removeprefix("totals: missing 1")) == []
+    assert totals.startswith("totals: missing 2, duplicate 0, unexpected 0, mismatch 0, ")
+    assert re.findall(r"[1-9]", totals.removeprefix("totals: missing 2")) == []
     page = Path(report.removeprefix("report: ")).read_text("utf-8")
     assert str(halves[0].message_id) in page
     assert "Traceback" not in done.stderr
@@ -70,15 +76,34 @@ def test_the_command_exits_7_with_findings_and_ends_with_verdict_totals_and_repo
         folder.name.partition("=")[2] for folder in (tmp_path / "reports").glob("run_id=*")
     )
 
-    again = run(
-        *("rerun", run_id, "--report", str(tmp_path / "reports"), "-o", "json"),
-        database_url=database_url,
-        kafka_bootstrap_servers=own_broker.bootstrap_servers,
-    )
-    told = json.loads(again.stdout)
-    assert (again.returncode, told["rerun_of"], told["open"]) == (7, run_id, 1)
-    assert [each["class"] for each in told["findings"]] == ["LOST"]
     assert [line for line in done.stderr.splitlines() if line.startswith("read records")]
+
+    writer.produce(writer.record(halves[1]))
+    again = asyncio.run(planned(writer, run_id, tmp_path))
+    assert again.returncode == 0, again.stderr
+    told = json.loads(again.stdout)
+    assert {each["message_id"]: each["plan"] for each in told["plan"]} == {
+        str(halves[0].message_id): "republish",
+        str(halves[1].message_id): "resolved",
+    }
+    assert (told["run_id"], told["applied"]) == (run_id, False)
+    assert f"1 of 2 are no longer open and left out, by run {told['rerun']}" in again.stderr
+
+
+async def planned(
+    writer: OutboxWriter, run_id: str, folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Plan a repair as an operator does, beside a service on the same database."""
+    async with served(writer.database_url, seconds=600) as service:
+        return await asyncio.to_thread(
+            run,
+            *("reconcile", "fix", run_id, "-o", "json", "--plan-file", str(folder / "plan.json")),
+            program=OPERATORS,
+            api_url=f"http://127.0.0.1:{service.port}",
+            database_url=writer.database_url,
+            kafka_bootstrap_servers=writer.bootstrap_servers,
+            reconcile_report_dir=str(folder / "reports"),
+        )
 
 
 def test_a_rerun_of_a_run_that_never_was_exits_3(database_url: str) -> None:

@@ -1,11 +1,14 @@
-"""A lost message that is published again: the next run calls it fixed, and finds nothing else."""
+"""Messages that are published again: the next run calls them fixed, and finds nothing worse."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import psycopg
 
 from outbox.message import Resolution
 from outbox.reconciliation import Changes
+from outbox.record import Record
 from spark.publish import publish
 from spark.run import Options, Parts, run_once
 from spark.verdict import Verdict
@@ -22,29 +25,43 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
     writer.create_topics(topic)
     halves = writer.prepare(topic, 6)
     writer.end(halves, Resolution.COMMIT)
-    lost = halves[2]
-    writer.publish(lambda record: () if record.key == lost.message.content.key else (record,))
+    lost, altered = halves[2:4]
+
+    def damage(record: Record) -> Iterable[Record]:
+        if record.key == lost.message.content.key:
+            return ()
+        bad = record.key == altered.message.content.key
+        return (record._replace(value=b"damaged") if bad else record,)
+
+    writer.publish(damage)
     first = run_once(parts, options)
     publish(first, parts.run_store, samples=50)
-    assert [each.half_id for each in first.findings] == [lost.half_id]
+    assert {each.half_id: each.finding_class.value for each in first.findings} == {
+        lost.half_id: "LOST",
+        altered.half_id: "CORRUPT_VALUE",
+    }
 
-    writer.execute(
-        "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error,"
-        " repair, released_at) VALUES (%s, %s, %s, %s, 1, 1, '', 'action', clock_timestamp())",
-        *(lost.half_id, lost.nonce, lost.shard, lost.message.topic_id),
-    )
-    writer.repair(lost, "action")
+    for half in (lost, altered):
+        writer.execute(
+            "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n,"
+            " publish_error, repair, released_at)"
+            " VALUES (%s, %s, %s, %s, 1, 1, '', 'action', clock_timestamp())",
+            *(half.half_id, half.nonce, half.shard, half.message.topic_id),
+        )
+        writer.repair(half, "action")
     second = run_once(parts, options)
     publish(second, parts.run_store, samples=50)
 
-    assert (second.verdict, second.findings) == (Verdict.CLEAN, ())
-    assert second.changes == Changes(new=0, resolved=0, fixed=1)
-    assert second.changes.closed == {"LOST": 1}
-    assert [(run.run_id, run.open) for run in second.past] == [(first.run_id, 1)]
+    assert second.verdict is Verdict.CLEAN
+    told = [(each.finding_class.value, each.half_id) for each in second.findings]
+    assert told == [("REDRIVEN", altered.half_id)]
+    assert second.changes == Changes(new=1, resolved=0, fixed=2)
+    assert second.changes.closed == {"LOST": 1, "CORRUPT_VALUE": 1}
+    assert [(run.run_id, run.open) for run in second.past] == [(first.run_id, 2)]
     (of_topic,) = [each for each in second.latencies if each.topic is not None]
-    assert (of_topic.topic, of_topic.messages) == (topic, 1)
+    assert (of_topic.topic, of_topic.messages) == (topic, 2)
     assert 0 < of_topic.p50 <= of_topic.p95 <= of_topic.p99 < 600
-    assert sum(each.messages for each in second.latencies if each.minute is not None) == 1
+    assert sum(each.messages for each in second.latencies if each.minute is not None) == 2
     with psycopg.connect(writer.database_url) as connection:
-        rows = connection.execute("SELECT status FROM outbox.reconciliation_finding").fetchall()
-    assert rows == [("fixed",)]
+        rows = connection.execute("SELECT class, status FROM outbox.reconciliation_finding")
+        assert set(rows) == {("LOST", "fixed"), ("CORRUPT_VALUE", "fixed"), ("REDRIVEN", "open")}
