@@ -52,6 +52,10 @@ QUICK_RECORDS: Final = 1_000_000
 """Below this the JVM's optimizing compiler costs more than it gains: a cold run of 2 000 records
 took 46 CPU-seconds with it and 23 without."""
 QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+COMPILED_KEPT: Final = {"spark.sql.codegen.cache.maxEntries": "5000"}
+"""A run compiles more than the 100 pieces of code that Spark keeps: the next run of a resident job
+would compile all of them anew, and wait for the JVM to make them fast. Only a server's start can
+set it."""
 LOCAL_ONLY: Final = ("spark.driver.host", "spark.driver.bindAddress")
 """Right for a driver that is its own executor, wrong for a cluster."""
 REMOTE_RETRIES: Final = 5
@@ -157,7 +161,7 @@ def required_jars(jars_dir: Path) -> tuple[str, ...]:
 
 def session_settings(settings: SessionSettings) -> dict[str, str]:
     """Return the session's configuration: ours, the interpreter's path, then the operator's."""
-    ours = dict(SETTINGS)
+    ours = {**SETTINGS, **COMPILED_KEPT}
     if not is_local(settings.master):
         ours = {name: text for name, text in ours.items() if name not in LOCAL_ONLY}
     elif settings.expected_records < QUICK_RECORDS:

@@ -11,6 +11,7 @@ exec spark-submit \
   --class org.apache.spark.sql.connect.service.SparkConnectServer \
   --jars "${listed%,}" \
   --conf spark.log.level=WARN \
+  --conf spark.sql.codegen.cache.maxEntries=5000 \
   --conf spark.connect.grpc.binding.address=127.0.0.1 \
   ${SPARK_SUBMIT_OPTIONS:-} \
   spark-internal
