@@ -11,6 +11,7 @@ import pytest
 from outbox.access import Scope
 from outbox.clock import SystemClock
 from outbox.message_id import parse_message_id
+from outbox.reconciliation import Gone
 from outbox.storage.connections import Pool
 from outbox.storage.reconciliation import PostgresRunStore
 from tests.integration.api.rows import select
@@ -69,7 +70,7 @@ async def test_what_was_accepted_stays_so_while_it_is_seen_and_until_its_time_ha
     )
     await select(pool, past)
     assert store.accepted() == frozenset()
-    assert store.changes(["a"], True).new == 1
+    assert store.changes(["a"], True, Gone()).new == 1
     store.save(make_run("three", "a"))
     assert statuses(database_url) == {"a": "open", "b": "resolved"}
 
