@@ -110,7 +110,7 @@ def test_the_broker_and_the_database_are_the_versions_of_outbox_dev() -> None:
 def test_sparks_connector_is_the_version_of_pyspark() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]["spark"]
-    assert f"pyspark=={pom('spark.version')}" in extras
+    assert f"pyspark[connect]=={pom('spark.version')}" in extras
 
 
 def test_make_has_its_ten_words() -> None:
