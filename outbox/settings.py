@@ -160,6 +160,8 @@ class Settings(BaseModel):
     """by topic or prefix: `{"invoices.": {"ordered": false}}`; see `reconciliation.md`"""
     reconcile_keep_days: int = Field(90, ge=1)
     """closed findings are kept this long"""
+    reconcile_mode: Literal["auto", "two_level", "full"] = "auto"
+    """`two_level` folds and joins what differs, `full` joins all; `auto` folds from 1 million on"""
     reconcile_exclude_topics: Words = ()
     """topics that are not read"""
 

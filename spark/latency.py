@@ -37,13 +37,13 @@ def sampled(one_of: int) -> Column:
     return F.pmod(F.xxhash64("half_id"), F.lit(one_of)) == 0
 
 
-def timed(pairs: DataFrame, commits: DataFrame, one_of: int) -> DataFrame:
-    """Return the sample's records beside the time of their commit."""
-    committed = commits.where(sampled(one_of)).select("half_id", "committed_at")
-    published = pairs.where(sampled(one_of)).select(
-        "half_id", "topic", "partition", "offset", "published_at"
+def timed(commits: DataFrame, records: DataFrame, one_of: int) -> DataFrame:
+    """Return the sample's records beside the time of the commit of their content."""
+    committed = commits.where(sampled(one_of)).select("half_id", "digest", "committed_at")
+    published = records.where(sampled(one_of)).select(
+        "half_id", "digest", "topic", "partition", "offset", "published_at"
     )
-    return committed.join(published, "half_id")
+    return committed.join(published, ["half_id", "digest"])
 
 
 def latencies(timed: DataFrame) -> DataFrame:

@@ -26,7 +26,7 @@ class Matched:
 
     pairs: DataFrame
     timed: DataFrame
-    """A sample of the pairs beside the times of their commits."""
+    """A sample of the newly read records beside the times of their commits."""
     commits: DataFrame
     records: DataFrame
     manifests: DataFrame

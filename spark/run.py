@@ -87,6 +87,7 @@ class Options:
     full: bool = False
     """Read everything, whatever an earlier run has read."""
     mode: fold.Mode = fold.Mode.AUTO
+    """How both sides are compared."""
     show_keys: bool = False
     formats: Sequence[str] = FORMATS
     versions: Mapping[str, str]
@@ -244,7 +245,7 @@ def _paired(
     """Lay each commit beside the records of its content."""
     uri = options.stage_uri
     paired = pairs.pairs(frames.new_commits, frames.records, odd, uri)
-    timed = latency.timed(paired, frames.new_commits, latency.one_in(frames.size))
+    timed = latency.timed(frames.commits, frames.new_records, latency.one_in(frames.size))
     return matched.Matched(
         pairs=paired,
         timed=staged(timed, f"{uri}/timed"),

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from outbox.errors import ConfigurationError
 
+PREFIX: Final = ".stage-"
+"""Of a folder that lasts as long as its run."""
+KEPT_SECONDS: Final = 7 * 86_400
 PROBE_FILES: Final = 32
 """Enough that each executor of a small cluster writes one."""
 
@@ -21,6 +27,17 @@ def staged(frame: DataFrame, uri: str) -> DataFrame:
     plain = frame.write.option("parquet.enable.dictionary", "false").option("compression", "snappy")
     plain.mode("overwrite").parquet(uri)
     return frame.sparkSession.read.schema(frame.schema).parquet(uri)
+
+
+def sweep(parent: Path, now: float) -> None:
+    """Remove the stages that killed runs have left; ``now`` in seconds since 1970.
+
+    A run is over within a week, and changes its stage all the time.
+    """
+    for left in parent.glob(f"{PREFIX}*"):
+        with suppress(FileNotFoundError):
+            if left.stat().st_mtime < now - KEPT_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def refuse_unshared(spark_session: SparkSession, uri: str) -> None:

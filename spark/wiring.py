@@ -28,6 +28,7 @@ from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
 from outbox.storage.reconciliation_runs import PostgresReconciliationRuns
 from outbox.telemetry import Metrics
 from spark.failures import told_in_one_line
+from spark.fold import Mode
 from spark.kafka_options import kafka_options
 from spark.notify import CHANGED
 from spark.progress import Progress
@@ -40,7 +41,7 @@ from spark.session import (
     spark_session,
 )
 from spark.sources import Sources
-from spark.stage import refuse_unshared
+from spark.stage import PREFIX, refuse_unshared, sweep
 from spark.textfile import write_textfile
 from spark.topic_rules import TopicRules, topic_rules
 
@@ -192,6 +193,7 @@ def run_options(
         report_dir=settings.reconcile_report_dir.resolve(),
         stage_uri=stage_uri,
         grace_seconds=settings.reconcile_grace_seconds,
+        mode=Mode(settings.reconcile_mode),
         exclude_topics=frozenset(settings.reconcile_exclude_topics),
         topic_rules=rules,
         show_keys=settings.reconcile_show_keys,
@@ -241,5 +243,6 @@ def _stage_uri(settings: Settings) -> Iterator[str]:
         return
     parent = settings.reconcile_report_dir.resolve()
     parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".stage-", dir=parent) as folder:
+    sweep(parent, SystemClock().now().timestamp())
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent) as folder:
         yield Path(folder).as_uri()

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from outbox.clock import SystemClock
 from outbox.publication.log_facts import KafkaLogFacts
 from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
+from spark.fold import Mode
 from spark.kafka_options import kafka_options
 from spark.progress import Progress
 from spark.run import Options, Parts
@@ -53,12 +54,16 @@ def make_parts(session: SparkSession, writer: Stores) -> Parts:
 
 
 def make_options(writer: Stores, folder: Path, **fields: Any) -> Options:
-    """Return options with a grace that nothing in a test outlives."""
+    """Return options with a grace that nothing in a test outlives.
+
+    Few messages are folded first here, as many are in a real run.
+    """
     defaults: dict[str, Any] = {
         "progress_topic": writer.progress_topic,
         "report_dir": folder / "reports",
         "stage_uri": (folder / "stage").as_uri(),
         "grace_seconds": 3600,
+        "mode": Mode.TWO_LEVEL,
         "versions": {"spark": "4.0.0"},
     }
     return Options(**{**defaults, **fields})
