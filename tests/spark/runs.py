@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from outbox.clock import SystemClock
 from outbox.publication.log_facts import KafkaLogFacts
 from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
-from spark.fold import Mode
 from spark.kafka_options import kafka_options
 from spark.progress import Progress
 from spark.run import Options, Parts
@@ -54,16 +53,12 @@ def make_parts(session: SparkSession, writer: Stores) -> Parts:
 
 
 def make_options(writer: Stores, folder: Path, **fields: Any) -> Options:
-    """Return options with a grace that nothing in a test outlives.
-
-    Few messages are folded first here, as many are in a real run.
-    """
+    """Return options with a grace that nothing in a test outlives."""
     defaults: dict[str, Any] = {
         "progress_topic": writer.progress_topic,
         "report_dir": folder / "reports",
         "stage_uri": (folder / "stage").as_uri(),
         "grace_seconds": 3600,
-        "mode": Mode.TWO_LEVEL,
         "versions": {"spark": "4.0.0"},
     }
     return Options(**{**defaults, **fields})

@@ -42,7 +42,8 @@ STAGES: Final = (
     *("look up findings", "carry what is open"),
 )
 IF_ASKED: Final = pytest.mark.skipif(
-    "OUTBOX_TEST_KILLS" not in process_environment(), reason="half a minute each"
+    "OUTBOX_TEST_KILLS" not in process_environment(),
+    reason="OUTBOX_TEST_KILLS is not set: half a minute each",
 )
 SECRET: Final = "whsec_" + b64encode(bytes(24)).decode()
 STATE: Final = """

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from outbox.message import HalfMessage, Resolution
 from outbox.record import BATCH, MESSAGE_ID, Record
+from spark.fold import Mode
 from spark.murmur2 import partition_of
 from spark.publish import publish
 from spark.report import Report
@@ -63,6 +64,7 @@ def planted(
     options = make_options(
         module_writer,
         tmp_path_factory.mktemp("disorder"),
+        mode=Mode.TWO_LEVEL,
         topic_rules={
             plant.topic("slow"): TopicRule(latency=LatencyTarget(p99_seconds=60, minutes=3))
         },

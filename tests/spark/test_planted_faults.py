@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from outbox.message import HalfMessage, Resolution
 from outbox.message_id import Nonce, message_id_of
 from outbox.record import MESSAGE_ID, Record
+from spark.fold import Mode
 from spark.publish import publish
 from spark.report import Report
 from spark.run import run_once
@@ -59,7 +60,7 @@ def planted(
     writer, folder = module_writer, tmp_path_factory.mktemp("planted")
     expected = plant(writer)
     parts = make_parts(session, writer)
-    report = run_once(parts, make_options(writer, folder, show_keys=True))
+    report = run_once(parts, make_options(writer, folder, show_keys=True, mode=Mode.TWO_LEVEL))
     document = publish(report, parts.run_store, samples=50)
     return Planted(expected, report, document, writer, folder)
 
