@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from outbox.storage import reconciliation_chain
-from spark import carry, chain, judge, reading
+from spark import carry, chain, judge
 from spark.finding_classes import FindingClass
 from tests.integration import test_reconciliation_lease, test_reconciliation_store
 from tests.spark import test_carry
@@ -45,15 +45,6 @@ MUTANTS: Final = (
         broken="frames.commits.where(F.lit(False))",
         killer=BY_NAME,
         needs=Needs.SPARK,
-    ),
-    Mutant(
-        name="ahead for ever",
-        module=reading,
-        rule='records=placed.withColumn("ahead", F.col("ahead") & ~F.col("carried"))',
-        broken="records=placed",
-        killer=ANY_SPLIT,
-        needs=Needs.SPARK,
-        given=SOME,
     ),
     Mutant(
         name="what settled is forgotten",

@@ -23,7 +23,7 @@ from tests.spark.test_columns import log
 
 pytestmark = ON_SPARK
 
-EXAMPLES: Final = 3
+EXAMPLES: Final = 2
 A_FLUSH: Final = 3
 """Commits of one row of the commit log; a batch has two rows, less the skipped."""
 COMMITS = pa.schema(
