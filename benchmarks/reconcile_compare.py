@@ -109,7 +109,7 @@ def _stage(session: SparkSession, messages: int, folder: str) -> Stage:
         F.timestamp_seconds(F.col("id") / SHARDS).alias("committed_at"),
         _ids().alias("half_ids"),
     )
-    digests = F.transform("half_ids", F.xxhash64).alias("content_digests")
+    digests = F.transform("half_ids", lambda half_id: F.xxhash64(half_id)).alias("content_digests")
     records = session.range(rows * FLUSH).select(*_record_columns())
     return Stage(
         commits=staged(commits.select("*", digests), f"{folder}/commits-{messages}"),
