@@ -34,7 +34,8 @@ def batches(manifests: DataFrame, flushes: DataFrame) -> DataFrame:
     """Return the relay's batches: the ranks that each begins behind and ends with.
 
     ``whole`` tells whether the manifest has as many entries as its range has commits, ``in_turn``
-    whether it publishes a range at all, which releases and repairs do not.
+    whether it publishes a range at all, which releases and repairs do not. One row a number: where
+    two manifests bear the same one, neither tells a rank.
     """
     listed = manifests.where("intact").select(
         *("shard", "batch_no", "entries", "from_xid", "from_n", "to_xid", "to_n"),
@@ -43,7 +44,12 @@ def batches(manifests: DataFrame, flushes: DataFrame) -> DataFrame:
     begins, ends = _ranked(listed, flushes, "from"), _ranked(listed, flushes, "to")
     known = listed.join(begins, ["shard", "batch_no"]).join(ends, ["shard", "batch_no"])
     whole = F.col("entries") == F.col("to_rank") - F.col("from_rank")
-    return known.withColumn("whole", whole).select("shard", "batch_no", *BATCH_FACTS)
+    return known.groupBy("shard", "batch_no").agg(
+        F.min("from_rank").alias("from_rank"),
+        F.max("to_rank").alias("to_rank"),
+        F.bool_and("in_turn").alias("in_turn"),
+        (F.bool_and(whole) & (F.count("*") == 1)).alias("whole"),
+    )
 
 
 def with_ranks(records: DataFrame, batches: DataFrame) -> DataFrame:

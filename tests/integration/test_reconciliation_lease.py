@@ -34,4 +34,4 @@ def test_the_chain_is_free_when_its_holder_has_died_and_a_holder_that_lost_it_st
         admin.execute(f"SELECT pg_terminate_backend(pid) FROM ({HOLDERS}) held")
         wait_for(lambda: not admin.execute(HOLDERS).fetchall())
         with other.hold():
-            pass
+            assert len(admin.execute(HOLDERS).fetchall()) == 1

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from xxhash import xxh64_intdigest
 
 from spark import fold, ranks, reconcile
@@ -132,6 +133,25 @@ def test_a_place_beyond_its_batch_is_none(session: SparkSession) -> None:
     rows = ranks.with_ranks(records, batches).collect()
     found = {(row["shard"], row["batch_no"], row["index"]): row["rank"] for row in rows}
     assert found == dict.fromkeys(named) | {(5, 2, 0): 101, (5, 2, 2): 103}
+
+
+def test_two_manifests_of_one_number_tell_no_rank_and_double_no_record(
+    session: SparkSession,
+) -> None:
+    listed = session.createDataFrame(
+        [(5, 1, 2, 0, 0, 7, 2, 1), (5, 2, 1, 7, 2, 8, 1, 1), (5, 2, 1, 7, 2, 8, 1, 1)],
+        "shard int, batch_no bigint, entries int, from_xid bigint, from_n bigint, to_xid bigint, "
+        "to_n bigint, kind int",
+    ).withColumn("intact", F.lit(True))
+    flushes = session.createDataFrame(
+        [(5, 7, 2, 0), (5, 8, 1, 2)], "shard int, xid bigint, size bigint, before bigint"
+    )
+    records = session.createDataFrame(
+        [(7 << 15 | 5, 5, 1, 1), (8 << 15 | 5, 5, 2, 0)],
+        "half_id bigint, shard int, batch_no bigint, index int",
+    )
+    rows = ranks.with_ranks(records, ranks.batches(listed, flushes)).collect()
+    assert sorted((row["batch_no"], row["rank"]) for row in rows) == [(1, 2), (2, None)]
 
 
 def _frame(session: SparkSession, ranks: Sequence[int]) -> DataFrame:
