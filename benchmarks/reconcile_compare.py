@@ -18,7 +18,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from benchmarks.cpu_time import Meter
 from benchmarks.machine import report
 from outbox.message_id import SHARD_BITS, SHARDS
-from spark import fold, ranks, reconcile, schemas
+from spark import fold, ranks, schemas, stretches
+from spark.frames import Frames
+from spark.reading import placed
 from spark.session import QUICK_RECORDS, SessionSettings, spark_session
 from spark.stage import staged
 from spark.wiring import RUNTIME_JARS
@@ -41,6 +43,7 @@ class Stage:
     records: DataFrame
     batches: DataFrame
     uri: str
+    messages: int
 
 
 def compare_alone(sizes: Sequence[int], master: str = "local[2]") -> None:
@@ -72,11 +75,18 @@ def _ours(stage: Stage) -> int:
         session, [{"shard": n, **end} for n in range(SHARDS)], schemas.SHARD_CUTS
     )
     flushes = staged(ranks.flushes(stage.commits), f"{stage.uri}/flushes")
-    new = reconcile.unseen(stage.commits, flushes, cuts).withColumn("carried", F.lit(False))
-    commits = reconcile.standing(new, cuts)
-    records = reconcile.placed(ranks.with_ranks(stage.records, stage.batches), cuts)
-    odd = fold.odd(commits, records, 0, fold.Mode.TWO_LEVEL, stage.uri)
-    return fold.open_ids(commits, records, odd).count()
+    cut_up = staged(stretches.stretches(flushes, stage.batches, cuts), f"{stage.uri}/stretches")
+    frames = Frames(
+        manifests=stage.batches,
+        listings=stage.batches,
+        stretches=cut_up,
+        batches=stage.batches,
+        commits=stretches.opened(stage.commits, cut_up).withColumn("carried", F.lit(False)),
+        records=placed(stage.records.withColumn("carried", F.lit(False)), cuts),
+        bucket_bits=fold.bucket_bits(stage.messages, stage.batches.count()),
+    )
+    odd = fold.odd(frames, fold.Mode.TWO_LEVEL, stage.uri)
+    return fold.open_ids(frames.commits, frames.records, odd).count()
 
 
 def _joined(stage: Stage) -> int:
@@ -116,6 +126,7 @@ def _stage(session: SparkSession, messages: int, folder: str) -> Stage:
         records=staged(records, f"{folder}/records-{messages}"),
         batches=staged(_batches(session, rows * FLUSH), f"{folder}/batches-{messages}"),
         uri=folder,
+        messages=rows * FLUSH,
     )
 
 

@@ -48,9 +48,8 @@ def bare_scan(session: SparkSession, stores: Stores) -> int:
 
 def full_join(session: SparkSession, stores: Stores) -> int:
     """Join all of both sides on the id, digests beside, with no stage between."""
-    records = digest.with_place(_log(session, stores)).select(
-        slot.half_id_in(slot.message_id()).alias("half_id"), digest.content_digest().alias("digest")
-    )
+    read = digest.with_place(_log(session, stores)).withColumn("message_id", slot.id_text())
+    records = slot.identified(read).select("half_id", digest.content_digest().alias("digest"))
     jdbc = jdbc_address(stores.database_url)
     commits = (
         session.read.format("jdbc")

@@ -24,8 +24,7 @@ from spark.cut import LogCut
 from spark.finding_classes import FindingClass
 from spark.findings import Finding
 from spark.frames import Frames
-from spark.ranks import BATCH_FACTS
-from spark.reconcile import IN_FLIGHT
+from spark.stretches import IN_FLIGHT
 
 COMMIT: Final = "commit"
 RECORD: Final = "record"
@@ -36,7 +35,7 @@ FINDING: Final = "finding"
 MOST_ROWS: Final = 250_000
 """Beyond this nothing is carried, and the next run reads everything."""
 CUT: Final = {*schemas.SHARD_CUTS.names} - {"shard"}
-DERIVED: Final = {"carried", "standing", "ahead", "rank", *BATCH_FACTS, *CUT}
+DERIVED: Final = {"carried", "standing", "ahead", "rank", "slot", *CUT}
 """Columns that each run makes anew."""
 TIMES: Final = ("decided_at", "record_time")
 JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}

@@ -1,26 +1,30 @@
 """Level 1 of the comparison: both sides folded into buckets, so that only what differs is joined.
 
-A bucket is a run of ranks of a shard (``ranks.py``). Its fold counts its rows and combines their
-hashes in two ways, so that neither a loss beside a duplicate, nor alterations that cancel each
-other, go unseen. A hash covers content and rank: where folds are equal, each record of the bucket
-is the commit at its place. It is no proof against a writer who crafts digests; by accident three
-lanes do not collide at once.
+A bucket is a run of batches of a shard. Its fold counts its rows and combines their hashes in two
+ways, so that neither a loss beside a duplicate, nor alterations that cancel each other, go unseen.
+A hash covers content and slot (``slot.py``): where folds are equal, each record of the bucket is
+the commit at its place. It is no proof against a writer who crafts digests; by accident three lanes
+do not collide at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import log2
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark.reconcile import IN_FLIGHT, counted, unsettled
+from spark.frames import Frames
+from spark.reconcile import counted, unsettled
+from spark.slot import INDEX_BITS
 from spark.stage import staged
+from spark.stretches import IN_FLIGHT
 
-BUCKET_BITS: Final = 10
-"""1 024 messages share a bucket."""
+BUCKET_MESSAGES: Final = 1024
+"""About so many messages share a bucket, unless a single batch has more."""
 FROM_RECORDS: Final = 1_000_000
 """With fewer records one join is over sooner than several scans."""
 MOST_DIRTY: Final = 0.5
@@ -38,10 +42,11 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Odd:
-    """What must be joined: buckets that differ, and half ids with a record out of its place."""
+    """What must be joined: some buckets, whatever is in none, and half ids of odd records."""
 
     buckets: DataFrame
     half_ids: DataFrame
+    bits: int
     dirty_ratio: float
 
     @property
@@ -50,20 +55,28 @@ class Odd:
         return self.dirty_ratio == 0.0
 
 
-def odd(
-    commits: DataFrame, records: DataFrame, size: int, mode: Mode, stage_uri: str
-) -> Odd | None:
+def bucket_bits(records: int, batches: int) -> int:
+    """Return how many bits of a slot are not its bucket's, for so many records and batches."""
+    in_a_batch = max(1, records) / max(1, batches)
+    return INDEX_BITS + max(0, round(log2(BUCKET_MESSAGES / in_a_batch)))
+
+
+def odd(frames: Frames, mode: Mode, stage_uri: str) -> Odd | None:
     """Compare the folds of both sides; None where everything is to be joined instead."""
-    if mode is Mode.FULL or (mode is Mode.AUTO and size < FROM_RECORDS):
+    if mode is Mode.FULL or (mode is Mode.AUTO and frames.size < FROM_RECORDS):
         return None
-    both = staged(compared(commits, records), f"{stage_uri}/buckets")
-    dirty = both.where("dirty").select("shard", "bucket")
+    commits, records, bits = frames.commits, frames.records, frames.bucket_bits
+    both = staged(compared(commits, records, bits), f"{stage_uri}/buckets")
     share = both.agg(F.avg(F.col("dirty").cast("int")).alias("dirty")).collect()[0]["dirty"] or 0.0
     if mode is Mode.AUTO and share > MOST_DIRTY:
         return None
-    strays = of_buckets(records if share else records.limit(0), dirty, inside=True)
-    ids = strays.where(F.col("half_id").isNotNull()).select("half_id").distinct()
-    return Odd(buckets=dirty, half_ids=staged(ids, f"{stage_uri}/odd"), dirty_ratio=share)
+    dirty = both.where("dirty").select("shard", "bucket")
+    if share == 0.0:
+        return Odd(buckets=dirty, half_ids=_ids(records.limit(0)), bits=bits, dirty_ratio=share)
+    ids = staged(_ids(of_buckets(records, dirty, bits)), f"{stage_uri}/odd")
+    touched = _touched(commits, ids, bits)
+    buckets = staged(dirty.unionByName(touched).distinct(), f"{stage_uri}/touched")
+    return Odd(buckets=buckets, half_ids=ids, bits=bits, dirty_ratio=share)
 
 
 def open_ids(commits: DataFrame, records: DataFrame, odd: Odd | None) -> DataFrame:
@@ -71,62 +84,83 @@ def open_ids(commits: DataFrame, records: DataFrame, odd: Odd | None) -> DataFra
 
     Where the folds are equal, the judged commits and the records of the bucket are the same
     contents in the same places, each once. So nothing of it is open, unless an odd record bears one
-    of its half ids as well.
+    of its half ids as well: then all of the bucket counts as odd.
     """
     if odd is None:
         return unsettled(commits, counted(records))
-    return unsettled(joined(commits, odd), counted(joined(records, odd)))
+    return unsettled(odd_commits(commits, odd), counted(odd_records(records, odd)))
 
 
-def joined(rows: DataFrame, odd: Odd) -> DataFrame:
-    """Return the rows of one side that must be joined with the other."""
+def odd_commits(commits: DataFrame, odd: Odd) -> DataFrame:
+    """Return the commits that must be joined with records; of those in flight the named ones."""
     if odd.is_nothing:
-        return rows.limit(0)
-    named = odd.half_ids.withColumn("named", F.lit(True))
-    beside = _beside(rows, odd.buckets).join(named, "half_id", "left")
-    return beside.where(_is_odd() | F.col("named").isNotNull()).drop(*_MARKS, "named")
+        return commits.limit(0)
+    named = F.broadcast(odd.half_ids.withColumn("named", F.lit(True)))
+    beside = _beside(commits, odd.buckets, odd.bits).join(named, "half_id", "left")
+    apart = _is_odd() & (F.col("standing") != IN_FLIGHT)
+    return beside.where(apart | F.col("named").isNotNull()).drop(*_MARKS, "named")
 
 
-def of_buckets(rows: DataFrame, dirty: DataFrame, *, inside: bool) -> DataFrame:
-    """Return the rows that are in a differing bucket, or in none; or all the others."""
-    beside = _beside(rows, dirty)
-    return beside.where(_is_odd() if inside else ~_is_odd()).drop(*_MARKS)
+def odd_records(records: DataFrame, odd: Odd | None) -> DataFrame:
+    """Return the records that must be joined with commits: without folds all of them."""
+    if odd is None:
+        return records
+    return records.limit(0) if odd.is_nothing else of_buckets(records, odd.buckets, odd.bits)
 
 
-def compared(commits: DataFrame, records: DataFrame) -> DataFrame:
+def even_records(records: DataFrame, odd: Odd) -> DataFrame:
+    """Return the records that are each the commit at its place."""
+    if odd.is_nothing:
+        return records
+    return _beside(records, odd.buckets, odd.bits).where(~_is_odd()).drop(*_MARKS)
+
+
+def of_buckets(records: DataFrame, buckets: DataFrame, bits: int) -> DataFrame:
+    """Return the records that are in one of these buckets, or in none."""
+    return _beside(records, buckets, bits).where(_is_odd()).drop(*_MARKS)
+
+
+def compared(commits: DataFrame, records: DataFrame, bits: int) -> DataFrame:
     """Return the buckets that either side has, and whether the two differ there."""
-    judged = folded(commits.where(F.col("standing") != IN_FLIGHT)).alias("judged")
-    placed = folded(records).alias("placed")
+    judged = folded(commits.where(F.col("standing") != IN_FLIGHT), bits).alias("judged")
+    placed = folded(records, bits).alias("placed")
     same = [F.col(f"judged.{lane}").eqNullSafe(F.col(f"placed.{lane}")) for lane in LANES]
     both = judged.join(placed, ["shard", "bucket"], "full_outer")
     return both.select("shard", "bucket", (~(same[0] & same[1] & same[2])).alias("dirty"))
 
 
-def folded(rows: DataFrame) -> DataFrame:
+def folded(rows: DataFrame, bits: int) -> DataFrame:
     """Return the fold of each bucket: how many rows, and their hashes combined in two ways.
 
-    Rows without a rank are in a bucket that is like no other, so they always differ.
+    Rows without a slot are in a bucket that is like no other, so they always differ.
     """
-    mixed = F.xxhash64("digest", "rank")
-    return rows.groupBy("shard", bucket().alias("bucket")).agg(
+    mixed = F.xxhash64("digest", "slot")
+    return rows.groupBy("shard", F.shiftright("slot", bits).alias("bucket")).agg(
         F.count("*").alias("messages"),
         F.bit_xor(mixed).alias("mixed"),
         F.sum(F.shiftright(mixed, 32)).alias("summed"),
     )
 
 
-def bucket() -> Column:
-    """Return the bucket of a row; null for a row without a rank."""
-    return F.shiftright("rank", BUCKET_BITS)
-
-
 _MARKS: Final = ("bucket", "differs")
 
 
-def _beside(rows: DataFrame, dirty: DataFrame) -> DataFrame:
-    marks = F.broadcast(dirty.withColumn("differs", F.lit(True)))
-    return rows.withColumn("bucket", bucket()).join(marks, ["shard", "bucket"], "left")
+def _touched(commits: DataFrame, half_ids: DataFrame, bits: int) -> DataFrame:
+    """Return the buckets of the commits that odd records name."""
+    named = commits.join(F.broadcast(half_ids), "half_id", "left_semi")
+    placed = named.where((F.col("standing") != IN_FLIGHT) & F.col("slot").isNotNull())
+    return placed.select("shard", F.shiftright("slot", bits).alias("bucket"))
+
+
+def _ids(records: DataFrame) -> DataFrame:
+    return records.where(F.col("half_id").isNotNull()).select("half_id").distinct()
+
+
+def _beside(rows: DataFrame, buckets: DataFrame, bits: int) -> DataFrame:
+    marks = F.broadcast(buckets.withColumn("differs", F.lit(True)))
+    bucket = F.shiftright("slot", bits)
+    return rows.withColumn("bucket", bucket).join(marks, ["shard", "bucket"], "left")
 
 
 def _is_odd() -> Column:
-    return F.col("differs").isNotNull() | F.col("rank").isNull()
+    return F.col("differs").isNotNull() | F.col("slot").isNull()

@@ -16,10 +16,16 @@ class Frames:
 
     manifests: DataFrame
     listings: DataFrame
+    stretches: DataFrame
+    """Of the commits that no run has judged."""
+    batches: DataFrame
+    """Of the relay, laid over the commit log."""
     commits: DataFrame
     records: DataFrame
     size: int = 0
     """How many records were read."""
+    bucket_bits: int = 0
+    """Of a slot, those that a bucket of the folds does not tell."""
 
     @property
     def new_commits(self) -> DataFrame:

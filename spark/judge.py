@@ -19,7 +19,7 @@ from spark.classify import Content, Decision, Facts, Held, Listed, classify
 from spark.finding_classes import RULES, FindingClass, Kind
 from spark.findings import Finding
 from spark.lookup import Copy, Suspect
-from spark.reconcile import JUDGED
+from spark.stretches import JUDGED
 
 
 class Unverifiable(Enum):

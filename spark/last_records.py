@@ -26,7 +26,7 @@ def anchors(records: DataFrame) -> dict[Partition, Anchor]:
     """Return the last record of ours in each partition that was read."""
     last = F.max_by(F.struct("offset", "digest"), "offset").alias("last")
     rows = (
-        records.where(F.col("half_id").isNotNull())
+        records.where(F.col("message_id").isNotNull())
         .groupBy("topic", "partition")
         .agg(last)
         .select("topic", "partition", "last.*")

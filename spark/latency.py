@@ -33,17 +33,17 @@ def one_in(messages: int) -> int:
 
 
 def sampled(one_of: int) -> Column:
-    """Tell whether a message is of the sample."""
-    return F.pmod(F.xxhash64("half_id"), F.lit(one_of)) == 0
+    """Tell whether a message is of the sample, by its content."""
+    return F.pmod(F.col("digest"), F.lit(one_of)) == 0
 
 
 def timed(commits: DataFrame, records: DataFrame, one_of: int) -> DataFrame:
     """Return the sample's records beside the time of the commit of their content."""
-    committed = commits.where(sampled(one_of)).select("half_id", "digest", "committed_at")
+    committed = commits.where(sampled(one_of)).select("digest", "committed_at")
     published = records.where(sampled(one_of)).select(
-        "half_id", "digest", "topic", "partition", "offset", "published_at"
+        "digest", "topic", "partition", "offset", "published_at"
     )
-    return committed.join(published, ["half_id", "digest"])
+    return committed.join(published, "digest")
 
 
 def latencies(timed: DataFrame) -> DataFrame:

@@ -16,6 +16,7 @@ from outbox.reconciliation_ports import LogFacts, SourceSnapshot
 from spark import keys, latency, order, sample
 from spark.cut import Plan
 from spark.findings import Finding
+from spark.pairs import Pairs
 from spark.sources import Sources
 from spark.topic_rules import TopicRules, targets_of
 
@@ -24,7 +25,7 @@ from spark.topic_rules import TopicRules, targets_of
 class Matched:
     """The pairs of a run, and what they came from."""
 
-    pairs: DataFrame
+    pairs: Pairs
     timed: DataFrame
     """A sample of the newly read records beside the times of their commits."""
     commits: DataFrame
@@ -46,7 +47,7 @@ class Matched:
 def of_order(matched: Matched, sources: Sources) -> Iterator[Finding]:
     """Yield what is wrong with the order of all pairs: of commits, of keys."""
     yield from order.findings(
-        matched.pairs,
+        matched.pairs.ranked,
         matched.commits,
         matched.records,
         matched.manifests,
@@ -64,7 +65,8 @@ def of_sample(matched: Matched, snapshot: SourceSnapshot, log_facts: LogFacts) -
 
 
 def _known(matched: Matched) -> DataFrame:
-    return keys.known_count(matched.pairs, keys.opened(matched.pairs, matched.partitions))
+    plain = matched.pairs.plain
+    return keys.known_count(plain, keys.opened(plain, matched.partitions))
 
 
 def _of_keys(matched: Matched, sources: Sources, keyed: DataFrame) -> Iterator[Finding]:

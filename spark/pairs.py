@@ -1,20 +1,22 @@
 """Each judged commit beside the records of its very content: what order and places are told from.
 
-Where the folds of both sides are equal, a record stands for its commit as well, and nothing is
-joined. A repair's record keeps its place here and is marked: it was published out of turn.
+Where the folds of both sides are equal, a record stands for its commit as well, and is not joined
+with it. A repair's record keeps its place here and is marked: it was published out of turn.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark.fold import Odd, joined, of_buckets
-from spark.ranks import BATCH_FACTS
-from spark.reconcile import JUDGED
+from spark.fold import Odd, even_records, odd_commits, odd_records
+from spark.frames import Frames
+from spark.ranks import BATCH_FACTS, with_batches
 from spark.stage import staged
+from spark.stretches import JUDGED
 
 PLACE: Final = ("topic", "partition", "offset")
 """Where a record lies."""
@@ -23,27 +25,44 @@ HEADER: Final = ("named_shard", "batch_no", "index")
 RECORD: Final = ("half_id", "digest", *PLACE, "published_at", "key_hash", "redriven")
 
 
-def pairs(commits: DataFrame, records: DataFrame, odd: Odd | None, stage_uri: str) -> DataFrame:
-    """Return one row a record of a judged commit: its rank, its place, and its batch header.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """One row a record of a judged commit: its place and its batch header.
 
-    ``shard`` is the commit's own, ``named_shard`` the one that the header names. ``proven`` tells
-    that the header is known to name the commit's place.
+    ``shard`` is the commit's own, ``named_shard`` the one that the header names.
     """
-    published = records.where(~F.col("ahead"))
+
+    plain: DataFrame
+    ranked: DataFrame
+    """The same with the commit's rank and what is known of the batch. ``proven`` tells that the
+    header is known to name the commit's place. Costs a join more."""
+
+
+def pairs(frames: Frames, odd: Odd | None, stage_uri: str) -> Pairs:
+    """Lay each judged commit that is new beside the records of its content."""
+    published = frames.records.where(~F.col("ahead"))
+    if odd is not None and odd.is_nothing:
+        return _even(published, frames.batches)
+    commits = frames.new_commits if odd is None else odd_commits(frames.new_commits, odd)
+    beside = with_batches(odd_records(published, odd), frames.batches)
+    apart = staged(_joined(commits, beside), f"{stage_uri}/pairs")
     if odd is None:
-        return staged(_joined(commits, published), f"{stage_uri}/pairs")
-    if odd.is_nothing:
-        return _even(published)
-    apart = of_buckets(published, odd.buckets, inside=True)
-    rest = staged(_joined(joined(commits, odd), apart), f"{stage_uri}/pairs")
-    return _even(of_buckets(published, odd.buckets, inside=False)).unionByName(rest)
+        return Pairs(plain=apart, ranked=apart)
+    even = _even(even_records(published, odd), frames.batches)
+    return Pairs(
+        plain=even.plain.unionByName(apart.select(*even.plain.columns)),
+        ranked=even.ranked.unionByName(apart),
+    )
 
 
-def _even(records: DataFrame) -> DataFrame:
-    return records.select(
-        *RECORD,
-        *(F.col("shard").alias("named_shard"), "batch_no", "index", *BATCH_FACTS),
-        *("shard", "rank", F.lit(True).alias("proven")),
+def _even(records: DataFrame, batches: DataFrame) -> Pairs:
+    """Return records that stand for their commits: what they name is true."""
+    rank = (F.col("from_rank") + F.col("index") + 1).alias("rank")
+    named = F.col("shard").alias("named_shard")
+    told = ("shard", *RECORD, named, "batch_no", "index")
+    facts = (*BATCH_FACTS, rank, F.lit(True).alias("proven"))
+    return Pairs(
+        plain=records.select(*told), ranked=with_batches(records, batches).select(*told, *facts)
     )
 
 

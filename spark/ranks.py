@@ -1,19 +1,18 @@
-"""How many commits of its shard lie up to a message: told of the commit log and of a record alike.
+"""How many commits of its shard lie up to a message: its rank, counted in the commit log.
 
-A commit's rank is counted in the commit log. A record's is where its batch begins there and the
-index that its header names. So "the record names the place of its commit" is one equality, without
-an id. Ranks count from the first row that a run reads, and mean nothing beyond that run.
+What a batch of the relay begins behind and ends with is told in ranks as well, so that rows of the
+commit log and batches can be laid over each other (``stretches.py``). Ranks count from the first
+row that a run reads, and mean nothing beyond that run.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.manifest import Kind
-from outbox.message_id import SHARDS
 
 BATCH_FACTS: Final = ("from_rank", "to_rank", "in_turn", "whole")
 """What is known of the batch that a record names."""
@@ -24,6 +23,7 @@ def flushes(commits: DataFrame) -> DataFrame:
     sized = commits.select(
         F.col("shard").cast("int").alias("shard"),
         "xid",
+        "committed_at",
         F.size("half_ids").cast("bigint").alias("size"),
     )
     before = Window.partitionBy("shard").orderBy("xid").rowsBetween(Window.unboundedPreceding, -1)
@@ -31,13 +31,13 @@ def flushes(commits: DataFrame) -> DataFrame:
 
 
 def batches(manifests: DataFrame, flushes: DataFrame) -> DataFrame:
-    """Return the relay's batches: the ranks that each begins behind and ends with.
+    """Return the relay's batches with messages: the ranks that each begins behind and ends with.
 
     ``whole`` tells whether the manifest has as many entries as its range has commits, ``in_turn``
     whether it publishes a range at all, which releases and repairs do not. One row a number: where
     two manifests bear the same one, neither tells a rank.
     """
-    listed = manifests.where("intact").select(
+    listed = manifests.where("intact AND entries > 0").select(
         *("shard", "batch_no", "entries", "from_xid", "from_n", "to_xid", "to_n"),
         (F.col("kind") == int(Kind.BATCH)).alias("in_turn"),
     )
@@ -52,20 +52,9 @@ def batches(manifests: DataFrame, flushes: DataFrame) -> DataFrame:
     )
 
 
-def with_ranks(records: DataFrame, batches: DataFrame) -> DataFrame:
-    """Return the records with what is known of the batch they name, and their rank by it.
-
-    The rank is null where a record names no place among the batches that are read.
-    """
-    beside = records.join(F.broadcast(batches), ["shard", "batch_no"], "left")
-    return beside.withColumn("rank", _rank())
-
-
-def _rank() -> Column:
-    own = F.col("shard") % SHARDS == F.col("half_id").bitwiseAND(SHARDS - 1)
-    named = F.col("from_rank") + F.col("index") + 1
-    inside = (F.col("index") >= 0) & (named <= F.col("to_rank"))
-    return F.when(own & F.col("in_turn") & F.col("whole") & inside, named)
+def with_batches(records: DataFrame, batches: DataFrame) -> DataFrame:
+    """Return the records with what is known of the batch that each names, if anything is."""
+    return records.join(F.broadcast(batches), ["shard", "batch_no"], "left")
 
 
 def _ranked(listed: DataFrame, flushes: DataFrame, end: str) -> DataFrame:

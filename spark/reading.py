@@ -6,7 +6,7 @@ A run that continues another one reads what is new and takes over what was left 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.errors import OutboxError
 from outbox.reconciliation import RelayCut, SnapshotIdentity
-from spark import cut, manifests, ranks, reconcile, schemas
+from spark import cut, fold, manifests, ranks, reconcile, schemas, slot, stretches
 from spark.carry import COMMIT, LISTING, RECORD, Carried, unexpired
 from spark.chain import (
     Mark,
@@ -53,6 +53,15 @@ class Planned:
     manifests: DataFrame
     marks: Mapping[int, Mark]
     previous: Previous | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """The commit log with what lies over it."""
+
+    stretches: DataFrame
+    batches: DataFrame
+    commits: DataFrame
 
 
 def planned(
@@ -95,33 +104,42 @@ def frames_of(reader: Reader, planned: Planned) -> Frames:
     rows = previous.carried if previous else ()
     carried = Carried(spark_session=reader.sources.spark_session, rows=rows)
     commits = _commits(reader, plan, previous)
-    flushes = staged(ranks.flushes(commits), f"{reader.stage_uri}/flushes")
-    batches = staged(ranks.batches(planned.manifests, flushes), f"{reader.stage_uri}/batches")
+    laid = laid_over(planned.manifests, commits, cuts, reader.stage_uri)
     records, size = _records(reader, plan)
-    new = reconcile.unseen(commits, flushes, cuts)
-    laid = beside(carried, planned.manifests, batches, new, records, cuts, plan.log)
-    return replace(laid, size=size)
-
-
-def beside(
-    carried: Carried,
-    listed: DataFrame,
-    batches: DataFrame,
-    commits: DataFrame,
-    records: DataFrame,
-    cuts: DataFrame,
-    log: cut.LogCut,
-) -> Frames:
-    """Lay what is carried beside what was read, and the cuts and the batches beside both."""
-    both = carried.beside(commits, COMMIT)
     kept = carried.beside(records, RECORD)
-    ranked = ranks.with_ranks(unexpired(kept, log) if carried.rows else kept, batches)
-    placed = reconcile.placed(ranked, cuts)
     return Frames(
-        manifests=listed,
-        listings=carried.beside(manifests.entries(listed), LISTING).drop("carried"),
-        commits=reconcile.standing(both, cuts),
-        records=placed.withColumn("ahead", F.col("ahead") & ~F.col("carried")),
+        manifests=planned.manifests,
+        listings=carried.beside(manifests.entries(planned.manifests), LISTING).drop("carried"),
+        stretches=laid.stretches,
+        batches=laid.batches,
+        commits=carried_beside(carried, laid.commits, cuts),
+        records=placed(unexpired(kept, plan.log) if rows else kept, cuts),
+        size=size,
+        bucket_bits=fold.bucket_bits(size, laid.batches.count()),
+    )
+
+
+def laid_over(listed: DataFrame, commits: DataFrame, cuts: DataFrame, stage_uri: str) -> Laid:
+    """Lay the batches of the relay and the cuts over the commit log."""
+    flushes = staged(ranks.flushes(commits), f"{stage_uri}/flushes")
+    batches = staged(ranks.batches(listed, flushes), f"{stage_uri}/batches")
+    cut_up = staged(stretches.stretches(flushes, batches, cuts), f"{stage_uri}/stretches")
+    return Laid(stretches=cut_up, batches=batches, commits=stretches.opened(commits, cut_up))
+
+
+def placed(records: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Lay the cuts beside the records: which are ahead, and which name a slot up to the cut."""
+    beside = slot.slotted(reconcile.placed(slot.identified(records), cuts))
+    return beside.withColumn("ahead", F.col("ahead") & ~F.col("carried"))
+
+
+def carried_beside(carried: Carried, commits: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Lay the carried commits, which are in no slot any more, beside those that are new."""
+    both = carried.beside(commits, COMMIT)
+    if not carried.rows:
+        return both
+    return both.where("NOT carried").unionByName(
+        reconcile.standing(both.where("carried").drop("standing"), cuts).select(both.columns)
     )
 
 

@@ -11,12 +11,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark import ranks, slot
-
-IN_FLIGHT: Final = "in_flight"
-JUDGED: Final = "judged"
-BASELINE: Final = "baseline"
-"""Standing of a commit: beyond its shard's cut, at or below it, older than the manifests kept."""
+from spark import slot
+from spark.stretches import BASELINE, IN_FLIGHT, JUDGED
 
 COPIES_SHOWN: Final = 20
 """A suspect's records beyond this many are counted, not listed."""
@@ -26,32 +22,6 @@ COPY: Final = (
 )
 """What evidence keeps of a record; the place comes first, so that it sorts."""
 LISTING: Final = ("batch_no", "index", "status", "message_id", "shard")
-
-
-def committed(commits: DataFrame, cuts: DataFrame) -> DataFrame:
-    """Return one row a committed message that no run has judged: position, digest, standing."""
-    return standing(unseen(commits, ranks.flushes(commits), cuts), cuts)
-
-
-def unseen(commits: DataFrame, flushes: DataFrame, cuts: DataFrame) -> DataFrame:
-    """Return one row a committed message beyond the last position that an earlier run judged."""
-    pairs = F.posexplode(F.arrays_zip("half_ids", "content_digests")).alias("place", "pair")
-    counted = F.broadcast(flushes.select("shard", "xid", "before"))
-    flushed = commits.withColumn("shard", F.col("shard").cast("int")).join(
-        counted, ["shard", "xid"]
-    )
-    rows = flushed.select("shard", "xid", "committed_at", "before", pairs).select(
-        F.col("pair.half_ids").alias("half_id"),
-        F.col("pair.content_digests").alias("digest"),
-        "shard",
-        "xid",
-        (F.col("place") + 1).alias("n"),
-        "committed_at",
-        (F.col("before") + F.col("place") + 1).alias("rank"),
-    )
-    ends = F.broadcast(cuts.select("shard", "seen_xid", "seen_n"))
-    seen = _at_most(F.col("xid"), F.col("n"), F.col("seen_xid"), F.col("seen_n"))
-    return rows.join(ends, "shard", "left").where(~seen).drop("seen_xid", "seen_n")
 
 
 def standing(commits: DataFrame, cuts: DataFrame) -> DataFrame:
@@ -117,42 +87,41 @@ def evidence(suspect: DataFrame, records: DataFrame, entries: DataFrame) -> Data
     )
 
 
-def late_by_shard(commits: DataFrame, grace_seconds: int, cut_at: Column) -> DataFrame:
+def late_by_shard(stretches: DataFrame, grace_seconds: int, cut_at: Column) -> DataFrame:
     """Return, a shard, how many commits are in flight, how many overdue, and the oldest."""
     late = F.col("committed_at") < cut_at - F.make_dt_interval(secs=F.lit(grace_seconds))
     return (
-        commits.where(F.col("standing") == IN_FLIGHT)
+        stretches.where(F.col("standing") == IN_FLIGHT)
         .groupBy("shard")
         .agg(
-            F.count("*").alias("in_flight"),
-            F.count(F.when(late, True)).alias("overdue"),
+            F.sum("size").alias("in_flight"),
+            F.sum(F.when(late, F.col("size")).otherwise(0)).alias("overdue"),
             F.min("committed_at").alias("oldest"),
         )
     )
 
 
-def totals(commits: DataFrame, records: DataFrame) -> DataFrame:
-    """Return one row of counts over both sides."""
-    by_standing = commits.agg(
+def totals(stretches: DataFrame, records: DataFrame) -> DataFrame:
+    """Return one row of counts: of commits by standing, of odd records by what they are."""
+    by_standing = stretches.agg(
         *[
-            F.count(F.when(F.col("standing") == each, True)).alias(each)
+            F.sum(F.when(F.col("standing") == each, F.col("size")).otherwise(0)).alias(each)
             for each in (JUDGED, IN_FLIGHT, BASELINE)
         ]
     )
     by_record = records.agg(
-        F.count("*").alias("records"),
         F.count(F.when(F.col("ahead"), True)).alias("ahead"),
         F.count(F.when(F.col("half_id").isNull(), True)).alias("foreign"),
     )
     return by_standing.crossJoin(by_record)
 
 
-def minutes(commits: DataFrame, records: DataFrame) -> DataFrame:
+def minutes(stretches: DataFrame, records: DataFrame) -> DataFrame:
     """Return committed and published messages a minute, for the chart; no verdict needs it."""
-    in_commit = commits.groupBy(F.date_trunc("minute", "committed_at").alias("minute"))
+    in_commit = stretches.groupBy(F.date_trunc("minute", "committed_at").alias("minute"))
     in_kafka = records.groupBy(F.date_trunc("minute", "published_at").alias("minute"))
     return (
-        in_commit.agg(F.count("*").alias("committed"))
+        in_commit.agg(F.sum("size").alias("committed"))
         .join(in_kafka.agg(F.count("*").alias("published")), "minute", "full_outer")
         .select(
             "minute",

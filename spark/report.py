@@ -195,11 +195,15 @@ class Report:
         return f"; {spaced(repeated)} published again, duplicates expected" if repeated else ""
 
 
-def counts_of(totals: DataFrame, undecided: Undecided, unverifiable: int) -> Counts:
-    """Collect the one row of ``reconcile.totals``."""
-    row = totals.collect()[0].asDict()
+def counts_of(totals: DataFrame, records: int, undecided: Undecided, unverifiable: int) -> Counts:
+    """Collect the one row of ``reconcile.totals``; ``records`` are all that were read."""
+    row = {name: count or 0 for name, count in totals.collect()[0].asDict().items()}
     return Counts(
-        prepared=undecided.prepared, parked=undecided.parked, unverifiable=unverifiable, **row
+        records=records,
+        prepared=undecided.prepared,
+        parked=undecided.parked,
+        unverifiable=unverifiable,
+        **row,
     )
 
 

@@ -139,7 +139,7 @@ def _judge(
     plan, previous = planned.plan, planned.previous
     ledger = _ledger(parts, options, plan)
     with parts.progress.stage("compare") as stage:
-        odd = fold.odd(frames.commits, frames.records, frames.size, options.mode, options.stage_uri)
+        odd = fold.odd(frames, options.mode, options.stage_uri)
         unsettled = fold.open_ids(frames.commits, frames.records, odd)
         dirty = staged(unsettled, f"{options.stage_uri}/dirty")
         suspects = dirty.where("suspect")
@@ -178,7 +178,7 @@ def _judge(
         carried=rows or (),
         positions={} if rows is None else {each.shard: each.position for each in plan.shards},
     )
-    report = _report(parts, options, plan, frames, paired.timed, snapshot, ledger, started_at)
+    report = _report(parts, options, plan, frames, odd, paired.timed, snapshot, ledger, started_at)
     return replace(report, step=step, dirty_ratio=odd.dirty_ratio if odd else None)
 
 
@@ -198,7 +198,7 @@ def _findings_of_cut(
 ) -> Sequence[findings.Finding]:
     """Return what is wrong with shards and partitions as a whole."""
     cut_at = F.lit(plan.snapshot.taken_at)
-    late = reconcile.late_by_shard(frames.commits, options.grace_seconds, cut_at).collect()
+    late = reconcile.late_by_shard(frames.stretches, options.grace_seconds, cut_at).collect()
     broken = manifests.breaks(frames.manifests).limit(BREAKS_READ).collect()
     return (
         *(findings.of_gap(each) for each in (*plan.log.gaps, *plan.log.changes)),
@@ -244,7 +244,7 @@ def _paired(
 ) -> matched.Matched:
     """Lay each commit beside the records of its content."""
     uri = options.stage_uri
-    paired = pairs.pairs(frames.new_commits, frames.records, odd, uri)
+    paired = pairs.pairs(frames, odd, uri)
     timed = latency.timed(frames.commits, frames.new_records, latency.one_in(frames.size))
     return matched.Matched(
         pairs=paired,
@@ -277,6 +277,7 @@ def _report(
     options: Options,
     plan: cut.Plan,
     frames: Frames,
+    odd: fold.Odd | None,
     timed: DataFrame,
     snapshot: SourceSnapshot,
     ledger: Ledger,
@@ -284,8 +285,8 @@ def _report(
 ) -> Report:
     with parts.progress.stage("sum up"):
         undecided = snapshot.undecided()
-        sums = reconcile.totals(frames.new_commits, frames.new_records)
-        counts = counts_of(sums, undecided, ledger.unverifiable)
+        sums = reconcile.totals(frames.stretches, fold.odd_records(frames.new_records, odd))
+        counts = counts_of(sums, frames.size, undecided, ledger.unverifiable)
         minutes = _minutes(options, plan, frames)
         latencies = _latencies(options, plan, timed)
         log_state = log_history.after_run(plan.log, plan.shards, anchors(frames.records))
@@ -317,7 +318,7 @@ def _report(
 
 
 def _minutes(options: Options, plan: cut.Plan, frames: Frames) -> tuple[Minute, ...]:
-    counted = reconcile.minutes(frames.new_commits, frames.new_records).coalesce(1)
+    counted = reconcile.minutes(frames.stretches, frames.new_records).coalesce(1)
     uri = f"{options.report_dir}/run_id={plan.run_id}/minutes"
     return minutes_of(staged(counted, uri))
 

@@ -1,28 +1,42 @@
 """Where a record says it belongs: relay shard, batch and index, and the half id in its message id.
 
-Both are the writer's words, used to arrange the comparison and never believed: a wrong one makes a
-record match nothing, which is found.
+All are the writer's words, used to arrange the comparison and never believed: a wrong one makes a
+record match nothing, which is found. A *slot* is a batch and an index in one number.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox import record
+from outbox.manifest import MAX_ENTRIES
 from outbox.message_id import SHARDS
 from spark import digest
 
 MESSAGE_ID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
 """The canonical text of a UUIDv8 (RFC 9562)."""
+ID_BYTES: Final = 36
+INDEX_BITS: Final = (MAX_ENTRIES - 1).bit_length()
+"""Of a slot; the others tell the batch."""
 
 
-def message_id() -> Column:
-    """Return the record's message id; null unless it is well formed."""
+def id_text() -> Column:
+    """Return what may be the record's message id, by its length alone."""
     text = F.col("id_text")
-    return F.when(text.rlike(MESSAGE_ID), text)
+    return F.when(F.octet_length(text) == ID_BYTES, text)
+
+
+def identified(records: DataFrame) -> DataFrame:
+    """Return the records with their ``half_id``, null unless the message id is well formed.
+
+    Spark looks only when asked. It costs as much as the scan, so a step that takes all records
+    should not ask.
+    """
+    text = F.col("message_id")
+    return records.withColumn("half_id", F.when(text.rlike(MESSAGE_ID), half_id_in(text)))
 
 
 def half_id_in(uuid: Column) -> Column:
@@ -50,6 +64,18 @@ def uuid_text(sixteen_bytes: Column) -> Column:
 def batch() -> Column:
     """Return what the batch header names: relay shard, batch, and the place in it."""
     return F.split(digest.leading(record.BATCH), r"\.")
+
+
+def slotted(records: DataFrame) -> DataFrame:
+    """Return the records with the ``slot`` that each names, up to the cut of its shard; or null."""
+    named = slot_at(F.col("batch_no"), F.col("index"))
+    return records.withColumn("slot", F.when(F.col("batch_no") <= F.col("cut_batch"), named))
+
+
+def slot_at(batch_no: Column, index: Column) -> Column:
+    """Return the slot of a place in a batch; null where no batch has such a place."""
+    possible = (index >= 0) & (index < MAX_ENTRIES)
+    return F.when(possible, F.shiftleft(batch_no, INDEX_BITS).bitwiseOR(index.cast("bigint")))
 
 
 def shard() -> Column:

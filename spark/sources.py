@@ -50,9 +50,12 @@ class Sources:
     jdbc: JdbcAddress
 
     def read_records(self, ranges: Iterable[Range]) -> DataFrame:
-        """Return the records of the ranges: place, identity, digest; no key and no value."""
+        """Return the records of the ranges: place, identity, digest; no key and no value.
+
+        ``message_id`` is not known to be well formed (``slot.identified``).
+        """
         named = digest.with_place(self._log(ranges)).withColumns(
-            {"message_id": slot.message_id(), "batch": slot.batch()}
+            {"message_id": slot.id_text(), "batch": slot.batch()}
         )
         return named.select(
             "topic",
@@ -60,7 +63,6 @@ class Sources:
             "offset",
             F.col("timestamp").alias("published_at"),
             "message_id",
-            slot.half_id_in(F.col("message_id")).alias("half_id"),
             slot.shard().alias("shard"),
             slot.batch_no().alias("batch_no"),
             slot.index().alias("index"),

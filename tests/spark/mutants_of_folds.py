@@ -1,10 +1,10 @@
-"""Mutants of the folds and of the ranks that they stand on."""
+"""Mutants of the folds and of the stretches that they stand on."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from spark import fold, ranks
+from spark import fold, stretches
 from tests.spark import test_carry, test_fold
 from tests.spark.mutant import Mutant, Needs
 
@@ -44,26 +44,26 @@ MUTANTS: Final = (
     Mutant(
         name="records without a place in no bucket",
         module=fold,
-        rule="    placed = folded(records)",
-        broken='    placed = folded(records.where("rank IS NOT NULL"))',
-        killer=test_fold.test_a_row_without_a_rank_always_differs,
+        rule="    placed = folded(records, bits)",
+        broken='    placed = folded(records.where("slot IS NOT NULL"), bits)',
+        killer=test_fold.test_a_row_without_a_slot_always_differs,
         needs=Needs.SPARK,
     ),
     Mutant(
         name="a second record elsewhere meets no commit",
         module=fold,
-        rule='    return beside.where(_is_odd() | F.col("named").isNotNull())',
-        broken="    return beside.where(_is_odd())",
+        rule="dirty.unionByName(touched).distinct()",
+        broken="dirty",
         killer=ANY_SPLIT,
         needs=Needs.SPARK,
         given=SOME,
     ),
     Mutant(
         name="a place beyond its batch",
-        module=ranks,
-        rule=' & (named <= F.col("to_rank"))',
-        broken="",
-        killer=test_fold.test_a_place_beyond_its_batch_is_none,
+        module=stretches,
+        rule='        F.when(inside, F.col("batch.batch_no"))',
+        broken='        F.when(F.lit(True), F.col("batch.batch_no"))',
+        killer=test_fold.test_a_stretch_lies_in_one_batch_and_one_side_of_the_cut,
         needs=Needs.SPARK,
     ),
 )

@@ -55,7 +55,7 @@ class Runs:
         assert plan.previous is previous, plan.plan.origin.sentence
         frames = frames_of(reader, plan)
         uri = self.folder.as_uri()
-        odd = fold.odd(frames.commits, frames.records, 0, fold.Mode.TWO_LEVEL, uri)
+        odd = fold.odd(frames, fold.Mode.TWO_LEVEL, uri)
         folded = fold.open_ids(frames.commits, frames.records, odd)
         dirty = staged(folded, f"{uri}/dirty")
         joined = fold.open_ids(frames.commits, frames.records, None)

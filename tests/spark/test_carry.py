@@ -45,6 +45,8 @@ def test_what_is_open_is_carried_by_name_or_not_at_all(
     frames = Frames(
         manifests=listings,
         listings=listings,
+        stretches=listings,
+        batches=listings,
         commits=session.createDataFrame(commits, "half_id bigint, standing string"),
         records=session.createDataFrame(records, "half_id bigint, ahead boolean"),
     )

@@ -1,8 +1,9 @@
-"""Each lane of a fold sees what the two others do not: on ranks searched for just that."""
+"""Each lane of a fold sees what the two others do not: on slots searched for just that."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
@@ -10,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from xxhash import xxh64_intdigest
 
-from spark import fold, ranks, reconcile
+from spark import fold, ranks, schemas, slot
+from spark.stretches import JUDGED, opened, stretches
 from tests.spark.marks import ON_SPARK
 
 pytestmark = ON_SPARK
@@ -20,7 +22,8 @@ SEED: Final = 42
 SEARCHED: Final = 300_000
 """Enough ranks for two whose upper halves are equal, and for two whose upper halves cancel."""
 ONE_BUCKET: Final = 40
-COLUMNS: Final = "shard int, rank bigint, digest bigint, standing string"
+NOON: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
+COLUMNS: Final = "shard int, slot bigint, digest bigint, standing string"
 
 
 def mixed(rank: int) -> int:
@@ -76,10 +79,8 @@ def half_for_half() -> tuple[list[int], list[int]]:
 
 
 def dirty(commits: DataFrame, records: DataFrame) -> bool:
-    """Tell whether both sides differ; all ranks share a bucket."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fold, "BUCKET_BITS", ONE_BUCKET)
-        (row,) = fold.compared(commits, records).collect()
+    """Tell whether both sides differ; all slots share a bucket."""
+    (row,) = fold.compared(commits, records, ONE_BUCKET).collect()
     return bool(row["dirty"])
 
 
@@ -111,51 +112,116 @@ def test_what_cancels_in_one_lane_shows_in_another(session: SparkSession) -> Non
         assert dirty(commits, session.createDataFrame(records, COLUMNS))
 
 
-def test_a_row_without_a_rank_always_differs(session: SparkSession) -> None:
+def test_a_row_without_a_slot_always_differs(session: SparkSession) -> None:
     """Else a record that names no place would be in no bucket, and in no comparison."""
-    stray = [(None, None, DIGEST, reconcile.JUDGED)]
+    stray = [(None, None, DIGEST, JUDGED)]
     sides = [session.createDataFrame(stray, COLUMNS) for _ in range(2)]
-    assert [row["dirty"] for row in fold.compared(*sides).collect()] == [True, True]
+    assert [row["dirty"] for row in fold.compared(sides[0], sides[1], ONE_BUCKET).collect()] == [
+        True,
+        True,
+    ]
 
 
-def test_a_place_beyond_its_batch_is_none(session: SparkSession) -> None:
-    """Nor is one in a batch that is not read, or of another shard."""
-    batches = session.createDataFrame(
-        [(5, 2, 100, 103, True, True), (5, 3, 103, 103, False, True), (6, 2, 0, 3, True, True)],
-        "shard int, batch_no bigint, from_rank bigint, to_rank bigint, "
-        "in_turn boolean, whole boolean",
-    )
-    named = [(5, 2, 0), (5, 2, 2), (5, 2, 3), (5, 2, -1), (5, 3, 0), (5, 9, 0), (6, 2, 0)]
-    records = session.createDataFrame(
-        [(7 << 15 | 5, *place) for place in named],
-        "half_id bigint, shard int, batch_no bigint, index int",
-    )
-    rows = ranks.with_ranks(records, batches).collect()
-    found = {(row["shard"], row["batch_no"], row["index"]): row["rank"] for row in rows}
-    assert found == dict.fromkeys(named) | {(5, 2, 0): 101, (5, 2, 2): 103}
+def test_a_stretch_lies_in_one_batch_and_one_side_of_the_cut(session: SparkSession) -> None:
+    """Commits of a batch that does not list its whole range, or of none, are in no slot."""
+    batches = [(2, 1, 3, True, True), (3, 3, 4, True, False)]
+    laid = laid_over(session, batches, cut_row(cut=(8, 2), base=(7, 1), seen=(7, 0)))
+    found = laid.select("xid", "n", "standing", "slot").orderBy("xid", "n").collect()
+    second = 2 << slot.INDEX_BITS
+    assert [tuple(each) for each in found] == [
+        (7, 1, "baseline", None),
+        (7, 2, "judged", second),
+        (7, 3, "judged", second + 1),
+        (8, 1, "judged", None),
+        (8, 2, "judged", None),
+        (8, 3, "in_flight", None),
+    ]
 
 
-def test_two_manifests_of_one_number_tell_no_rank_and_double_no_record(
+def test_what_an_earlier_run_has_judged_is_in_no_stretch(session: SparkSession) -> None:
+    laid = laid_over(session, [(2, 0, 6, True, True)], cut_row(seen=(8, 1)))
+    found = laid.select("xid", "n", "digest", "slot").orderBy("n").collect()
+    second = 2 << slot.INDEX_BITS
+    assert [tuple(each) for each in found] == [(8, 2, 50, second + 4), (8, 3, 60, second + 5)]
+
+
+def test_of_two_batches_that_claim_a_commit_the_later_one_names_its_slot(
     session: SparkSession,
 ) -> None:
+    """So it is where PostgreSQL had lost a tail. Either is safe: no commit is in two slots."""
+    batches = [(2, 0, 4, True, True), (3, 2, 6, True, True), (4, 2, 6, False, True)]
+    laid = laid_over(session, batches, cut_row())
+    found = [row["slot"] for row in laid.orderBy("rank").collect()]
+    at = [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (3, 3)]
+    assert found == [(batch << slot.INDEX_BITS) + index for batch, index in at]
+
+
+def test_two_manifests_of_one_number_name_no_slot(session: SparkSession) -> None:
     listed = session.createDataFrame(
-        [(5, 1, 2, 0, 0, 7, 2, 1), (5, 2, 1, 7, 2, 8, 1, 1), (5, 2, 1, 7, 2, 8, 1, 1)],
+        [(5, 1, 3, 0, 0, 7, 3, 1), (5, 2, 3, 7, 3, 8, 3, 1), (5, 2, 3, 7, 3, 8, 3, 1)],
         "shard int, batch_no bigint, entries int, from_xid bigint, from_n bigint, to_xid bigint, "
         "to_n bigint, kind int",
     ).withColumn("intact", F.lit(True))
-    flushes = session.createDataFrame(
-        [(5, 7, 2, 0), (5, 8, 1, 2)], "shard int, xid bigint, size bigint, before bigint"
-    )
+    flushes = ranks.flushes(committed(session))
+    rows = stretches(flushes, ranks.batches(listed, flushes), cuts(session, cut_row())).collect()
+    assert sorted((row["xid"], row["batch_no"]) for row in rows) == [(7, 1), (8, None)]
+
+
+def test_a_record_names_a_slot_only_up_to_the_cut_of_its_shard(session: SparkSession) -> None:
+    """Nor does it with an index that no batch can have: it would be another batch's slot."""
+    named = [(2, 0), (2, 4095), (2, 4096), (2, -1), (9, 0), (10, 0), (None, 0), (2, None)]
     records = session.createDataFrame(
-        [(7 << 15 | 5, 5, 1, 1), (8 << 15 | 5, 5, 2, 0)],
-        "half_id bigint, shard int, batch_no bigint, index int",
+        [(*place, 9) for place in named], "batch_no bigint, index int, cut_batch bigint"
     )
-    rows = ranks.with_ranks(records, ranks.batches(listed, flushes)).collect()
-    assert sorted((row["batch_no"], row["rank"]) for row in rows) == [(1, 2), (2, None)]
+    found = {
+        (row["batch_no"], row["index"]): row["slot"] for row in slot.slotted(records).collect()
+    }
+    assert found == dict.fromkeys(named) | {
+        (2, 0): 2 << 12,
+        (2, 4095): (2 << 12) + 4095,
+        (9, 0): 9 << 12,
+    }
+
+
+def committed(session: SparkSession) -> DataFrame:
+    """Return two rows of three commits; the digests are 10 to 60."""
+    rows = [
+        (5, 7, NOON, [1, 2, 3], [10, 20, 30]),
+        (5, 8, NOON, [4, 5, 6], [40, 50, 60]),
+    ]
+    columns = "shard int, xid bigint, committed_at timestamp, half_ids array<bigint>"
+    return session.createDataFrame(rows, f"{columns}, content_digests array<bigint>")
+
+
+def cut_row(
+    cut: Any = (9, 0), base: Any = (0, 0), seen: Any = (None, None)
+) -> dict[str, int | None]:
+    """Return a cut of the shard, and up to where an earlier run has seen it."""
+    row: dict[str, int | None] = {"shard": 5, "cut_batch": 9}
+    for name, (xid, n) in {"cut": cut, "base": base, "seen": seen}.items():
+        row |= {f"{name}_xid": xid, f"{name}_n": n}
+    return row
+
+
+def cuts(session: SparkSession, row: dict[str, int | None]) -> DataFrame:
+    return schemas.frame_of(session, [row], schemas.SHARD_CUTS)
+
+
+def laid_over(
+    session: SparkSession, batches: Sequence[Any], cut: dict[str, int | None]
+) -> DataFrame:
+    """Return the commits of both rows with the slots that these batches give them."""
+    claims = session.createDataFrame(
+        [(5, *each) for each in batches],
+        "shard int, batch_no bigint, from_rank bigint, to_rank bigint, in_turn boolean, "
+        "whole boolean",
+    )
+    rows = committed(session)
+    return opened(rows, stretches(ranks.flushes(rows), claims, cuts(session, cut)))
 
 
 def _frame(session: SparkSession, ranks: Sequence[int]) -> DataFrame:
-    rows = [(5, rank, DIGEST, reconcile.JUDGED) for rank in ranks]
+    rows = [(5, rank, DIGEST, JUDGED) for rank in ranks]
     return session.createDataFrame(rows, COLUMNS)
 
 

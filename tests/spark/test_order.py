@@ -12,12 +12,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.manifest import START, Entry, Kind, Manifest, Position, encode
 from outbox.message_id import SHARDS, HalfId, Nonce, message_id_of
-from spark import fold, manifests, order, pairs, ranks, reconcile, schemas
+from spark import fold, manifests, order, pairs, schemas, slot
 from spark.fold import Mode
-from spark.stage import staged
+from spark.frames import Frames
+from spark.reading import laid_over, placed
 from tests.spark.marks import ON_SPARK
 from tests.spark.test_columns import log
 
@@ -222,11 +224,9 @@ def test_exactly_the_oracles_findings_are_made_whether_folded_first_or_joined_at
 ) -> None:
     histories = [History(shard, each) for shard, each in enumerate(drawn)]
     expected = {i: name for each in histories for i, name in each.oracle().items()}
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fold, "BUCKET_BITS", 1)
-        for mode in (Mode.FULL, Mode.TWO_LEVEL):
-            folder = tmp_path_factory.mktemp("stage")
-            assert judged(session, histories, mode, folder.as_uri()) == expected, mode
+    for mode in (Mode.FULL, Mode.TWO_LEVEL):
+        folder = tmp_path_factory.mktemp("stage")
+        assert judged(session, histories, mode, folder.as_uri()) == expected, mode
 
 
 def judged(
@@ -241,13 +241,22 @@ def judged(
     listed = manifests.with_prefix(log(session, *bodies))
     rows = _frame(session, [r for each in histories for r in each.commit_rows()], COMMITS)
     cuts = schemas.frame_of(session, [each.cut_row() for each in histories], schemas.SHARD_CUTS)
-    batches = staged(ranks.batches(listed, ranks.flushes(rows)), f"{stage_uri}/batches")
+    laid = laid_over(listed, rows, cuts, stage_uri)
     lying = _frame(session, [r for each in histories for r in each.record_rows()], RECORDS)
-    commits = reconcile.committed(rows, cuts)
-    records = reconcile.placed(ranks.with_ranks(lying, batches), cuts)
-    odd = fold.odd(commits, records, len(histories), mode, stage_uri)
-    paired = pairs.pairs(commits, records, odd, stage_uri)
-    found = order.findings(paired, commits, records, listed, (), stage_uri)
+    told_apart = (each.withColumn("carried", F.lit(False)) for each in (laid.commits, lying))
+    commits, records = next(told_apart), placed(next(told_apart), cuts)
+    frames = Frames(
+        manifests=listed,
+        listings=listed,
+        stretches=laid.stretches,
+        batches=laid.batches,
+        commits=commits,
+        records=records,
+        bucket_bits=slot.INDEX_BITS,
+    )
+    odd = fold.odd(frames, mode, stage_uri)
+    paired = pairs.pairs(frames, odd, stage_uri)
+    found = order.findings(paired.ranked, commits, records, listed, (), stage_uri)
     return {each.half_id: each.finding_class.value for each in found if each.half_id is not None}
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from outbox.message_id import HalfId
-from spark import reconcile, schemas
+from spark import ranks, reconcile, schemas, stretches
 from tests.spark.marks import ON_SPARK
 
 pytestmark = ON_SPARK
@@ -24,6 +24,9 @@ RECORDS = pa.schema(
         ("batch_no", pa.int64()),
         ("digest", pa.int64()),
     ]
+)
+BATCHES: Final = (
+    "shard int, batch_no bigint, from_rank bigint, to_rank bigint, in_turn boolean, whole boolean"
 )
 COMMITS = pa.schema(
     [
@@ -63,7 +66,10 @@ def commits(session: SparkSession, *rows: tuple[int, list[tuple[HalfId, int]]]) 
         | {"half_ids": [i for i, _ in pairs], "content_digests": [d for _, d in pairs]}
         for xid, pairs in rows
     ]
-    return reconcile.committed(schemas.frame_of(session, given, COMMITS), cuts(session))
+    log = schemas.frame_of(session, given, COMMITS)
+    no_batches = session.createDataFrame([], BATCHES)
+    cut_up = stretches.stretches(ranks.flushes(log), no_batches, cuts(session))
+    return stretches.opened(log, cut_up)
 
 
 def test_a_record_of_a_batch_newer_than_the_cut_is_no_copy_yet(session: SparkSession) -> None:
@@ -86,14 +92,14 @@ def test_a_commit_is_judged_up_to_the_cut_in_the_middle_of_a_flush(session: Spar
     flush = [(half(number), 0) for number in (2, 3, 4)]
     found = commits(session, (3, [(half(1), 0)]), (9, flush), (10, [(half(5), 0)])).collect()
     assert {row["half_id"] >> 15: row["standing"] for row in found} == {
-        1: reconcile.JUDGED,
-        2: reconcile.JUDGED,
-        3: reconcile.JUDGED,
-        4: reconcile.IN_FLIGHT,
-        5: reconcile.IN_FLIGHT,
+        1: stretches.JUDGED,
+        2: stretches.JUDGED,
+        3: stretches.JUDGED,
+        4: stretches.IN_FLIGHT,
+        5: stretches.IN_FLIGHT,
     }
     (old,) = commits(session, (2, [(half(6), 0)])).collect()
-    assert old["standing"] == reconcile.BASELINE
+    assert old["standing"] == stretches.BASELINE
 
 
 def test_only_what_is_once_on_both_sides_with_equal_digests_is_above_suspicion(

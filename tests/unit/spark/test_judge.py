@@ -18,7 +18,7 @@ from spark.compare import compare
 from spark.finding_classes import FindingClass
 from spark.judge import Judgement, is_unverifiable, of_suspect
 from spark.lookup import Copy, Suspect
-from spark.reconcile import BASELINE, IN_FLIGHT, JUDGED
+from spark.stretches import BASELINE, IN_FLIGHT, JUDGED
 from tests.factories import make_message
 
 NOON = datetime(2026, 1, 1, tzinfo=UTC)
