@@ -40,15 +40,15 @@ class Pairs:
 
 def pairs(frames: Frames, odd: Odd | None, stage_uri: str) -> Pairs:
     """Lay each judged commit that is new beside the records of its content."""
-    published = frames.records.where(~F.col("ahead"))
     if odd is not None and odd.is_nothing:
-        return _even(published, frames.batches)
+        return _even(frames.records, frames.batches)
     commits = frames.new_commits if odd is None else odd_commits(frames.new_commits, odd)
-    beside = with_batches(odd_records(published, odd), frames.batches)
+    published = odd_records(frames.records, odd).where(~F.col("ahead"))
+    beside = with_batches(published, frames.batches)
     apart = staged(_joined(commits, beside), f"{stage_uri}/pairs")
     if odd is None:
         return Pairs(plain=apart, ranked=apart)
-    even = _even(even_records(published, odd), frames.batches)
+    even = _even(even_records(frames.records, odd), frames.batches)
     return Pairs(
         plain=even.plain.unionByName(apart.select(*even.plain.columns)),
         ranked=even.ranked.unionByName(apart),

@@ -104,7 +104,9 @@ def frames_of(reader: Reader, planned: Planned) -> Frames:
     rows = previous.carried if previous else ()
     carried = Carried(spark_session=reader.sources.spark_session, rows=rows)
     commits = _commits(reader, plan, previous)
-    laid = laid_over(planned.manifests, commits, cuts, reader.stage_uri)
+    with reader.progress.stage("lay batches over commits"):
+        laid = laid_over(planned.manifests, commits, cuts, reader.stage_uri)
+        batches = laid.batches.count()
     records, size = _records(reader, plan)
     kept = carried.beside(records, RECORD)
     return Frames(
@@ -115,7 +117,7 @@ def frames_of(reader: Reader, planned: Planned) -> Frames:
         commits=carried_beside(carried, laid.commits, cuts),
         records=placed(unexpired(kept, plan.log) if rows else kept, cuts),
         size=size,
-        bucket_bits=fold.bucket_bits(size, laid.batches.count()),
+        bucket_bits=fold.bucket_bits(size, batches),
     )
 
 

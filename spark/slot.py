@@ -101,7 +101,7 @@ def ahead() -> Column:
     """
     newer = F.col("cut_batch").isNull() | (F.col("batch_no") > F.col("cut_batch"))
     own = F.col("shard") % SHARDS == F.col("half_id").bitwiseAND(SHARDS - 1)
-    return F.coalesce(F.col("batch_no").isNotNull() & own & newer, F.lit(False))
+    return F.coalesce(F.col("batch_no").isNotNull() & newer & own, F.lit(False))
 
 
 def _batch_part(place: int, kind: str) -> Column:
