@@ -44,6 +44,10 @@ class Meter:
         """Return the CPU seconds so far of this process and its children, servers left out."""
         return cpu_seconds(os.getpid(), set(self.servers.values()))
 
+    def of(self, server: str) -> float:
+        """Return the CPU seconds so far of one server."""
+        return cpu_seconds(self.servers[server])
+
     @contextmanager
     def measured(self) -> Iterator[Cost]:
         """Yield the cost of the block; it is filled in at the block's end."""

@@ -74,7 +74,7 @@ def _ours(stage: Stage) -> int:
     cuts = schemas.frame_of(
         session, [{"shard": n, **end} for n in range(SHARDS)], schemas.SHARD_CUTS
     )
-    flushes = staged(ranks.flushes(stage.commits), f"{stage.uri}/flushes")
+    flushes = ranks.flushes(stage.commits)
     cut_up = staged(stretches.stretches(flushes, stage.batches, cuts), f"{stage.uri}/stretches")
     frames = Frames(
         manifests=stage.batches,
@@ -83,7 +83,7 @@ def _ours(stage: Stage) -> int:
         batches=stage.batches,
         commits=stretches.opened(stage.commits, cut_up).withColumn("carried", F.lit(False)),
         records=placed(stage.records.withColumn("carried", F.lit(False)), cuts),
-        bucket_bits=fold.bucket_bits(stage.messages, stage.batches.count()),
+        size=stage.messages,
     )
     odd = fold.odd(frames, fold.Mode.TWO_LEVEL, stage.uri)
     return fold.open_ids(frames.commits, frames.records, odd).count()
@@ -114,7 +114,8 @@ def _stage(session: SparkSession, messages: int, folder: str) -> Stage:
     """Stage both sides of so many messages, published in order and without a fault."""
     rows = messages // FLUSH // SHARDS * SHARDS
     commits = session.range(rows).select(
-        _shard().cast("short").alias("shard"),
+        _shard().cast("int").alias("shard"),
+        F.lit(FLUSH).cast("bigint").alias("size"),
         (F.floor(F.col("id") / SHARDS) + 1).alias("xid"),
         F.timestamp_seconds(F.col("id") / SHARDS).alias("committed_at"),
         _ids().alias("half_ids"),

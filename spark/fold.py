@@ -65,7 +65,8 @@ def odd(frames: Frames, mode: Mode, stage_uri: str) -> Odd | None:
     """Compare the folds of both sides; None where everything is to be joined instead."""
     if mode is Mode.FULL or (mode is Mode.AUTO and frames.size < FROM_RECORDS):
         return None
-    commits, records, bits = frames.commits, frames.records, frames.bucket_bits
+    commits, records = frames.commits, frames.records
+    bits = bucket_bits(frames.size, frames.batches.count())
     both = staged(compared(commits, records, bits), f"{stage_uri}/buckets")
     share = both.agg(F.avg(F.col("dirty").cast("int")).alias("dirty")).collect()[0]["dirty"] or 0.0
     if mode is Mode.AUTO and share > MOST_DIRTY:

@@ -24,8 +24,6 @@ class Frames:
     records: DataFrame
     size: int = 0
     """How many records were read."""
-    bucket_bits: int = 0
-    """Of a slot, those that a bucket of the folds does not tell."""
 
     @property
     def new_commits(self) -> DataFrame:

@@ -5,7 +5,7 @@ A run that continues another one reads what is new and takes over what was left 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.errors import OutboxError
 from outbox.reconciliation import RelayCut, SnapshotIdentity
-from spark import cut, fold, manifests, ranks, reconcile, schemas, slot, stretches
+from spark import cut, manifests, ranks, reconcile, schemas, slot, stretches
 from spark.carry import COMMIT, LISTING, RECORD, Carried, unexpired
 from spark.chain import (
     Mark,
@@ -106,7 +106,6 @@ def frames_of(reader: Reader, planned: Planned) -> Frames:
     commits = _commits(reader, plan, previous)
     with reader.progress.stage("lay batches over commits"):
         laid = laid_over(planned.manifests, commits, cuts, reader.stage_uri)
-        batches = laid.batches.count()
     records, size = _records(reader, plan)
     kept = carried.beside(records, RECORD)
     return Frames(
@@ -117,15 +116,14 @@ def frames_of(reader: Reader, planned: Planned) -> Frames:
         commits=carried_beside(carried, laid.commits, cuts),
         records=placed(unexpired(kept, plan.log) if rows else kept, cuts),
         size=size,
-        bucket_bits=fold.bucket_bits(size, batches),
     )
 
 
 def laid_over(listed: DataFrame, commits: DataFrame, cuts: DataFrame, stage_uri: str) -> Laid:
     """Lay the batches of the relay and the cuts over the commit log."""
-    flushes = staged(ranks.flushes(commits), f"{stage_uri}/flushes")
-    batches = staged(ranks.batches(listed, flushes), f"{stage_uri}/batches")
-    cut_up = staged(stretches.stretches(flushes, batches, cuts), f"{stage_uri}/stretches")
+    batches = staged(ranks.batches(listed, commits), f"{stage_uri}/batches")
+    cut_up = stretches.stretches(ranks.flushes(commits), batches, cuts)
+    cut_up = staged(cut_up, f"{stage_uri}/stretches")
     return Laid(stretches=cut_up, batches=batches, commits=stretches.opened(commits, cut_up))
 
 
@@ -174,9 +172,10 @@ def _commits(reader: Reader, plan: cut.Plan, previous: Previous | None) -> DataF
     with reader.progress.stage("read commits") as stage:
         read = reader.sources.read_commits(plan.snapshot, after)
         commits = staged(read, f"{reader.stage_uri}/commits")
-        _verify_snapshot(commits, plan)
-        ids = F.coalesce(F.sum(F.size("half_ids")), F.lit(0))
-        stage.rows = commits.agg(ids.alias("ids")).collect()[0]["ids"]
+        ends = (F.min("visible").alias("first"), F.max("visible").alias("last"))
+        (seen,) = commits.agg(F.sum("size").alias("ids"), *ends).collect()
+        _verify_snapshot({seen["first"], seen["last"]} - {None}, plan)
+        stage.rows = seen["ids"] or 0
     return commits
 
 
@@ -187,13 +186,13 @@ def _records(reader: Reader, plan: cut.Plan) -> tuple[DataFrame, int]:
     return records, size
 
 
-def _verify_snapshot(commits: DataFrame, plan: cut.Plan) -> None:
+def _verify_snapshot(seen: Collection[str], plan: cut.Plan) -> None:
     """Refuse rows that were not read in the plan's snapshot, which Spark would not notice."""
-    seen = [row["visible"] for row in commits.select("visible").distinct().limit(2).collect()]
-    if any(each != plan.snapshot.visible for each in seen):
-        raise SnapshotMismatch(
-            f"Spark read the commit log at {seen[0]}, not at {plan.snapshot.visible}"
-        )
+    for each in seen:
+        if each != plan.snapshot.visible:
+            raise SnapshotMismatch(
+                f"Spark read the commit log at {each}, not at {plan.snapshot.visible}"
+            )
 
 
 def _cut_rows(plan: cut.Plan, previous: Previous | None) -> list[dict[str, int]]:

@@ -13,7 +13,6 @@ from pyspark.sql.types import (
     BinaryType,
     IntegerType,
     LongType,
-    ShortType,
     StringType,
     StructField,
     StructType,
@@ -38,17 +37,6 @@ LOG: Final = StructType(
     ]
 )
 """A topic as Spark's Kafka source gives it, the columns that are asked for."""
-
-COMMITS: Final = StructType(
-    [
-        StructField("shard", ShortType()),
-        StructField("xid", LongType()),
-        StructField("committed_at", TimestampType()),
-        StructField("half_ids", ArrayType(LongType())),
-        StructField("content_digests", ArrayType(LongType())),
-    ]
-)
-"""The view ``reconciliation_commits``: one row a flush and shard."""
 
 SHARD_CUTS: Final = pa.schema(
     [

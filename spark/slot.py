@@ -62,8 +62,8 @@ def uuid_text(sixteen_bytes: Column) -> Column:
 
 
 def batch() -> Column:
-    """Return what the batch header names: relay shard, batch, and the place in it."""
-    return F.split(digest.leading(record.BATCH), r"\.")
+    """Return the batch header's text: relay shard, batch, and the place in it, with dots."""
+    return digest.leading(record.BATCH)
 
 
 def slotted(records: DataFrame) -> DataFrame:
@@ -80,17 +80,17 @@ def slot_at(batch_no: Column, index: Column) -> Column:
 
 def shard() -> Column:
     """Return the relay shard of ``batch``."""
-    return _batch_part(0, "int")
+    return _batch_part(_first(), "int")
 
 
 def batch_no() -> Column:
     """Return the relay batch of ``batch``."""
-    return _batch_part(1, "bigint")
+    return _batch_part(_middle(), "bigint")
 
 
 def index() -> Column:
     """Return the place in its batch of ``batch``."""
-    return _batch_part(2, "int")
+    return _batch_part(_last(), "int")
 
 
 def ahead() -> Column:
@@ -104,6 +104,22 @@ def ahead() -> Column:
     return F.coalesce(F.col("batch_no").isNotNull() & newer & own, F.lit(False))
 
 
-def _batch_part(place: int, kind: str) -> Column:
-    parts = F.col("batch")
-    return F.when(F.size(parts) == 3, F.get(parts, place).try_cast(kind))
+def _batch_part(part: Column, kind: str) -> Column:
+    """Return a part as a number; null unless there are three of them.
+
+    Counting bytes is cheaper than to split the text: each record pays for it.
+    """
+    parts = sum((F.octet_length(each) for each in (_first(), _middle(), _last())), F.lit(2))
+    return F.when(parts == F.octet_length("batch"), part.try_cast(kind))
+
+
+def _first() -> Column:
+    return F.substring_index("batch", ".", 1)
+
+
+def _middle() -> Column:
+    return F.substring_index(F.substring_index("batch", ".", 2), ".", -1)
+
+
+def _last() -> Column:
+    return F.substring_index("batch", ".", -1)

@@ -29,8 +29,8 @@ RANGE_RECORDS: Final = 500_000
 """A longer range of one partition is split between tasks."""
 
 COMMITS: Final = """(
-    SELECT shard, xid, committed_at, half_ids, content_digests,
-        pg_current_snapshot()::text AS visible
+    SELECT shard::int4, xid, committed_at, cardinality(half_ids)::int8 AS size, half_ids,
+        content_digests, pg_current_snapshot()::text AS visible
     FROM outbox.reconciliation_commits
 ) commits"""
 UNREQUESTED: Final = """(

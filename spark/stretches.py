@@ -57,9 +57,9 @@ def stretches(flushes: DataFrame, batches: DataFrame, cuts: DataFrame) -> DataFr
 
 def opened(commits: DataFrame, stretches: DataFrame) -> DataFrame:
     """Return one row a committed message: id, digest, position, rank, standing, slot."""
-    beside = commits.select(
-        F.col("shard").cast("int").alias("shard"), "xid", "half_ids", "content_digests"
-    ).join(F.broadcast(stretches), ["shard", "xid"])
+    beside = commits.select("shard", "xid", "half_ids", "content_digests").join(
+        F.broadcast(stretches), ["shard", "xid"]
+    )
     ids = F.slice("half_ids", F.col("skip") + 1, F.col("size"))
     each = beside.select("*", F.posexplode(ids).alias("place", "half_id"))
     at = F.col("skip") + F.col("place")

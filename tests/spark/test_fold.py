@@ -162,8 +162,9 @@ def test_two_manifests_of_one_number_name_no_slot(session: SparkSession) -> None
         "shard int, batch_no bigint, entries int, from_xid bigint, from_n bigint, to_xid bigint, "
         "to_n bigint, kind int",
     ).withColumn("intact", F.lit(True))
-    flushes = ranks.flushes(committed(session))
-    rows = stretches(flushes, ranks.batches(listed, flushes), cuts(session, cut_row())).collect()
+    log = committed(session)
+    claims = ranks.batches(listed, log)
+    rows = stretches(ranks.flushes(log), claims, cuts(session, cut_row())).collect()
     assert sorted((row["xid"], row["batch_no"]) for row in rows) == [(7, 1), (8, None)]
 
 
@@ -186,11 +187,13 @@ def test_a_record_names_a_slot_only_up_to_the_cut_of_its_shard(session: SparkSes
 def committed(session: SparkSession) -> DataFrame:
     """Return two rows of three commits; the digests are 10 to 60."""
     rows = [
-        (5, 7, NOON, [1, 2, 3], [10, 20, 30]),
-        (5, 8, NOON, [4, 5, 6], [40, 50, 60]),
+        (5, 7, NOON, 3, [1, 2, 3], [10, 20, 30]),
+        (5, 8, NOON, 3, [4, 5, 6], [40, 50, 60]),
     ]
-    columns = "shard int, xid bigint, committed_at timestamp, half_ids array<bigint>"
-    return session.createDataFrame(rows, f"{columns}, content_digests array<bigint>")
+    columns = "shard int, xid bigint, committed_at timestamp, size bigint, "
+    return session.createDataFrame(
+        rows, f"{columns}half_ids array<bigint>, content_digests array<bigint>"
+    )
 
 
 def cut_row(

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.manifest import START, Entry, Kind, Manifest, Position, encode
 from outbox.message_id import SHARDS, HalfId, Nonce, message_id_of
-from spark import fold, manifests, order, pairs, schemas, slot
+from spark import fold, manifests, order, pairs, schemas
 from spark.fold import Mode
 from spark.frames import Frames
 from spark.reading import laid_over, placed
@@ -30,7 +30,7 @@ A_FLUSH: Final = 3
 """Commits of one row of the commit log; a batch has two rows, less the skipped."""
 COMMITS = pa.schema(
     [
-        *(("shard", pa.int16()), ("xid", pa.int64())),
+        *(("shard", pa.int32()), ("xid", pa.int64()), ("size", pa.int64())),
         ("committed_at", pa.timestamp("us", "UTC")),
         ("half_ids", pa.list_(pa.int64())),
         ("content_digests", pa.list_(pa.int64())),
@@ -188,7 +188,8 @@ class History:
         for n, half_id in enumerate(self.ids):
             flushes.setdefault(self.position(n).xid, []).append(half_id)
         return [
-            {"shard": self.shard, "xid": xid, "half_ids": ids, "content_digests": ids}
+            {"shard": self.shard, "xid": xid, "size": len(ids)}
+            | {"half_ids": ids, "content_digests": ids}
             for xid, ids in flushes.items()
         ]
 
@@ -242,7 +243,8 @@ def judged(
     rows = _frame(session, [r for each in histories for r in each.commit_rows()], COMMITS)
     cuts = schemas.frame_of(session, [each.cut_row() for each in histories], schemas.SHARD_CUTS)
     laid = laid_over(listed, rows, cuts, stage_uri)
-    lying = _frame(session, [r for each in histories for r in each.record_rows()], RECORDS)
+    lying_rows = [r for each in histories for r in each.record_rows()]
+    lying = _frame(session, lying_rows, RECORDS)
     told_apart = (each.withColumn("carried", F.lit(False)) for each in (laid.commits, lying))
     commits, records = next(told_apart), placed(next(told_apart), cuts)
     frames = Frames(
@@ -252,7 +254,7 @@ def judged(
         batches=laid.batches,
         commits=commits,
         records=records,
-        bucket_bits=slot.INDEX_BITS,
+        size=len(lying_rows),
     )
     odd = fold.odd(frames, mode, stage_uri)
     paired = pairs.pairs(frames, odd, stage_uri)

@@ -30,8 +30,9 @@ BATCHES: Final = (
 )
 COMMITS = pa.schema(
     [
-        ("shard", pa.int16()),
+        ("shard", pa.int32()),
         ("xid", pa.int64()),
+        ("size", pa.int64()),
         ("committed_at", pa.timestamp("us", "UTC")),
         ("half_ids", pa.list_(pa.int64())),
         ("content_digests", pa.list_(pa.int64())),
@@ -62,7 +63,7 @@ def records(session: SparkSession, *rows: tuple[HalfId, int | None, int]) -> Dat
 def commits(session: SparkSession, *rows: tuple[int, list[tuple[HalfId, int]]]) -> DataFrame:
     """Return commits of an xid and its (half id, digest), beside the cut of their shard."""
     given = [
-        {"shard": SHARD, "xid": xid, "committed_at": NOON}
+        {"shard": SHARD, "xid": xid, "committed_at": NOON, "size": len(pairs)}
         | {"half_ids": [i for i, _ in pairs], "content_digests": [d for _, d in pairs]}
         for xid, pairs in rows
     ]
