@@ -31,9 +31,10 @@ from benchmarks.service import outbox_dev
 from benchmarks.slow_endpoint import slow_endpoint
 from outbox.settings import load_settings
 from outbox.telemetry import configure_logging
+from spark.parts import Options, Parts
 from spark.publish import publish_and_tell
 from spark.report import Report
-from spark.run import Options, Parts, run_once
+from spark.run import run_once
 from spark.verdict import Verdict
 from spark.wiring import open_run
 

@@ -26,10 +26,11 @@ from benchmarks.reconcile_stores import Stores, stores
 from checker.relay_wiring import calm_collector
 from outbox.settings import Settings, load_settings
 from outbox.telemetry import configure_logging
+from spark.parts import Options, Parts
 from spark.progress import Progress, Stage
 from spark.publish import publish
 from spark.report import Report
-from spark.run import Options, Parts, run_once
+from spark.run import run_once
 from spark.wiring import open_run
 
 QUESTIONS: Final = ("audit", "scan", "join", "rivals", "compare")

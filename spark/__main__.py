@@ -17,11 +17,12 @@ from outbox.errors import OutboxError
 from outbox.settings import Settings, load_settings
 from spark.failures import INTERRUPTED, RunNotFound, SparkFailure, exit_code_of, told_in_one_line
 from spark.finding_classes import Severity
+from spark.parts import Options, Parts
 from spark.publish import publish_and_tell
 from spark.report import Report, spaced
 from spark.rerun import Rerun, became
 from spark.resident import Resident, seconds_of
-from spark.run import Options, Parts, run_once
+from spark.run import run_once
 from spark.verdict import exit_code, tolerance_of
 from spark.wiring import open_run, run_store, told_by
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from outbox.reconciliation_ports import RunStore
 from spark.notify import critical_ids, news_of
+from spark.parts import Parts
 from spark.render import document, page, tables
 from spark.report import Report, stored_run
-from spark.run import Parts
 
 FILES: Final = {
     "html": ("html", "report.html"),

@@ -6,20 +6,18 @@ anywhere has changed no state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from outbox.clock import Clock
 from outbox.message_id import LOW_BITS, HalfId
 from outbox.reconciliation import Chain, ChainStep
-from outbox.reconciliation_ports import LogFacts, ReconciliationSource, RunStore, SourceSnapshot
+from outbox.reconciliation_ports import SourceSnapshot
 from spark import (
     carry,
     cut,
@@ -38,59 +36,18 @@ from spark.chain import cut_of, previous_of
 from spark.frames import Frames
 from spark.gone import gone_of
 from spark.judge import Judgement, is_unverifiable, of_suspect
-from spark.last_records import anchors, retired_ends, with_superseded
+from spark.last_records import retired_ends, with_superseded
 from spark.ledger import Ledger
 from spark.lookup import SUSPECTS_A_CALL, look_up
-from spark.progress import Progress
+from spark.parts import Options, Parts
 from spark.reading import Planned, Reader, frames_of, planned
-from spark.report import FORMATS, Latency, Minute, Report, counts_of, latencies_of, minutes_of
+from spark.report import Report
 from spark.retention import Expired, has_expired, of_leaves
-from spark.sources import Sources
 from spark.stage import staged
+from spark.sum_up import summed_up
 from spark.take_cut import take_log_cut
-from spark.topic_rules import TopicRules
-from spark.verdict import verdict_of
 
 BREAKS_READ: Final = 1000
-PAST_RUNS: Final = 29
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What a run works with; every concrete adapter comes from the wiring."""
-
-    source: ReconciliationSource
-    log_facts: LogFacts
-    run_store: RunStore
-    sources: Sources
-    clock: Clock
-    progress: Progress
-    pause: Callable[[float], object]
-    tell: Callable[[str, Mapping[str, Any]], str] | None = None
-    """Posts the news of a run, by its id, and says in a few words how that ended."""
-    expose: Callable[[], str] | None = None
-    """Writes the metrics of the newest run to a file, and says how that ended."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How a run is done."""
-
-    progress_topic: str
-    report_dir: Path
-    stage_uri: str
-    grace_seconds: int
-    exclude_topics: frozenset[str] = frozenset()
-    topic_rules: TopicRules = field(default_factory=dict)
-    accept_topics: frozenset[str] = frozenset()
-    """Topics that may have been made anew: they are judged from this run on."""
-    full: bool = False
-    """Read everything, whatever an earlier run has read."""
-    mode: fold.Mode = fold.Mode.AUTO
-    """How both sides are compared."""
-    show_keys: bool = False
-    formats: Sequence[str] = FORMATS
-    versions: Mapping[str, str]
 
 
 def run_once(parts: Parts, options: Options) -> Report:
@@ -178,7 +135,9 @@ def _judge(
         carried=rows or (),
         positions={} if rows is None else {each.shard: each.position for each in plan.shards},
     )
-    report = _report(parts, options, plan, frames, odd, paired.timed, snapshot, ledger, started_at)
+    report = summed_up(
+        parts, options, plan, frames, odd, paired.timed, snapshot, ledger, started_at
+    )
     return replace(report, step=step, dirty_ratio=odd.dirty_ratio if odd else None)
 
 
@@ -270,62 +229,6 @@ def _enter_matched(
     with parts.progress.stage("sample"):
         for some in _chunks(matched.of_sample(paired, snapshot, parts.log_facts)):
             ledger.enter(some)
-
-
-def _report(
-    parts: Parts,
-    options: Options,
-    plan: cut.Plan,
-    frames: Frames,
-    odd: fold.Odd | None,
-    timed: DataFrame,
-    snapshot: SourceSnapshot,
-    ledger: Ledger,
-    started_at: datetime,
-) -> Report:
-    with parts.progress.stage("sum up"):
-        undecided = snapshot.undecided()
-        sums = reconcile.totals(frames.stretches, fold.odd_records(frames.new_records, odd))
-        counts = counts_of(sums, frames.size, undecided, ledger.unverifiable)
-        minutes = _minutes(options, plan, frames)
-        latencies = _latencies(options, plan, timed)
-        log_state = log_history.after_run(plan.log, plan.shards, anchors(frames.records))
-        complete = not plan.log.gaps and len(ledger.kept) == ledger.total
-        found = [each.finding_id for each in ledger.kept]
-        changes = parts.run_store.changes(found, complete, ledger.gone)
-    return Report(
-        run_id=plan.run_id,
-        started_at=started_at,
-        plan=plan,
-        verdict=verdict_of({each for each, _ in ledger.counts}),
-        counts=counts,
-        class_counts=dict(ledger.counts),
-        totals=ledger.totals(),
-        findings=tuple(ledger.kept),
-        accepted=tuple(ledger.accepted),
-        gone=ledger.gone,
-        changes=changes,
-        minutes=minutes,
-        latencies=latencies,
-        past=parts.run_store.past(plan.run_id, PAST_RUNS),
-        timings=parts.progress.timings,
-        versions=options.versions,
-        log_state=log_state.as_json(),
-        folder=options.report_dir / f"run_id={plan.run_id}",
-        show_keys=options.show_keys,
-        formats=options.formats,
-    )
-
-
-def _minutes(options: Options, plan: cut.Plan, frames: Frames) -> tuple[Minute, ...]:
-    counted = reconcile.minutes(frames.stretches, frames.new_records).coalesce(1)
-    uri = f"{options.report_dir}/run_id={plan.run_id}/minutes"
-    return minutes_of(staged(counted, uri))
-
-
-def _latencies(options: Options, plan: cut.Plan, timed: DataFrame) -> tuple[Latency, ...]:
-    uri = f"{options.report_dir}/run_id={plan.run_id}/latencies"
-    return latencies_of(staged(latency.latencies(timed).coalesce(1), uri))
 
 
 def _chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:

@@ -31,8 +31,8 @@ from spark.failures import told_in_one_line
 from spark.fold import Mode
 from spark.kafka_options import kafka_options
 from spark.notify import CHANGED
+from spark.parts import Options, Parts
 from spark.progress import Progress
-from spark.run import Options, Parts
 from spark.session import (
     QUICK_RECORDS,
     SessionSettings,

@@ -12,6 +12,7 @@ exec spark-submit \
   --jars "${listed%,}" \
   --conf spark.log.level=WARN \
   --conf spark.sql.codegen.cache.maxEntries=5000 \
+  --conf spark.driver.extraJavaOptions=-XX:+UseParallelGC \
   --conf spark.connect.grpc.binding.address=127.0.0.1 \
   ${SPARK_SUBMIT_OPTIONS:-} \
   spark-internal

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from cli.embedded.kafka import EmbeddedKafka
 from cli.embedded.postgres import EmbeddedPostgres
-from spark.run import Options, Parts
+from spark.parts import Options, Parts
 from spark.session import SessionSettings, spark_session
 from spark.wiring import RUNTIME_JARS
 from tests.databases import drop_database, make_database

@@ -12,8 +12,8 @@ from outbox.clock import SystemClock
 from outbox.publication.log_facts import KafkaLogFacts
 from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
 from spark.kafka_options import kafka_options
+from spark.parts import Options, Parts
 from spark.progress import Progress
-from spark.run import Options, Parts
 from spark.sources import Sources
 
 

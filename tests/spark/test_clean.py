@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from outbox.message import Resolution
-from spark.run import Options, Parts, run_once
+from spark.parts import Options, Parts
+from spark.run import run_once
 from spark.verdict import Verdict
 from tests.spark.marks import REAL_STORES
 from tests.spark.outbox_writer import OutboxWriter

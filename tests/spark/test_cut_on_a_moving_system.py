@@ -24,8 +24,9 @@ from outbox.reconciliation import (
 from outbox.reconciliation_ports import LogFacts, ReconciliationSource, SourceSnapshot
 from spark import sources
 from spark.finding_classes import FindingClass
+from spark.parts import Options, Parts
 from spark.reading import SnapshotMismatch
-from spark.run import Options, Parts, run_once
+from spark.run import run_once
 from spark.verdict import Verdict
 from tests.spark.marks import REAL_STORES
 from tests.spark.outbox_writer import OutboxWriter

@@ -20,60 +20,60 @@ pytestmark = ON_SPARK
 DIGEST: Final = 7
 SEED: Final = 42
 SEARCHED: Final = 300_000
-"""Enough ranks for two whose upper halves are equal, and for two whose upper halves cancel."""
+"""Enough slots for two whose upper halves are equal, and for two whose upper halves cancel."""
 ONE_BUCKET: Final = 40
 NOON: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
 COLUMNS: Final = "shard int, slot bigint, digest bigint, standing string"
 
 
-def mixed(rank: int) -> int:
-    """Return what Spark's xxhash64 makes of the digest and a rank, unsigned."""
+def mixed(slot_no: int) -> int:
+    """Return what Spark's xxhash64 makes of the digest and a slot, unsigned."""
     digest = SEED
-    for number in (DIGEST, rank):
+    for number in (DIGEST, slot_no):
         digest = xxh64_intdigest(number.to_bytes(8, "little"), digest)
     return digest
 
 
-def upper(rank: int) -> int:
+def upper(slot_no: int) -> int:
     """Return the part that is summed: the upper half of the hash, signed."""
-    half = mixed(rank) >> 32
+    half = mixed(slot_no) >> 32
     return half - (1 << 32) if half >> 31 else half
 
 
 def pairs_of_opposites() -> tuple[list[int], list[int]]:
-    """Return nothing, and records of two ranks, each twice: neither bits nor sum show them."""
+    """Return nothing, and records of two slots, each twice: neither bits nor sum show them."""
     known: dict[int, int] = {}
-    for rank in range(SEARCHED):
-        if (other := known.get(-upper(rank))) is not None:
-            return [], [rank, rank, other, other]
-        known[upper(rank)] = rank
-    raise AssertionError("search more ranks")
+    for slot_no in range(SEARCHED):
+        if (other := known.get(-upper(slot_no))) is not None:
+            return [], [slot_no, slot_no, other, other]
+        known[upper(slot_no)] = slot_no
+    raise AssertionError("search more slots")
 
 
 def one_for_another() -> tuple[list[int], list[int]]:
-    """Return a commit and a record of another rank: neither count nor sum show it."""
+    """Return a commit and a record of another slot: neither count nor sum show it."""
     known: dict[int, int] = {}
-    for rank in range(SEARCHED):
-        if (other := known.get(upper(rank))) is not None:
-            return [rank], [other]
-        known[upper(rank)] = rank
-    raise AssertionError("search more ranks")
+    for slot_no in range(SEARCHED):
+        if (other := known.get(upper(slot_no))) is not None:
+            return [slot_no], [other]
+        known[upper(slot_no)] = slot_no
+    raise AssertionError("search more slots")
 
 
 def half_for_half() -> tuple[list[int], list[int]]:
-    """Return as many commits as records of other ranks: neither count nor bits show them.
+    """Return as many commits as records of other slots: neither count nor bits show them.
 
     Of 66 hashes with a bit for the number of them, some combine to nothing, an even number.
     """
     basis: list[tuple[int, frozenset[int]]] = []
-    for rank in range(1, 67):
-        bits, of = mixed(rank) << 1 | 1, frozenset({rank})
+    for slot_no in range(1, 67):
+        bits, of = mixed(slot_no) << 1 | 1, frozenset({slot_no})
         for known, parts in basis:
             if bits ^ known < bits:
                 bits, of = bits ^ known, of ^ parts
         if bits == 0:
-            ranks = sorted(of)
-            return ranks[::2], ranks[1::2]
+            slots = sorted(of)
+            return slots[::2], slots[1::2]
         basis = sorted([*basis, (bits, of)], key=lambda each: -each[0])
     raise AssertionError("66 vectors of 65 bits are not independent")
 
@@ -96,8 +96,8 @@ def test_each_lane_sees_what_the_two_others_do_not(session: SparkSession, apart:
 
 
 def test_a_bucket_of_equal_sides_is_clean_in_any_order(session: SparkSession) -> None:
-    ranks = list(range(50))
-    sides = [_frame(session, side) for side in (ranks, ranks[::-1])]
+    slots = list(range(50))
+    sides = [_frame(session, side) for side in (slots, slots[::-1])]
     assert not dirty(*sides)
 
 
@@ -223,17 +223,17 @@ def laid_over(
     return opened(rows, stretches(ranks.flushes(rows), claims, cuts(session, cut)))
 
 
-def _frame(session: SparkSession, ranks: Sequence[int]) -> DataFrame:
-    rows = [(5, rank, DIGEST, JUDGED) for rank in ranks]
+def _frame(session: SparkSession, slots: Sequence[int]) -> DataFrame:
+    rows = [(5, slot_no, DIGEST, JUDGED) for slot_no in slots]
     return session.createDataFrame(rows, COLUMNS)
 
 
-def _sum(ranks: Sequence[int]) -> int:
-    return sum(map(upper, ranks))
+def _sum(slots: Sequence[int]) -> int:
+    return sum(map(upper, slots))
 
 
-def _xor(ranks: Sequence[int]) -> int:
+def _xor(slots: Sequence[int]) -> int:
     combined = 0
-    for rank in ranks:
-        combined ^= mixed(rank)
+    for slot_no in slots:
+        combined ^= mixed(slot_no)
     return combined

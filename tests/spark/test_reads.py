@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from outbox.message import Resolution
 from outbox.reconciliation import LogEnd
 from spark.cut import Range, ranges
-from spark.run import Parts
+from spark.parts import Parts
 from tests.spark.marks import REAL_STORES
 from tests.spark.outbox_writer import OutboxWriter
 

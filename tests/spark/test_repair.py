@@ -9,8 +9,9 @@ import psycopg
 from outbox.message import Resolution
 from outbox.reconciliation import Changes
 from outbox.record import Record
+from spark.parts import Options, Parts
 from spark.publish import publish
-from spark.run import Options, Parts, run_once
+from spark.run import run_once
 from spark.verdict import Verdict
 from tests.spark.marks import REAL_STORES
 from tests.spark.outbox_writer import OutboxWriter

@@ -20,10 +20,10 @@ from outbox.reconciliation import Changes, RunBefore, StoredRun
 from outbox.reconciliation_ports import RunStore
 from spark.finding_classes import FindingClass
 from spark.findings import Finding
+from spark.parts import Parts
 from spark.progress import Progress
 from spark.publish import publish, publish_and_tell
 from spark.report import FORMATS, Report
-from spark.run import Parts
 from tests.unit.spark.reports import make_finding, make_report
 from tests.unit.spark.test_documentation import SCHEMA
 from tests.unit.spark.test_render import HOSTILE, Tags

@@ -14,8 +14,9 @@ import pytest
 
 from outbox.reconciliation import LogEnd, LogRecord, Offsets, Partition, RelayCut, TopicFacts
 from outbox.reconciliation_ports import SourceSnapshot
+from spark.parts import Options, Parts
 from spark.progress import Progress
-from spark.run import Options, Parts, run_once
+from spark.run import run_once
 from spark.take_cut import take_log_cut
 
 MANIFESTS, DATA = Partition("progress", 0), Partition("points", 0)

@@ -1,0 +1,54 @@
+"""What a run works with, and how it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from outbox.clock import Clock
+from outbox.reconciliation_ports import LogFacts, ReconciliationSource, RunStore
+from spark import fold
+from spark.progress import Progress
+from spark.report import FORMATS
+from spark.sources import Sources
+from spark.topic_rules import TopicRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a run works with; every concrete adapter comes from the wiring."""
+
+    source: ReconciliationSource
+    log_facts: LogFacts
+    run_store: RunStore
+    sources: Sources
+    clock: Clock
+    progress: Progress
+    pause: Callable[[float], object]
+    tell: Callable[[str, Mapping[str, Any]], str] | None = None
+    """Posts the news of a run, by its id, and says in a few words how that ended."""
+    expose: Callable[[], str] | None = None
+    """Writes the metrics of the newest run to a file, and says how that ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a run is done."""
+
+    progress_topic: str
+    report_dir: Path
+    stage_uri: str
+    grace_seconds: int
+    exclude_topics: frozenset[str] = frozenset()
+    topic_rules: TopicRules = field(default_factory=dict)
+    accept_topics: frozenset[str] = frozenset()
+    """Topics that may have been made anew: they are judged from this run on."""
+    full: bool = False
+    """Read everything, whatever an earlier run has read."""
+    mode: fold.Mode = fold.Mode.AUTO
+    """How both sides are compared."""
+    show_keys: bool = False
+    formats: Sequence[str] = FORMATS
+    versions: Mapping[str, str]

@@ -1,0 +1,77 @@
+"""The end of a run: what was counted, the charts, and the report of what was found."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from outbox.reconciliation_ports import SourceSnapshot
+from spark import cut, fold, latency, log_history, reconcile
+from spark.frames import Frames
+from spark.last_records import anchors
+from spark.ledger import Ledger
+from spark.parts import Options, Parts
+from spark.report import Latency, Minute, Report, counts_of, latencies_of, minutes_of
+from spark.stage import staged
+from spark.verdict import verdict_of
+
+PAST_RUNS: Final = 29
+
+
+def summed_up(
+    parts: Parts,
+    options: Options,
+    plan: cut.Plan,
+    frames: Frames,
+    odd: fold.Odd | None,
+    timed: DataFrame,
+    snapshot: SourceSnapshot,
+    ledger: Ledger,
+    started_at: datetime,
+) -> Report:
+    """Return the report of a run, before it is stored."""
+    with parts.progress.stage("sum up"):
+        undecided = snapshot.undecided()
+        sums = reconcile.totals(frames.stretches, fold.odd_records(frames.new_records, odd))
+        counts = counts_of(sums, frames.size, undecided, ledger.unverifiable)
+        minutes = _minutes(options, plan, frames)
+        latencies = _latencies(options, plan, timed)
+        log_state = log_history.after_run(plan.log, plan.shards, anchors(frames.records))
+        complete = not plan.log.gaps and len(ledger.kept) == ledger.total
+        found = [each.finding_id for each in ledger.kept]
+        changes = parts.run_store.changes(found, complete, ledger.gone)
+    return Report(
+        run_id=plan.run_id,
+        started_at=started_at,
+        plan=plan,
+        verdict=verdict_of({each for each, _ in ledger.counts}),
+        counts=counts,
+        class_counts=dict(ledger.counts),
+        totals=ledger.totals(),
+        findings=tuple(ledger.kept),
+        accepted=tuple(ledger.accepted),
+        gone=ledger.gone,
+        changes=changes,
+        minutes=minutes,
+        latencies=latencies,
+        past=parts.run_store.past(plan.run_id, PAST_RUNS),
+        timings=parts.progress.timings,
+        versions=options.versions,
+        log_state=log_state.as_json(),
+        folder=options.report_dir / f"run_id={plan.run_id}",
+        show_keys=options.show_keys,
+        formats=options.formats,
+    )
+
+
+def _minutes(options: Options, plan: cut.Plan, frames: Frames) -> tuple[Minute, ...]:
+    counted = reconcile.minutes(frames.stretches, frames.new_records).coalesce(1)
+    uri = f"{options.report_dir}/run_id={plan.run_id}/minutes"
+    return minutes_of(staged(counted, uri))
+
+
+def _latencies(options: Options, plan: cut.Plan, timed: DataFrame) -> tuple[Latency, ...]:
+    uri = f"{options.report_dir}/run_id={plan.run_id}/latencies"
+    return latencies_of(staged(latency.latencies(timed).coalesce(1), uri))
