@@ -71,8 +71,11 @@ class SourceSnapshot(Protocol):
     def retired_below(self) -> HalfId:
         """Return the lowest half id whose leaf is still kept."""
 
-    def undecided(self) -> Undecided:
-        """Count the half messages without a decision."""
+    def undecided(self, *, whole: bool = True) -> Undecided:
+        """Count the half messages without a decision.
+
+        As a whole it looks at every half that is kept; else it believes the cursors of the checks.
+        """
 
     def stuck(self) -> Stuck:
         """Return what does not move on: undecided halves, silent checks, a held-up xmin."""

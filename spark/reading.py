@@ -77,13 +77,13 @@ def planned(
     What does not continue the run before is read whole.
     """
     if previous is None:
-        return _planned_whole(reader, log, unlisted, snapshot, reason)
+        return planned_whole(reader, log, unlisted, snapshot, reason)
     broken = why_full(previous, log, snapshot)
     if broken is None:
         listed, rows = _manifests(reader, unread_manifests(log, previous), previous.anchors)
         broken = why_broken(previous, log, rows)
     if broken is not None:
-        return _planned_whole(reader, log, unlisted, snapshot, broken)
+        return planned_whole(reader, log, unlisted, snapshot, broken)
     plan = cut.Plan(
         log=log,
         shards=continued(cut.shard_cuts(rows, unlisted), previous),
@@ -143,13 +143,14 @@ def carried_beside(carried: Carried, commits: DataFrame, cuts: DataFrame) -> Dat
     )
 
 
-def _planned_whole(
+def planned_whole(
     reader: Reader,
     log: cut.LogCut,
     unlisted: Sequence[RelayCut],
     snapshot: SnapshotIdentity,
     reason: str,
 ) -> Planned:
+    """Freeze a plan that reads everything; ``reason`` tells why."""
     listed, rows = _manifests(reader, log.manifests, {})
     shards = cut.shard_cuts(rows, unlisted)
     origin = cut.Origin(reason=reason)

@@ -24,6 +24,7 @@ from spark import (
     findings,
     fold,
     foreign,
+    late,
     latency,
     log_history,
     manifests,
@@ -40,7 +41,7 @@ from spark.last_records import retired_ends, with_superseded
 from spark.ledger import Ledger
 from spark.lookup import SUSPECTS_A_CALL, look_up
 from spark.parts import Options, Parts
-from spark.reading import Planned, Reader, frames_of, planned
+from spark.reading import Planned, Reader, frames_of, planned, planned_whole
 from spark.report import Report
 from spark.retention import Expired, has_expired, of_leaves
 from spark.stage import staged
@@ -73,8 +74,12 @@ def run_once(parts: Parts, options: Options) -> Report:
         previous = None if options.full else previous_of(stored)
         reason = _why_whole(options, stored)
         made = planned(reader, log, unlisted, snapshot.identity, previous, reason)
+        frames = frames_of(reader, made)
+        if made.previous and late.some_came_late(made.previous, frames):
+            made = planned_whole(reader, log, unlisted, snapshot.identity, late.REASON)
+            frames = frames_of(reader, made)
         after = stored.run_id if stored else None
-        return _judge(parts, options, made, frames_of(reader, made), snapshot, started_at, after)
+        return _judge(parts, options, made, frames, snapshot, started_at, after)
 
 
 def _why_whole(options: Options, stored: Chain | None) -> str:
@@ -157,12 +162,12 @@ def _findings_of_cut(
 ) -> Sequence[findings.Finding]:
     """Return what is wrong with shards and partitions as a whole."""
     cut_at = F.lit(plan.snapshot.taken_at)
-    late = reconcile.late_by_shard(frames.stretches, options.grace_seconds, cut_at).collect()
+    overdue = reconcile.late_by_shard(frames.stretches, options.grace_seconds, cut_at).collect()
     broken = manifests.breaks(frames.manifests).limit(BREAKS_READ).collect()
     return (
         *(findings.of_gap(each) for each in (*plan.log.gaps, *plan.log.changes)),
         *findings.of_breaks(broken),
-        *findings.of_overdue(late, options.grace_seconds),
+        *findings.of_overdue(overdue, options.grace_seconds),
     )
 
 

@@ -94,7 +94,10 @@ def _up_to(end_xid: str, end_n: str) -> Column:
 
 def _edges(flushes: DataFrame, batches: DataFrame) -> DataFrame:
     """Return the ranks at which a stretch begins or ends, with what begins there."""
-    ends = F.explode(F.array(F.lit(0), *FLUSH[4:])).alias("end")
+    inside = (
+        F.when((F.col(each) > 0) & (F.col(each) < F.col("size")), F.col(each)) for each in FLUSH[4:]
+    )
+    ends = F.explode(F.array_compact(F.array(F.lit(0), *inside))).alias("end")
     of_rows = flushes.select("shard", F.struct(*FLUSH).alias("flush"), ends).select(
         "shard", (F.col("flush.before") + F.col("end")).alias("rank"), "flush"
     )

@@ -33,7 +33,7 @@ def summed_up(
 ) -> Report:
     """Return the report of a run, before it is stored."""
     with parts.progress.stage("sum up"):
-        undecided = snapshot.undecided()
+        undecided = snapshot.undecided(whole=plan.origin.run_id is None)
         sums = reconcile.totals(frames.stretches, fold.odd_records(frames.new_records, odd))
         counts = counts_of(sums, frames.size, undecided, ledger.unverifiable)
         minutes = _minutes(options, plan, frames)

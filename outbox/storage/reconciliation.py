@@ -120,9 +120,9 @@ class PostgresSnapshot:
         """Return the lowest half id whose leaf is still attached."""
         return HalfId(self._only_row("retired_below")[0])
 
-    def undecided(self) -> Undecided:
-        """Count the half messages without a decision."""
-        prepared, parked = self._only_row("undecided")
+    def undecided(self, *, whole: bool = True) -> Undecided:
+        """Count the half messages without a decision; see SourceSnapshot.undecided."""
+        prepared, parked = self._only_row("undecided" if whole else "undecided_ahead")
         return Undecided(prepared=prepared, parked=parked)
 
     def stuck(self) -> Stuck:

@@ -23,6 +23,32 @@ WHERE i.inhparent = 'outbox.half_message'::regclass AND c.relname ~ '_\d+$'
 -- Reads all halves against all ops: one anti-join, the only full scan here.
 SELECT count(*) FILTER (WHERE NOT parked), count(*) FILTER (WHERE parked) FROM outbox.reconciliation_open
 
+-- name: undecided_ahead
+-- Counts the same without history: halves beyond the sweep's cursor, queued checks beyond the cursor of their class,
+-- and what was ever parked. Behind the cursors every half is decided, queued anew or parked.
+WITH swept AS MATERIALIZED (
+    SELECT coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0) AS position
+), asked AS (
+    SELECT half_id FROM outbox.half_message WHERE half_id > (SELECT position FROM swept)
+    UNION
+    SELECT q.half_id
+    FROM outbox.check_class c
+    CROSS JOIN LATERAL (
+        SELECT half_id FROM outbox.check_queue
+        WHERE producer_group_id = c.producer_group_id AND delay_seconds = c.delay_seconds AND id > c.position
+    ) q
+    WHERE EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = q.half_id)
+    UNION
+    SELECT half_id FROM outbox.parked_message
+)
+SELECT count(*) FILTER (WHERE NOT parked), count(*) FILTER (WHERE parked)
+FROM (
+    SELECT EXISTS (
+        SELECT FROM outbox.parked_message p WHERE p.half_id = a.half_id AND p.resumed_at IS NULL) AS parked
+    FROM asked a
+    WHERE NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = a.half_id)
+) undecided
+
 -- name: halves
 -- Reads halves by key with their decisions; the bounds prune leaves.
 SELECT * FROM outbox.reconciliation_halves

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from outbox.errors import RunOvertaken
 from outbox.message import HalfMessage, Resolution
 from outbox.record import MESSAGE_ID, Record
+from spark.late import REASON
 from spark.parts import Options, Parts
 from spark.progress import Progress
 from spark.publish import publish
@@ -113,6 +114,33 @@ def test_a_run_reads_what_is_new_and_judges_again_what_is_open(
     whole = run(parts, replace(options, full=True))
     assert (whole.plan.origin.sentence, whole.counts.records) == ("full run: asked for", 21)
     assert {each.finding_id for each in whole.findings} == ids
+
+
+def test_a_message_that_came_late_is_judged_beside_all_that_came_before(
+    writer: OutboxWriter, parts: Parts, options: Options
+) -> None:
+    """Its key's later messages were read by an earlier run; a repair in its place is no matter."""
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    late, repaired = (writer.prepare(topic, 1, key=key)[0] for key in (b"late", b"repaired"))
+    writer.end([late, repaired], Resolution.COMMIT)
+    for key in (b"late", b"repaired"):
+        writer.end(writer.prepare(topic, 1, key=key), Resolution.COMMIT)
+    missing = {str(late.message_id), str(repaired.message_id)}
+    writer.publish(lambda record: () if message_id(record) in missing else (record,))
+    assert classes(run(parts, options)) == {"LOST": 2}
+
+    repair(writer, repaired)
+    mended = run(parts, options)
+    assert (mended.plan.origin.mode, classes(mended)) == ("incremental", {"LOST": 1})
+
+    writer.produce(writer.record(late, batch=f"{late.shard}.1.0"))
+    found = run(parts, options)
+    assert found.plan.origin.sentence == f"full run: {REASON}"
+    assert classes(found)["ORDER_INVERSION"] == 1
+    assert classes(found)["LOST"] == 0
+    (inverted,) = [f for f in found.findings if f.finding_class.value == "ORDER_INVERSION"]
+    assert inverted.message_id == str(late.message_id)
 
 
 def test_what_is_in_flight_at_one_cut_is_judged_at_the_next_though_its_record_was_read_before(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -134,11 +135,13 @@ async def test_only_one_of_two_rounds_over_the_same_rows_is_written(world: World
         delay_seconds=row.delay_seconds, position=due.cursors[row.delay_seconds], to=row.look_id
     )
     parking = Parking(half_id=half.half_id, round=1, reason=ParkedReason.MAX_AGE, check_count=0)
-    settlement = Settlement(group=group, moves=(move,), parkings=(parking,))
-    await world.queue.settle(Settlement(group=group, moves=(move,)))
+    other = replace(parking, reason=ParkedReason.CHECK_MAX)
+    await world.queue.settle(Settlement(group=group, moves=(move,), parkings=(parking,)))
     with pytest.raises(CursorMoved):
-        await world.queue.settle(settlement)
-    assert await world.states([half]) == [State.PREPARED]
+        await world.queue.settle(Settlement(group=group, moves=(move,), parkings=(other,)))
+    assert await world.states([half]) == [State.PARKED]
+    rows = await world.rows("SELECT parked_reason FROM outbox.parked_message")
+    assert rows == [(ParkedReason.MAX_AGE.value,)]
 
 
 async def test_groups_are_listed_by_what_is_overdue(world: World) -> None:
