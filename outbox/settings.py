@@ -142,6 +142,8 @@ class Settings(BaseModel):
     """findings of one class that a report lists"""
     reconcile_report_formats: ReportFiles = ("html", "json", "md", "csv")
     """files that a run leaves in its folder, besides Parquet; the database keeps all forms"""
+    reconcile_report_language: Literal["en", "zh"] = "en"
+    """of the page and of Markdown: English or Chinese; JSON and CSV are for programs"""
     reconcile_textfile: Path | None = None
     """file of metrics for a node exporter's textfile collector, replaced after each run"""
     reconcile_stage_uri: str | None = None

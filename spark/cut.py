@@ -18,6 +18,7 @@ from xxhash import xxh64_hexdigest
 
 from outbox.manifest import START, Position
 from outbox.reconciliation import Offsets, Partition, RelayCut, SnapshotIdentity, TopicFacts
+from spark.language import ENGLISH, Words
 
 if TYPE_CHECKING:
     from spark.log_history import LogState
@@ -115,9 +116,14 @@ class Origin:
     @property
     def sentence(self) -> str:
         """The same for people."""
+        return self.told(ENGLISH)
+
+    def told(self, t: Words) -> str:
+        """Return the same for people, in these words."""
         if self.cut_at is None:
-            return f"full run: {self.reason}"
-        return f"incremental run since {self.cut_at:%Y-%m-%dT%H:%M:%SZ}, the cut of {self.run_id}"
+            return t("full run: {reason}", reason=t(self.reason))
+        since = f"{self.cut_at:%Y-%m-%dT%H:%M:%SZ}"
+        return t("incremental run since {since}, the cut of {run}", since=since, run=self.run_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

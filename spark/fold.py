@@ -96,7 +96,7 @@ def odd_commits(commits: DataFrame, odd: Odd) -> DataFrame:
     """Return the commits that must be joined with records; of those in flight the named ones."""
     if odd.is_nothing:
         return commits.limit(0)
-    named = F.broadcast(odd.half_ids.withColumn("named", F.lit(True)))
+    named = odd.half_ids.withColumn("named", F.lit(True))
     beside = _beside(commits, odd.buckets, odd.bits).join(named, "half_id", "left")
     apart = _is_odd() & (F.col("standing") != IN_FLIGHT)
     return beside.where(apart | F.col("named").isNotNull()).drop(*_MARKS, "named")
@@ -148,7 +148,7 @@ _MARKS: Final = ("bucket", "differs")
 
 def _touched(commits: DataFrame, half_ids: DataFrame, bits: int) -> DataFrame:
     """Return the buckets of the commits that odd records name."""
-    named = commits.join(F.broadcast(half_ids), "half_id", "left_semi")
+    named = commits.join(half_ids, "half_id", "left_semi")
     placed = named.where((F.col("standing") != IN_FLIGHT) & F.col("slot").isNotNull())
     return placed.select("shard", F.shiftright("slot", bits).alias("bucket"))
 

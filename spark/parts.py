@@ -10,6 +10,7 @@ from typing import Any
 from outbox.clock import Clock
 from outbox.reconciliation_ports import LogFacts, ReconciliationSource, RunStore
 from spark import fold
+from spark.language import Language
 from spark.progress import Progress
 from spark.report import FORMATS
 from spark.sources import Sources
@@ -51,4 +52,5 @@ class Options:
     """How both sides are compared."""
     show_keys: bool = False
     formats: Sequence[str] = FORMATS
+    language: Language = Language.EN
     versions: Mapping[str, str]

@@ -25,12 +25,19 @@ from outbox.reconciliation import (
 from spark.cut import Plan
 from spark.finding_classes import FindingClass, Graded, Kind
 from spark.findings import Finding
+from spark.language import ENGLISH, Language, Words
 from spark.ledger import hex_of
 from spark.verdict import Verdict
 
 MINUTES_SHOWN: Final = 10_080
 """A week of minutes; the chart shows the newest ones."""
 FORMATS: Final = ("html", "json", "md", "csv")
+VERDICT: Final = (
+    "{judged} committed messages checked up to {at}Z: {lost} lost, {late} late, "
+    "{of_duplicate} duplicated, {of_unexpected} unexpected, {of_mismatch} altered, "
+    "{of_disordered} out of order; {read}"
+)
+COVERED: Final = "{partitions[0]} of {partitions[1]} partitions, {shards[0]} of {shards[1]} shards"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +102,7 @@ class Report:
     show_keys: bool = False
     formats: Sequence[str] = FORMATS
     """What is written as a file, besides Parquet."""
+    language: Language = Language.EN
     latencies: Sequence[Latency] = ()
     past: Sequence[PastRun] = ()
     log_state: Mapping[str, Any] = field(default_factory=dict)
@@ -169,30 +177,32 @@ class Report:
     @property
     def sentence(self) -> str:
         """The verdict in one line."""
+        return self.told(ENGLISH)
+
+    def told(self, t: Words) -> str:
+        """Return the verdict in one line, in these words."""
         partitions, shards = self.partitions_read, self.shards_read
-        of_kind = {kind: spaced(self.totals[kind]) for kind in Kind}
-        lost = spaced(self.count(FindingClass.LOST, FindingClass.SKIPPED))
-        late = spaced(self.count(FindingClass.HELD, FindingClass.OVERDUE))
-        return (
-            f"{spaced(self.counts.judged)} committed messages checked up to "
-            f"{self.plan.snapshot.taken_at:%H:%M:%S}Z: {lost} lost, {late} late, "
-            f"{of_kind[Kind.DUPLICATE]} duplicated, {of_kind[Kind.UNEXPECTED]} unexpected, "
-            f"{of_kind[Kind.MISMATCH]} altered, {of_kind[Kind.DISORDERED]} out of order; "
-            f"{partitions[0]} of {partitions[1]} partitions, "
-            f"{shards[0]} of {shards[1]} shards{self._clocks}{self._repeated}"
+        sentence = t(
+            VERDICT,
+            judged=spaced(self.counts.judged),
+            at=f"{self.plan.snapshot.taken_at:%H:%M:%S}",
+            lost=spaced(self.count(FindingClass.LOST, FindingClass.SKIPPED)),
+            late=spaced(self.count(FindingClass.HELD, FindingClass.OVERDUE)),
+            **{f"of_{kind}": spaced(n) for kind, n in self.totals.items()},
+            read=t(COVERED, partitions=partitions, shards=shards),
         )
+        return sentence + self._clocks(t) + self._repeated(t)
 
-    @property
-    def _clocks(self) -> str:
-        """What is said of topics that are late or whose clocks are off."""
+    def _clocks(self, t: Words) -> str:
+        """Return what is said of topics that are late or whose clocks are off."""
         found = self.totals[Kind.LATENCY]
-        return f"; {spaced(found)} of latency or clocks" if found else ""
+        return t("; {n} of latency or clocks", n=spaced(found)) if found else ""
 
-    @property
-    def _repeated(self) -> str:
-        """What is said of the lane at_least_once, where it repeated something."""
+    def _repeated(self, t: Words) -> str:
+        """Return what is said of the lane at_least_once, where it repeated something."""
         repeated = self.count(FindingClass.EXPECTED_DUPLICATE)
-        return f"; {spaced(repeated)} published again, duplicates expected" if repeated else ""
+        text = "; {n} published again, duplicates expected"
+        return t(text, n=spaced(repeated)) if repeated else ""
 
 
 def counts_of(totals: DataFrame, records: int, undecided: Undecided, unverifiable: int) -> Counts:

@@ -63,6 +63,7 @@ def summed_up(
         folder=options.report_dir / f"run_id={plan.run_id}",
         show_keys=options.show_keys,
         formats=options.formats,
+        language=options.language,
     )
 
 

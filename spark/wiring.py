@@ -30,6 +30,7 @@ from outbox.telemetry import Metrics
 from spark.failures import told_in_one_line
 from spark.fold import Mode
 from spark.kafka_options import kafka_options
+from spark.language import Language
 from spark.notify import CHANGED
 from spark.parts import Options, Parts
 from spark.progress import Progress
@@ -198,6 +199,7 @@ def run_options(
         topic_rules=rules,
         show_keys=settings.reconcile_show_keys,
         formats=settings.reconcile_report_formats,
+        language=Language(settings.reconcile_report_language),
         versions={"spark": spark_version},
     )
 

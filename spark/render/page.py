@@ -11,22 +11,28 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from spark.finding_classes import RULES, Graded
+from spark.language import words_of
 from spark.render import svg, trends
 from spark.render.document import command, coverage, finding_document, of_topics
 from spark.render.tables import class_rows
-from spark.report import Report, spaced
+from spark.report import COVERED, Report, spaced
 
+CHANGED: Final = (
+    "{new} new, {resolved} resolved, {fixed} fixed by a repair, {unverifiable} unverifiable "
+    "since the run before."
+)
 BACKSLASH_ESCAPES: Final = str.maketrans({each: f"\\{each}" for each in "\\`*_{}[]<>#|~"})
 
 
 def to_html(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
     """Return the page; at most ``samples`` findings of a class are listed."""
     template = _environment(autoescape=True).get_template("report.html.j2")
+    t = words_of(report.language)
     charts = {
-        "chart": svg.chart(report.minutes),
-        "latency_chart": trends.latency_chart(report.latencies),
-        "runs_chart": trends.runs_chart(report),
-        "coverage_chart": trends.coverage_chart(report),
+        "chart": svg.chart(report.minutes, t),
+        "latency_chart": trends.latency_chart(report.latencies, t),
+        "runs_chart": trends.runs_chart(report, t),
+        "coverage_chart": trends.coverage_chart(report, t),
     }
     return template.render(_shown(report, samples, topics), **charts)
 
@@ -52,8 +58,13 @@ def _environment(*, autoescape: bool) -> Environment:
 
 
 def _shown(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any]:
+    t = words_of(report.language)
+    covered = t(COVERED, partitions=report.partitions_read, shards=report.shards_read)
     return {
         "report": report,
+        "t": t,
+        "changed": t(CHANGED, **_changes(report)),
+        "covered": t("{covered}.", covered=covered),
         "cut_at": report.plan.snapshot.taken_at,
         "coverage": coverage(report),
         "class_rows": class_rows(report),
@@ -62,6 +73,12 @@ def _shown(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any
         "sections": _sections(report, samples, topics),
         "accepted": of_topics(report.accepted, topics)[:samples],
     }
+
+
+def _changes(report: Report) -> dict[str, str]:
+    """Return how many findings of the run before have become what."""
+    names = ("new", "resolved", "fixed", "unverifiable")
+    return {name: spaced(getattr(report.changes, name)) for name in names}
 
 
 def _sections(report: Report, samples: int, topics: Sequence[str]) -> list[dict[str, Any]]:

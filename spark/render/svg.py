@@ -8,6 +8,7 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
+from spark.language import ENGLISH, Words
 from spark.report import Minute, spaced
 
 WIDTH: Final = 880
@@ -19,18 +20,18 @@ COLUMNS: Final = 240
 """More minutes than this are drawn in wider steps."""
 
 
-def chart(minutes: Sequence[Minute]) -> Markup:
+def chart(minutes: Sequence[Minute], t: Words = ENGLISH) -> Markup:
     """Return the chart; an empty one says so."""
     steps = binned(minutes)
     if not steps:
-        return Markup('<p class="note">No message in the range that was read.</p>')
+        return note(t("No message in the range that was read."))
     top = max(max(step.committed, step.published) for step in steps)
     published = _steps([step.published for step in steps], top)
     committed = _steps([step.committed for step in steps], top)
     floor = f"{x_of(len(steps), len(steps))},{y_of(0, top)}"
     area = f"M{LEFT},{y_of(0, top)} L{' L'.join(published)} L{floor} Z"
     return Markup(
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_label(steps)}">'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_label(steps, t)}">'
         f"{grid(top)}"
         f'<path class="published" d="{area}"/>'
         f'<path class="committed" d="M{" L".join(committed)}"/>'
@@ -101,12 +102,17 @@ def moment(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M}"
 
 
-def _label(steps: Sequence[Minute]) -> str:
-    committed = sum(step.committed for step in steps)
-    published = sum(step.published for step in steps)
-    return str(
-        escape(
-            f"{spaced(committed)} committed and {spaced(published)} published messages from "
-            f"{moment(steps[0].minute)} to {moment(steps[-1].minute)}"
-        )
+def note(text: str) -> Markup:
+    """Return what stands where there is nothing to draw."""
+    return Markup(f'<p class="note">{escape(text)}</p>')
+
+
+def _label(steps: Sequence[Minute], t: Words) -> str:
+    label = t(
+        "{committed} committed and {published} published messages from {first} to {last}",
+        committed=spaced(sum(step.committed for step in steps)),
+        published=spaced(sum(step.published for step in steps)),
+        first=moment(steps[0].minute),
+        last=moment(steps[-1].minute),
     )
+    return str(escape(label))

@@ -9,7 +9,8 @@ from typing import Final
 from markupsafe import Markup, escape
 
 from outbox.reconciliation import Partition
-from spark.render.svg import COLUMNS, HEIGHT, LEFT, WIDTH, ends, grid, x_of, y_of
+from spark.language import ENGLISH, Words
+from spark.render.svg import COLUMNS, HEIGHT, LEFT, WIDTH, ends, grid, note, x_of, y_of
 from spark.report import Latency, Report, spaced
 
 PERCENTILES: Final = ("p50", "p95", "p99")
@@ -19,11 +20,11 @@ CELLS: Final = 1200
 """More partitions than this are told in words alone."""
 
 
-def latency_chart(latencies: Sequence[Latency]) -> Markup:
+def latency_chart(latencies: Sequence[Latency], t: Words = ENGLISH) -> Markup:
     """Return the percentiles a minute as lines; of several minutes in one step the worst counts."""
     steps = _steps([each for each in latencies if each.minute is not None])
     if not steps:
-        return Markup('<p class="note">No message of the sample has both its times.</p>')
+        return note(t("No message of the sample has both its times."))
     top = max(each.p99 for each in steps)
     lines = [
         f'<path class="{name}" d="M{" L".join(_points(name, steps, top))}"/>'
@@ -32,22 +33,22 @@ def latency_chart(latencies: Sequence[Latency]) -> Markup:
     first, last = steps[0].minute, steps[-1].minute
     assert first is not None
     assert last is not None
-    what = f"publish latency, 99th percentile at most {in_seconds(top)}"
+    what = t("publish latency, 99th percentile at most {top}", top=in_seconds(top))
     return _svg(what, f"{_seconds_grid(top)}{''.join(lines)}{ends(first, last)}")
 
 
-def runs_chart(report: Report) -> Markup:
+def runs_chart(report: Report, t: Words = ENGLISH) -> Markup:
     """Return one bar a run: how many discrepancies were open, the newest run last."""
     runs = [(each.finished_at, each.verdict, each.open) for each in report.past]
     taken_at = report.plan.snapshot.taken_at
     runs.append((taken_at, report.verdict.value, sum(report.totals.values())))
     top = max(1, *(n for _, _, n in runs))
-    bars = "".join(_bar(place, len(runs), run, top) for place, run in enumerate(runs))
-    what = f"open discrepancies over {len(runs)} runs, now {spaced(runs[-1][2])}"
+    bars = "".join(_bar(place, len(runs), run, top, t) for place, run in enumerate(runs))
+    what = t("open discrepancies over {n} runs, now {now}", n=len(runs), now=spaced(runs[-1][2]))
     return _svg(what, f"{grid(top)}{bars}{ends(runs[0][0], taken_at)}")
 
 
-def coverage_chart(report: Report) -> Markup:
+def coverage_chart(report: Report, t: Words = ENGLISH) -> Markup:
     """Return one cell a partition, read to the cut or not; the relay's partitions come last."""
     log = report.plan.log
     unread = {gap.partition for gap in log.gaps}
@@ -55,8 +56,8 @@ def coverage_chart(report: Report) -> Markup:
     if not cells or len(cells) > CELLS:
         return Markup("")
     height = CELL * (1 + (len(cells) - 1) // CELLS_A_ROW)
-    drawn = "".join(_cell(place, each, each in unread) for place, each in enumerate(cells))
-    what = f"{len(cells) - len(unread)} of {len(cells)} partitions read to the cut"
+    drawn = "".join(_cell(place, each, each in unread, t) for place, each in enumerate(cells))
+    what = t("{n} of {all} partitions read to the cut", n=len(cells) - len(unread), all=len(cells))
     return _svg(what, drawn, height)
 
 
@@ -100,23 +101,24 @@ def _seconds_grid(top: float) -> str:
     return "".join(lines)
 
 
-def _bar(place: int, places: int, run: tuple[datetime, str, int], top: int) -> str:
+def _bar(place: int, places: int, run: tuple[datetime, str, int], top: int, t: Words) -> str:
     at, verdict, found = run
     left, right = x_of(place, places), x_of(place + 1, places)
     y = min(y_of(found, top), y_of(0, top) - 2)
     width, height = max(right - left - 2, 1), y_of(0, top) - y
     return (
         f'<rect class="{escape(verdict)}" x="{left + 1}" y="{y}" width="{width:.1f}"'
-        f' height="{height:.1f}"><title>{at:%Y-%m-%d %H:%M} {escape(verdict)}:'
+        f' height="{height:.1f}"><title>{at:%Y-%m-%d %H:%M} {escape(t(verdict))}:'
         f" {spaced(found)}</title></rect>"
     )
 
 
-def _cell(place: int, partition: Partition, unread: bool) -> str:
+def _cell(place: int, partition: Partition, unread: bool, t: Words) -> str:
     row, column = divmod(place, CELLS_A_ROW)
     state = "unread" if unread else "read"
+    said = escape(t("not read" if unread else "read to the cut"))
     return (
         f'<rect class="{state}" x="{column * CELL}" y="{row * CELL}" width="{CELL - 2}"'
         f' height="{CELL - 2}"><title>{escape(partition.topic)} / {partition.number}:'
-        f" {'not read' if unread else 'read to the cut'}</title></rect>"
+        f" {said}</title></rect>"
     )
