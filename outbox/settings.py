@@ -158,6 +158,10 @@ class Settings(BaseModel):
     """told when the verdict changes or something critical is new; judged like a check URL"""
     reconcile_webhook_secret: SecretStr | None = None
     """(s) signs the webhook: `whsec_` and base64, Standard Webhooks"""
+    reconcile_snapshot_max_seconds: int = Field(3600, ge=60)
+    """a longer run fails, nothing stored; before PostgreSQL 17 only a pause of that length does"""
+    reconcile_statement_timeout_seconds: int = Field(600, ge=1)
+    """one statement of a run, on its own connection"""
     reconcile_topic_rules: JsonObject = Field(default_factory=dict)
     """by topic or prefix: `{"invoices.": {"ordered": false}}`; see `reconciliation.md`"""
     reconcile_keep_days: int = Field(90, ge=1)

@@ -24,7 +24,7 @@ from outbox.reconciliation_gauges import tell_findings, tell_last
 from outbox.reconciliation_ports import LogFacts, RunStore
 from outbox.settings import Settings
 from outbox.storage.connections import make_pool
-from outbox.storage.reconciliation import PostgresRunStore, PostgresSource
+from outbox.storage.reconciliation import Patience, PostgresRunStore, PostgresSource
 from outbox.storage.reconciliation_runs import PostgresReconciliationRuns
 from outbox.telemetry import Metrics
 from spark.failures import told_in_one_line
@@ -100,8 +100,12 @@ def open_run(
 def postgres_source(settings: Settings) -> PostgresSource:
     """Return the database that is audited, read from its replica where one is set."""
     replica = settings.reconcile_replica_url
+    patience = Patience(
+        snapshot_seconds=settings.reconcile_snapshot_max_seconds,
+        statement_seconds=settings.reconcile_statement_timeout_seconds,
+    )
     return PostgresSource(
-        settings.required_database_url(), replica.get_secret_value() if replica else None
+        settings.required_database_url(), replica.get_secret_value() if replica else None, patience
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -54,10 +55,25 @@ from outbox.storage.stuck import read_stuck
 from outbox.stuck import Stuck
 
 SQL: Final = load("reconciliation")
-SNAPSHOT_MAX_SECONDS: Final = 3600
-STATEMENT_TIMEOUT_SECONDS: Final = 600
 KEEP_DAYS: Final = 90
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a run may burden PostgreSQL, in seconds; beyond that it fails and stores nothing."""
+
+    snapshot_seconds: int = 3600
+    statement_seconds: int = 600
+
+
+PATIENT: Final = Patience()
+AWAY: Final = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.IdleInTransactionSessionTimeout,
+    psycopg.errors.TransactionTimeout,
+)
+"""What a server says that cannot be asked any more; the last two end the session as well."""
 Tallies = Mapping[str, Mapping[str, int]]
 """How many findings were new and resolved, each by kind."""
 
@@ -65,9 +81,12 @@ Tallies = Mapping[str, Mapping[str, int]]
 class PostgresSource:
     """The ReconciliationSource on one database, or on a replica of it."""
 
-    def __init__(self, database_url: str, replica_url: str | None = None) -> None:
+    def __init__(
+        self, database_url: str, replica_url: str | None = None, patience: Patience = PATIENT
+    ) -> None:
         self._database_url = database_url
         self._replica_url = replica_url
+        self._patience = patience
         self.jdbc: JdbcAddress = jdbc_address(database_url)
         if replica_url is not None:
             self.jdbc = jdbc_address(replica_url, "OUTBOX_RECONCILE_REPLICA_URL")
@@ -85,7 +104,7 @@ class PostgresSource:
     @contextmanager
     def snapshot(self) -> Iterator[PostgresSnapshot]:
         """Export a snapshot; it lives as long as the block. Raises ReplicaUnfit."""
-        with _session(self._replica_url or self._database_url) as connection:
+        with _session(self._replica_url or self._database_url, self._patience) as connection:
             taken_at = self._await_replay(connection)
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
@@ -250,14 +269,18 @@ class PostgresRunStore:
 
 
 @contextmanager
-def _session(database_url: str) -> Iterator[Connection]:
-    """Open a connection that may stay idle in its transaction for as long as a run may take."""
+def _session(database_url: str, patience: Patience = PATIENT) -> Iterator[Connection]:
+    """Open a connection whose transaction and statements last so long at most.
+
+    Before PostgreSQL 17 a transaction is bounded only while it is idle.
+    """
     with _available(), connect(database_url, "reconcile") as connection:
         for setting, seconds in (
-            ("idle_in_transaction_session_timeout", SNAPSHOT_MAX_SECONDS),
-            ("statement_timeout", STATEMENT_TIMEOUT_SECONDS),
+            ("idle_in_transaction_session_timeout", patience.snapshot_seconds),
+            ("transaction_timeout", patience.snapshot_seconds),
+            ("statement_timeout", patience.statement_seconds),
         ):
-            connection.execute("SELECT set_config(%s, %s, false)", (setting, f"{seconds}s"))
+            connection.execute(SQL["set_timeout"], {"name": setting, "value": f"{seconds}s"})
         yield connection
 
 
@@ -266,7 +289,7 @@ def _available() -> Iterator[None]:
     """Turn a broken connection or a refusing server into DatabaseUnavailable."""
     try:
         yield
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+    except AWAY as error:
         raise DatabaseUnavailable(f"PostgreSQL: {str(error).splitlines()[0]}") from error
 
 

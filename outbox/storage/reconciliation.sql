@@ -132,3 +132,7 @@ ON CONFLICT (run_id, format) DO UPDATE SET body = excluded.body
 -- Deletes the reports of all but the last 30 runs.
 DELETE FROM outbox.reconciliation_report WHERE run_id NOT IN (
     SELECT run_id FROM outbox.reconciliation_run ORDER BY finished_at DESC LIMIT 30)
+
+-- name: set_timeout
+-- Bounds the session, as far as this server knows the setting.
+SELECT set_config(name, %(value)s, false) FROM pg_settings WHERE name = %(name)s

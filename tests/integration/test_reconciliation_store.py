@@ -335,7 +335,8 @@ def test_the_role_may_run_an_audit_and_nothing_else(
     assert source.topics() == ["points"]
     with source.snapshot() as snapshot:
         assert len(snapshot.halves(ids)) == 3
-        snapshot.undecided(), snapshot.holds(ids), snapshot.places(ids), snapshot.retired_below()
+        assert snapshot.undecided(whole=False) == snapshot.undecided()
+        snapshot.holds(ids), snapshot.places(ids), snapshot.retired_below()
         snapshot.already_published(ids), snapshot.stuck()
     PostgresRunStore(auditor_url).save(
         make_run("one", "a", step=step(None, 7, positions={3: (17, 2)}))
