@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from spark import fold, stretches
-from tests.spark import test_carry, test_fold
+from tests.spark import test_fold
 from tests.spark.mutant import Mutant, Needs
 
 LANES: Final = "same[0] & same[1] & same[2]"
 EACH_LANE: Final = test_fold.test_each_lane_sees_what_the_two_others_do_not
-ANY_SPLIT: Final = test_carry.test_any_split_of_a_history_into_runs_ends_with_what_counting_finds
-SOME: Final = {"count": 100, "most_cuts": 2}
 
 MUTANTS: Final = (
     Mutant(
@@ -54,15 +52,14 @@ MUTANTS: Final = (
         module=fold,
         rule="dirty.unionByName(touched).distinct()",
         broken="dirty",
-        killer=ANY_SPLIT,
+        killer=test_fold.test_a_record_elsewhere_makes_the_bucket_of_its_message_odd,
         needs=Needs.SPARK,
-        given=SOME,
     ),
     Mutant(
         name="a place beyond its batch",
         module=stretches,
-        rule='        F.when(inside, F.col("batch.batch_no"))',
-        broken='        F.when(F.lit(True), F.col("batch.batch_no"))',
+        rule='inside = F.col("rank") < F.col("batch.to_rank")',
+        broken="inside = F.lit(True)",
         killer=test_fold.test_a_stretch_lies_in_one_batch_and_one_side_of_the_cut,
         needs=Needs.SPARK,
     ),

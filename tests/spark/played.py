@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from outbox.clock import SystemClock
@@ -17,6 +18,7 @@ from outbox.reconciliation import Chain
 from spark import carry, fold, reconcile
 from spark.chain import cut_of, previous_of
 from spark.finding_classes import FindingClass
+from spark.frames import Frames
 from spark.judge import Judgement, of_suspect
 from spark.lookup import SUSPECTS_A_CALL, look_up
 from spark.progress import Progress
@@ -55,7 +57,7 @@ class Runs:
         assert plan.previous is previous, plan.plan.origin.sentence
         frames = frames_of(reader, plan)
         uri = self.folder.as_uri()
-        odd = fold.odd(frames, fold.Mode.TWO_LEVEL, uri)
+        odd = folded_by_batch(frames, uri)
         folded = fold.open_ids(frames.commits, frames.records, odd)
         dirty = staged(folded, f"{uri}/dirty")
         joined = fold.open_ids(frames.commits, frames.records, None)
@@ -70,6 +72,13 @@ class Runs:
         cut = json.loads(json.dumps(cut_of(plan.plan, plan.marks, previous)))
         self.chain = Chain(run_id=plan.plan.run_id, cut=cut, carried=carried)
         self.read += frames.size
+
+
+def folded_by_batch(frames: Frames, uri: str) -> fold.Odd | None:
+    """Compare the folds of both sides; a bucket is a single batch, or a shard would be one."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fold, "BUCKET_MESSAGES", 1)
+        return fold.odd(frames, fold.Mode.TWO_LEVEL, uri)
 
 
 def judged(rows: Sequence[Any], moment: Moment, *, continued: bool) -> dict[int, Open]:

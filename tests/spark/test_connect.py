@@ -33,6 +33,8 @@ def test_a_spark_connect_server_gives_back_what_an_audit_hands_it(tmp_path: Path
     assert (seen["version"], seen["nothing"]) == (SPARK_VERSION, True)
     assert seen["collected"] == {"sum": 3.5}
     assert sorted(seen["iterated"], key=itemgetter("topic")) == [bills, points]
-    assert {"topic", "partition", "offset", "half_id", "digest", "key_hash"} <= {*seen["records"]}
+    assert {"topic", "partition", "offset", "message_id", "digest", "key_hash"} <= {
+        *seen["records"]
+    }
     refused = "OUTBOX_RECONCILE_SPARK_CONF: spark.executor.memory is the Spark Connect server's"
     assert seen["refused"].startswith(refused)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from xxhash import xxh64_intdigest
 
 from spark import fold, ranks, schemas, slot
+from spark.frames import Frames
 from spark.stretches import JUDGED, opened, stretches
 from tests.spark.marks import ON_SPARK
 
@@ -120,6 +122,36 @@ def test_a_row_without_a_slot_always_differs(session: SparkSession) -> None:
         True,
         True,
     ]
+
+
+def test_a_record_elsewhere_makes_the_bucket_of_its_message_odd(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """All of that bucket is joined, or the message would seem to have that one record alone."""
+    kept = [(half_id, half_id, 5, half_id << slot.INDEX_BITS) for half_id in (1, 2, 3)]
+    columns = "half_id bigint, digest bigint, shard int, slot bigint"
+    commits = session.createDataFrame(kept, columns).selectExpr(
+        "*", "'judged' AS standing", "1 AS xid", "1 AS n", "current_timestamp() AS committed_at"
+    )
+    stray = (2, 2, None, None)
+    records = session.createDataFrame([*kept, stray], columns).withColumn("ahead", F.lit(False))
+    frames = Frames(
+        manifests=records,
+        listings=records,
+        stretches=records,
+        batches=session.range(len(kept)),
+        commits=commits,
+        records=records,
+        size=len(kept),
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fold, "BUCKET_MESSAGES", 1)
+        odd = fold.odd(frames, fold.Mode.TWO_LEVEL, tmp_path.as_uri())
+    assert odd is not None
+    joined = fold.odd_commits(commits, odd).select("half_id").collect()
+    assert [row["half_id"] for row in joined] == [2]
+    (found,) = fold.open_ids(commits, records, odd).collect()
+    assert (found["half_id"], found["copies"], found["suspect"]) == (2, 2, True)
 
 
 def test_a_stretch_lies_in_one_batch_and_one_side_of_the_cut(session: SparkSession) -> None:

@@ -225,9 +225,11 @@ def test_exactly_the_oracles_findings_are_made_whether_folded_first_or_joined_at
 ) -> None:
     histories = [History(shard, each) for shard, each in enumerate(drawn)]
     expected = {i: name for each in histories for i, name in each.oracle().items()}
-    for mode in (Mode.FULL, Mode.TWO_LEVEL):
-        folder = tmp_path_factory.mktemp("stage")
-        assert judged(session, histories, mode, folder.as_uri()) == expected, mode
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fold, "BUCKET_MESSAGES", 1)
+        for mode in (Mode.FULL, Mode.TWO_LEVEL):
+            folder = tmp_path_factory.mktemp("stage")
+            assert judged(session, histories, mode, folder.as_uri()) == expected, mode
 
 
 def judged(
