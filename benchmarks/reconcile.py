@@ -184,7 +184,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--size", type=int, default=240, help="bytes of each value")
-    parser.add_argument("--warm", type=int, default=2, help="runs behind the cold one")
+    parser.add_argument("--warm", type=int, default=3, help="runs behind the cold one")
     parser.add_argument("--compare", type=int, nargs="*", default=[4_000_000, 40_000_000])
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--data", type=Path, help="keep both stores here")

@@ -19,7 +19,7 @@ from spark.findings import Finding
 from spark.topic_rules import LatencyTarget
 
 SAMPLE: Final = 200_000
-"""About so many messages are looked at, by a hash of their ids."""
+"""About so many messages are looked at, by their digests."""
 SHARES: Final = (0.5, 0.95, 0.99)
 SKEW_MICROS: Final = 1_000_000
 """A record of a time before its commit, or after the cut, by more than this: a clock is off."""

@@ -24,7 +24,6 @@ from spark import (
     findings,
     fold,
     foreign,
-    late,
     latency,
     log_history,
     manifests,
@@ -32,6 +31,7 @@ from spark import (
     pairs,
     reconcile,
     stuck,
+    turned_up,
 )
 from spark.chain import cut_of, previous_of
 from spark.frames import Frames
@@ -75,8 +75,8 @@ def run_once(parts: Parts, options: Options) -> Report:
         reason = _why_whole(options, stored)
         made = planned(reader, log, unlisted, snapshot.identity, previous, reason)
         frames = frames_of(reader, made)
-        if made.previous and late.some_came_late(made.previous, frames):
-            made = planned_whole(reader, log, unlisted, snapshot.identity, late.REASON)
+        if made.previous and turned_up.some_turned_up(made.previous, frames):
+            made = planned_whole(reader, log, unlisted, snapshot.identity, turned_up.REASON)
             frames = frames_of(reader, made)
         after = stored.run_id if stored else None
         return _judge(parts, options, made, frames, snapshot, started_at, after)

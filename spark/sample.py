@@ -38,7 +38,7 @@ class Sampled:
 
 
 def sample(known: DataFrame, commits: DataFrame, messages: int) -> DataFrame:
-    """Return the records of about a thousand of so many messages, chosen by a hash of their id."""
+    """Return the records of about a thousand of so many messages, chosen by their digests."""
     one_of = max(1, messages // MESSAGES)
     chosen = known.where(~F.col("redriven") & sampled(one_of))
     first = chosen.orderBy("half_id", "topic", "partition", "offset").limit(2 * MESSAGES)

@@ -167,7 +167,6 @@ def session_settings(settings: SessionSettings) -> dict[str, str]:
     ours = {**SETTINGS, **COMPILED_KEPT}
     if not is_local(settings.master):
         ours = {name: text for name, text in ours.items() if name not in LOCAL_ONLY}
-        ours["spark.executor.extraJavaOptions"] = LONG_JVM
     else:
         quick = settings.expected_records < QUICK_RECORDS
         ours["spark.driver.extraJavaOptions"] = QUICK_JVM if quick else LONG_JVM

@@ -32,8 +32,8 @@ def id_text() -> Column:
 def identified(records: DataFrame) -> DataFrame:
     """Return the records with their ``half_id``, null unless the message id is well formed.
 
-    Spark looks only when asked. It costs as much as the scan, so a step that takes all records
-    should not ask.
+    Spark looks only when asked. It costs half as much as to read the record, so a step that takes
+    all records should not ask.
     """
     text = F.col("message_id")
     return records.withColumn("half_id", F.when(text.rlike(MESSAGE_ID), half_id_in(text)))

@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 from outbox.errors import RunOvertaken
 from outbox.message import HalfMessage, Resolution
 from outbox.record import MESSAGE_ID, Record
-from spark.late import REASON
 from spark.parts import Options, Parts
 from spark.progress import Progress
 from spark.publish import publish
 from spark.report import Report
 from spark.run import run_once
+from spark.turned_up import REASON
 from spark.verdict import Verdict
 from tests.spark.marks import REAL_STORES
 from tests.spark.outbox_writer import OutboxWriter

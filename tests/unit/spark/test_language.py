@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from spark import late, report, verdict
+from spark import report, turned_up, verdict
 from spark.finding_classes import RULES, Kind, Severity
 from spark.language import ENGLISH, Language, words_of
 from spark.render import page
@@ -28,7 +28,7 @@ def texts() -> set[str]:
     rules = {text for rule in RULES.values() for text in (rule.meaning, rule.action)}
     names = {each.value for each in (*Kind, *verdict.Verdict)}
     names |= {each.name.lower() for each in Severity}
-    return called | rules | names | {report.VERDICT, report.COVERED, page.CHANGED, late.REASON}
+    return called | rules | names | {report.VERDICT, report.COVERED, page.CHANGED, turned_up.REASON}
 
 
 def test_every_text_of_the_report_has_a_translation() -> None:

@@ -19,7 +19,7 @@ from spark.stretches import JUDGED
 REASON: Final = "a message that an earlier run had missed was published since"
 
 
-def some_came_late(previous: Previous, frames: Frames) -> bool:
+def some_turned_up(previous: Previous, frames: Frames) -> bool:
     """Tell whether there is such a message among what the run before has left open.
 
     It is told by its content, of which its id is a part: no id of a new record is parsed for it.
