@@ -52,7 +52,7 @@ def run(context: typer.Context) -> None:
 
 
 def rerun(context: typer.Context) -> None:
-    """Audit again and tell what one run's open findings have become."""
+    """Look again at one run's open findings, in seconds; stores what they became, and no run."""
     reconcile(context, "rerun")
 
 

@@ -126,7 +126,7 @@ def _republish(
             rows = lost(api, run_id, wanted.classes, order["max_items"])
         rerun = look_again(run_id) if rows and wanted.rerun else Rerun()
         judge(api, rows, order, rerun)
-        plan = {"run_id": run_id, "rerun": rerun.run_id, "plan": rows}
+        plan = {"run_id": run_id, "rerun": rerun.cut_at, "plan": rows}
         write(plan_file or Path(f"fix-{run_id}.json"), plan)
         print_rows(invocation, rows, COLUMNS, {**plan, "applied": apply})
         for line in _noted(rows, rerun):
@@ -144,9 +144,9 @@ def _noted(rows: Sequence[Row], rerun: Rerun) -> Iterator[str]:
     """Say what a new look at both stores has changed in the plan."""
     gone = sum(row["finding_id"] in rerun.closed for row in rows)
     if gone:
-        yield f"{gone} of {len(rows)} are no longer open and left out, by run {rerun.run_id}"
+        yield f"{gone} of {len(rows)} are no longer open and left out, at the cut of {rerun.cut_at}"
     if rerun.partial:
-        yield f"run {rerun.run_id} could not read everything: what it left open may be gone"
+        yield f"not everything could be read at {rerun.cut_at}: what is still open may be gone"
 
 
 def _tell(say: Any, action: Row) -> None:

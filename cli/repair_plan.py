@@ -22,13 +22,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Rerun:
-    """What a new run has made of the findings that were open; without one nothing is known."""
+    """What the findings that were open have become at a new cut; without one nothing is known."""
 
-    run_id: str | None = None
+    cut_at: str | None = None
     closed: dict[str, str] = field(default_factory=dict)
     """Statuses by finding id."""
     partial: bool = False
-    """It could not read everything: what is gone may still be told as open."""
+    """Not everything could be read: what is gone may still be told as open."""
 
 
 def lost(api: ApiClient, run_id: str, classes: Sequence[str], most: int) -> list[Row]:
@@ -50,9 +50,9 @@ def named(api: ApiClient, run_id: str, names: Sequence[str], most: int) -> list[
 
 
 def look_again(run_id: str) -> Rerun:
-    """Look at both stores again, by a run; what is gone is closed then.
+    """Look at both stores again by a rerun; what is gone is closed then.
 
-    Raises CommandFailed with the exit code of the run where it came to no end.
+    Raises CommandFailed with its exit code where it came to no end.
     """
     code, printed = reconciled("rerun", run_id)
     if code not in LOOKED:
@@ -63,7 +63,7 @@ def look_again(run_id: str) -> Rerun:
     closed = {
         each["finding_id"]: each["status"] for each in told["findings"] if each["status"] != OPEN
     }
-    return Rerun(run_id=told["run_id"], closed=closed, partial=code == ExitCode.INCONCLUSIVE)
+    return Rerun(cut_at=told["cut_at"], closed=closed, partial=not told["complete"])
 
 
 def judge(api: ApiClient, rows: Sequence[Row], order: Row, rerun: Rerun) -> None:

@@ -229,6 +229,21 @@ class StoredRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a look at both stores between two runs says of some findings; all else is dropped."""
+
+    after: str | None
+    """The run at whose cut it began."""
+    finding_ids: Sequence[str]
+    """Those that are asked for; what has closed meanwhile or is accepted stays as it is."""
+    seen: Sequence[StoredFinding]
+    """All that it saw."""
+    complete: bool
+    """The whole plan was read, so that findings not seen again are resolved."""
+    gone: Gone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """What is different from the run before."""
 

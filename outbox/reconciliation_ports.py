@@ -21,6 +21,7 @@ from outbox.reconciliation import (
     KnownHalf,
     LogEnd,
     LogRecord,
+    Look,
     Offsets,
     Partition,
     PastRun,
@@ -151,4 +152,10 @@ class RunStore(Protocol):
         """Store a run and its findings in one transaction; saving it again changes nothing.
 
         Raises RunOvertaken when another run has moved the cut meanwhile; then nothing is stored.
+        """
+
+    def settle(self, look: Look) -> None:
+        """Store in one transaction what the findings asked for have become, and nothing else.
+
+        Raises RunOvertaken when a run has moved the cut meanwhile; then nothing is stored.
         """

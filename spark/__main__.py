@@ -15,12 +15,12 @@ from typing import Any, Final, NoReturn
 
 from outbox.errors import OutboxError
 from outbox.settings import Settings, load_settings
-from spark.failures import INTERRUPTED, RunNotFound, SparkFailure, exit_code_of, told_in_one_line
+from spark.failures import INTERRUPTED, SparkFailure, exit_code_of, told_in_one_line
 from spark.finding_classes import Severity
 from spark.parts import Options, Parts
 from spark.publish import publish_and_tell
 from spark.report import Report, spaced
-from spark.rerun import Rerun, became
+from spark.rerun import open_findings, rerun_once
 from spark.resident import Resident, seconds_of
 from spark.run import run_once
 from spark.verdict import exit_code, tolerance_of
@@ -100,17 +100,11 @@ def _run_and_tell(
 
 
 def _rerun(flags: argparse.Namespace, settings: Settings) -> int:
-    """Look again at what an earlier run found and is still open."""
+    """Look again at what an earlier run found; without such a run Spark is not even started."""
     tolerance = tolerance_of(settings.reconcile_fail_on, settings.reconcile_max)
-    store = run_store(settings)
-    before = store.statuses(flags.run_id)
-    if before is None:
-        raise RunNotFound(f"no run {flags.run_id}: see `outbox reconcile list`")
+    open_findings(run_store(settings), flags.run_id)
     with open_run(settings, sys.stderr) as (parts, options):
-        report = run_once(parts, options)
-        publish_and_tell(report, parts, settings.reconcile_report_samples)
-    after = {each.finding_id: each for each in store.statuses(flags.run_id) or ()}
-    rerun = Rerun(of=flags.run_id, report=report, findings=became(before, after))
+        rerun = rerun_once(parts, options, flags.run_id)
     as_json = flags.output == "json"
     sys.stdout.write(json.dumps(rerun.document(), indent=2) + "\n" if as_json else rerun.lines())
     return rerun.exit_code(tolerance)
@@ -140,7 +134,7 @@ def _lines(report: Report) -> str:
 
 
 def _overrides(flags: argparse.Namespace) -> dict[str, Any]:
-    given = {setting: getattr(flags, flag) for flag, setting in SETTING_OF.items()}
+    given = {setting: getattr(flags, flag, None) for flag, setting in SETTING_OF.items()}
     return {setting: value for setting, value in given.items() if value is not None}
 
 
@@ -165,7 +159,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="TOPIC",
         help="judge a topic that was deleted and made anew from now on",
     )
-    rerun = commands.add_parser("rerun", help="audit again; tell of one run's open findings alone")
+    run.add_argument(
+        "--show-keys", action="store_true", default=None, help="keys, not their hashes"
+    )
+    run.add_argument("--textfile", metavar="FILE", help="metrics for a node exporter")
+    rerun = commands.add_parser(
+        "rerun", help="look again at one run's open findings and store what they became"
+    )
     rerun.add_argument("run_id", metavar="RUN_ID")
     for command in (run, rerun):
         _add_common_flags(command)
@@ -173,7 +173,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_common_flags(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--report", metavar="DIR", help="where reports go")
+    command.add_argument("--report", metavar="DIR", help="where reports and Spark's log go")
     command.add_argument(
         "--fail-on",
         choices=[each.name.lower() for each in Severity],
@@ -184,10 +184,6 @@ def _add_common_flags(command: argparse.ArgumentParser) -> None:
         metavar="NAME=COUNT,…",
         help="exit 0 with at most so many findings of a kind or class",
     )
-    command.add_argument(
-        "--show-keys", action="store_true", default=None, help="keys, not their hashes"
-    )
-    command.add_argument("--textfile", metavar="FILE", help="metrics for a node exporter")
     command.add_argument(
         "-o",
         "--output",

@@ -28,6 +28,7 @@ from outbox.reconciliation import (
     Hold,
     JdbcAddress,
     KnownHalf,
+    Look,
     PastRun,
     RecordedPlace,
     RelayCut,
@@ -40,7 +41,12 @@ from outbox.storage.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
 from outbox.storage.connections import Connection, connect
 from outbox.storage.half_rows import read_half
 from outbox.storage.jdbc import jdbc_address
-from outbox.storage.reconciliation_chain import hold_chain, move_chain, read_chain
+from outbox.storage.reconciliation_chain import (
+    hold_chain,
+    keep_chain,
+    move_chain,
+    read_chain,
+)
 from outbox.storage.reconciliation_findings import (
     forget_closed,
     read_accepted,
@@ -48,6 +54,7 @@ from outbox.storage.reconciliation_findings import (
     read_open_below,
     read_statuses,
     save_findings,
+    settle_findings,
 )
 from outbox.storage.replica import await_replay
 from outbox.storage.statements import load
@@ -266,6 +273,12 @@ class PostgresRunStore:
                 connection.execute(SQL["save_report"], report)
             connection.execute(SQL["forget_reports"])
             forget_closed(connection, self._keep_days)
+
+    def settle(self, look: Look) -> None:
+        """Store what some findings have become, and nothing else; see RunStore.settle."""
+        with _session(self._database_url) as connection, connection.transaction():
+            keep_chain(connection, look.after)
+            settle_findings(connection, look)
 
 
 @contextmanager

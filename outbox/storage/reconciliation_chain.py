@@ -34,6 +34,13 @@ def read_chain(connection: Connection) -> Chain | None:
     return Chain(run_id=row[0], cut=row[1], carried=tuple(carried))
 
 
+def keep_chain(connection: Connection, after: str | None) -> None:
+    """Let nobody move the cut before the transaction ends. Raises RunOvertaken if somebody has."""
+    row = connection.execute(SQL["moved_by"]).fetchone()
+    if (row[0] if row else None) != after:
+        raise RunOvertaken
+
+
 def move_chain(connection: Connection, run_id: str, step: ChainStep) -> None:
     """Replace the last cut and what is carried. Raises RunOvertaken, and has changed nothing."""
     cut = None if step.cut is None else Jsonb(dict(step.cut))

@@ -16,6 +16,10 @@ INSERT INTO outbox.reconciliation_cut AS known (source, run_id, cut) VALUES ('',
 ON CONFLICT (source) DO UPDATE SET run_id = excluded.run_id, cut = excluded.cut
 WHERE known.run_id IS NOT DISTINCT FROM %(after)s OR known.run_id = excluded.run_id
 
+-- name: moved_by
+-- Reads which run moved the cut last; locks the one row, so that no run moves it before this transaction ends.
+SELECT run_id FROM outbox.reconciliation_cut WHERE source = '' FOR UPDATE
+
 -- name: forget_carried
 -- Deletes what the run before had left open.
 DELETE FROM outbox.reconciliation_carry

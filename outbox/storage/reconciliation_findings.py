@@ -12,7 +12,14 @@ from typing import Any, Final, NamedTuple
 from psycopg.types.json import Jsonb
 
 from outbox.message_id import HalfId
-from outbox.reconciliation import Changes, FindingStatus, Gone, StoredFinding, StoredRun
+from outbox.reconciliation import (
+    Changes,
+    FindingStatus,
+    Gone,
+    Look,
+    StoredFinding,
+    StoredRun,
+)
 from outbox.storage.connections import Connection
 from outbox.storage.statements import load
 
@@ -75,17 +82,28 @@ def save_findings(connection: Connection, run: StoredRun) -> Mapping[str, Mappin
     closing = _closing(connection, seen, run.complete, run.gone)
     with connection.cursor() as cursor:
         if run.findings:
-            rows = [_finding_row(run.run_id, finding) for finding in run.findings]
+            rows = [{"run_id": run.run_id, **_finding_row(each)} for each in run.findings]
             cursor.executemany(SQL["save_finding"], rows)
-    statuses = {each.finding_id: each.becomes for each in closing}
-    closed = {"finding_ids": list(statuses), "statuses": list(statuses.values())}
-    connection.execute(SQL["close"], closed)
+    _close(connection, closing)
     return {
         "new": Counter(each.kind for each in run.findings if each.finding_id not in known),
         "resolved": Counter(
             each.kind for each in closing if each.status == OPEN and each.becomes in ENDED
         ),
     }
+
+
+def settle_findings(connection: Connection, look: Look) -> None:
+    """Store what has become of the open findings asked for: closed if unseen, else as seen."""
+    asked = {"finding_ids": list(look.finding_ids)}
+    still_open = {finding_id for (finding_id,) in connection.execute(SQL["lock_open"], asked)}
+    seen = [each.finding_id for each in look.seen]
+    closing = _closing(connection, seen, look.complete, look.gone)
+    _close(connection, [each for each in closing if each.finding_id in still_open])
+    refined = [_finding_row(each) for each in look.seen if each.finding_id in still_open]
+    if refined:
+        with connection.cursor() as cursor:
+            cursor.executemany(SQL["refine"], refined)
 
 
 def forget_closed(connection: Connection, keep_days: int) -> None:
@@ -112,14 +130,19 @@ def _closing(
     return [Closing(*row) for row in connection.execute(SQL["closing"], asked)]
 
 
+def _close(connection: Connection, closing: Sequence[Closing]) -> None:
+    statuses = {each.finding_id: each.becomes for each in closing}
+    closed = {"finding_ids": list(statuses), "statuses": list(statuses.values())}
+    connection.execute(SQL["close"], closed)
+
+
 def _by_class(closing: Iterable[Closing], statuses: Sequence[str]) -> dict[str, int]:
     counted = (c.finding_class for c in closing if c.status == OPEN and c.becomes in statuses)
     return dict(Counter(counted))
 
 
-def _finding_row(run_id: str, finding: StoredFinding) -> dict[str, Any]:
+def _finding_row(finding: StoredFinding) -> dict[str, Any]:
     return {
-        "run_id": run_id,
         "finding_id": finding.finding_id,
         "kind": finding.kind,
         "class": finding.finding_class,

@@ -29,6 +29,20 @@ UPDATE outbox.reconciliation_finding f SET status = closed.status, updated_at = 
 FROM unnest(%(finding_ids)s::text[], %(statuses)s::text[]) AS closed (finding_id, status)
 WHERE f.finding_id = closed.finding_id
 
+-- name: lock_open
+-- Reads and locks those of these findings that are open.
+SELECT finding_id FROM outbox.reconciliation_finding
+WHERE finding_id = ANY (%(finding_ids)s::text[]) AND status = 'open'
+ORDER BY finding_id
+FOR UPDATE
+
+-- name: refine
+-- Writes what is known by now of a finding; the run that saw it last stays the same.
+UPDATE outbox.reconciliation_finding
+SET class = %(class)s, severity = %(severity)s, half_id = %(half_id)s, topic = %(topic)s, detail = %(detail)s,
+    updated_at = clock_timestamp()
+WHERE finding_id = %(finding_id)s
+
 -- name: open_below
 -- Reads by the index on half ids which messages below one still have a finding about what lies in the stores.
 SELECT DISTINCT half_id FROM outbox.reconciliation_finding

@@ -16,6 +16,7 @@ from cli.embedded.kafka import EmbeddedKafka
 from outbox.message import Resolution
 from outbox.publication.progress_topic import PROGRESS_TOPIC
 from outbox.settings import process_environment
+from outbox.storage.reconciliation import PostgresRunStore
 from tests.integration.api.process import served
 from tests.spark.marks import REAL_STORES
 from tests.spark.outbox_writer import OutboxWriter
@@ -72,9 +73,7 @@ def test_the_command_exits_7_with_findings_and_ends_with_verdict_totals_and_repo
     assert str(halves[0].message_id) in page
     assert "Traceback" not in done.stderr
     assert "webhook" not in done.stderr
-    (run_id,) = (
-        folder.name.partition("=")[2] for folder in (tmp_path / "reports").glob("run_id=*")
-    )
+    (run_id,) = (folder.name.partition("=")[2] for folder in runs_of(tmp_path))
 
     assert [line for line in done.stderr.splitlines() if line.startswith("read records")]
 
@@ -87,7 +86,15 @@ def test_the_command_exits_7_with_findings_and_ends_with_verdict_totals_and_repo
         str(halves[1].message_id): "resolved",
     }
     assert (told["run_id"], told["applied"]) == (run_id, False)
-    assert f"1 of 2 are no longer open and left out, by run {told['rerun']}" in again.stderr
+    left_out = f"1 of 2 are no longer open and left out, at the cut of {told['rerun']}"
+    assert left_out in again.stderr
+    assert [folder.name for folder in runs_of(tmp_path)] == [f"run_id={run_id}"]
+    assert [run.run_id for run in PostgresRunStore(database_url).past("", 9)] == [run_id]
+
+
+def runs_of(folder: Path) -> list[Path]:
+    """Return what runs have left there, and what they staged."""
+    return [each for each in (folder / "reports").iterdir() if each.is_dir()]
 
 
 async def planned(

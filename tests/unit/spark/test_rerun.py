@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from outbox.reconciliation import FindingStatus, Partition
+from collections import Counter
+from dataclasses import replace
+
+from outbox.message_id import HalfId
+from outbox.reconciliation import ChainStep, Changes, FindingStatus, Gone, Partition
 from spark.cut import Gap
+from spark.finding_classes import FindingClass, Graded, Severity
 from spark.report import Report
-from spark.rerun import Rerun, became
+from spark.rerun import Rerun, became, look_of
 from spark.verdict import tolerance_of
-from tests.unit.spark.reports import make_report
+from tests.unit.spark.reports import NOON, make_finding, make_report
 
 STRICT, LENIENT = tolerance_of("low", {}), tolerance_of("low", {"LOST": 1})
 GAP = Gap(partition=Partition("points", 1), reason="offline", finding_class="NOT_READ")
@@ -22,13 +27,28 @@ def rerun(*statuses: str, report: Report | None = None) -> Rerun:
 
 
 def test_only_what_was_open_is_told_with_its_status_of_now() -> None:
-    before = [
-        FindingStatus("a", "LOST", "critical", "open"),
-        FindingStatus("b", "LOST", "critical", "fixed"),
-    ]
-    after = {"a": FindingStatus("a", "SKIPPED", "critical", "open"), "b": before[1]}
+    before = [FindingStatus("a", "LOST", "critical", "open")]
+    after = {
+        "a": FindingStatus("a", "SKIPPED", "critical", "open"),
+        "b": FindingStatus("b", "LOST", "critical", "fixed"),
+    }
     assert became(before, after) == (after["a"],)
     assert became(before, {}) == (before[0],)
+
+
+def test_it_stores_all_that_was_seen_of_the_asked_findings_and_where_it_began() -> None:
+    accepted = make_finding(1)
+    report = make_report(
+        [make_finding(0)],
+        accepted=[accepted],
+        gone=Gone(half_ids=[HalfId(7)]),
+        step=ChainStep(after="before", cut=None),
+    )
+    look = look_of(report, ["a"])
+    assert (look.after, look.finding_ids, look.complete) == ("before", ["a"], True)
+    assert {each.half_id for each in look.seen} == {HalfId(0), HalfId(1)}
+    assert look.gone.half_ids == [HalfId(7)]
+    assert not look_of(make_report(gaps=[GAP]), []).complete
 
 
 def test_it_exits_by_what_is_still_open() -> None:
@@ -50,4 +70,14 @@ def test_it_tells_each_finding_and_how_many_are_open() -> None:
     told = rerun("fixed", "open")
     assert told.document()["open"] == 1
     assert told.document()["findings"][0] == {"finding_id": "0", "class": "LOST", "status": "fixed"}
-    assert "1 of 2 findings of earlier are open in 0123456789abcdef" in told.lines()
+    assert f"1 of 2 findings of earlier are open at the cut of {NOON.isoformat()}" in told.lines()
+    assert (told.document()["new"], "others" in told.lines()) == (0, False)
+
+
+def test_what_it_sees_besides_is_counted_and_left_to_a_run() -> None:
+    report = make_report([make_finding(0)], changes=Changes(new=3, resolved=0))
+    told = rerun("open", report=report)
+    assert (told.document()["open"], told.document()["new"]) == (1, 3)
+    assert told.lines().endswith("3 others were seen: outbox reconcile run tells them\n")
+    too_many = Counter({(Graded(FindingClass.LOST, Severity.CRITICAL), "points"): 5})
+    assert rerun("open", report=replace(report, class_counts=too_many)).new == 7
