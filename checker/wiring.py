@@ -43,8 +43,6 @@ from outbox.storage.turns import PostgresTurns
 from outbox.telemetry import Metrics
 
 CHORES: Final = ("relay", "check", "sweep", "retire")
-RECONCILE_HOLD_SECONDS: Final = 1_209_600
-"""How long beyond its retention a leaf waits for a reconciliation to read it, at most."""
 
 
 @asynccontextmanager
@@ -93,7 +91,7 @@ def _retirer(settings: Settings, pool: Pool, metrics: Metrics) -> Retirer:
     retirement = PostgresRetirement(
         pool,
         retention_seconds=settings.retention_seconds,
-        hold_seconds=RECONCILE_HOLD_SECONDS,
+        hold_seconds=settings.reconcile_hold_seconds,
     )
     return Retirer(retirement, metrics)
 

@@ -162,12 +162,20 @@ class Settings(BaseModel):
     """a longer run fails, nothing stored; before PostgreSQL 17 only a pause of that length does"""
     reconcile_statement_timeout_seconds: int = Field(600, ge=1)
     """one statement of a run, on its own connection"""
+    reconcile_pg_connections: int = Field(4, ge=1, le=16)
+    """connections by which Spark reads PostgreSQL; each has a share of the 16 shards"""
     reconcile_topic_rules: JsonObject = Field(default_factory=dict)
     """by topic or prefix: `{"invoices.": {"ordered": false}}`; see `reconciliation.md`"""
     reconcile_keep_days: int = Field(90, ge=1)
     """closed findings are kept this long"""
+    reconcile_hold_seconds: int = Field(1_209_600, ge=0)
+    """how long beyond RETENTION_SECONDS messages wait at most for a reconciliation to read them"""
+    reconcile_stage_keep_seconds: int = Field(604_800, ge=3600)
+    """age at which stages that killed runs have left are swept; longer than any run lasts"""
     reconcile_mode: Literal["auto", "two_level", "full"] = "auto"
     """`two_level` folds and joins what differs, `full` joins all; `auto` folds from 1 million on"""
+    reconcile_bucket_messages: int = Field(1024, ge=1, le=1_048_576)
+    """messages of a bucket that is folded, about; with many faults fewer leave less to join"""
     reconcile_exclude_topics: Words = ()
     """topics that are not read"""
 

@@ -24,7 +24,7 @@ from spark.stage import staged
 from spark.stretches import IN_FLIGHT
 
 BUCKET_MESSAGES: Final = 1024
-"""About so many messages share a bucket, unless a single batch has more."""
+"""About so many messages share a bucket if nothing else is said; a single batch may have more."""
 FROM_RECORDS: Final = 1_000_000
 """With fewer records one join is over sooner than several scans."""
 MOST_DIRTY: Final = 0.5
@@ -55,18 +55,20 @@ class Odd:
         return self.dirty_ratio == 0.0
 
 
-def bucket_bits(records: int, batches: int) -> int:
+def bucket_bits(records: int, batches: int, bucket_messages: int) -> int:
     """Return how many bits of a slot are not its bucket's, for so many records and batches."""
     in_a_batch = max(1, records) / max(1, batches)
-    return INDEX_BITS + max(0, round(log2(BUCKET_MESSAGES / in_a_batch)))
+    return INDEX_BITS + max(0, round(log2(bucket_messages / in_a_batch)))
 
 
-def odd(frames: Frames, mode: Mode, stage_uri: str) -> Odd | None:
+def odd(
+    frames: Frames, mode: Mode, stage_uri: str, bucket_messages: int = BUCKET_MESSAGES
+) -> Odd | None:
     """Compare the folds of both sides; None where everything is to be joined instead."""
     if mode is Mode.FULL or (mode is Mode.AUTO and frames.size < FROM_RECORDS):
         return None
     commits, records = frames.commits, frames.records
-    bits = bucket_bits(frames.size, frames.batches.count())
+    bits = bucket_bits(frames.size, frames.batches.count(), bucket_messages)
     both = staged(compared(commits, records, bits), f"{stage_uri}/buckets")
     share = both.agg(F.avg(F.col("dirty").cast("int")).alias("dirty")).collect()[0]["dirty"] or 0.0
     if mode is Mode.AUTO and share > MOST_DIRTY:

@@ -11,13 +11,15 @@ from typing import Any, Final
 from outbox.errors import ConfigurationError
 
 READ_OPTIONS: Final[Mapping[str, str]] = {
+    "kafka.client.id": "outbox-reconcile",
     "kafka.isolation.level": "read_committed",
     "failOnDataLoss": "true",
     "includeHeaders": "true",
     "kafka.fetch.max.wait.ms": "10",
 }
-"""A range ends on a transaction's marker: without the last line the broker holds each partition's
-final fetch back for half a second, waiting for records beyond the range."""
+"""A broker's quota can name the client id. A range ends on a transaction's marker: without the last
+line the broker holds each partition's final fetch back for half a second, waiting for records
+beyond the range."""
 SAME_NAME: Final = frozenset({"security.protocol", "client.rack", "client.dns.lookup"})
 RENAMED: Final[Mapping[str, str]] = {
     "sasl.mechanism": "sasl.mechanism",

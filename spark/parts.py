@@ -50,6 +50,8 @@ class Options:
     """Read everything, whatever an earlier run has read."""
     mode: fold.Mode = fold.Mode.AUTO
     """How both sides are compared."""
+    bucket_messages: int = fold.BUCKET_MESSAGES
+    """About so many messages are folded into one bucket."""
     show_keys: bool = False
     formats: Sequence[str] = FORMATS
     language: Language = Language.EN

@@ -101,7 +101,7 @@ def _judge(
     plan, previous = planned.plan, planned.previous
     ledger = _ledger(parts, options, plan)
     with parts.progress.stage("compare") as stage:
-        odd = fold.odd(frames, options.mode, options.stage_uri)
+        odd = fold.odd(frames, options.mode, options.stage_uri, options.bucket_messages)
         unsettled = fold.open_ids(frames.commits, frames.records, odd)
         dirty = staged(unsettled, f"{options.stage_uri}/dirty")
         suspects = dirty.where("suspect")

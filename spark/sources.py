@@ -22,7 +22,7 @@ from spark import digest, manifests, schemas, slot
 from spark.cut import Range
 
 CONNECTIONS: Final = 4
-"""Bound on the connections that Spark opens to PostgreSQL; each reads a quarter of the shards."""
+"""Bound on the connections that Spark opens to PostgreSQL; each reads its share of the shards."""
 FETCH_ROWS: Final = 2000
 """Zero, Spark's default, would mean autocommit: the imported snapshot would be lost silently."""
 RANGE_RECORDS: Final = 500_000
@@ -48,6 +48,7 @@ class Sources:
     spark_session: SparkSession
     kafka_options: Mapping[str, str]
     jdbc: JdbcAddress
+    connections: int = CONNECTIONS
 
     def read_records(self, ranges: Iterable[Range]) -> DataFrame:
         """Return the records of the ranges: place, identity, digest; no key and no value.
@@ -85,7 +86,7 @@ class Sources:
         return self.spark_session.read.jdbc(
             self.jdbc.url,
             COMMITS,
-            predicates=_shard_predicates(after or {}),
+            predicates=shard_predicates(after or {}, self.connections),
             properties=self._options(snapshot),
         )
 
@@ -122,8 +123,9 @@ class Sources:
         )
 
 
-def _shard_predicates(after: Mapping[int, Position]) -> list[str]:
-    shards = [range(first, SHARDS, CONNECTIONS) for first in range(CONNECTIONS)]
+def shard_predicates(after: Mapping[int, Position], connections: int) -> list[str]:
+    """Return what each of at most 16 connections reads: every shard once, from ``after`` on."""
+    shards = [range(first, SHARDS, connections) for first in range(connections)]
     return [" OR ".join(_from(shard, after.get(shard, START)) for shard in some) for some in shards]
 
 

@@ -13,7 +13,6 @@ from outbox.errors import ConfigurationError
 
 PREFIX: Final = ".stage-"
 """Of a folder that lasts as long as its run."""
-KEPT_SECONDS: Final = 7 * 86_400
 PROBE_FILES: Final = 32
 """Enough that each executor of a small cluster writes one."""
 
@@ -29,14 +28,14 @@ def staged(frame: DataFrame, uri: str) -> DataFrame:
     return frame.sparkSession.read.schema(frame.schema).parquet(uri)
 
 
-def sweep(parent: Path, now: float) -> None:
-    """Remove the stages that killed runs have left; ``now`` in seconds since 1970.
+def sweep(parent: Path, now: float, keep_seconds: float) -> None:
+    """Remove the stages that killed runs have left so long ago; ``now`` in seconds since 1970.
 
-    A run is over within a week, and changes its stage all the time.
+    A run that is under way changes its stage all the time.
     """
     for left in parent.glob(f"{PREFIX}*"):
         with suppress(FileNotFoundError):
-            if left.stat().st_mtime < now - KEPT_SECONDS:
+            if left.stat().st_mtime < now - keep_seconds:
                 shutil.rmtree(left, ignore_errors=True)
 
 

@@ -87,7 +87,12 @@ def open_run(
             source=source,
             log_facts=log_facts,
             run_store=store,
-            sources=Sources(spark_session=session, kafka_options=options, jdbc=source.jdbc),
+            sources=Sources(
+                spark_session=session,
+                kafka_options=options,
+                jdbc=source.jdbc,
+                connections=settings.reconcile_pg_connections,
+            ),
             clock=progress.clock,
             progress=progress,
             pause=Event().wait,
@@ -199,6 +204,7 @@ def run_options(
         stage_uri=stage_uri,
         grace_seconds=settings.reconcile_grace_seconds,
         mode=Mode(settings.reconcile_mode),
+        bucket_messages=settings.reconcile_bucket_messages,
         exclude_topics=frozenset(settings.reconcile_exclude_topics),
         topic_rules=rules,
         show_keys=settings.reconcile_show_keys,
@@ -249,6 +255,6 @@ def _stage_uri(settings: Settings) -> Iterator[str]:
         return
     parent = settings.reconcile_report_dir.resolve()
     parent.mkdir(parents=True, exist_ok=True)
-    sweep(parent, SystemClock().now().timestamp())
+    sweep(parent, SystemClock().now().timestamp(), settings.reconcile_stage_keep_seconds)
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent) as folder:
         yield Path(folder).as_uri()

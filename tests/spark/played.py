@@ -9,7 +9,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 
 from outbox.clock import SystemClock
@@ -76,9 +75,7 @@ class Runs:
 
 def folded_by_batch(frames: Frames, uri: str) -> fold.Odd | None:
     """Compare the folds of both sides; a bucket is a single batch, or a shard would be one."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fold, "BUCKET_MESSAGES", 1)
-        return fold.odd(frames, fold.Mode.TWO_LEVEL, uri)
+    return fold.odd(frames, fold.Mode.TWO_LEVEL, uri, bucket_messages=1)
 
 
 def judged(rows: Sequence[Any], moment: Moment, *, continued: bool) -> dict[int, Open]:

@@ -144,9 +144,7 @@ def test_a_record_elsewhere_makes_the_bucket_of_its_message_odd(
         records=records,
         size=len(kept),
     )
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fold, "BUCKET_MESSAGES", 1)
-        odd = fold.odd(frames, fold.Mode.TWO_LEVEL, tmp_path.as_uri())
+    odd = fold.odd(frames, fold.Mode.TWO_LEVEL, tmp_path.as_uri(), bucket_messages=1)
     assert odd is not None
     joined = fold.odd_commits(commits, odd).select("half_id").collect()
     assert [row["half_id"] for row in joined] == [2]

@@ -225,11 +225,9 @@ def test_exactly_the_oracles_findings_are_made_whether_folded_first_or_joined_at
 ) -> None:
     histories = [History(shard, each) for shard, each in enumerate(drawn)]
     expected = {i: name for each in histories for i, name in each.oracle().items()}
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fold, "BUCKET_MESSAGES", 1)
-        for mode in (Mode.FULL, Mode.TWO_LEVEL):
-            folder = tmp_path_factory.mktemp("stage")
-            assert judged(session, histories, mode, folder.as_uri()) == expected, mode
+    for mode in (Mode.FULL, Mode.TWO_LEVEL):
+        folder = tmp_path_factory.mktemp("stage")
+        assert judged(session, histories, mode, folder.as_uri()) == expected, mode
 
 
 def judged(
@@ -258,7 +256,7 @@ def judged(
         records=records,
         size=len(lying_rows),
     )
-    odd = fold.odd(frames, mode, stage_uri)
+    odd = fold.odd(frames, mode, stage_uri, bucket_messages=1)
     paired = pairs.pairs(frames, odd, stage_uri)
     found = order.findings(paired.ranked, commits, records, listed, (), stage_uri)
     return {each.half_id: each.finding_class.value for each in found if each.half_id is not None}

@@ -13,6 +13,10 @@ def test_every_read_is_committed_and_fails_on_a_hole() -> None:
     assert options["includeHeaders"] == "true"
 
 
+def test_a_quota_of_the_brokers_can_name_what_reads() -> None:
+    assert kafka_options("broker:9092", {})["kafka.client.id"] == "outbox-reconcile"
+
+
 def test_a_login_is_told_as_java_wants_it() -> None:
     options = kafka_options(
         "broker:9092",
