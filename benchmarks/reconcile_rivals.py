@@ -48,7 +48,7 @@ def bare_scan(session: SparkSession, stores: Stores) -> int:
 
 def full_join(session: SparkSession, stores: Stores) -> int:
     """Join all of both sides on the id, digests beside, with no stage between."""
-    read = digest.with_place(_log(session, stores)).withColumn("message_id", slot.id_text())
+    read = _log(session, stores).withColumn("message_id", slot.id_text())
     records = slot.identified(read).select("half_id", digest.content_digest().alias("digest"))
     jdbc = jdbc_address(stores.database_url)
     commits = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox import record
@@ -23,28 +23,22 @@ def headers() -> Column:
     return F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))
 
 
-def with_place(log: DataFrame) -> DataFrame:
-    """Return the log with ``in_place`` and ``id_text``, which the digest is made from.
-
-    ``in_place`` tells whether the leading headers stand where the contract puts them, ``id_text``
-    is the message id as it is written, well formed or not.
-    """
+def in_place() -> Column:
+    """Tell whether the leading headers stand where the contract puts them."""
     fits = [F.get("headers", place)["key"] == name for place, name in enumerate(LEADING)]
-    in_place = F.coalesce(fits[0] & fits[1] & fits[2], F.lit(False))
-    placed = log.withColumn("in_place", in_place)
-    return placed.withColumn("id_text", leading(record.MESSAGE_ID))
+    return F.coalesce(fits[0] & fits[1] & fits[2], F.lit(False))
 
 
 def leading(name: str) -> Column:
     """Return the text of a leading header: by place, else the first of that name, else null."""
     by_place = F.get("headers", LEADING.index(name))["value"]
-    return F.when(F.col("in_place"), by_place).otherwise(_by_name(name)).cast("string")
+    return F.when(in_place(), by_place).otherwise(_by_name(name)).cast("string")
 
 
 def redriven() -> Column:
     """Tell whether an operator's repair published this record."""
     somewhere = F.coalesce(F.array_contains(headers()["key"], record.REDRIVEN), F.lit(False))
-    return F.when(F.col("in_place"), _fourth_is_redriven()).otherwise(somewhere)
+    return F.when(in_place(), _fourth_is_redriven()).otherwise(somewhere)
 
 
 def covered() -> Column:
@@ -56,7 +50,7 @@ def covered() -> Column:
     first = F.when(_fourth_is_redriven(), len(UNCOVERED) + 1).otherwise(len(LEADING) + 1)
     by_place = F.slice("headers", first, F.size("headers"))
     by_name = F.filter(headers(), lambda header: ~header["key"].isin(*UNCOVERED))
-    return F.when(F.col("in_place"), by_place).otherwise(by_name)
+    return F.when(in_place(), by_place).otherwise(by_name)
 
 
 def content_digest() -> Column:
@@ -65,7 +59,7 @@ def content_digest() -> Column:
     flag = (
         F.when(~no_key & ~no_value, "kv").when(~no_key, "k-").when(~no_value, "-v").otherwise("--")
     )
-    return F.xxhash64("id_text", "topic", flag, "key", "value", covered())
+    return F.xxhash64(leading(record.MESSAGE_ID), "topic", flag, "key", "value", covered())
 
 
 def key_hash() -> Column:

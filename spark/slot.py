@@ -25,7 +25,7 @@ INDEX_BITS: Final = (MAX_ENTRIES - 1).bit_length()
 
 def id_text() -> Column:
     """Return what may be the record's message id, by its length alone."""
-    text = F.col("id_text")
+    text = digest.leading(record.MESSAGE_ID)
     return F.when(F.octet_length(text) == ID_BYTES, text)
 
 
@@ -79,18 +79,18 @@ def slot_at(batch_no: Column, index: Column) -> Column:
 
 
 def shard() -> Column:
-    """Return the relay shard of ``batch``."""
-    return _batch_part(_first(), "int")
+    """Return the relay shard that a record's batch header names; null for an odd header."""
+    return F.when(index().isNotNull(), _first().try_cast("int"))
 
 
 def batch_no() -> Column:
-    """Return the relay batch of ``batch``."""
-    return _batch_part(_middle(), "bigint")
+    """Return the relay batch that it names."""
+    return F.when(index().isNotNull(), _middle().try_cast("bigint"))
 
 
 def index() -> Column:
-    """Return the place in its batch of ``batch``."""
-    return _batch_part(_last(), "int")
+    """Return the place in the batch that it names; no number where there are not three parts."""
+    return _behind(_middle(), _behind(_first(), batch())).try_cast("int")
 
 
 def ahead() -> Column:
@@ -104,22 +104,14 @@ def ahead() -> Column:
     return F.coalesce(F.col("batch_no").isNotNull() & newer & own, F.lit(False))
 
 
-def _batch_part(part: Column, kind: str) -> Column:
-    """Return a part as a number; null unless there are three of them.
-
-    Counting bytes is cheaper than to split the text: each record pays for it.
-    """
-    parts = sum((F.octet_length(each) for each in (_first(), _middle(), _last())), F.lit(2))
-    return F.when(parts == F.octet_length("batch"), part.try_cast(kind))
-
-
 def _first() -> Column:
-    return F.substring_index("batch", ".", 1)
+    return F.substring_index(batch(), ".", 1)
 
 
 def _middle() -> Column:
-    return F.substring_index(F.substring_index("batch", ".", 2), ".", -1)
+    return F.substring_index(_behind(_first(), batch()), ".", 1)
 
 
-def _last() -> Column:
-    return F.substring_index("batch", ".", -1)
+def _behind(part: Column, text: Column) -> Column:
+    """Return what follows a part and its dot; each record pays for it, so no text is split."""
+    return F.substring(text, F.length(part) + 2, F.length(text))

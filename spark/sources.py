@@ -55,15 +55,12 @@ class Sources:
 
         ``message_id`` is not known to be well formed (``slot.identified``).
         """
-        named = digest.with_place(self._log(ranges)).withColumns(
-            {"message_id": slot.id_text(), "batch": slot.batch()}
-        )
-        return named.select(
+        return self._log(ranges).select(
             "topic",
             "partition",
             "offset",
             F.col("timestamp").alias("published_at"),
-            "message_id",
+            slot.id_text().alias("message_id"),
             slot.shard().alias("shard"),
             slot.batch_no().alias("batch_no"),
             slot.index().alias("index"),

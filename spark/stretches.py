@@ -60,12 +60,11 @@ def opened(commits: DataFrame, stretches: DataFrame) -> DataFrame:
     beside = commits.select("shard", "xid", "half_ids", "content_digests").join(
         F.broadcast(stretches), ["shard", "xid"]
     )
-    ids = F.slice("half_ids", F.col("skip") + 1, F.col("size"))
-    each = beside.select("*", F.posexplode(ids).alias("place", "half_id"))
+    each = beside.select("*", F.posexplode(_digests()).alias("place", "digest"))
     at = F.col("skip") + F.col("place")
     return each.select(
-        "half_id",
-        F.get("content_digests", at).alias("digest"),
+        F.get("half_ids", at).alias("half_id"),
+        "digest",
         "shard",
         "xid",
         (at + 1).alias("n"),
@@ -74,6 +73,17 @@ def opened(commits: DataFrame, stretches: DataFrame) -> DataFrame:
         "standing",
         slot_at(F.col("batch_no"), F.col("index") + F.col("place")).alias("slot"),
     )
+
+
+def _digests() -> Column:
+    """Return a stretch's digests, one a commit even where the row has too few of them.
+
+    They are opened and not the ids, which the folds need not read.
+    """
+    end = F.col("skip") + F.col("size")
+    own = F.slice("content_digests", F.col("skip") + 1, F.col("size"))
+    absent = F.array_repeat(F.lit(None).cast("bigint"), F.col("size"))
+    return F.when(F.size("content_digests") >= end, own).otherwise(absent)
 
 
 def _with_cuts(flushes: DataFrame, cuts: DataFrame) -> DataFrame:

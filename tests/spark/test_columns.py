@@ -45,9 +45,7 @@ def log(session: SparkSession, *rows: dict[str, Any]) -> DataFrame:
 
 def named(session: SparkSession, *rows: dict[str, Any]) -> DataFrame:
     """Return records as a run reads them, before it drops their headers."""
-    placed = digest.with_place(log(session, *rows))
-    texts = placed.withColumns({"message_id": slot.id_text(), "batch": slot.batch()})
-    return slot.identified(texts)
+    return slot.identified(log(session, *rows).withColumn("message_id", slot.id_text()))
 
 
 def headers(*pairs: tuple[str, str | None]) -> list[dict[str, Any]]:

@@ -103,6 +103,21 @@ def test_a_commit_is_judged_up_to_the_cut_in_the_middle_of_a_flush(session: Spar
     assert old["standing"] == stretches.BASELINE
 
 
+def test_a_commit_without_a_digest_is_a_commit_all_the_same(session: SparkSession) -> None:
+    row = {"shard": SHARD, "xid": 5, "committed_at": NOON, "size": 3}
+    ids = [half(number) for number in (1, 2, 3)]
+    for digests in ([], [7, 8], None):
+        log = schemas.frame_of(
+            session, [{**row, "half_ids": ids, "content_digests": digests}], COMMITS
+        )
+        no_batches = session.createDataFrame([], BATCHES)
+        cut_up = stretches.stretches(ranks.flushes(log), no_batches, cuts(session))
+        opened = stretches.opened(log, cut_up).orderBy("n").collect()
+        assert [(each["half_id"], each["n"], each["digest"]) for each in opened] == [
+            (half_id, place, None) for place, half_id in enumerate(ids, 1)
+        ]
+
+
 def test_only_what_is_once_on_both_sides_with_equal_digests_is_above_suspicion(
     session: SparkSession,
 ) -> None:
