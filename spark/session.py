@@ -23,6 +23,7 @@ from pyspark.errors import (
 from pyspark.sql import SparkSession
 
 from outbox.errors import ConfigurationError
+from spark.class_archive import archive_options
 from spark.failures import SparkFailure
 
 SPARK_VERSION: Final = "4.0.0"
@@ -176,7 +177,8 @@ def session_settings(settings: SessionSettings) -> dict[str, str]:
         ours = {name: text for name, text in ours.items() if name not in LOCAL_ONLY}
     else:
         quick = settings.expected_records < QUICK_RECORDS
-        ours["spark.driver.extraJavaOptions"] = QUICK_JVM if quick else LONG_JVM
+        jvm = (QUICK_JVM if quick else LONG_JVM, archive_options(settings.jars_dir))
+        ours["spark.driver.extraJavaOptions"] = " ".join(filter(None, jvm))
     ours["spark.pyspark.python"] = sys.executable
     ours["spark.pyspark.driver.python"] = sys.executable
     return ours | settings.extra_texts()

@@ -5,6 +5,7 @@ The only step that needs a network, and none once Maven's local repository has t
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 
 from cli.embedded.artifacts import PROJECT_ROOT, RUNTIME, unpack_postgres
@@ -16,9 +17,10 @@ FOLDERS = ("kafka", "spark", "postgres")
 
 
 def fetch_artifacts(say: Callable[[str], None]) -> None:
-    """Fill `.runtime` anew: jars, the unpacked PostgreSQL, Kafka's class archive.
+    """Fill `.runtime` anew: jars, the unpacked PostgreSQL, Kafka's and Spark's class archives.
 
-    Raises CommandFailed if Maven is missing or fails, EmbeddedError if the broker does not start.
+    Raises CommandFailed if Maven is missing or fails, or Spark does not start; EmbeddedError if the
+    broker does not.
     """
     maven = shutil.which("mvn")
     if maven is None:
@@ -33,6 +35,8 @@ def fetch_artifacts(say: Callable[[str], None]) -> None:
     unpack_postgres(reachable(RUNTIME / "postgres", unprivileged_user()))
     say("recording Kafka's class archive")
     make_class_archive()
+    say("recording Spark's class archive")
+    _record_spark()
 
 
 def _run_maven(maven: str) -> None:
@@ -43,3 +47,8 @@ def _run_maven(maven: str) -> None:
     )
     if offline.returncode != 0 and subprocess.run(command, cwd=PROJECT_ROOT).returncode != 0:
         raise CommandFailed("Maven could not fetch the artifacts: see its messages above")
+
+
+def _record_spark() -> None:
+    if subprocess.run([sys.executable, "-m", "spark.record_classes"], cwd=PROJECT_ROOT).returncode:
+        raise CommandFailed("Spark's class archive was not written: see the message above")
