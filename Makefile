@@ -13,7 +13,7 @@ INSTALLED := $(VENV)/.installed
 RUNTIME := .runtime/.fetched
 # The longest first: what comes last is short, so both workers end together.
 SUITES := tests/spark tests/integration tests/e2e tests/contract tests/model tests/unit
-ALONE := tests/chaos
+LAST := tests/chaos
 SOURCES := outbox api checker spark cli chaos outbox_client examples benchmarks migrations tests
 PROFILE ?= smoke
 SEED ?= 1
@@ -31,11 +31,11 @@ demo: setup ## Play the main job on real parts, told step by step
 dev: setup ## Run PostgreSQL, Kafka, the API and the checker here (Ctrl-C stops)
 	@$(BIN)/outbox dev
 
-test: setup ## Run every suite on real PostgreSQL, Kafka and Spark; two at once, chaos alone
+test: setup ## Run every suite on real PostgreSQL, Kafka and Spark; two at once, chaos last
 	@failed=0; \
 	$(BIN)/python -m pytest --durations=15 -n 2 \
 		--dist loadscope --no-loadscope-reorder $(SUITES) || failed=1; \
-	$(BIN)/python -m pytest --durations=5 $(ALONE) || failed=1; \
+	$(BIN)/python -m pytest --durations=5 -n 2 --dist loadscope $(LAST) || failed=1; \
 	exit $$failed
 
 check: setup ## The gate: format, lint, types, imports, tests

@@ -79,18 +79,18 @@ def slot_at(batch_no: Column, index: Column) -> Column:
 
 
 def shard() -> Column:
-    """Return the relay shard that a record's batch header names; null for an odd header."""
+    """Return the relay shard that ``batch`` names; null for an odd header."""
     return F.when(index().isNotNull(), _first().try_cast("int"))
 
 
 def batch_no() -> Column:
-    """Return the relay batch that it names."""
+    """Return the relay batch that ``batch`` names."""
     return F.when(index().isNotNull(), _middle().try_cast("bigint"))
 
 
 def index() -> Column:
-    """Return the place in the batch that it names; no number where there are not three parts."""
-    return _behind(_middle(), _behind(_first(), batch())).try_cast("int")
+    """Return the place that ``batch`` names; no number where it has not three parts."""
+    return _behind(_middle(), _behind(_first(), F.col("batch"))).try_cast("int")
 
 
 def ahead() -> Column:
@@ -105,11 +105,11 @@ def ahead() -> Column:
 
 
 def _first() -> Column:
-    return F.substring_index(batch(), ".", 1)
+    return F.substring_index("batch", ".", 1)
 
 
 def _middle() -> Column:
-    return F.substring_index(_behind(_first(), batch()), ".", 1)
+    return F.substring_index(_behind(_first(), F.col("batch")), ".", 1)
 
 
 def _behind(part: Column, text: Column) -> Column:

@@ -55,18 +55,19 @@ class Sources:
 
         ``message_id`` is not known to be well formed (``slot.identified``).
         """
-        return self._log(ranges).select(
-            "topic",
-            "partition",
-            "offset",
-            F.col("timestamp").alias("published_at"),
+        read = self._log(ranges).select(
+            *("topic", "partition", "offset", F.col("timestamp").alias("published_at")),
             slot.id_text().alias("message_id"),
-            slot.shard().alias("shard"),
-            slot.batch_no().alias("batch_no"),
-            slot.index().alias("index"),
+            slot.batch().alias("batch"),
             digest.redriven().alias("redriven"),
             digest.content_digest().alias("digest"),
             digest.key_hash().alias("key_hash"),
+        )
+        parts = (slot.shard().alias("shard"), slot.batch_no().alias("batch_no"))
+        return read.select(
+            *("topic", "partition", "offset", "published_at", "message_id"),
+            *(*parts, slot.index().alias("index")),
+            *("redriven", "digest", "key_hash"),
         )
 
     def read_manifests(self, ranges: Iterable[Range]) -> DataFrame:

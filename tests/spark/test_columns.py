@@ -45,7 +45,8 @@ def log(session: SparkSession, *rows: dict[str, Any]) -> DataFrame:
 
 def named(session: SparkSession, *rows: dict[str, Any]) -> DataFrame:
     """Return records as a run reads them, before it drops their headers."""
-    return slot.identified(log(session, *rows).withColumn("message_id", slot.id_text()))
+    texts = {"message_id": slot.id_text(), "batch": slot.batch()}
+    return slot.identified(log(session, *rows).withColumns(texts))
 
 
 def headers(*pairs: tuple[str, str | None]) -> list[dict[str, Any]]:
