@@ -32,7 +32,7 @@ BATCH: Final = 2000
 FAR: Final = 1 << 40
 """A position behind all that there is."""
 GATE: Final = 5.0
-WARM: Final = 2
+WARM: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
