@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
+from subprocess import TimeoutExpired
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -34,7 +36,7 @@ def main() -> int:
 def record(folder: Path) -> Path:
     """Run what loads the classes of an audit, write the archive and return its path.
 
-    Raises ConfigurationError where Spark does not start.
+    Raises ConfigurationError where Spark does not start, or Java writes nothing.
     """
     archive = archive_path(folder)
     if archive is None:
@@ -51,6 +53,8 @@ def record(folder: Path) -> Path:
         with spark_session(settings) as session:
             _exercise(session, Path(scratch).as_uri())
         _end_jvm()
+        if not made.is_file():
+            raise ConfigurationError(f"Java wrote no class archive; is {folder} full?")
         made.replace(archive)
     return archive
 
@@ -94,7 +98,8 @@ def _end_jvm() -> None:
     gateway: Any = SparkContext._gateway
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(timeout=PATIENCE_SECONDS)
+    with suppress(TimeoutExpired):
+        gateway.proc.wait(timeout=PATIENCE_SECONDS)
 
 
 if __name__ == "__main__":
