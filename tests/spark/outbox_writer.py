@@ -105,6 +105,16 @@ class OutboxWriter:
         self.shards[half.shard] = replace(state, batch_no=state.batch_no + 1, crc=crc_of(manifest))
         self._settle()
 
+    def order_repair(self, half: HalfMessage) -> None:
+        """Publish a message again by an operator's order, which is in the tables as well."""
+        self.execute(
+            "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n,"
+            " publish_error, repair, released_at)"
+            " VALUES (%s, %s, %s, %s, 1, 1, '', 'action', clock_timestamp())",
+            *(half.half_id, half.nonce, half.shard, half.message.topic_id),
+        )
+        self.repair(half, "action")
+
     def produce(self, *records: Record) -> None:
         """Produce records in a transaction without a manifest, as no relay would."""
         self._transaction([*records])

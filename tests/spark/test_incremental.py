@@ -68,16 +68,6 @@ def message_id(record: Record) -> str:
     return dict(record.headers)[MESSAGE_ID].decode()
 
 
-def repair(writer: OutboxWriter, half: HalfMessage) -> None:
-    """Publish a message again by an operator's order."""
-    writer.execute(
-        "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error,"
-        " repair, released_at) VALUES (%s, %s, %s, %s, 1, 1, '', 'action', clock_timestamp())",
-        *(half.half_id, half.nonce, half.shard, half.message.topic_id),
-    )
-    writer.repair(half, "action")
-
-
 def test_a_run_reads_what_is_new_and_judges_again_what_is_open(
     writer: OutboxWriter, parts: Parts, options: Options
 ) -> None:
@@ -96,8 +86,8 @@ def test_a_run_reads_what_is_new_and_judges_again_what_is_open(
     writer.end([phantom], Resolution.ROLLBACK)
     commit(writer, topic, 5)
     writer.publish()
-    repair(writer, lost)
-    repair(writer, redriven)
+    writer.order_repair(lost)
+    writer.order_repair(redriven)
     writer.produce(writer.record(again))
     second = run(parts, options)
     assert second.plan.origin.run_id == first.run_id
@@ -130,7 +120,7 @@ def test_a_message_that_came_late_is_judged_beside_all_that_came_before(
     writer.publish(lambda record: () if message_id(record) in missing else (record,))
     assert classes(run(parts, options)) == {"LOST": 2}
 
-    repair(writer, repaired)
+    writer.order_repair(repaired)
     mended = run(parts, options)
     assert (mended.plan.origin.mode, classes(mended)) == ("incremental", {"LOST": 1})
 

@@ -55,16 +55,6 @@ def all_but(*lost: HalfMessage) -> Alter:
     return lambda record: () if ids & {value for _, value in record.headers} else (record,)
 
 
-def repair(writer: OutboxWriter, half: HalfMessage) -> None:
-    """Publish a message again by an operator's order."""
-    writer.execute(
-        "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error,"
-        " repair, released_at) VALUES (%s, %s, %s, %s, 1, 1, '', 'action', clock_timestamp())",
-        *(half.half_id, half.nonce, half.shard, half.message.topic_id),
-    )
-    writer.repair(half, "action")
-
-
 def test_a_rerun_stores_what_open_findings_became_and_leaves_all_else_to_the_next_run(
     writer: OutboxWriter, parts: Parts, options: Options
 ) -> None:
@@ -78,7 +68,7 @@ def test_a_rerun_stores_what_open_findings_became_and_leaves_all_else_to_the_nex
     first = run(parts, options)
     assert classes(first) == {"LOST": 2, "UNDECIDED": 1}
 
-    repair(writer, mended)
+    writer.order_repair(mended)
     writer.end([phantom], Resolution.ROLLBACK)
     new, *_ = fresh = writer.prepare(topic, 3)
     writer.end(fresh, Resolution.COMMIT)
