@@ -11,10 +11,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
 
-from outbox.message import HalfMessage, ParkedReason, ProducerGroup, Resolution
-from outbox.message_id import HalfId, Nonce
-from outbox.message_view import MessageFilter, OperatorAction
-from outbox.reconciliation import (
+from outbox.finished_runs import (
     FindingFilter,
     KnownFinding,
     LastRun,
@@ -23,6 +20,9 @@ from outbox.reconciliation import (
     RunPlace,
     RunSummary,
 )
+from outbox.message import HalfMessage, ParkedReason, ProducerGroup, Resolution
+from outbox.message_id import HalfId, Nonce
+from outbox.message_view import MessageFilter, OperatorAction
 from outbox.record import Record
 
 

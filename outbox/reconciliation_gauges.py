@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from outbox.reconciliation import LastRun, OpenFindings
+from outbox.finished_runs import LastRun, OpenFindings
 from outbox.telemetry import Metrics
 
 KINDS: Final = (

@@ -25,7 +25,7 @@ from api.reconciliation_models import (
 )
 from api.services import Services
 from outbox.access import Caller, Scope
-from outbox.reconciliation import (
+from outbox.finished_runs import (
     FindingFilter,
     KnownFinding,
     ReportFormat,

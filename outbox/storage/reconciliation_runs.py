@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import dict_row
 
-from outbox.reconciliation import (
+from outbox.finished_runs import (
     FindingFilter,
     KnownFinding,
     LastRun,
