@@ -19,6 +19,16 @@ FindingKind = Literal[
     "latency",
     "coverage",
 ]
+FindingStatus = Literal["open", "resolved", "fixed", "accepted", "unverifiable"]
+FindingChange = Literal[
+    "found",
+    "reopened",
+    "refined",
+    "resolved",
+    "fixed",
+    "unverifiable",
+    "accepted",
+]
 
 
 class RunResource(BaseModel):
@@ -68,11 +78,22 @@ class DiscrepancyQuery(PageQuery):
 
     kind: FindingKind | None = None
     finding_class: str | None = Field(None, alias="class", pattern=r"^[A-Z_]{1,40}$")
-    status: Literal["open", "resolved", "fixed", "accepted", "unverifiable"] | None = None
+    status: FindingStatus | None = None
+
+
+class FindingEventResource(BaseModel):
+    """One change of a finding and what it was then; without a run a rerun or an operator did it."""
+
+    at: datetime
+    event: FindingChange
+    finding_class: str = Field(serialization_alias="class")
+    severity: str
+    status: FindingStatus
+    run_id: str | None
 
 
 class DiscrepancyResource(BaseModel):
-    """A finding above info, with its status of now."""
+    """A finding above info, with its status of now and its last 50 changes, oldest first."""
 
     finding_id: str
     kind: str
@@ -87,6 +108,7 @@ class DiscrepancyResource(BaseModel):
     updated_at: datetime
     accepted_until: datetime | None
     detail: dict[str, Any]
+    history: list[FindingEventResource]
 
 
 class DiscrepancyPage(BaseModel):

@@ -91,6 +91,19 @@ class FindingFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FindingEvent:
+    """One change of a finding, with its class, severity and status after it."""
+
+    at: datetime
+    event: str
+    finding_class: str
+    severity: str
+    status: str
+    run_id: str | None
+    """The run that changed it; None where a rerun or an operator did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFinding:
     """A finding above info as it stands now; ``detail`` is its evidence, without any value."""
 
@@ -107,3 +120,5 @@ class KnownFinding:
     updated_at: datetime
     accepted_until: datetime | None
     """Set while its status is accepted: from then on it is open again where a run sees it."""
+    history: tuple[FindingEvent, ...]
+    """Its last changes, oldest first."""

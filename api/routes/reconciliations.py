@@ -6,6 +6,7 @@ A run speaks of all producer groups, so a key that is bound to some of them sees
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -19,6 +20,7 @@ from api.reconciliation_models import (
     DiscrepancyPage,
     DiscrepancyQuery,
     DiscrepancyResource,
+    FindingEventResource,
     RunDocument,
     RunPage,
     RunResource,
@@ -83,7 +85,7 @@ async def list_discrepancies(
     caller: Reader,
     services: ServicesOf,
 ) -> Any:
-    """List what a run found, above info, with the status of now."""
+    """List what a run found, above info, with the status of now and what led there."""
     await _run(run_id, caller, services)
     wanted = FindingFilter(kind=query.kind, finding_class=query.finding_class, status=query.status)
     after = unseal(query.cursor) if query.cursor is not None else ""
@@ -168,6 +170,7 @@ def _discrepancy(found: KnownFinding) -> DiscrepancyResource:
         updated_at=found.updated_at,
         accepted_until=found.accepted_until,
         detail=dict(found.detail),
+        history=[FindingEventResource(**asdict(each)) for each in found.history],
     )
 
 

@@ -15,12 +15,15 @@ WHERE f.finding_id = ANY (%(finding_ids)s::text[])
 ORDER BY f.finding_id
 
 -- name: accept
--- Accepts findings that are open, or accepted until another moment, with an audit row each.
+-- Accepts findings that are open, or accepted until another moment, with an audit row and an event in the history of each.
 WITH accepted AS (
     UPDATE outbox.reconciliation_finding SET status = 'accepted', accepted_until = %(until)s, updated_at = clock_timestamp()
     WHERE finding_id = ANY (%(finding_ids)s::text[]) AND status IN ('open', 'accepted')
         AND class <> ALL (%(unread)s::text[]) AND %(until)s > clock_timestamp()
-    RETURNING finding_id, half_id, class
+    RETURNING finding_id, half_id, class, severity, status
+), told AS (
+    INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status)
+    SELECT finding_id, 'accepted', class, severity, status FROM accepted
 )
 INSERT INTO outbox.audit_log (action, target, half_id, key_id, operator, reason, detail)
 SELECT 'finding.accept', finding_id, half_id, %(key_id)s, %(operator)s, %(reason)s,

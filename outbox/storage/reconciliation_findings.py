@@ -80,11 +80,8 @@ def save_findings(connection: Connection, run: StoredRun) -> Mapping[str, Mappin
     seen = [each.finding_id for each in run.findings]
     known = _known(connection, seen)
     closing = _closing(connection, seen, run.complete, run.gone)
-    with connection.cursor() as cursor:
-        if run.findings:
-            rows = [{"run_id": run.run_id, **_finding_row(each)} for each in run.findings]
-            cursor.executemany(SQL["save_finding"], rows)
-    _close(connection, closing)
+    connection.execute(SQL["save_findings"], {"run_id": run.run_id, **_columns(run.findings)})
+    _close(connection, closing, run.run_id)
     return {
         "new": Counter(each.kind for each in run.findings if each.finding_id not in known),
         "resolved": Counter(
@@ -99,15 +96,13 @@ def settle_findings(connection: Connection, look: Look) -> None:
     still_open = {finding_id for (finding_id,) in connection.execute(SQL["lock_open"], asked)}
     seen = [each.finding_id for each in look.seen]
     closing = _closing(connection, seen, look.complete, look.gone)
-    _close(connection, [each for each in closing if each.finding_id in still_open])
-    refined = [_finding_row(each) for each in look.seen if each.finding_id in still_open]
-    if refined:
-        with connection.cursor() as cursor:
-            cursor.executemany(SQL["refine"], refined)
+    _close(connection, [each for each in closing if each.finding_id in still_open], run_id=None)
+    refined = [each for each in look.seen if each.finding_id in still_open]
+    connection.execute(SQL["refine"], _columns(refined))
 
 
 def forget_closed(connection: Connection, keep_days: int) -> None:
-    """Delete the findings that were closed longer ago."""
+    """Delete the findings that were closed longer ago, with their history."""
     connection.execute(SQL["forget_closed"], {"keep_days": keep_days})
 
 
@@ -130,10 +125,10 @@ def _closing(
     return [Closing(*row) for row in connection.execute(SQL["closing"], asked)]
 
 
-def _close(connection: Connection, closing: Sequence[Closing]) -> None:
+def _close(connection: Connection, closing: Sequence[Closing], run_id: str | None) -> None:
     statuses = {each.finding_id: each.becomes for each in closing}
     closed = {"finding_ids": list(statuses), "statuses": list(statuses.values())}
-    connection.execute(SQL["close"], closed)
+    connection.execute(SQL["close"], {"run_id": run_id, **closed})
 
 
 def _by_class(closing: Iterable[Closing], statuses: Sequence[str]) -> dict[str, int]:
@@ -141,13 +136,15 @@ def _by_class(closing: Iterable[Closing], statuses: Sequence[str]) -> dict[str, 
     return dict(Counter(counted))
 
 
-def _finding_row(finding: StoredFinding) -> dict[str, Any]:
+def _columns(findings: Iterable[StoredFinding]) -> dict[str, list[Any]]:
+    """Return findings as arrays, each id once: of two with one id the last."""
+    rows = {each.finding_id: each for each in findings}.values()
     return {
-        "finding_id": finding.finding_id,
-        "kind": finding.kind,
-        "class": finding.finding_class,
-        "severity": finding.severity,
-        "half_id": finding.half_id,
-        "topic": finding.topic,
-        "detail": Jsonb(dict(finding.detail)),
+        "finding_ids": [each.finding_id for each in rows],
+        "kinds": [each.kind for each in rows],
+        "classes": [each.finding_class for each in rows],
+        "severities": [each.severity for each in rows],
+        "half_ids": [each.half_id for each in rows],
+        "topics": [each.topic for each in rows],
+        "details": [Jsonb(dict(each.detail)) for each in rows],
     }

@@ -24,10 +24,15 @@ SELECT finding_id, kind, class, status, becomes FROM (
 WHERE %(complete)s OR becomes = 'unverifiable'
 
 -- name: close
--- Closes findings, each with its status.
-UPDATE outbox.reconciliation_finding f SET status = closed.status, updated_at = clock_timestamp()
-FROM unnest(%(finding_ids)s::text[], %(statuses)s::text[]) AS closed (finding_id, status)
-WHERE f.finding_id = closed.finding_id
+-- Closes findings that are open or accepted, each with its status, and writes that into their history.
+WITH closed AS (
+    UPDATE outbox.reconciliation_finding f SET status = becoming.status, updated_at = clock_timestamp()
+    FROM unnest(%(finding_ids)s::text[], %(statuses)s::text[]) AS becoming (finding_id, status)
+    WHERE f.finding_id = becoming.finding_id AND f.status IN ('open', 'accepted')
+    RETURNING f.finding_id, f.class, f.severity, f.status
+)
+INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status, run_id)
+SELECT finding_id, status, class, severity, status, %(run_id)s FROM closed
 
 -- name: lock_open
 -- Reads and locks those of these findings that are open.
@@ -37,11 +42,20 @@ ORDER BY finding_id
 FOR UPDATE
 
 -- name: refine
--- Writes what is known by now of a finding; the run that saw it last stays the same.
-UPDATE outbox.reconciliation_finding
-SET class = %(class)s, severity = %(severity)s, half_id = %(half_id)s, topic = %(topic)s, detail = %(detail)s,
-    updated_at = clock_timestamp()
-WHERE finding_id = %(finding_id)s
+-- Writes what is known by now of findings, and into their history where the class or severity is another one; the run
+-- that saw them last stays the same.
+WITH refined AS (
+    UPDATE outbox.reconciliation_finding f SET (class, severity, half_id, topic, detail, updated_at)
+        = (seen.class, seen.severity, seen.half_id, seen.topic, seen.detail, clock_timestamp())
+    FROM unnest(%(finding_ids)s::text[], %(kinds)s::text[], %(classes)s::text[], %(severities)s::text[],
+        %(half_ids)s::int8[], %(topics)s::text[], %(details)s::jsonb[])
+        AS seen (finding_id, kind, class, severity, half_id, topic, detail)
+    JOIN outbox.reconciliation_finding before USING (finding_id)
+    WHERE f.finding_id = seen.finding_id
+    RETURNING f.finding_id, f.class, f.severity, f.status, (f.class, f.severity) <> (before.class, before.severity) AS differs
+)
+INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status)
+SELECT finding_id, 'refined', class, severity, status FROM refined WHERE differs
 
 -- name: open_below
 -- Reads by the index on half ids which messages below one still have a finding about what lies in the stores.
@@ -65,19 +79,41 @@ LEFT JOIN LATERAL (
 WHERE r.run_id = %(run_id)s
 ORDER BY f.finding_id
 
--- name: save_finding
--- Writes a finding by its stable id, or moves it to this run; an accepted one stays so until its time has come.
-INSERT INTO outbox.reconciliation_finding AS known (
-    finding_id, first_run_id, last_run_id, status, kind, class, severity, half_id, topic, detail)
-VALUES (%(finding_id)s, %(run_id)s, %(run_id)s, 'open', %(kind)s, %(class)s, %(severity)s, %(half_id)s, %(topic)s, %(detail)s)
-ON CONFLICT (finding_id) DO UPDATE SET
-    last_run_id = excluded.last_run_id, kind = excluded.kind, class = excluded.class, severity = excluded.severity,
-    half_id = excluded.half_id, topic = excluded.topic, detail = excluded.detail, updated_at = clock_timestamp(),
-    status = CASE WHEN known.status = 'accepted' AND known.accepted_until > clock_timestamp()
-        THEN known.status ELSE 'open' END
+-- name: save_findings
+-- Writes findings by their stable ids, or moves them to this run; an accepted one stays so until its time has come. What
+-- is new or another class or severity goes into their history.
+WITH seen AS (
+    SELECT * FROM unnest(%(finding_ids)s::text[], %(kinds)s::text[], %(classes)s::text[], %(severities)s::text[],
+        %(half_ids)s::int8[], %(topics)s::text[], %(details)s::jsonb[])
+        AS seen (finding_id, kind, class, severity, half_id, topic, detail)
+), before AS (
+    SELECT finding_id, f.class, f.severity, f.status FROM outbox.reconciliation_finding f JOIN seen USING (finding_id)
+), saved AS (
+    INSERT INTO outbox.reconciliation_finding AS known (
+        finding_id, first_run_id, last_run_id, status, kind, class, severity, half_id, topic, detail)
+    SELECT finding_id, %(run_id)s, %(run_id)s, 'open', kind, class, severity, half_id, topic, detail FROM seen
+    ON CONFLICT (finding_id) DO UPDATE SET
+        last_run_id = excluded.last_run_id, kind = excluded.kind, class = excluded.class, severity = excluded.severity,
+        half_id = excluded.half_id, topic = excluded.topic, detail = excluded.detail, updated_at = clock_timestamp(),
+        status = CASE WHEN known.status = 'accepted' AND known.accepted_until > clock_timestamp()
+            THEN known.status ELSE 'open' END
+    RETURNING finding_id, class, severity, status
+), changed AS (
+    SELECT finding_id, s.class, s.severity, s.status, CASE
+        WHEN b.status IS NULL THEN 'found'
+        WHEN s.status = 'open' AND b.status <> 'open' THEN 'reopened'
+        WHEN (s.class, s.severity) <> (b.class, b.severity) THEN 'refined' END AS event
+    FROM saved s LEFT JOIN before b USING (finding_id)
+)
+INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status, run_id)
+SELECT finding_id, event, class, severity, status, %(run_id)s FROM changed WHERE event IS NOT NULL
 
 -- name: forget_closed
--- Deletes findings that have been closed for so long.
-DELETE FROM outbox.reconciliation_finding
-WHERE status IN ('resolved', 'fixed', 'unverifiable')
-    AND updated_at < clock_timestamp() - make_interval(days => %(keep_days)s)
+-- Deletes findings that have been closed for so long, with their history.
+WITH forgotten AS (
+    DELETE FROM outbox.reconciliation_finding
+    WHERE status IN ('resolved', 'fixed', 'unverifiable')
+        AND updated_at < clock_timestamp() - make_interval(days => %(keep_days)s)
+    RETURNING finding_id
+)
+DELETE FROM outbox.reconciliation_finding_event e USING forgotten WHERE e.finding_id = forgotten.finding_id

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import dict_row
 
 from outbox.finished_runs import (
+    FindingEvent,
     FindingFilter,
     KnownFinding,
     LastRun,
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from outbox.storage.connections import Pool
 
 SQL: Final = load("reconciliation_runs")
+EVENTS_SHOWN: Final = 50
+"""How many changes of a finding are told, the last ones."""
 
 
 class PostgresReconciliationRuns:
@@ -58,8 +62,9 @@ class PostgresReconciliationRuns:
             "status": wanted.status,
             "limit": limit,
             "after": after,
+            "events": EVENTS_SHOWN,
         }
-        return [KnownFinding(**row) for row in await self._rows("findings", asked)]
+        return [_finding(row) for row in await self._rows("findings", asked)]
 
     async def last(self) -> LastRun | None:
         """Return what is measured of the newest run; see ReconciliationRuns.last."""
@@ -78,6 +83,14 @@ class PostgresReconciliationRuns:
         ):
             await cursor.execute(SQL[name], asked)
             return await cursor.fetchall()
+
+
+def _finding(row: dict[str, Any]) -> KnownFinding:
+    return KnownFinding(**{**row, "history": tuple(_event(each) for each in row["history"])})
+
+
+def _event(row: dict[str, Any]) -> FindingEvent:
+    return FindingEvent(**{**row, "at": datetime.fromisoformat(row["at"])})
 
 
 def _summary(row: dict[str, Any]) -> RunSummary:

@@ -21,9 +21,14 @@ WHERE r.run_id = %(run_id)s
 SELECT body FROM outbox.reconciliation_report WHERE run_id = %(run_id)s AND format = %(format)s
 
 -- name: findings
--- Reads the discrepancies that a run saw, by id: those first seen in it or before, and last seen in it or later.
+-- Reads the discrepancies that a run saw, by id: those first seen in it or before, and last seen in it or later. The
+-- last events of each come oldest first.
 SELECT f.finding_id, f.first_run_id, f.last_run_id, f.status, f.kind, f.class AS finding_class, f.severity, f.topic,
-    f.detail, f.found_at, f.updated_at, CASE WHEN f.status = 'accepted' THEN f.accepted_until END AS accepted_until
+    f.detail, f.found_at, f.updated_at, CASE WHEN f.status = 'accepted' THEN f.accepted_until END AS accepted_until,
+    (SELECT coalesce(jsonb_agg(jsonb_build_object('at', e.happened_at, 'event', e.event, 'finding_class', e.class,
+            'severity', e.severity, 'status', e.status, 'run_id', e.run_id) ORDER BY e.id), '[]')
+        FROM (SELECT * FROM outbox.reconciliation_finding_event e
+            WHERE e.finding_id = f.finding_id ORDER BY e.id DESC LIMIT %(events)s) e) AS history
 FROM outbox.reconciliation_run r
 JOIN outbox.reconciliation_finding f ON f.finding_id > %(after)s
 JOIN outbox.reconciliation_run first ON first.run_id = f.first_run_id AND first.finished_at <= r.finished_at

@@ -46,6 +46,19 @@ reconciliation_finding = Table(
     Column("accepted_until", TIME),
 )
 
+reconciliation_finding_event = Table(
+    "reconciliation_finding_event",
+    METADATA,
+    Column("id", BigInteger, primary_key=True),
+    needed("finding_id", Text),
+    needed("happened_at", TIME),
+    needed("event", Text),
+    needed("class", Text),
+    needed("severity", Text),
+    needed("status", Text),
+    Column("run_id", Text),
+)
+
 reconciliation_report = Table(
     "reconciliation_report",
     METADATA,

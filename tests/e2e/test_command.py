@@ -343,6 +343,7 @@ def test_finished_reconciliations_are_listed_and_shown(outbox: Command, service:
     assert outbox("reconcile", "show", run_id).json() == json.loads(reports["json"])
     found = outbox("reconcile", "show", run_id, "--kind", "missing").json()["data"]
     assert [(each["class"], each["status"]) for each in found] == [("LOST", "open")]
+    assert [(each["event"], each["run_id"]) for each in found[0]["history"]] == [("found", run_id)]
     table = outbox("reconcile", "show", run_id, "-o", "table").out
     assert "1 lost" in table
     assert "LOST" in table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from outbox.storage.connections import Pool
 from outbox.storage.reconciliation import PostgresRunStore
 from tests.integration.api.service import Service
 from tests.integration.api.test_keys_and_scopes import guarded, token
-from tests.integration.test_reconciliation_store import make_finding, make_run
+from tests.integration.test_reconciliation_look import make_look
+from tests.integration.test_reconciliation_store import make_finding, make_run, step
 
 pytestmark = pytest.mark.postgres
 
@@ -87,6 +89,29 @@ async def test_what_a_run_found_is_told_with_the_status_of_now(
     assert [each["finding_id"] for each in (*page["data"], *rest["data"])] == ["a", "b"]
     assert rest["has_more"] is False
     assert make_finding("a").finding_class == page["data"][0]["class"]
+
+
+async def test_what_happened_to_a_finding_is_told_oldest_first(
+    bare_service: Service, database_url: str
+) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", step=step(None)))
+    store.settle(make_look("a"))
+    store.save(make_run("two", "a", step=step("one")))
+    (found,) = (await get(bare_service, "/one/discrepancies"))["data"]
+    history = found["history"]
+    assert datetime.fromisoformat(history[0]["at"]).tzinfo is not None
+    assert [{**each, "at": None} for each in history] == [
+        told("found", "open", "one"),
+        told("resolved", "resolved", None),
+        told("reopened", "open", "two"),
+    ]
+
+
+def told(event: str, status: str, run_id: str | None) -> dict[str, Any]:
+    """Return an event of a lost message as it is told, without its time."""
+    graded = {"class": "LOST", "severity": "critical"}
+    return {"at": None, "event": event, **graded, "status": status, "run_id": run_id}
 
 
 async def test_what_is_not_there_or_not_ours_is_a_problem(
