@@ -67,7 +67,7 @@ class LastRun:
     dirty_ratio: float | None
     """How many of the compared ranges differed, 0 to 1; None where none were folded."""
     ever: Mapping[str, Mapping[str, int]]
-    """How many findings were new and resolved in all runs up to it, each by kind."""
+    """How many findings were new and resolved in all runs and reruns up to it, each by kind."""
     inconclusive: int
     """How many runs in a row came to no verdict; 0 when the newest one did."""
 

@@ -52,6 +52,7 @@ from outbox.storage.reconciliation_findings import (
     read_accepted,
     read_changes,
     read_open_below,
+    read_resolved_between_runs,
     read_statuses,
     save_findings,
     settle_findings,
@@ -319,10 +320,11 @@ def _known_half(row: Mapping[str, Any]) -> KnownHalf:
 
 
 def _ever(connection: Connection, now: Tallies) -> Tallies:
-    """Add what this run found new and resolved to what all runs before it did, by kind."""
-    row = connection.execute(SQL["ever"]).fetchone()
-    before: Tallies = row[0] if row else {}
-    return {what: Counter(before.get(what, {})) + Counter(n) for what, n in now.items()}
+    """Add what this run found new and resolved to what all runs and reruns before did, by kind."""
+    before, last_event = connection.execute(SQL["ever"]).fetchone() or ({}, 0)
+    between = {"resolved": read_resolved_between_runs(connection, last_event)}
+    tallies: Sequence[Tallies] = (before, between, now)
+    return {what: sum((Counter(each.get(what, {})) for each in tallies), Counter()) for what in now}
 
 
 def _run_row(run: StoredRun, ever: Tallies) -> dict[str, Any]:

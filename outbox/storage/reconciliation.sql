@@ -109,19 +109,23 @@ ORDER BY r.finished_at DESC, r.run_id DESC
 LIMIT 1
 
 -- name: ever
--- Reads how many findings were new and resolved in all runs up to the newest one, by kind.
-SELECT plan -> 'ever' FROM outbox.reconciliation_run WHERE plan ? 'ever' ORDER BY finished_at DESC, run_id DESC LIMIT 1
+-- Reads how many findings were new and resolved in all runs up to the newest one, by kind, and up to which event.
+SELECT plan -> 'ever', coalesce((plan ->> 'last_event')::int8, 0) FROM outbox.reconciliation_run WHERE plan ? 'ever' ORDER BY finished_at DESC, run_id DESC LIMIT 1
 
 -- name: save_run
--- Writes the run; a repetition of the same run replaces it, but counts nothing twice.
+-- Writes the run and up to which event of findings it counts; a repetition of the same run replaces it, but counts
+-- nothing twice.
 INSERT INTO outbox.reconciliation_run AS known (
     run_id, previous_run_id, mode, started_at, cut_at, verdict, sentence, complete, plan, counts, totals, timings)
 VALUES (%(run_id)s, %(previous_run_id)s, %(mode)s, %(started_at)s, %(cut_at)s, %(verdict)s, %(sentence)s, %(complete)s,
-    %(plan)s, %(counts)s, %(totals)s, %(timings)s)
+    %(plan)s || jsonb_build_object('last_event', (SELECT coalesce(max(id), 0) FROM outbox.reconciliation_finding_event)),
+    %(counts)s, %(totals)s, %(timings)s)
 ON CONFLICT (run_id) DO UPDATE SET (
     previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, plan, counts, totals, timings)
     = (excluded.previous_run_id, excluded.mode, excluded.started_at, excluded.cut_at, clock_timestamp(), excluded.verdict, excluded.sentence,
-       excluded.complete, excluded.plan || jsonb_strip_nulls(jsonb_build_object('ever', known.plan -> 'ever')), excluded.counts, excluded.totals, excluded.timings)
+       excluded.complete, excluded.plan || jsonb_strip_nulls(jsonb_build_object(
+           'ever', known.plan -> 'ever', 'last_event', known.plan -> 'last_event')),
+       excluded.counts, excluded.totals, excluded.timings)
 
 -- name: save_report
 -- Writes one format of the report.

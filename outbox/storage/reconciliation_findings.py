@@ -101,6 +101,11 @@ def settle_findings(connection: Connection, look: Look) -> None:
     connection.execute(SQL["refine"], _columns(refined))
 
 
+def read_resolved_between_runs(connection: Connection, event: int) -> Mapping[str, int]:
+    """Count by kind the findings that reruns have closed since that event."""
+    return dict(connection.execute(SQL["resolved_between_runs"], {"event": event}).fetchall())
+
+
 def forget_closed(connection: Connection, keep_days: int) -> None:
     """Delete the findings that were closed longer ago, with their history."""
     connection.execute(SQL["forget_closed"], {"keep_days": keep_days})

@@ -57,6 +57,14 @@ WITH refined AS (
 INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status)
 SELECT finding_id, 'refined', class, severity, status FROM refined WHERE differs
 
+-- name: resolved_between_runs
+-- Counts by kind the findings that no run has closed but a rerun, in the events beyond one.
+SELECT f.kind, count(*)
+FROM outbox.reconciliation_finding_event e
+JOIN outbox.reconciliation_finding f USING (finding_id)
+WHERE e.id > %(event)s AND e.run_id IS NULL AND e.event IN ('resolved', 'fixed')
+GROUP BY f.kind
+
 -- name: open_below
 -- Reads by the index on half ids which messages below one still have a finding about what lies in the stores.
 SELECT DISTINCT half_id FROM outbox.reconciliation_finding

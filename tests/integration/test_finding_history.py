@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -184,6 +185,39 @@ def test_a_finding_is_forgotten_with_its_history_and_no_other_ones(database_url:
     )
     store.save(make_run("three", "open"))
     assert history(database_url) == [("open", "found", "LOST", "one")]
+
+
+def test_what_reruns_have_closed_is_counted_once_by_the_next_run_that_is_stored(
+    database_url: str,
+) -> None:
+    store = PostgresRunStore(database_url)
+
+    def resolved() -> Any:
+        with psycopg.connect(database_url) as connection:
+            rows = connection.execute(
+                "SELECT plan -> 'ever' -> 'resolved' FROM outbox.reconciliation_run"
+                " ORDER BY finished_at"
+            ).fetchall()
+        return rows[-1][0]
+
+    found = [replace(make_finding(n), half_id=HalfId(h)) for h, n in enumerate("abcd", 7)]
+    altered = replace(found[3], kind="mismatch")
+    store.save(make_run("one", findings=(*found[:3], altered), step=step(None)))
+    repair(database_url, HalfId(8))
+    store.settle(make_look("a", "b", "c", "d", gone=Gone(half_ids=[HalfId(9)])))
+    assert set(statuses(database_url).values()) == {"resolved", "fixed", "unverifiable"}
+    assert resolved() == {}
+    store.save(make_run("two", "e", step=step("one")))
+    assert resolved() == {"missing": 2, "mismatch": 1}
+    store.settle(make_look("e", after="two"))
+    for _ in range(2):
+        store.save(make_run("two", step=step("one")))
+    assert resolved() == {"missing": 2, "mismatch": 1}
+    for _ in range(2):
+        store.save(make_run("three", "f", step=step("two")))
+        assert resolved() == {"missing": 3, "mismatch": 1}
+    store.save(make_run("four", step=step("three")))
+    assert resolved() == {"missing": 4, "mismatch": 1}
 
 
 async def test_operators_are_told_the_last_changes_oldest_first(
