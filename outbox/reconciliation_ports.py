@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -46,6 +47,13 @@ class LogFacts(Protocol):
         """Return one offset a partition; what fails alone is in ``errors``.
 
         Raises KafkaUnavailable when no broker answers.
+        """
+
+    def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
+        """Return the first offset a partition of a record of that time or later.
+
+        A partition without any is in neither part of the answer. Raises KafkaUnavailable when no
+        broker answers, or knows one of the partitions.
         """
 
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:

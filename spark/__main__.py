@@ -24,6 +24,7 @@ from spark.rerun import open_findings, rerun_once
 from spark.resident import Resident, seconds_of
 from spark.run import run_once
 from spark.verdict import exit_code, tolerance_of
+from spark.window import time_of
 from spark.wiring import open_run, run_store, told_by
 
 SETTING_OF: Final = {
@@ -34,6 +35,12 @@ SETTING_OF: Final = {
     "textfile": "reconcile_textfile",
 }
 """Flags that stand for a setting and win over it."""
+
+
+TIMES: Final = (
+    ("--from", "since", "judge what was published since then (earliest); for a first run"),
+    ("--to", "until", "judge what was published up to then, such as 2026-12-31T12:00:00Z"),
+)
 
 
 class Terminated(OutboxError):
@@ -89,7 +96,8 @@ def _run_and_tell(
     """Run once and print the outcome; a resident job prints JSON in one line a run."""
     with told_in_one_line(told_by(settings)):
         accepted = frozenset(flags.accept_topic)
-        report = run_once(parts, replace(options, full=flags.full, accept_topics=accepted))
+        asked = {"full": flags.full, "since": flags.since, "until": flags.until}
+        report = run_once(parts, replace(options, accept_topics=accepted, **asked))
         shown = publish_and_tell(report, parts, settings.reconcile_report_samples, flags.topic)
     parts.progress.timings = {}
     indent = 2 if flags.every is None else None
@@ -143,6 +151,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="audit everything up to one consistent cut")
     run.add_argument("--full", action="store_true", help="read everything, not only what is new")
+    for flag, name, what in TIMES:
+        run.add_argument(flag, dest=name, type=time_of, metavar="TIME", help=what)
     run.add_argument(
         "--topic", action="append", default=[], help="show findings of this topic; reads all"
     )

@@ -10,10 +10,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from outbox.errors import ConfigurationError
 from outbox.manifest import Position
 from outbox.reconciliation import CarriedRow, Chain, Partition, SnapshotIdentity
 from spark.cut import LogCut, Origin, Plan, Range, ShardCut
+from spark.window import EARLIEST, Window, since_of
 
+NOTHING: Final = 0
+"""In place of the version, where a run has left no cut to continue."""
 VERSION: Final = 1
 """Of the stored cut; a run that finds another one reads everything."""
 
@@ -85,7 +89,8 @@ def cut_of(
     manifest_ends = {**(previous.manifest_ends if previous else {}), **by_shard}
     return {
         "version": VERSION,
-        "at": plan.snapshot.taken_at.isoformat(),
+        "at": plan.cut_at.isoformat(),
+        "from": plan.log.window.since.isoformat(),
         "snapshot": plan.snapshot.visible,
         "shards": [_shard_json(each) for each in sorted(plan.shards, key=lambda s: s.shard)],
         "partitions": [
@@ -98,6 +103,31 @@ def cut_of(
             for shard, end in sorted(manifest_ends.items())
         ],
     }
+
+
+def no_cut_of(plan: Plan) -> dict[str, Any] | None:
+    """Return what is stored where too much is left open: from when on is judged, if not all."""
+    since = plan.log.window.since
+    return None if since == EARLIEST else {"version": NOTHING, "from": since.isoformat()}
+
+
+def window_of(
+    stored: Chain | None, since: datetime | None, until: datetime | None, *, full: bool
+) -> Window:
+    """Return the times that bound a run, beside what the runs before have kept to.
+
+    Raises ConfigurationError for times that contradict those, or each other.
+    """
+    known = previous_of(stored)
+    window = Window(
+        since=since_of(since, full=full, known=_since(stored)),
+        until=until,
+        floor=known.manifest_ends if known else {},
+        floor_at=known.cut_at if known else EARLIEST,
+    )
+    if until is not None and until <= window.since:
+        raise ConfigurationError(f"--to: the runs begin at {window.since.isoformat()}")
+    return window
 
 
 def why_full(previous: Previous, log: LogCut, snapshot: SnapshotIdentity) -> str | None:
@@ -210,6 +240,14 @@ def _shard_cut(stored: Mapping[str, Any]) -> ShardCut:
         baseline=Position(*stored["baseline"]),
         unlisted=stored["unlisted"],
     )
+
+
+def _since(stored: Chain | None) -> datetime | None:
+    """Return from when on the runs so far have judged; None before the first run."""
+    if stored is None:
+        return None
+    kept = (stored.cut or {}).get("from")
+    return EARLIEST if kept is None else datetime.fromisoformat(kept)
 
 
 def _horizon(visible: str) -> int:

@@ -19,6 +19,7 @@ from xxhash import xxh64_hexdigest
 from outbox.manifest import START, Position
 from outbox.reconciliation import Offsets, Partition, RelayCut, SnapshotIdentity, TopicFacts
 from spark.language import ENGLISH, Words
+from spark.window import EVERYTHING, Window
 
 if TYPE_CHECKING:
     from spark.log_history import LogState
@@ -60,6 +61,9 @@ class LogCut:
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     accepted: frozenset[str] = frozenset()
     """Topics made anew that this run begins with."""
+    window: Window = EVERYTHING
+    first_manifests: Mapping[int, int] | None = None
+    """By shard, where the manifests of the window begin; None judges all of them."""
     before: LogState | None = None
     """What the run before left behind, without the accepted topics."""
 
@@ -148,6 +152,11 @@ class Plan:
         return xxh64_hexdigest(json.dumps(self.as_json(), sort_keys=True).encode())
 
     @property
+    def cut_at(self) -> datetime:
+        """Up to when the run judges; no verdict needs it."""
+        return self.log.window.cut_at(self.snapshot.taken_at)
+
+    @property
     def unlisted_shards(self) -> frozenset[int]:
         """Shards that publish at least once, or have done so."""
         return frozenset(each.shard for each in self.shards if each.unlisted)
@@ -227,6 +236,13 @@ def shard_cuts(
     by_manifests = {row["shard"]: _listed_cut(row) for row in rows}
     by_row = {row.shard: _unlisted_cut(row, by_manifests.get(row.shard)) for row in unlisted}
     return tuple((by_manifests | by_row).values())
+
+
+def begun(cuts: Iterable[ShardCut], ends: Mapping[int, Position]) -> tuple[ShardCut, ...]:
+    """Return the cuts with what ends there or earlier before the baseline."""
+    return tuple(
+        replace(each, baseline=max(each.baseline, ends.get(each.shard, START))) for each in cuts
+    )
 
 
 def _unlisted_cut(row: RelayCut, listed: ShardCut | None) -> ShardCut:

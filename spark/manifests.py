@@ -31,6 +31,7 @@ FIELDS: Final = (
 )
 """The prefix, field by field, with sizes in bytes."""
 CRC_BYTES: Final = 4
+_FAR: Final = (1 << 63) - 1
 
 
 def with_prefix(log: DataFrame) -> DataFrame:
@@ -57,8 +58,7 @@ def cuts(manifests: DataFrame, anchors: Mapping[int, int] | None = None) -> Data
     and the lowest position at which a newer manifest begins.
     """
     last = F.max_by(F.struct("batch_no", "to_xid", "to_n", "offset", "crc"), "offset")
-    pairs = [F.lit(each).cast("bigint") for pair in (anchors or {-1: -1}).items() for each in pair]
-    anchor = F.coalesce(F.try_element_at(F.create_map(*pairs), F.col("shard")), F.lit(-1))
+    anchor = F.coalesce(_by_shard(anchors or {}), F.lit(-1))
     newer = F.when(F.col("offset") > anchor, F.struct("from_xid", "from_n"))
     begins = F.when(~_begins_a_chain(), F.struct("from_xid", "from_n"))
     first = F.min_by(F.coalesce(begins, _before_all()), "offset")
@@ -76,6 +76,17 @@ def cuts(manifests: DataFrame, anchors: Mapping[int, int] | None = None) -> Data
         )
         .select("shard", "last.*", "first.*", "manifests", "restarted", "anchor_crc", "lowest")
     )
+
+
+def ends_before(manifests: DataFrame, first: Mapping[int, int]) -> DataFrame:
+    """Return, a shard, where its last batch below an offset ends; without an offset the very last.
+
+    Batches continue each other, so that is where the batches from the offset on begin.
+    """
+    last = F.max_by(F.struct("to_xid", "to_n"), "offset").alias("end")
+    end = F.coalesce(_by_shard(first), F.lit(_FAR))
+    below = manifests.where("intact").where(F.col("offset") < end)
+    return below.groupBy("shard").agg(last).select("shard", "end.*")
 
 
 def entries(manifests: DataFrame) -> DataFrame:
@@ -140,6 +151,12 @@ def _fault() -> Column:
         ),
     )
     return F.coalesce(*[F.when(wrong, F.lit(name)) for wrong, name in faults])
+
+
+def _by_shard(offsets: Mapping[int, int]) -> Column:
+    """Return the offset that is given for a manifest's shard, or null."""
+    pairs = [F.lit(each).cast("bigint") for pair in (offsets or {-1: -1}).items() for each in pair]
+    return F.try_element_at(F.create_map(*pairs), F.col("shard"))
 
 
 def _begins_a_chain() -> Column:

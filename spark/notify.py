@@ -37,7 +37,7 @@ def news_of(report: Report, before: RunBefore | None) -> Mapping[str, Any] | Non
         "verdict": report.verdict.value,
         "previous_verdict": before.verdict if before else None,
         "sentence": report.sentence,
-        "cut_at": report.plan.snapshot.taken_at.isoformat(),
+        "cut_at": report.plan.cut_at.isoformat(),
         "totals": dict(report.totals),
         "new": report.changes.new,
         "resolved": report.changes.resolved,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,10 @@ class Options:
     """Topics that may have been made anew: they are judged from this run on."""
     full: bool = False
     """Read everything, whatever an earlier run has read."""
+    since: datetime | None = None
+    """Judge what was published from then on; for a first run. None keeps to what is stored."""
+    until: datetime | None = None
+    """Judge what was published up to then."""
     mode: fold.Mode = fold.Mode.AUTO
     """How both sides are compared."""
     bucket_messages: int = fold.BUCKET_MESSAGES

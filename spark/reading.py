@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.errors import OutboxError
+from outbox.manifest import Position
 from outbox.reconciliation import RelayCut, SnapshotIdentity
 from spark import cut, manifests, ranks, reconcile, schemas, slot, stretches
 from spark.carry import COMMIT, LISTING, RECORD, Carried, unexpired
@@ -153,6 +154,10 @@ def planned_whole(
     """Freeze a plan that reads everything; ``reason`` tells why."""
     listed, rows = _manifests(reader, log.manifests, {})
     shards = cut.shard_cuts(rows, unlisted)
+    if log.first_manifests is not None:
+        before = manifests.ends_before(listed, log.first_manifests).collect()
+        ends = {row["shard"]: Position(row["to_xid"], row["to_n"]) for row in before}
+        shards = cut.begun(shards, ends)
     origin = cut.Origin(reason=reason)
     plan = cut.Plan(log=log, shards=shards, snapshot=snapshot, origin=origin)
     return Planned(plan=plan, manifests=listed, marks=marks_of(rows))

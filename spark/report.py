@@ -185,7 +185,7 @@ class Report:
         sentence = t(
             VERDICT,
             judged=spaced(self.counts.judged),
-            at=f"{self.plan.snapshot.taken_at:%H:%M:%S}",
+            at=f"{self.plan.cut_at:%H:%M:%S}",
             lost=spaced(self.count(FindingClass.LOST, FindingClass.SKIPPED)),
             late=spaced(self.count(FindingClass.HELD, FindingClass.OVERDUE)),
             **{f"of_{kind}": spaced(n) for kind, n in self.totals.items()},
@@ -237,7 +237,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
         previous_run_id=report.previous_run_id,
         mode=report.plan.origin.mode,
         started_at=report.started_at,
-        cut_at=report.plan.snapshot.taken_at,
+        cut_at=report.plan.cut_at,
         verdict=report.verdict.value,
         sentence=report.sentence,
         complete=report.resolves,

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.message_id import LOW_BITS, HalfId
-from outbox.reconciliation import Chain, ChainStep
+from outbox.reconciliation import Chain, ChainStep, RelayCut
 from outbox.reconciliation_ports import SourceSnapshot
 from spark import (
     carry,
@@ -33,7 +33,7 @@ from spark import (
     stuck,
     turned_up,
 )
-from spark.chain import cut_of, previous_of
+from spark.chain import cut_of, no_cut_of, previous_of, window_of
 from spark.frames import Frames
 from spark.gone import gone_of
 from spark.judge import Judgement, is_unverifiable, of_suspect
@@ -47,6 +47,7 @@ from spark.retention import Expired, has_expired, of_leaves
 from spark.stage import staged
 from spark.sum_up import summed_up
 from spark.take_cut import take_log_cut
+from spark.window import EARLIEST, Window
 
 BREAKS_READ: Final = 1000
 
@@ -69,10 +70,11 @@ def run_once(parts: Parts, options: Options) -> Report:
             parts.pause,
             log_history.state_of(parts.run_store.log_state()),
             options.accept_topics,
+            _window(options, stored, unlisted),
         )
     with parts.source.snapshot() as snapshot:
         previous = None if options.full else previous_of(stored)
-        reason = _why_whole(options, stored)
+        reason = _why_whole(options, stored, log.window)
         made = planned(reader, log, unlisted, snapshot.identity, previous, reason)
         frames = frames_of(reader, made)
         if made.previous and turned_up.some_turned_up(made.previous, frames):
@@ -82,11 +84,23 @@ def run_once(parts: Parts, options: Options) -> Report:
         return _judge(parts, options, made, frames, snapshot, started_at, after)
 
 
-def _why_whole(options: Options, stored: Chain | None) -> str:
+def _window(options: Options, stored: Chain | None, unlisted: Sequence[RelayCut]) -> Window:
+    """Return the times that bound the run.
+
+    A shard without manifests is judged from its beginning, so then the log is read from there.
+    """
+    window = window_of(stored, options.since, options.until, full=options.full)
+    return replace(window, whole_log=bool(unlisted))
+
+
+def _why_whole(options: Options, stored: Chain | None, window: Window) -> str:
     """Return why a run without a cut to continue reads everything."""
     if options.full:
         return "asked for"
-    return "the first run" if stored is None else "the run before left no cut to continue"
+    if stored is not None:
+        return "the run before left no cut to continue"
+    since = window.since
+    return "the first run" if since == EARLIEST else f"the first run, from {since.isoformat()}"
 
 
 def _judge(
@@ -136,7 +150,7 @@ def _judge(
         carried.rows = None if rows is None else len(rows)
     step = ChainStep(
         after=after,
-        cut=None if rows is None else cut_of(plan, planned.marks, previous),
+        cut=no_cut_of(plan) if rows is None else cut_of(plan, planned.marks, previous),
         carried=rows or (),
         positions={} if rows is None else {each.shard: each.position for each in plan.shards},
     )
@@ -161,7 +175,7 @@ def _findings_of_cut(
     options: Options, plan: cut.Plan, frames: Frames
 ) -> Sequence[findings.Finding]:
     """Return what is wrong with shards and partitions as a whole."""
-    cut_at = F.lit(plan.snapshot.taken_at)
+    cut_at = F.lit(plan.cut_at)
     overdue = reconcile.late_by_shard(frames.stretches, options.grace_seconds, cut_at).collect()
     broken = manifests.breaks(frames.manifests).limit(BREAKS_READ).collect()
     return (

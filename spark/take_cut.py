@@ -12,7 +12,7 @@ from typing import Final
 from outbox.clock import Clock
 from outbox.reconciliation import LogEnd, Offsets, Partition, TopicFacts
 from outbox.reconciliation_ports import LogFacts
-from spark import cut, log_history
+from spark import cut, log_history, window
 from spark.log_history import LogState
 
 PAUSE_SECONDS: Final = 0.2
@@ -27,6 +27,7 @@ def take_log_cut(
     pause: Callable[[float], object],
     before: LogState = NOTHING_BEFORE,
     accepted: Collection[str] = (),
+    bounds: window.Window = window.EVERYTHING,
 ) -> cut.LogCut:
     """Freeze the ends of all partitions; topics are asked for after the manifests' ends.
 
@@ -34,14 +35,16 @@ def take_log_cut(
     of the log since ``before`` is told as well; of ``accepted`` topics nothing is held against it.
     """
     progress = log_facts.partitions([progress_topic])
-    manifest_ends = log_facts.offsets(progress, LogEnd.LAST_STABLE)
+    stable_ends = log_facts.offsets(progress, LogEnd.LAST_STABLE)
+    manifest_ends = window.manifest_ends(log_facts, stable_ends, bounds)
     manifest_starts = log_facts.offsets(progress, LogEnd.START)
     wanted = [topic for topic in topics() if topic != progress_topic]
     described = log_facts.describe(wanted)
     data = log_facts.partitions(wanted)
     highs = log_facts.offsets([*data, *progress], LogEnd.HIGH_WATERMARK)
     stable, stuck = _stable_ends(log_facts, highs, clock, pause)
-    ends, starts = _of(data, stable), log_facts.offsets(data, LogEnd.START)
+    ends, begins = _of(data, stable), log_facts.offsets(data, LogEnd.START)
+    starts = window.record_starts(log_facts, begins, ends, bounds, before.ends)
     log = cut.LogCut(
         progress_topic=progress_topic,
         manifests=cut.ranges(manifest_starts, manifest_ends),
@@ -50,6 +53,8 @@ def take_log_cut(
             *cut.gaps(progress, (manifest_starts, manifest_ends), _among(progress, stuck)),
             *cut.gaps(data, (_of(data, highs), starts, ends), _among(data, stuck)),
         ),
+        window=bounds,
+        first_manifests=window.first_manifests(log_facts, progress, bounds),
         topics=log_history.facts_in(described),
         accepted=log_history.recreated(before, log_history.facts_in(described)) & {*accepted},
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
+from datetime import datetime
 from threading import Event
 from typing import Any, Final
 
@@ -88,6 +89,18 @@ class KafkaLogFacts:
             raise KafkaUnavailable(f"Kafka: {next(iter(errors.values()))}")
         return Offsets(offsets=offsets, errors=errors)
 
+    def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
+        """Return the first offset a partition of that time or later; see LogFacts.offsets_since."""
+        if not partitions:
+            return Offsets(offsets={})
+        asked = [TopicPartition(t, n, int(at.timestamp() * 1000)) for t, n in partitions]
+        with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
+            try:
+                answers = consumer.offsets_for_times(asked, REQUEST_SECONDS)
+            except KafkaException as error:
+                raise _unavailable(error) from error
+        return _with_offsets(answers)
+
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
         """Return what each topic is; see LogFacts.describe."""
         return describe(self._admin, topics)
@@ -154,6 +167,15 @@ def _sort_out(
         else:
             offsets[partition] = offset
     return offsets, errors
+
+
+def _with_offsets(answers: Iterable[TopicPartition]) -> Offsets:
+    """Sort the answers for times; a partition without a record of then has none (-1)."""
+    told = {Partition(each.topic, each.partition): each for each in answers}
+    return Offsets(
+        offsets={p: each.offset for p, each in told.items() if not each.error and each.offset >= 0},
+        errors={p: each.error.str() for p, each in told.items() if each.error},
+    )
 
 
 def _read_each(consumer: Consumer, places: Sequence[tuple[Partition, int]]) -> Iterator[LogRecord]:

@@ -65,7 +65,7 @@ def _shown(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any
         "t": t,
         "changed": t(CHANGED, **_changes(report)),
         "covered": t("{covered}.", covered=covered),
-        "cut_at": report.plan.snapshot.taken_at,
+        "cut_at": report.plan.cut_at,
         "coverage": coverage(report),
         "class_rows": class_rows(report),
         "rules": RULES,

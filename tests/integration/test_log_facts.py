@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
@@ -11,9 +12,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from cli.embedded.kafka import EmbeddedKafka
+from outbox.clock import SystemClock
 from outbox.errors import KafkaUnavailable
 from outbox.publication.log_facts import KafkaLogFacts
-from outbox.reconciliation import LogEnd, Partition, TopicFacts
+from outbox.reconciliation import LogEnd, Offsets, Partition, TopicFacts
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kafka
@@ -84,6 +86,22 @@ def test_a_record_is_read_again_by_its_offset_and_a_gone_one_is_left_out(
 def test_a_broker_that_is_away_is_told_as_such() -> None:
     with pytest.raises(KafkaUnavailable):
         KafkaLogFacts("127.0.0.1:1").partitions(["points"])
+
+
+def test_a_time_names_the_first_record_of_then_or_later_and_none_if_all_are_older(
+    facts: KafkaLogFacts, topic: str, producer: Producer
+) -> None:
+    partition = Partition(topic, 0)
+    for second in (1, 2, 4):
+        producer.produce(topic, b"", timestamp=second * 1000)
+    producer.commit_transaction(30)
+    wait_for(lambda: facts.offsets([partition], LogEnd.LAST_STABLE).offsets == {partition: 4})
+    told = [facts.offsets_since([partition], datetime.fromtimestamp(s, UTC)) for s in (2, 3)]
+    assert [each.offsets for each in told] == [{partition: 1}, {partition: 2}]
+    tomorrow = SystemClock().now() + timedelta(days=1)
+    assert facts.offsets_since([partition], tomorrow) == Offsets(offsets={})
+    with pytest.raises(KafkaUnavailable):
+        facts.offsets_since([Partition(topic, 7)], tomorrow)
 
 
 def test_the_next_record_of_each_partition_is_read_and_the_end_of_a_log_is_told(

@@ -93,6 +93,10 @@ class SilentPartition:
             return told
         return replace(told, errors={self.silent: "leader not available"})
 
+    def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
+        """Answer as the brokers do."""
+        return self.real.offsets_since(partitions, at)
+
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
         """Answer as the brokers do."""
         return self.real.describe(topics)

@@ -1,0 +1,139 @@
+"""The times that bound a run choose what is judged; what runs have judged before binds them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from outbox.errors import ConfigurationError
+from outbox.manifest import START, Position
+from outbox.reconciliation import Chain
+from spark.chain import no_cut_of, window_of
+from spark.cut import LogCut, ShardCut, begun
+from spark.take_cut import take_log_cut
+from spark.window import EARLIEST, MARGIN, NEXT, Window, since_of, time_of
+from tests.unit.spark.test_take_cut import DATA, MANIFESTS, Clock, Noting
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LATER = NOON + timedelta(hours=1)
+
+
+def chain(**cut: Any) -> Chain:
+    """Return a chain whose newest run left no cut but this."""
+    return Chain(run_id="first", cut={"version": 0, **cut})
+
+
+def log_cut(stores: Noting, bounds: Window) -> LogCut:
+    """Take the cut of the log within bounds."""
+    return take_log_cut(stores, "progress", stores.topics, Clock(), bool, bounds=bounds)
+
+
+def ends(log: LogCut) -> list[int]:
+    """Return where the manifests end."""
+    return [each.end for each in log.manifests]
+
+
+def test_a_run_up_to_a_time_ends_with_the_last_manifest_of_that_time() -> None:
+    """The records are read to the end of the log all the same: what is ahead is carried."""
+    stores = Noting(since={NOON + NEXT: {MANIFESTS: 4}})
+    log = log_cut(stores, Window(until=NOON))
+    assert (ends(log), [each.end for each in log.records]) == ([4], [12])
+
+
+def test_a_run_up_to_a_time_that_is_still_to_come_is_bounded_by_nothing() -> None:
+    assert ends(log_cut(Noting(), Window(until=NOON))) == [10]
+
+
+@pytest.mark.parametrize(("floor", "end"), [(3, 4), (7, 7), (50, 10)])
+def test_no_run_ends_before_what_an_earlier_one_has_judged(floor: int, end: int) -> None:
+    stores = Noting(since={NOON + NEXT: {MANIFESTS: 4}})
+    assert ends(log_cut(stores, Window(until=NOON, floor={0: floor}))) == [end]
+
+
+def test_a_shard_that_does_not_tell_its_times_is_not_read() -> None:
+    """So the run is not complete, rather than cut where nobody asked for it."""
+    log = log_cut(Noting(silent=MANIFESTS), Window(until=NOON))
+    assert [(gap.finding_class, gap.partition) for gap in log.gaps] == [("NOT_READ", MANIFESTS)]
+
+
+def test_a_run_from_a_time_reads_the_records_of_its_batches_and_little_more() -> None:
+    stores = Noting(since={NOON: {MANIFESTS: 6}, NOON - MARGIN: {DATA: 5}})
+    log = log_cut(stores, Window(since=NOON))
+    assert [(each.start, each.end) for each in log.records] == [(5, 12)]
+    assert [(each.start, each.end) for each in log.manifests] == [(0, 10)]
+    assert log.first_manifests == {0: 6}
+
+
+def test_a_topic_without_a_record_since_then_is_not_read() -> None:
+    log = log_cut(Noting(), Window(since=NOON))
+    assert [(each.start, each.end) for each in log.records] == [(12, 12)]
+    assert log.first_manifests == {}
+
+
+def test_a_log_is_read_from_its_beginning_where_a_shard_is_judged_from_its_own() -> None:
+    stores = Noting(since={NOON - MARGIN: {DATA: 5}})
+    log = log_cut(stores, Window(since=NOON, whole_log=True))
+    assert [each.start for each in log.records] == [0]
+
+
+def test_what_ends_before_the_window_has_the_standing_of_what_is_no_longer_kept() -> None:
+    cuts = [ShardCut(shard=n, batch_no=9, position=Position(20, 2)) for n in (0, 1)]
+    before = [each.baseline for each in begun(cuts, {0: Position(8, 3)})]
+    assert before == [Position(8, 3), START]
+
+
+def test_runs_keep_to_the_time_that_the_first_one_was_given() -> None:
+    assert window_of(None, NOON, None, full=False).since == NOON
+    kept = chain(**{"from": NOON.isoformat()})
+    assert window_of(kept, None, None, full=True).since == NOON
+    assert window_of(chain(), None, None, full=False).since == EARLIEST
+
+
+def test_where_a_run_leaves_too_much_open_its_time_is_kept() -> None:
+    class Bounded:
+        """As much of a plan as is asked for."""
+
+        log = LogCut(progress_topic="", manifests=(), records=(), window=Window(since=NOON))
+
+    plan: Any = Bounded
+    stored = Chain(run_id="first", cut=no_cut_of(plan))
+    assert window_of(stored, None, None, full=False).since == NOON
+
+
+@pytest.mark.parametrize(
+    ("asked", "full", "known"),
+    [(LATER, True, NOON), (LATER, False, EARLIEST), (NOON, False, LATER)],
+)
+def test_a_time_is_refused_that_is_at_odds_with_the_runs_so_far(
+    asked: datetime, full: bool, known: datetime
+) -> None:
+    """A later one would close nothing of what they found; an earlier one they have not read."""
+    with pytest.raises(ConfigurationError, match="--from"):
+        since_of(asked, full=full, known=known)
+
+
+def test_a_full_run_may_begin_earlier() -> None:
+    assert since_of(EARLIEST, full=True, known=NOON) == EARLIEST
+    assert since_of(NOON, full=False, known=NOON) == NOON
+
+
+def test_a_run_cannot_end_before_it_begins() -> None:
+    with pytest.raises(ConfigurationError, match="--to"):
+        window_of(None, LATER, NOON, full=False)
+
+
+def test_a_run_has_judged_up_to_the_time_asked_for_the_snapshot_or_the_cut_before() -> None:
+    assert Window().cut_at(LATER) == LATER
+    assert Window(until=NOON).cut_at(LATER) == NOON
+    assert Window(until=LATER).cut_at(NOON) == NOON
+    assert Window(until=NOON, floor_at=LATER).cut_at(LATER + timedelta(hours=1)) == LATER
+
+
+def test_a_time_is_read_with_its_zone() -> None:
+    assert time_of("2026-01-01T13:00:00+01:00") == NOON == time_of("2026-01-01T12:00:00Z")
+    assert time_of("earliest") == EARLIEST
+    for text in ("2026-01-01", "1969-01-01T00:00:00Z", "noon"):
+        with pytest.raises(ValueError, match=r"zone|isoformat"):
+            time_of(text)
