@@ -152,13 +152,13 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="audit everything up to one consistent cut")
     run.add_argument("--full", action="store_true", help="read everything, not only what is new")
     for flag, name, what in TIMES:
-        run.add_argument(flag, dest=name, type=time_of, metavar="TIME", help=what)
+        run.add_argument(flag, dest=name, type=_worded(time_of), metavar="TIME", help=what)
     run.add_argument(
         "--topic", action="append", default=[], help="show findings of this topic; reads all"
     )
     run.add_argument(
         "--every",
-        type=seconds_of,
+        type=_worded(seconds_of),
         metavar="TIME",
         help="stay, and audit every 15m (or s, h) in one warm session, a line of JSON each",
     )
@@ -180,6 +180,18 @@ def _parser() -> argparse.ArgumentParser:
     for command in (run, rerun):
         _add_common_flags(command)
     return parser
+
+
+def _worded(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Let the reader of a flag say what is wanted; argparse would name the function."""
+
+    def reader(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+
+    return reader
 
 
 def _add_common_flags(command: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ is not trusted with another run: the process ends, and who runs it starts a new 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,7 +53,8 @@ class Resident:
 def seconds_of(text: str) -> float:
     """Read ``90``, ``90s``, ``15m`` or ``1h``. Raises ValueError for anything else, and for 0."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
-    seconds = float(number) * UNITS[unit]
-    if not 1 <= seconds <= 7 * 86_400:
-        raise ValueError("from 1 second to 7 days")
-    return seconds
+    with suppress(ValueError):
+        seconds = float(number) * UNITS[unit]
+        if 1 <= seconds <= 7 * 86_400:
+            return seconds
+    raise ValueError("90, 90s, 15m or 1h is wanted, from 1 second to 7 days")

@@ -8,6 +8,7 @@ that, for those of a batch are older than its manifest.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -47,13 +48,14 @@ EVERYTHING: Final = Window()
 
 
 def time_of(text: str) -> datetime:
-    """Read ``2026-12-31T12:00:00Z``, or ``earliest``. Raises ValueError without a time zone."""
+    """Read ``2026-12-31T12:00:00Z``, or ``earliest``. Raises ValueError for anything else."""
     if text == "earliest":
         return EARLIEST
-    time = datetime.fromisoformat(text)
-    if time.tzinfo is None or time < EARLIEST:
-        raise ValueError("a time since 1970 with its zone is wanted")
-    return time.astimezone(UTC)
+    with suppress(ValueError):
+        time = datetime.fromisoformat(text)
+        if time.tzinfo is not None and time >= EARLIEST:
+            return time.astimezone(UTC)
+    raise ValueError("a time since 1970 with its zone is wanted, such as 2026-12-31T12:00:00Z")
 
 
 def since_of(asked: datetime | None, *, full: bool, known: datetime | None) -> datetime:

@@ -87,5 +87,5 @@ def test_times_are_read_in_seconds_minutes_and_hours(text: str, seconds: float) 
 
 @pytest.mark.parametrize("text", ["", "m", "0", "-5m", "8d", "nan", "1000h"])
 def test_other_times_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"convert|from 1 second"):
+    with pytest.raises(ValueError, match="from 1 second"):
         seconds_of(text)

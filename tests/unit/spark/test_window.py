@@ -10,6 +10,7 @@ import pytest
 from outbox.errors import ConfigurationError
 from outbox.manifest import START, Position
 from outbox.reconciliation import Chain
+from spark.__main__ import main
 from spark.chain import no_cut_of, window_of
 from spark.cut import LogCut, ShardCut, begun
 from spark.take_cut import take_log_cut
@@ -135,5 +136,18 @@ def test_a_time_is_read_with_its_zone() -> None:
     assert time_of("2026-01-01T13:00:00+01:00") == NOON == time_of("2026-01-01T12:00:00Z")
     assert time_of("earliest") == EARLIEST
     for text in ("2026-01-01", "1969-01-01T00:00:00Z", "noon"):
-        with pytest.raises(ValueError, match=r"zone|isoformat"):
+        with pytest.raises(ValueError, match="with its zone is wanted"):
             time_of(text)
+
+
+@pytest.mark.parametrize("flags", [("--to", "noon"), ("--from", "2026-01-01"), ("--every", "soon")])
+def test_a_time_that_cannot_be_read_is_told_with_what_is_wanted(
+    flags: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", *flags])
+    flag, text = flags
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert ended.value.code == 2
+    assert f"argument {flag}: '{text}': " in told
+    assert "is wanted" in told
