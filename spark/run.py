@@ -77,8 +77,9 @@ def run_once(parts: Parts, options: Options) -> Report:
         reason = _why_whole(options, stored, log.window)
         made = planned(reader, log, unlisted, snapshot.identity, previous, reason)
         frames = frames_of(reader, made)
-        if made.previous and turned_up.some_turned_up(made.previous, frames):
-            made = planned_whole(reader, log, unlisted, snapshot.identity, turned_up.REASON)
+        why = turned_up.why_whole(made.previous, frames) if made.previous else None
+        if why is not None:
+            made = planned_whole(reader, log, unlisted, snapshot.identity, why)
             frames = frames_of(reader, made)
         after = stored.run_id if stored else None
         return _judge(parts, options, made, frames, snapshot, started_at, after)

@@ -18,6 +18,10 @@ from tests.unit.spark.reports import make_finding, make_report
 
 ZH: Final = words_of(Language.ZH)
 SPARK: Final = Path(page.__file__).parents[1]
+CONSTANTS: Final = {
+    *(report.VERDICT, report.COVERED, page.CHANGED),
+    *(turned_up.MISSED, turned_up.AGAIN),
+}
 CALL: Final = re.compile(r'\bt\(\s*"((?:[^"\\]|\\.)*)"')
 
 
@@ -28,7 +32,7 @@ def texts() -> set[str]:
     rules = {text for rule in RULES.values() for text in (rule.meaning, rule.action)}
     names = {each.value for each in (*Kind, *verdict.Verdict)}
     names |= {each.name.lower() for each in Severity}
-    return called | rules | names | {report.VERDICT, report.COVERED, page.CHANGED, turned_up.REASON}
+    return called | rules | names | CONSTANTS
 
 
 def test_every_text_of_the_report_has_a_translation() -> None:
