@@ -1,14 +1,16 @@
-"""The 8 bytes that stand for a record's content when two stores are compared.
+"""The 8 bytes that stand for a record's content when two stores are compared, and its SHA-256.
 
 XXH64, chained: each field is hashed with the previous result as its seed, starting at 42, which is
 bit for bit what Spark's ``xxhash64(a, b, …)`` computes. Fields in order: message id text, topic, a
 presence flag, key, value, then name and value of each covered header. A null field is skipped,
-hence the flag: without it (key ``a``, no value) would equal (no key, value ``a``). Pure.
+hence the flag: without it (key ``a``, no value) would equal (no key, value ``a``). Another content
+of the same digest can be crafted, so SHA-256 is there for those who mistrust a writer. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Final
 
 from xxhash import xxh64_intdigest
@@ -41,3 +43,19 @@ def content_digest(
     for name, text in covered_headers:
         digest = xxh64_intdigest(text.encode(), xxh64_intdigest(name.encode(), digest))
     return digest - _WRAP if digest >= _SIGN else digest
+
+
+def content_sha256(
+    message_id: bytes | None,
+    topic: str,
+    key: bytes | None,
+    value: bytes | None,
+    covered_headers: Iterable[tuple[str, bytes | None]],
+) -> bytes:
+    """Return the SHA-256 of the same fields: each behind its length, null apart from empty."""
+    digest = sha256()
+    named = (field for name, text in covered_headers for field in (name.encode(), text))
+    for field in (message_id, topic.encode(), key, value, *named):
+        digest.update(b"-" if field is None else b"+" + len(field).to_bytes(8))
+        digest.update(field or b"")
+    return digest.digest()

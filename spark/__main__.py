@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 
 from outbox.errors import OutboxError
 from outbox.settings import Settings, load_settings
+from spark.by_sha256 import Digest
 from spark.failures import INTERRUPTED, SparkFailure, exit_code_of, told_in_one_line
 from spark.finding_classes import Severity
 from spark.parts import Options, Parts
@@ -95,9 +96,15 @@ def _run_and_tell(
 ) -> Report:
     """Run once and print the outcome; a resident job prints JSON in one line a run."""
     with told_in_one_line(told_by(settings)):
-        accepted = frozenset(flags.accept_topic)
-        asked = {"full": flags.full, "since": flags.since, "until": flags.until}
-        report = run_once(parts, replace(options, accept_topics=accepted, **asked))
+        asked = replace(
+            options,
+            accept_topics=frozenset(flags.accept_topic),
+            digest=Digest(flags.digest),
+            full=flags.full,
+            since=flags.since,
+            until=flags.until,
+        )
+        report = run_once(parts, asked)
         shown = publish_and_tell(report, parts, settings.reconcile_report_samples, flags.topic)
     parts.progress.timings = {}
     indent = 2 if flags.every is None else None
@@ -168,6 +175,12 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="TOPIC",
         help="judge a topic that was deleted and made anew from now on",
+    )
+    run.add_argument(
+        "--digest",
+        choices=[each.value for each in Digest],
+        default=Digest.XXH64.value,
+        help="compare a sample by SHA-256 as well, which no crafted record deceives (xxh64)",
     )
     run.add_argument(
         "--show-keys", action="store_true", default=None, help="keys, not their hashes"

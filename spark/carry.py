@@ -104,8 +104,13 @@ def carried_rows(
     return (*(CarriedRow(*row) for row in found), *map(_of_finding, lasting))
 
 
+def always(lasting: Iterable[Finding]) -> tuple[CarriedRow, ...]:
+    """Return those that a run without a cut to continue could not find again by reading all."""
+    return tuple(_of_finding(each) for each in lasting if each.by_sha256)
+
+
 def findings_of(rows: Iterable[CarriedRow]) -> Iterator[Finding]:
-    """Return the findings that nothing but a run over everything can close."""
+    """Return the findings that stay open although later runs do not see them."""
     for row in rows:
         if row.side == FINDING:
             facts = json.loads(row.facts)

@@ -87,7 +87,7 @@ def classify(facts: Facts) -> tuple[FindingClass, ...]:
         return _repeated(facts, FindingClass.DUPLICATE_LATE) if facts.copies else ()
     if facts.copies + facts.ahead == 0:
         return _missing(facts) if facts.judged and facts.verifiable else ()
-    return (*_duplicate(facts), *_MISMATCH[facts.content])
+    return (*_duplicate(facts), *MISMATCH[facts.content])
 
 
 def _duplicate(facts: Facts) -> tuple[FindingClass, ...]:
@@ -102,7 +102,7 @@ def _repeated(facts: Facts, unexplained: FindingClass) -> tuple[FindingClass, ..
     return (FindingClass.EXPECTED_DUPLICATE if facts.repeated else unexplained,)
 
 
-_MISMATCH: Final[dict[Content, tuple[FindingClass, ...]]] = {
+MISMATCH: Final[dict[Content, tuple[FindingClass, ...]]] = {
     Content.SAME: (),
     Content.TOPIC: (FindingClass.WRONG_TOPIC,),
     Content.VALUE: (FindingClass.CORRUPT_VALUE,),

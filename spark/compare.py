@@ -1,7 +1,7 @@
 """A record beside its half message, field by field: which one differs, told without its content.
 
-Used only where the digests differ. Of several differences the worst names the finding, the rest
-stand in its detail. Pure.
+Used where the digests differ, of whichever kind. Of several differences the worst names the
+finding, the rest stand in its detail. Pure.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 from outbox.message import HalfMessage
 from outbox.reconciliation import LogRecord
-from outbox.record import covered_headers
+from outbox.record import MESSAGE_ID, REDRIVEN, covered_headers
 from spark.classify import Content
-from spark.digest import UNCOVERED
+from spark.digest import LEADING, UNCOVERED
 from spark.printable import printable
 
 
@@ -44,16 +44,30 @@ def compare(half: HalfMessage, record: LogRecord) -> Comparison:
     return Comparison(content=worst, detail=detail or {"header": ["the stored digest differs"]})
 
 
+def covered_of(half: HalfMessage) -> tuple[tuple[str, bytes], ...]:
+    """Return the headers that the digest of the half message covers, in record order."""
+    message = half.message
+    covered = covered_headers(message.content, message.producer_group, message.transaction_id)
+    return tuple((name, text.encode()) for name, text in covered)
+
+
+def covered_in(record: LogRecord) -> tuple[tuple[str, bytes | None], ...]:
+    """Return the headers that the digest of the record covers: see ``spark.digest.covered``."""
+    names = tuple(name for name, _ in record.headers)
+    if names[: len(LEADING)] == LEADING:
+        return record.headers[len(LEADING) + (names[len(LEADING) :][:1] == (REDRIVEN,)) :]
+    return tuple(header for header in record.headers if header[0] not in UNCOVERED)
+
+
+def message_id_in(record: LogRecord) -> bytes | None:
+    """Return the message id that the record bears, None without one."""
+    return next((value for name, value in record.headers if name == MESSAGE_ID), None)
+
+
 def _headers_apart(half: HalfMessage, record: LogRecord) -> list[str]:
     """Return the names of headers that are missing, added, changed or out of their order."""
-    message = half.message
-    expected = [
-        (name, text.encode())
-        for name, text in covered_headers(
-            message.content, message.producer_group, message.transaction_id
-        )
-    ]
-    actual = [header for header in record.headers if header[0] not in UNCOVERED]
+    expected = [(MESSAGE_ID, str(half.message_id).encode()), *covered_of(half)]
+    actual = [(MESSAGE_ID, message_id_in(record)), *covered_in(record)]
     if actual == expected:
         return []
     apart = {name for name, _ in {*actual} ^ {*expected}}

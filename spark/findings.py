@@ -48,6 +48,8 @@ class Finding:
     expected_digest: int | None = None
     actual_digest: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
+    by_sha256: bool = False
+    """The record's content digest is the committed one: only SHA-256 tells the two apart."""
     given_severity: Severity | None = None
     """How bad it is by the rule of its topic; None is what its class is everywhere."""
 
@@ -65,6 +67,11 @@ class Finding:
     def rule(self) -> Rule:
         """What its class means."""
         return RULES[self.finding_class]
+
+    @property
+    def lasting(self) -> bool:
+        """It stays open although later runs do not see it."""
+        return self.rule.lasting or self.by_sha256
 
     @property
     def finding_id(self) -> str:

@@ -37,7 +37,7 @@ class Ledger:
     """By class with its severity, and topic; the topic of a finding that has none is empty."""
     kept: list[Finding] = field(default_factory=list)
     lasting: dict[str, Finding] = field(default_factory=dict)
-    """Those that stay open until a run that reads everything does not see them."""
+    """Those that stay open although later runs do not see them: see ``spark.carry``."""
     written: bool = False
     accepted_ids: frozenset[str] = frozenset()
     """Findings that an operator accepts for now: kept beside the others, and not counted."""
@@ -55,7 +55,7 @@ class Ledger:
         if not findings and self.written:
             return
         self._write(findings)
-        self.lasting |= {each.finding_id: each for each in findings if each.rule.lasting}
+        self.lasting |= {each.finding_id: each for each in findings if each.lasting}
         self.accepted += [each for each in findings if self.accepts(each)]
         self.accepted.sort(key=worst_first)
         self._count([each for each in findings if not self.accepts(each)])
@@ -71,8 +71,9 @@ class Ledger:
         del self.kept[KEPT:]
 
     def keep(self, findings: Iterable[Finding]) -> None:
-        """Enter what earlier runs found and this one, which reads less, could not see again."""
-        self.enter([each for each in findings if each.finding_id not in self.lasting])
+        """Enter what is not entered yet: what earlier runs found and this one did not see."""
+        entered = {each.finding_id for each in (*self.kept, *self.accepted)} | self.lasting.keys()
+        self.enter([each for each in findings if each.finding_id not in entered])
 
     @property
     def total(self) -> int:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from outbox.reconciliation import Partition
 from outbox.reconciliation_ports import LogFacts, SourceSnapshot
 from spark import keys, latency, order, sample
+from spark.by_sha256 import Digest
 from spark.cut import Plan
 from spark.findings import Finding
 from spark.pairs import Pairs
@@ -35,6 +36,13 @@ class Matched:
     stage_uri: str
     rules: TopicRules
     messages: int
+    digest: Digest = Digest.XXH64
+    """By what the sample is compared."""
+
+    @property
+    def starts(self) -> Mapping[Partition, int]:
+        """Where each partition begins that was read."""
+        return {each.partition: each.start for each in self.plan.log.records}
 
     @property
     def partitions(self) -> Mapping[str, int]:
@@ -58,9 +66,10 @@ def of_order(matched: Matched, sources: Sources) -> Iterator[Finding]:
 
 
 def of_sample(matched: Matched, snapshot: SourceSnapshot, log_facts: LogFacts) -> Iterator[Finding]:
-    """Yield what is wrong with the places and the clocks of a sample."""
+    """Yield what is wrong with the places, the contents and the clocks of a sample."""
     rows = sample.sample(_known(matched), matched.commits, matched.messages).collect()
-    yield from sample.findings(rows, snapshot, matched.partitions)
+    reread = log_facts if matched.digest is Digest.SHA256 else None
+    yield from sample.findings(rows, snapshot, matched.partitions, reread)
     yield from _of_latency(matched, log_facts)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from outbox.clock import Clock
 from outbox.reconciliation_ports import LogFacts, ReconciliationSource, RunStore
 from spark import fold
+from spark.by_sha256 import Digest
 from spark.language import Language
 from spark.progress import Progress
 from spark.report import FORMATS
@@ -57,6 +58,8 @@ class Options:
     """How both sides are compared."""
     bucket_messages: int = fold.BUCKET_MESSAGES
     """About so many messages are folded into one bucket."""
+    digest: Digest = Digest.XXH64
+    """By what the sample is compared."""
     show_keys: bool = False
     formats: Sequence[str] = FORMATS
     language: Language = Language.EN

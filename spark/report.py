@@ -22,6 +22,7 @@ from outbox.reconciliation import (
     StoredRun,
     Undecided,
 )
+from spark.by_sha256 import Digest
 from spark.cut import Plan
 from spark.finding_classes import FindingClass, Graded, Kind
 from spark.findings import Finding
@@ -99,6 +100,8 @@ class Report:
     timings: Mapping[str, float]
     versions: Mapping[str, str]
     folder: Path
+    digest: Digest = Digest.XXH64
+    """By what the sample was compared."""
     show_keys: bool = False
     formats: Sequence[str] = FORMATS
     """What is written as a file, besides Parquet."""

@@ -19,6 +19,7 @@ from outbox.message_id import LOW_BITS, HalfId
 from outbox.reconciliation import Chain, ChainStep, RelayCut
 from outbox.reconciliation_ports import SourceSnapshot
 from spark import (
+    by_sha256,
     carry,
     cut,
     findings,
@@ -81,8 +82,7 @@ def run_once(parts: Parts, options: Options) -> Report:
         if why is not None:
             made = planned_whole(reader, log, unlisted, snapshot.identity, why)
             frames = frames_of(reader, made)
-        after = stored.run_id if stored else None
-        return _judge(parts, options, made, frames, snapshot, started_at, after)
+        return _judge(parts, options, made, frames, snapshot, started_at, stored)
 
 
 def _window(options: Options, stored: Chain | None, unlisted: Sequence[RelayCut]) -> Window:
@@ -111,9 +111,10 @@ def _judge(
     frames: Frames,
     snapshot: SourceSnapshot,
     started_at: datetime,
-    after: str | None,
+    stored: Chain | None,
 ) -> Report:
     plan, previous = planned.plan, planned.previous
+    told = tuple(carry.findings_of(stored.carried)) if stored else ()
     ledger = _ledger(parts, options, plan)
     with parts.progress.stage("compare") as stage:
         odd = fold.odd(frames, options.mode, options.stage_uri, options.bucket_messages)
@@ -140,9 +141,9 @@ def _judge(
             expired = _enter_suspects(parts, judgement, frames, suspects, snapshot, ledger)
         looked_up.rows = ledger.total
     paired = _paired(options, plan, frames, odd)
-    _enter_matched(parts, paired, snapshot, ledger)
+    _enter_matched(parts, paired, snapshot, ledger, told)
     with parts.progress.stage("carry what is open") as carried:
-        before = tuple(carry.findings_of(previous.carried)) if previous else ()
+        before = [each for each in told if previous and not each.by_sha256]
         ledger.enter(foreign.findings(frames.new_records, options.topic_rules, before))
         ledger.keep(before)
         ledger.gone = gone_of(parts.run_store, frames.commits, judgement, ledger.expired)
@@ -150,9 +151,9 @@ def _judge(
         rows = carry.carried_rows(open_ids, frames, ledger.lasting.values())
         carried.rows = None if rows is None else len(rows)
     step = ChainStep(
-        after=after,
+        after=stored.run_id if stored else None,
         cut=no_cut_of(plan) if rows is None else cut_of(plan, planned.marks, previous),
-        carried=rows or (),
+        carried=carry.always(ledger.lasting.values()) if rows is None else rows,
         positions={} if rows is None else {each.shard: each.position for each in plan.shards},
     )
     report = summed_up(
@@ -235,20 +236,27 @@ def _paired(
         stage_uri=uri,
         rules=options.topic_rules,
         messages=frames.size,
+        digest=options.digest,
     )
 
 
 def _enter_matched(
-    parts: Parts, paired: matched.Matched, snapshot: SourceSnapshot, ledger: Ledger
+    parts: Parts,
+    paired: matched.Matched,
+    snapshot: SourceSnapshot,
+    ledger: Ledger,
+    told: Sequence[findings.Finding],
 ) -> None:
-    """Judge what matched by its order, its places and its clocks."""
+    """Judge what matched by its order, its places, its clocks and what was ``told`` before."""
     with parts.progress.stage("order") as stage:
         for some in _chunks(matched.of_order(paired, parts.sources)):
             ledger.enter(some)
         stage.rows = paired.messages
     with parts.progress.stage("sample"):
+        for some in _chunks(each for each in told if each.by_sha256):
+            ledger.keep(by_sha256.still_altered(some, snapshot, parts.log_facts, paired.starts))
         for some in _chunks(matched.of_sample(paired, snapshot, parts.log_facts)):
-            ledger.enter(some)
+            ledger.keep(some)
 
 
 def _chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:

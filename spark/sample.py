@@ -1,7 +1,8 @@
-"""A sample of the records, looked at one by one: the partition, and the place the relay noted.
+"""A sample of the records, looked at one by one: the partition, the place the relay noted, SHA-256.
 
 A wrong partitioner and a wrong note are systematic faults, so a sample finds them; the half message
-tells which partition was asked for. On the driver, bounded.
+tells which partition was asked for. Contents are read again where SHA-256 is asked for. On the
+driver, bounded.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.message_id import HalfId
-from outbox.reconciliation import KnownHalf, RecordedPlace
-from outbox.reconciliation_ports import SourceSnapshot
-from spark.classify import Decision
-from spark.finding_classes import FindingClass
+from outbox.reconciliation import KnownHalf, Partition, RecordedPlace
+from outbox.reconciliation_ports import LogFacts, SourceSnapshot
+from spark.by_sha256 import Altered, altered, read_again
+from spark.classify import MISMATCH, Decision
+from spark.finding_classes import RULES, FindingClass
 from spark.findings import Finding
 from spark.latency import sampled
 from spark.lookup import SUSPECTS_A_CALL
@@ -35,6 +37,8 @@ class Sampled:
     known: KnownHalf
     recorded: RecordedPlace | None
     partitions: int
+    altered: Altered | None = None
+    """How its record differs although its digest does not, if that was asked for."""
 
 
 def sample(known: DataFrame, commits: DataFrame, messages: int) -> DataFrame:
@@ -47,9 +51,15 @@ def sample(known: DataFrame, commits: DataFrame, messages: int) -> DataFrame:
 
 
 def findings(
-    rows: Sequence[Any], snapshot: SourceSnapshot, partitions: Mapping[str, int]
+    rows: Sequence[Any],
+    snapshot: SourceSnapshot,
+    partitions: Mapping[str, int],
+    log_facts: LogFacts | None = None,
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the places of the sample's records."""
+    """Yield what is wrong with the sample's records: their places and, by SHA-256, their contents.
+
+    Without ``log_facts`` no record is read again.
+    """
     by_half: dict[HalfId, list[Any]] = {}
     for row in rows:
         by_half.setdefault(HalfId(row["half_id"]), []).append(row)
@@ -57,6 +67,8 @@ def findings(
     for at in range(0, len(half_ids), SUSPECTS_A_CALL):
         asked = half_ids[at : at + SUSPECTS_A_CALL]
         halves, places = snapshot.halves(asked), snapshot.places(asked)
+        lie = {i: [_place_of(row) for row in by_half[i]] for i in asked if log_facts}
+        records = read_again(lie, snapshot, log_facts) if log_facts else {}
         for half_id in asked:
             first = by_half[half_id][0]
             if half_id in halves:
@@ -66,22 +78,19 @@ def findings(
                         known=halves[half_id],
                         recorded=places.get(half_id),
                         partitions=partitions[first["topic"]],
+                        altered=altered(halves[half_id].half, records.get(half_id, ())),
                     )
                 )
 
 
 def of_sampled(sampled: Sampled) -> tuple[Finding, ...]:
-    """Return the finding of a message in a wrong partition, else of a wrong note, else nothing."""
-    expected = expected_partition(sampled)
-    row = next((r for r in sampled.rows if expected not in (None, r["partition"])), None)
-    noted = _noted_elsewhere(sampled)
-    if row is not None:
-        requested = sampled.known.half.message.content.partition is not None
-        detail = {"expected": expected, "actual": row["partition"], "requested": requested}
-        return (_finding(FindingClass.WRONG_PARTITION, sampled, row, detail | noted),)
-    if noted:
-        return (_finding(FindingClass.WRONG_OFFSET, sampled, sampled.rows[0], noted),)
-    return ()
+    """Return one finding of a message, named by its worst fault, the others in its detail."""
+    faults = [*_altered(sampled), *_misplaced(sampled), *_noted_elsewhere(sampled)]
+    if not faults:
+        return ()
+    finding_class, row, _ = max(faults, key=lambda fault: RULES[fault[0]].severity)
+    detail = {name: value for *_, evidence in faults for name, value in evidence.items()}
+    return (_finding(finding_class, sampled, row, detail),)
 
 
 def expected_partition(sampled: Sampled) -> int | None:
@@ -94,14 +103,40 @@ def expected_partition(sampled: Sampled) -> int | None:
     )
 
 
-def _noted_elsewhere(sampled: Sampled) -> dict[str, Any]:
-    """Return the place that ``publication_log`` names, if none of the records lies there."""
+Fault = tuple[FindingClass, Any, Mapping[str, Any]]
+"""Its class, the row that shows it, and the evidence."""
+
+
+def _altered(sampled: Sampled) -> Iterator[Fault]:
+    """Yield the record that is not what was prepared, and how."""
+    if sampled.altered is None:
+        return
+    (finding_class,) = MISMATCH[sampled.altered.content]
+    row = next(r for r in sampled.rows if _place_of(r) == sampled.altered.place)
+    yield finding_class, row, sampled.altered.detail
+
+
+def _misplaced(sampled: Sampled) -> Iterator[Fault]:
+    """Yield the first record that is in another partition than it must be in."""
+    expected = expected_partition(sampled)
+    row = next((r for r in sampled.rows if expected not in (None, r["partition"])), None)
+    if row is not None:
+        requested = sampled.known.half.message.content.partition is not None
+        evidence = {"expected": expected, "actual": row["partition"], "requested": requested}
+        yield FindingClass.WRONG_PARTITION, row, evidence
+
+
+def _noted_elsewhere(sampled: Sampled) -> Iterator[Fault]:
+    """Yield the place that ``publication_log`` names, if none of the records lies there."""
     note = sampled.recorded
-    if note is None or (note.partition, note.offset) in {
-        (row["partition"], row["offset"]) for row in sampled.rows
-    }:
-        return {}
-    return {"recorded": {"partition": note.partition, "offset": note.offset}}
+    lie = {(row["partition"], row["offset"]) for row in sampled.rows}
+    if note is not None and (note.partition, note.offset) not in lie:
+        evidence = {"recorded": {"partition": note.partition, "offset": note.offset}}
+        yield FindingClass.WRONG_OFFSET, sampled.rows[0], evidence
+
+
+def _place_of(row: Any) -> tuple[Partition, int]:
+    return Partition(row["topic"], row["partition"]), row["offset"]
 
 
 def _finding(
@@ -125,5 +160,6 @@ def _finding(
         decision=Decision.COMMIT.value,
         decided_at=row["committed_at"],
         record_time=row["published_at"],
+        by_sha256=sampled.altered is not None,
         detail=detail,
     )

@@ -61,6 +61,7 @@ def summed_up(
         versions=options.versions,
         log_state=log_state.as_json(),
         folder=options.report_dir / f"run_id={plan.run_id}",
+        digest=options.digest,
         show_keys=options.show_keys,
         formats=options.formats,
         language=options.language,

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from spark.by_sha256 import Digest
 from spark.finding_classes import RULES, Graded
 from spark.language import words_of
 from spark.render import svg, trends
@@ -21,6 +22,7 @@ CHANGED: Final = (
     "{new} new, {resolved} resolved, {fixed} fixed by a repair, {unverifiable} unverifiable "
     "since the run before."
 )
+COMPARED_BY: Final = {Digest.XXH64: "XXH64", Digest.SHA256: "XXH64 + SHA-256"}
 BACKSLASH_ESCAPES: Final = str.maketrans({each: f"\\{each}" for each in "\\`*_{}[]<>#|~"})
 
 
@@ -65,6 +67,7 @@ def _shown(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any
         "t": t,
         "changed": t(CHANGED, **_changes(report)),
         "covered": t("{covered}.", covered=covered),
+        "compared_by": COMPARED_BY[report.digest],
         "cut_at": report.plan.cut_at,
         "coverage": coverage(report),
         "class_rows": class_rows(report),

@@ -40,12 +40,12 @@ def latency_chart(latencies: Sequence[Latency], t: Words = ENGLISH) -> Markup:
 def runs_chart(report: Report, t: Words = ENGLISH) -> Markup:
     """Return one bar a run: how many discrepancies were open, the newest run last."""
     runs = [(each.finished_at, each.verdict, each.open) for each in report.past]
-    taken_at = report.plan.cut_at
-    runs.append((taken_at, report.verdict.value, sum(report.totals.values())))
+    cut_at = report.plan.cut_at
+    runs.append((cut_at, report.verdict.value, sum(report.totals.values())))
     top = max(1, *(n for _, _, n in runs))
     bars = "".join(_bar(place, len(runs), run, top, t) for place, run in enumerate(runs))
     what = t("open discrepancies over {n} runs, now {now}", n=len(runs), now=spaced(runs[-1][2]))
-    return _svg(what, f"{grid(top)}{bars}{ends(runs[0][0], taken_at)}")
+    return _svg(what, f"{grid(top)}{bars}{ends(runs[0][0], cut_at)}")
 
 
 def coverage_chart(report: Report, t: Words = ENGLISH) -> Markup:

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from outbox.content_digest import content_digest, presence_flag
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outbox.content_digest import content_digest, content_sha256, presence_flag
 
 MESSAGE_ID = "0f6c1c0e-8d0b-8c55-9a54-6f2b7c1d9e10"
 GROUP = ("outbox_producer_group", "billing")
@@ -57,3 +61,39 @@ def test_the_order_of_headers_is_part_of_the_content() -> None:
 )
 def test_null_and_empty_differ(key: bytes | None, value: bytes | None, flag: str) -> None:
     assert presence_flag(key, value) == flag
+
+
+TEXTS = st.text(st.sampled_from("ab+-\0"), max_size=3)
+FIELDS = st.none() | TEXTS.map(str.encode)
+CONTENTS = st.tuples(
+    FIELDS, TEXTS, FIELDS, FIELDS, st.lists(st.tuples(TEXTS, FIELDS), max_size=2).map(tuple)
+)
+
+
+@given(CONTENTS, CONTENTS)
+def test_no_two_contents_share_a_sha256(one: tuple[Any, ...], two: tuple[Any, ...]) -> None:
+    assert (content_sha256(*one) == content_sha256(*two)) == (one == two)
+
+
+@given(st.lists(st.binary(max_size=3), min_size=2, max_size=4), st.integers(0, 3))
+def test_a_byte_that_moves_to_the_next_field_changes_the_sha256(
+    fields: list[bytes], at: int
+) -> None:
+    """Fields of equal bytes in a row: only where one ends and the next begins tells them apart."""
+    at %= len(fields) - 1
+    moved = [*fields]
+    moved[at], moved[at + 1] = fields[at][:-1], fields[at][-1:] + fields[at + 1]
+    one, two = (content_sha256(None, "t", None, None, _named(each)) for each in (fields, moved))
+    assert (one == two) == (fields == moved)
+
+
+def test_a_null_header_that_the_digest_skips_changes_the_sha256() -> None:
+    digests = {
+        content_sha256(b"id", "t", None, None, headers)
+        for headers in ((("a", b"b"),), (("a", None), ("b", None)), (("a", b""), ("b", b"")))
+    }
+    assert len(digests) == 3
+
+
+def _named(fields: list[bytes]) -> list[tuple[str, bytes]]:
+    return [("", field) for field in fields]

@@ -11,6 +11,7 @@ from io import StringIO
 import pytest
 
 from outbox.reconciliation import REPAIRABLE_CLASSES, Changes, Partition, PastRun
+from spark.by_sha256 import Digest
 from spark.cut import Gap
 from spark.finding_classes import FindingClass, Kind
 from spark.render import document, page, svg, tables, trends
@@ -166,6 +167,15 @@ def test_the_page_says_what_is_new_and_what_has_closed() -> None:
     findings = text[text.index("<h2>Findings") :]
     assert findings.count(">new</span>") == 1
     assert "- new: 1 LOST" in page.to_markdown(report, SAMPLES)
+
+
+@pytest.mark.parametrize(
+    ("digest", "told"), [(Digest.XXH64, "XXH64."), (Digest.SHA256, "XXH64 + SHA-256.")]
+)
+def test_by_what_the_sample_was_compared_is_told(digest: Digest, told: str) -> None:
+    report = make_report(digest=digest)
+    for text in (page.to_html(report, SAMPLES), page.to_markdown(report, SAMPLES)):
+        assert f"The contents of the sample were compared by {told}" in text
 
 
 def test_latency_is_drawn_and_told_by_topic_and_the_worst_minute_is_not_lost() -> None:
