@@ -121,7 +121,10 @@ def findings_of(rows: Iterable[CarriedRow]) -> Iterator[Finding]:
 
 
 def _of_finding(finding: Finding) -> CarriedRow:
+    """Return a finding as it is stored; versions before SHA-256 read all that names none of it."""
     facts = {each.name: getattr(finding, each.name) for each in fields(finding)}
+    if not finding.by_sha256:
+        del facts["by_sha256"]
     text = json.dumps({**facts, "key": None}, default=str)
     return CarriedRow(FINDING, finding.half_id, text)
 

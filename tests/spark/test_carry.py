@@ -18,7 +18,7 @@ from tests.spark.played import wrong
 
 pytestmark = ON_SPARK
 
-HISTORIES: Final = int(process_environment().get("OUTBOX_TEST_HISTORIES", "150"))
+HISTORIES: Final = int(process_environment().get("OUTBOX_TEST_HISTORIES", "100"))
 
 
 def simplest(found: Sequence[tuple[History, str]]) -> str:

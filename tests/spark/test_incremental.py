@@ -18,7 +18,7 @@ from spark.progress import Progress
 from spark.publish import publish
 from spark.report import Report
 from spark.run import run_once
-from spark.turned_up import AGAIN, MISSED
+from spark.turned_up import MISSED
 from spark.verdict import Verdict
 from tests.spark.marks import REAL_STORES
 from tests.spark.outbox_writer import OutboxWriter
@@ -131,27 +131,6 @@ def test_a_message_that_came_late_is_judged_beside_all_that_came_before(
     assert classes(found)["LOST"] == 0
     (inverted,) = [f for f in found.findings if f.finding_class.value == "ORDER_INVERSION"]
     assert inverted.message_id == str(late.message_id)
-
-
-def test_a_message_that_did_not_name_its_place_is_judged_anew_when_it_is_published_again(
-    writer: OutboxWriter, parts: Parts, options: Options
-) -> None:
-    """One of its records in its place is enough; that they are two is another finding."""
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
-    (half,) = commit(writer, topic, 1)
-    writer.publish(lambda record: ())
-    writer.produce(writer.record(half, batch=f"{half.shard}.1.7"))
-    assert classes(run(parts, options)) == {"POSITION_DRIFT": 1}
-
-    commit(writer, topic, 1)
-    writer.publish()
-    assert run(parts, options).plan.origin.mode == "incremental"
-
-    writer.produce(writer.record(half, batch=f"{half.shard}.1.0"))
-    found = run(parts, options)
-    assert found.plan.origin.sentence == f"full run: {AGAIN}"
-    assert classes(found) == {"DUPLICATE": 1}
 
 
 def test_what_is_in_flight_at_one_cut_is_judged_at_the_next_though_its_record_was_read_before(

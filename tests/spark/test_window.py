@@ -49,7 +49,5 @@ def test_a_run_from_a_time_up_to_another_judges_what_was_published_between(
     assert (rest.plan.origin.run_id, rest.counts.judged) == (between.run_id, 6)
     assert classes(rest) == {"LOST": 2}
 
-    whole = run(parts, replace(options, full=True))
-    assert (whole.counts.judged, classes(whole)) == (12, {"LOST": 2})
     everything = run(parts, replace(options, full=True, since=EARLIEST))
     assert (everything.counts.judged, classes(everything)) == (18, {"LOST": 3})
