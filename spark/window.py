@@ -97,14 +97,15 @@ def record_starts(
     window: Window,
     known_ends: Mapping[Partition, int],
 ) -> Offsets:
-    """Return where the records begin that the run may need; never behind what runs have read."""
+    """Return where the records begin that the run may need: at ``known_ends`` at the latest."""
     if window.since == EARLIEST or window.whole_log:
         return starts
     recent = log_facts.offsets_since(list(starts.offsets), window.since - MARGIN)
+    latest = {p: ends.offsets.get(p, start) for p, start in starts.offsets.items()}
     raised = {
-        p: max(start, min(recent.offsets.get(p, end), known_ends.get(p, end)))
-        for p, start in starts.offsets.items()
-        if p not in recent.errors and (end := ends.offsets.get(p, start)) is not None
+        p: max(starts.offsets[p], min(recent.offsets.get(p, end), known_ends.get(p, end)))
+        for p, end in latest.items()
+        if p not in recent.errors
     }
     return Offsets(offsets=raised, errors={**starts.errors, **recent.errors})
 

@@ -9,12 +9,12 @@ import pytest
 
 from outbox.errors import ConfigurationError
 from outbox.manifest import START, Position
-from outbox.reconciliation import Chain
+from outbox.reconciliation import Chain, Offsets
 from spark.__main__ import main
 from spark.chain import no_cut_of, window_of
 from spark.cut import LogCut, ShardCut, begun
 from spark.take_cut import take_log_cut
-from spark.window import EARLIEST, MARGIN, NEXT, Window, since_of, time_of
+from spark.window import EARLIEST, MARGIN, NEXT, Window, record_starts, since_of, time_of
 from tests.unit.spark.test_take_cut import DATA, MANIFESTS, Clock, Noting
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -71,6 +71,15 @@ def test_a_topic_without_a_record_since_then_is_not_read() -> None:
     log = log_cut(Noting(), Window(since=NOON))
     assert [(each.start, each.end) for each in log.records] == [(12, 12)]
     assert log.first_manifests == {}
+
+
+def test_nothing_is_left_out_between_the_last_run_and_the_first_record_since_then() -> None:
+    """What lies there is markers and aborted records; a run that skipped it would tell a gap."""
+    stores = Noting(since={NOON - MARGIN: {DATA: 9}})
+    window = Window(since=NOON)
+    starts, ends = (Offsets(offsets={DATA: n}) for n in (0, 12))
+    assert record_starts(stores, starts, ends, window, {DATA: 7}).offsets == {DATA: 7}
+    assert record_starts(stores, starts, ends, window, {}).offsets == {DATA: 9}
 
 
 def test_a_log_is_read_from_its_beginning_where_a_shard_is_judged_from_its_own() -> None:
