@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from benchmarks.checks import PAUSE, Bench
 from benchmarks.machine import report, start
-from benchmarks.mixed_traffic import PARTITIONS, SIZES, Traffic
+from benchmarks.mixed_traffic import PARTITIONS, SIZES, Producers, Traffic
 from benchmarks.plain_audit import PlainAudit, Seen
 from benchmarks.service import outbox_dev
 from benchmarks.slow_endpoint import slow_endpoint
@@ -103,10 +103,11 @@ def seen(done: Report) -> dict[str, Any]:
 class Cuts(Bench):
     """One loaded service."""
 
-    def traffic(self, url: str, seed: int, per_second: int) -> Traffic:
+    def traffic(self, url: str, seed: int, per_second: int, niceness: int) -> Traffic:
         """Register the group and return its producers."""
         self.register(GROUP, f"{self._endpoint}/mixed", **QUICK)
-        return Traffic(url=url, group=GROUP, topics=TOPICS, seed=seed, per_second=per_second)
+        producers = Producers(url=url, group=GROUP, topics=TOPICS, seed=seed, per_second=per_second)
+        return Traffic(producers=producers, niceness=niceness)
 
     def settle(self) -> float:
         """Wait until all is decided or parked, and published; return the seconds that took."""
@@ -189,17 +190,22 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600, help="at most so long under load")
     parser.add_argument("--plain", action="store_true", help="judge the cuts without Spark")
     parser.add_argument("--per-second", type=int, default=0, help="messages; 0 is no bound")
+    parser.add_argument(
+        "--nice", type=int, default=0, help="how far service and producers stand back (nice)"
+    )
     parser.add_argument("--seed", type=int, default=secrets.randbits(32))
     arguments = parser.parse_args()
     configure_logging("error", "json")
     with (
         tempfile.TemporaryDirectory(prefix="outbox-bench-") as folder,
         slow_endpoint() as endpoint,
-        outbox_dev() as running,
+        outbox_dev(arguments.nice) as running,
         closing(Cuts(running, endpoint)) as bench,
     ):
-        traffic = bench.traffic(running["api_url"], arguments.seed, arguments.per_second)
-        start("cuts", **vars(arguments), producers=traffic.sizes, topics=len(TOPICS),
+        traffic = bench.traffic(
+            running["api_url"], arguments.seed, arguments.per_second, arguments.nice
+        )
+        start("cuts", **vars(arguments), producers=traffic.producers.sizes, topics=len(TOPICS),
               partitions=PARTITIONS, value_bytes=SIZES)  # fmt: skip
         chance = Random(arguments.seed)
         moments = Moments(cuts=arguments.cuts, seconds=arguments.seconds, chance=chance)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
+import multiprocessing
+import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection as PipeConnection
 from random import Random
 from typing import Any, Final
 
@@ -28,8 +30,8 @@ REST_SECONDS: Final = 0.5
 
 
 @dataclass(kw_only=True)
-class Traffic:
-    """Producers over one service; each sends batches of its own size, or single requests."""
+class Producers:
+    """What a process of producers does until it is told to stop, and what it has counted."""
 
     url: str
     group: str
@@ -40,38 +42,28 @@ class Traffic:
     per_second: int = 0
     """All producers together send no more messages than this; 0 is no bound."""
     sent: Counter[str] = field(default_factory=Counter)
-    seconds: float = 0.0
     _began: float = 0.0
-    _before: int = 0
-    _stopping: threading.Event = field(default_factory=threading.Event)
+    _stopping: bool = False
 
-    @contextmanager
-    def flowing(self, seconds: float = 0.0) -> Iterator[None]:
-        """Send while the block lasts, and for so long; then each ends what it has begun."""
-        self._stopping.clear()
-        thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="producers")
-        self._began, self._before = time.monotonic(), self.sent["prepared"]
-        thread.start()
-        try:
-            yield
-            thread.join(seconds)
-        finally:
-            self._stopping.set()
-            thread.join()
-            self.seconds += time.monotonic() - self._began
+    def run(self, told: PipeConnection, niceness: int) -> None:
+        """Send until a word comes, end what is begun, answer with the counts."""
+        os.nice(niceness)
+        self._began = time.monotonic()
+        asyncio.run(self._run(told))
+        told.send(self.sent)
 
-    def summary(self) -> dict[str, Any]:
-        """Return what was sent and answered."""
-        rate = round(self.sent["prepared"] / self.seconds)
-        return {"seconds": round(self.seconds), "prepared_per_second": rate, **self.sent}
+    async def _run(self, told: PipeConnection) -> None:
+        producing = [self._produce(*each) for each in enumerate(self.sizes)]
+        await asyncio.gather(self._listen(told), *producing)
 
-    async def _run(self) -> None:
-        await asyncio.gather(*(self._produce(*each) for each in enumerate(self.sizes)))
+    async def _listen(self, told: PipeConnection) -> None:
+        await asyncio.to_thread(told.recv)
+        self._stopping = True
 
     async def _produce(self, number: int, size: int) -> None:
         chance = Random(f"{self.seed}-{number}")
         connection = await connect(self.url)
-        while not self._stopping.is_set():
+        while not self._stopping:
             items = [self._half(chance) for _ in range(size)]
             well = await self._cycle(connection, chance, items)
             await asyncio.sleep(max(self._early(), 0.0 if well else REST_SECONDS))
@@ -79,7 +71,7 @@ class Traffic:
 
     def _early(self) -> float:
         """Return by how many seconds more has been sent than the bound allows."""
-        sent, passed = self.sent["prepared"] - self._before, time.monotonic() - self._began
+        sent, passed = self.sent["prepared"], time.monotonic() - self._began
         return max(0.0, sent / self.per_second - passed) if self.per_second else 0.0
 
     async def _cycle(
@@ -123,3 +115,36 @@ class Traffic:
         if chance.random() < 0.2:
             made["headers"] = {"tenant": chance.choice(("north", "south"))}
         return made
+
+
+@dataclass(kw_only=True)
+class Traffic:
+    """Producers over one service, in a process of their own: whoever audits keeps its GIL."""
+
+    producers: Producers
+    niceness: int = 0
+    sent: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+    @contextmanager
+    def flowing(self, seconds: float = 0.0) -> Iterator[None]:
+        """Send while the block lasts, and for so long; then each ends what it has begun."""
+        began = time.monotonic()
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=self.producers.run, args=(theirs, self.niceness))
+        process.start()
+        theirs.close()
+        try:
+            yield
+            process.join(seconds)
+        finally:
+            ours.send("stop")
+            self.sent += ours.recv()
+            process.join()
+            self.seconds += time.monotonic() - began
+
+    def summary(self) -> dict[str, Any]:
+        """Return what was sent and answered."""
+        rate = round(self.sent["prepared"] / self.seconds)
+        return {"seconds": round(self.seconds), "prepared_per_second": rate, **self.sent}

@@ -92,10 +92,11 @@ def register(api_url: str) -> None:
 
 
 @contextmanager
-def outbox_dev() -> Iterator[dict[str, Any]]:
+def outbox_dev(niceness: int = 0) -> Iterator[dict[str, Any]]:
     """Run ``outbox dev`` in a folder of its own; yield its dev.json."""
     with tempfile.TemporaryDirectory(prefix="outbox-bench-") as folder:
         command = [str(Path(sys.executable).parent / "outbox"), "dev", "--data-dir", folder]
+        command = ["nice", "-n", str(niceness), *command]
         with (Path(folder) / "dev.log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
         try:

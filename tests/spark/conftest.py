@@ -51,6 +51,16 @@ def module_writer(
 
 
 @pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
+    """A broker whose progress topic no other test has written to."""
+    broker = EmbeddedKafka(tmp_path / "kafka")
+    broker.start()
+    yield broker
+    broker.stop()
+    broker.erase()
+
+
+@pytest.fixture
 def parts(session: SparkSession, writer: OutboxWriter) -> Parts:
     """Everything a run over that installation needs."""
     return make_parts(session, writer)

@@ -20,12 +20,10 @@ from cli.embedded.child import CLEAN_ENVIRONMENT, Child, Command
 from cli.embedded.class_archive import java
 from cli.embedded.kafka import EmbeddedKafka
 from cli.embedded.ports import LOOPBACK, free_ports
-from outbox.message import Resolution
-from outbox.publication.progress_topic import PROGRESS_TOPIC
 from spark.run import run_once
 from spark.session import QUICK_JVM
+from tests.spark.four_faults import found, planted
 from tests.spark.marks import REAL_STORES
-from tests.spark.outbox_writer import OutboxWriter
 from tests.spark.runs import make_options, make_parts
 
 pytestmark = REAL_STORES
@@ -81,16 +79,6 @@ def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
         yield StandaloneCluster(master=master, folder=tmp_path)
 
 
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
-    """A broker whose progress topic no other test has written to."""
-    broker = EmbeddedKafka(tmp_path / "kafka")
-    broker.start()
-    yield broker
-    broker.stop()
-    broker.erase()
-
-
 def test_two_workers_find_what_the_local_job_finds(
     database_url: str,
     own_broker: EmbeddedKafka,
@@ -98,15 +86,7 @@ def test_two_workers_find_what_the_local_job_finds(
     cluster: StandaloneCluster,
     tmp_path: Path,
 ) -> None:
-    writer = OutboxWriter(database_url, own_broker.bootstrap_servers, PROGRESS_TOPIC.split(".")[0])
-    writer.create_topics("points")
-    halves = writer.prepare("points", 40)
-    writer.end(halves[:39], Resolution.COMMIT)
-    lost, held = halves[3], halves[5]
-    writer.publish(
-        lambda record: () if record.key == b"member-3" else (record,), held=[held.half_id]
-    )
-    writer.produce(writer.record(halves[7]), writer.record(halves[39]))
+    writer, faults = planted(database_url, own_broker.bootstrap_servers)
     local = run_once(make_parts(session, writer), make_options(writer, tmp_path / "local"))
 
     done = _submit(
@@ -120,10 +100,9 @@ def test_two_workers_find_what_the_local_job_finds(
     assert done.returncode == 7, done.stdout[-2000:]
     (written,) = (tmp_path / "reports").glob("run_id=*/report.json")
     report = json.loads(written.read_text("utf-8"))
-    found = {(each["class"], each["finding_id"]) for each in report["findings"]}
-    assert found == {(f.finding_class.value, f.finding_id) for f in local.findings}
-    named = {each["message_id"] for each in report["findings"]}
-    assert named == {str(each.message_id) for each in (lost, held, halves[7], halves[39])}
+    same = {(each["class"], each["finding_id"]) for each in report["findings"]}
+    assert same == {(f.finding_class.value, f.finding_id) for f in local.findings}
+    assert found(report) == faults
     assert report["coverage"]["ratio"] == 1
     for worker in WORKERS:
         assert "Running task" in cluster.executor_logs(worker), worker
