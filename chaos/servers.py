@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from chaos.keeper import Keeper
+from cli.embedded.errors import ServerFailed
 from cli.embedded.kafka import EmbeddedKafka
 from cli.embedded.postgres import EmbeddedPostgres
 
@@ -22,6 +23,8 @@ READY_SECONDS: Final = 60.0
 BROKER_READY_SECONDS: Final = 180.0
 """Two brokers that recover at once on a busy machine have been seen to take a minute."""
 QUIT_SECONDS: Final = 10.0
+OLD_SESSIONS: Final = "Terminate any old server processes"
+"""What PostgreSQL says last when sessions of a killed server are still there."""
 _NEVER: Final = threading.Event()
 SETTINGS: Final[Mapping[str, str]] = {
     # Connections are made hundreds of times a minute; the loopback needs no costly password hash.
@@ -58,9 +61,19 @@ class PostgresNode:
         return parts._replace(netloc=host).geturl()
 
     def start(self, seconds: float = READY_SECONDS) -> None:
-        """Start and wait until it accepts connections; raises ServerFailed."""
-        self._keeper.do(self.server.launch)
-        self.server.wait_ready(seconds)
+        """Start and wait until it accepts connections; raises ServerFailed.
+
+        A session of a killed server that is still at work keeps the next one from starting.
+        """
+        deadline = monotonic() + seconds
+        while True:
+            self._keeper.do(self.server.launch)
+            try:
+                return self.server.wait_ready(seconds)
+            except ServerFailed as failure:
+                if OLD_SESSIONS not in str(failure) or monotonic() > deadline:
+                    raise
+            _NEVER.wait(0.1)
 
     def stop_immediate(self) -> None:
         """Stop as ``pg_ctl stop -m immediate`` does (SIGQUIT): the next start recovers."""
