@@ -29,6 +29,14 @@ class Mark(NamedTuple):
     crc: int
 
 
+class Away(NamedTuple):
+    """Keys of a topic with so many partitions that lie elsewhere than Kafka puts them."""
+
+    partitions: int
+    keys: frozenset[int] | None
+    """By hash; None where there are too many to remember."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previous:
     """The cut that a run continues, and what was left open there."""
@@ -42,6 +50,8 @@ class Previous:
     marks: Mapping[int, Mark]
     shards: Mapping[int, ShardCut]
     carried: Sequence[CarriedRow] = ()
+    away: Mapping[str, Away] | None = None
+    """By topic; None where the run has not looked."""
 
     @property
     def origin(self) -> Origin:
@@ -77,11 +87,15 @@ def previous_of(chain: Chain | None) -> Previous | None:
         },
         shards=shards,
         carried=chain.carried,
+        away=_away_of(chain.cut.get("away")),
     )
 
 
 def cut_of(
-    plan: Plan, marks: Mapping[int, Mark], previous: Previous | None = None
+    plan: Plan,
+    marks: Mapping[int, Mark],
+    previous: Previous | None = None,
+    away: Mapping[str, Away] | None = None,
 ) -> dict[str, Any]:
     """Return the cut as it is stored; what could not be read ends where it had ended before."""
     ends = {**(previous.ends if previous else {}), **_ends(plan.log.records)}
@@ -102,6 +116,7 @@ def cut_of(
             | (marks[shard]._asdict() if shard in marks else {"offset": None, "crc": None})
             for shard, end in sorted(manifest_ends.items())
         ],
+        "away": _away_json(away),
     }
 
 
@@ -240,6 +255,24 @@ def _shard_cut(stored: Mapping[str, Any]) -> ShardCut:
         baseline=Position(*stored["baseline"]),
         unlisted=stored["unlisted"],
     )
+
+
+def _away_json(away: Mapping[str, Away] | None) -> Mapping[str, Any] | None:
+    if away is None:
+        return None
+    return {
+        topic: {"partitions": count, "keys": None if keys is None else sorted(keys)}
+        for topic, (count, keys) in sorted(away.items())
+    }
+
+
+def _away_of(stored: Mapping[str, Any] | None) -> Mapping[str, Away] | None:
+    if stored is None:
+        return None
+    return {
+        topic: Away(each["partitions"], None if each["keys"] is None else frozenset(each["keys"]))
+        for topic, each in stored.items()
+    }
 
 
 def _since(stored: Chain | None) -> datetime | None:

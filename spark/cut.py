@@ -9,6 +9,7 @@ the snapshot, and what is newer is not judged at all. No time decides anything.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -78,6 +79,12 @@ class LogCut:
         """Topics of which something expired before any run had read it."""
         expired = (gap for gap in self.gaps if gap.finding_class == "RETENTION_GAP")
         return frozenset(gap.partition.topic for gap in expired)
+
+    @property
+    def partition_counts(self) -> Mapping[str, int]:
+        """How many partitions each topic has at the cut."""
+        known = {each.partition for each in self.records} | {each.partition for each in self.gaps}
+        return Counter(each.topic for each in known)
 
     @property
     def compacted_topics(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from spark import schemas
@@ -23,13 +23,18 @@ KEYS_SHOWN: Final = 20
 """A topic's split keys beyond this many are counted, not listed."""
 
 
+def last_partitions(session: SparkSession, partitions: Mapping[str, int]) -> DataFrame:
+    """Return the ``last`` partition of each topic as a frame."""
+    rows = [{"topic": topic, "last": count - 1} for topic, count in partitions.items()]
+    return schemas.frame_of(session, rows, schemas.LAST_PARTITIONS)
+
+
 def opened(pairs: DataFrame, partitions: Mapping[str, int]) -> DataFrame:
     """Return, a topic and shard, the first batch place at which all ``partitions`` were known.
 
     A held message and a repair are published long after their commit, so positions do not tell.
     """
-    last = [{"topic": topic, "last": count - 1} for topic, count in partitions.items()]
-    counts = schemas.frame_of(pairs.sparkSession, last, schemas.LAST_PARTITIONS)
+    counts = last_partitions(pairs.sparkSession, partitions)
     in_last = pairs.join(F.broadcast(counts), "topic").where(F.col("partition") == F.col("last"))
     place = F.struct(F.col("batch_no").alias("batch"), "index")
     first = F.min(F.when(F.col("batch_no").isNotNull(), place)).alias("since")

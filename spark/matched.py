@@ -5,7 +5,6 @@ Cheap looks at all pairs come first; what they flag is looked at closely, a few 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from pyspark.sql import DataFrame
 from outbox.reconciliation import Partition
 from outbox.reconciliation_ports import LogFacts, SourceSnapshot
 from spark import keys, latency, order, sample
+from spark.away import Strays, suspected
 from spark.by_sha256 import Digest
 from spark.cut import Plan
 from spark.findings import Finding
@@ -36,6 +36,9 @@ class Matched:
     stage_uri: str
     rules: TopicRules
     messages: int
+    known: DataFrame
+    """The plain pairs, telling of each whether all partitions were known by then."""
+    strays: Strays
     digest: Digest = Digest.XXH64
     """By what the sample is compared."""
 
@@ -47,9 +50,7 @@ class Matched:
     @property
     def partitions(self) -> Mapping[str, int]:
         """How many partitions each topic has at the cut."""
-        log = self.plan.log
-        known = {each.partition for each in log.records} | {each.partition for each in log.gaps}
-        return Counter(each.topic for each in known)
+        return self.plan.log.partition_counts
 
 
 def of_order(matched: Matched, sources: Sources) -> Iterator[Finding]:
@@ -62,28 +63,25 @@ def of_order(matched: Matched, sources: Sources) -> Iterator[Finding]:
         matched.plan.unlisted_shards,
         matched.stage_uri,
     )
-    yield from _of_keys(matched, sources, keys.keyed(_known(matched)))
+    keyed = keys.keyed(matched.known)
+    yield from _of_keys(matched, sources, suspected(keyed, matched.strays))
 
 
 def of_sample(matched: Matched, snapshot: SourceSnapshot, log_facts: LogFacts) -> Iterator[Finding]:
     """Yield what is wrong with the places, the contents and the clocks of a sample."""
-    rows = sample.sample(_known(matched), matched.commits, matched.messages).collect()
+    rows = sample.sample(matched.known, matched.commits, matched.messages).collect()
     reread = log_facts if matched.digest is Digest.SHA256 else None
     yield from sample.findings(rows, snapshot, matched.partitions, reread)
     yield from _of_latency(matched, log_facts)
 
 
-def _known(matched: Matched) -> DataFrame:
-    plain = matched.pairs.plain
-    return keys.known_count(plain, keys.opened(plain, matched.partitions))
-
-
-def _of_keys(matched: Matched, sources: Sources, keyed: DataFrame) -> Iterator[Finding]:
-    spread = keys.spread(keyed)
+def _of_keys(matched: Matched, sources: Sources, suspected: DataFrame) -> Iterator[Finding]:
+    spread = keys.spread(suspected)
     topics = sorted(row["topic"] for row in spread.select("topic").distinct().collect())
     if topics:
         free = sources.read_unrequested(matched.plan.snapshot, topics)
-        yield from map(keys.of_split, keys.splits(keyed, spread, free).orderBy("topic").collect())
+        split = keys.splits(suspected, spread, free).orderBy("topic")
+        yield from map(keys.of_split, split.collect())
 
 
 def _of_latency(matched: Matched, log_facts: LogFacts) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ PLACE: Final = ("topic", "partition", "offset")
 """Where a record lies."""
 HEADER: Final = ("named_shard", "batch_no", "index")
 """Where a record says that it belongs."""
-RECORD: Final = ("half_id", "digest", *PLACE, "published_at", "key_hash", "redriven")
+RECORD: Final = ("half_id", "digest", *PLACE, "published_at", "key_hash", "home", "redriven")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

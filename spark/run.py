@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -19,12 +20,14 @@ from outbox.message_id import LOW_BITS, HalfId
 from outbox.reconciliation import Chain, ChainStep, RelayCut
 from outbox.reconciliation_ports import SourceSnapshot
 from spark import (
+    away,
     by_sha256,
     carry,
     cut,
     findings,
     fold,
     foreign,
+    keys,
     latency,
     log_history,
     manifests,
@@ -78,11 +81,21 @@ def run_once(parts: Parts, options: Options) -> Report:
         reason = _why_whole(options, stored, log.window)
         made = planned(reader, log, unlisted, snapshot.identity, previous, reason)
         frames = frames_of(reader, made)
-        why = turned_up.why_whole(made.previous, frames) if made.previous else None
+        why = _what_turned_up(parts, options, made, frames)
         if why is not None:
             made = planned_whole(reader, log, unlisted, snapshot.identity, why)
             frames = frames_of(reader, made)
         return _judge(parts, options, made, frames, snapshot, started_at, stored)
+
+
+def _what_turned_up(parts: Parts, options: Options, made: Planned, frames: Frames) -> str | None:
+    """Return why what is new cannot be judged by itself; None if it can."""
+    if made.previous is None:
+        return None
+    partitions = away.homed(made.plan.log.partition_counts, options.topic_rules)
+    free = partial(parts.sources.read_unrequested, made.plan.snapshot)
+    missed = turned_up.why_whole(made.previous, frames)
+    return missed or away.why_whole(made.previous, frames, partitions, free)
 
 
 def _window(options: Options, stored: Chain | None, unlisted: Sequence[RelayCut]) -> Window:
@@ -150,9 +163,11 @@ def _judge(
         open_ids = carry.kept_open(dirty, judgement.retired_below, expired)
         rows = carry.carried_rows(open_ids, frames, ledger.lasting.values())
         carried.rows = None if rows is None else len(rows)
+        free = partial(parts.sources.read_unrequested, plan.snapshot)
+        lie = previous.away if previous else away.remembered(paired.strays, free)
     step = ChainStep(
         after=stored.run_id if stored else None,
-        cut=no_cut_of(plan) if rows is None else cut_of(plan, planned.marks, previous),
+        cut=no_cut_of(plan) if rows is None else cut_of(plan, planned.marks, previous, lie),
         carried=carry.always(ledger.lasting.values()) if rows is None else rows,
         positions={} if rows is None else {each.shard: each.position for each in plan.shards},
     )
@@ -225,9 +240,14 @@ def _paired(
     """Lay each commit beside the records of its content."""
     uri = options.stage_uri
     paired = pairs.pairs(frames, odd, uri)
+    counts = plan.log.partition_counts
+    known = keys.known_count(paired.plain, keys.opened(paired.plain, counts))
+    homed = away.homed(counts, options.topic_rules)
     timed = latency.timed(frames.commits, frames.new_records, latency.one_in(frames.size))
     return matched.Matched(
         pairs=paired,
+        known=known,
+        strays=away.strays(keys.keyed(known), homed, uri),
         timed=staged(timed, f"{uri}/timed"),
         commits=frames.new_commits,
         records=frames.records,

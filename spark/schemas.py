@@ -66,6 +66,8 @@ HALF_IDS: Final = pa.schema([("half_id", pa.int64())])
 LAST_PARTITIONS: Final = pa.schema([("topic", pa.string()), ("last", pa.int32())])
 """One row a topic: its last partition at the cut."""
 
+KEYS: Final = pa.schema([("topic", pa.string()), ("key_hash", pa.int64())])
+
 LATENCY_TARGETS: Final = pa.schema(
     [("topic", pa.string()), ("target", pa.float64()), ("allowed", pa.int64())]
 )

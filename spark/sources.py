@@ -20,6 +20,7 @@ from outbox.message_id import SHARDS
 from outbox.reconciliation import JdbcAddress, SnapshotIdentity
 from spark import digest, manifests, schemas, slot
 from spark.cut import Range
+from spark.home import home
 
 CONNECTIONS: Final = 4
 """Bound on the connections that Spark opens to PostgreSQL; each reads its share of the shards."""
@@ -34,8 +35,10 @@ COMMITS: Final = """(
     FROM outbox.reconciliation_commits
 ) commits"""
 UNREQUESTED: Final = """(
-    SELECT half_id FROM outbox.reconciliation_halves WHERE "partition" IS NULL AND topic IN ({})
+    SELECT half_id FROM outbox.reconciliation_halves
+    WHERE "partition" IS NULL AND topic IN ({}) AND half_id BETWEEN {} AND {}
 ) unrequested"""
+HIGHEST: Final = 2**63 - 1
 IMPORT_SNAPSHOT: Final = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}'"
 )
@@ -62,12 +65,13 @@ class Sources:
             digest.redriven().alias("redriven"),
             digest.content_digest().alias("digest"),
             digest.key_hash().alias("key_hash"),
+            home(F.col("key")).alias("home"),
         )
         parts = (slot.shard().alias("shard"), slot.batch_no().alias("batch_no"))
         return read.select(
             *("topic", "partition", "offset", "published_at", "message_id"),
             *(*parts, slot.index().alias("index")),
-            *("redriven", "digest", "key_hash"),
+            *("redriven", "digest", "key_hash", "home"),
         )
 
     def read_manifests(self, ranges: Iterable[Range]) -> DataFrame:
@@ -88,11 +92,20 @@ class Sources:
             properties=self._options(snapshot),
         )
 
-    def read_unrequested(self, snapshot: SnapshotIdentity, topics: Iterable[str]) -> DataFrame:
-        """Return the half messages of topics whose producers asked for no partition, by id."""
+    def read_unrequested(
+        self,
+        snapshot: SnapshotIdentity,
+        topics: Iterable[str],
+        half_ids: tuple[int, int] | None = None,
+    ) -> DataFrame:
+        """Return the half messages of topics whose producers asked for no partition, by id.
+
+        ``half_ids`` are the lowest and the highest that may matter; the bounds prune leaves.
+        """
         quoted = ", ".join("'" + topic.replace("'", "''") + "'" for topic in topics)
+        low, high = half_ids or (0, HIGHEST)
         return self.spark_session.read.jdbc(
-            self.jdbc.url, UNREQUESTED.format(quoted), properties=self._options(snapshot)
+            self.jdbc.url, UNREQUESTED.format(quoted, low, high), properties=self._options(snapshot)
         )
 
     def _options(self, snapshot: SnapshotIdentity) -> dict[str, str]:

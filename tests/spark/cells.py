@@ -43,6 +43,7 @@ RECORDS: Final = pa.schema(
         ("redriven", pa.bool_()),
         ("digest", pa.int64()),
         ("key_hash", pa.int64()),
+        ("home", pa.int32()),
     ]
 )
 COMMITS: Final = pa.schema(

@@ -19,12 +19,12 @@ def planted(database_url: str, bootstrap_servers: str) -> tuple[OutboxWriter, Ma
     writer.create_topics("points")
     halves = writer.prepare("points", 40)
     writer.end(halves[:39], Resolution.COMMIT)
-    lost, held, doubled, undecided = halves[3], halves[5], halves[7], halves[39]
+    lost, skipped, doubled, undecided = halves[3], halves[5], halves[7], halves[39]
     writer.publish(
-        lambda record: () if record.key == b"member-3" else (record,), held=[held.half_id]
+        lambda record: () if record.key == b"member-3" else (record,), held=[skipped.half_id]
     )
     writer.produce(writer.record(doubled), writer.record(undecided))
-    named = {lost: "LOST", held: "HELD", doubled: "DUPLICATE", undecided: "UNDECIDED"}
+    named = {lost: "LOST", skipped: "SKIPPED", doubled: "DUPLICATE", undecided: "UNDECIDED"}
     return writer, {str(half.message_id): fault for half, fault in named.items()}
 
 

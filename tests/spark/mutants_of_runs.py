@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from outbox.storage import reconciliation_chain
-from spark import carry, chain, judge
+from spark import away, carry, chain, judge
 from spark.finding_classes import FindingClass
 from tests.integration import test_reconciliation_lease, test_reconciliation_store
-from tests.spark import test_carry
+from tests.spark import test_away, test_carry
 from tests.spark.mutant import Mutant, Needs
 from tests.unit.spark import test_chain, test_judge
 
@@ -19,7 +19,22 @@ BY_NAME: Final = test_carry.test_what_is_open_is_carried_by_name_or_not_at_all
 """The same rules at a tenth of the price; random histories need them all as well."""
 BEFORE: Final = test_chain.make_previous()
 
+WAS_AWAY: Final = {
+    "known": {"points": chain.Away(2, frozenset({7}))},
+    "row": test_away.record(half_id=1),
+}
+
 MUTANTS: Final = (
+    # What a run remembers of keys.
+    Mutant(
+        name="keys away forgotten",
+        module=away,
+        rule='F.expr(IS_AWAY) | F.col("before") | of_many',
+        broken="F.expr(IS_AWAY)",
+        killer=test_away.test_a_key_that_may_lie_in_two_partitions_makes_a_run_read_everything,
+        needs=Needs.SPARK,
+        given=WAS_AWAY,
+    ),
     # What a run carries.
     Mutant(
         name="carry dropped",

@@ -42,7 +42,7 @@ RECORDS = pa.schema(
         *(("published_at", pa.timestamp("us", "UTC")), ("message_id", pa.string())),
         *(("half_id", pa.int64()), ("shard", pa.int32()), ("batch_no", pa.int64())),
         *(("index", pa.int32()), ("redriven", pa.bool_()), ("digest", pa.int64())),
-        ("key_hash", pa.int64()),
+        *(("key_hash", pa.int64()), ("home", pa.int32())),
     ]
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from outbox.manifest import Position
 from outbox.reconciliation import Chain, Partition, SnapshotIdentity
 from spark import chain
-from spark.chain import Mark, Previous
+from spark.chain import Away, Mark, Previous
 from spark.cut import LogCut, Plan, Range, ShardCut
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -128,3 +129,17 @@ def test_what_was_not_read_this_time_ends_where_it_had_ended(previous: Previous)
     again = chain.previous_of(Chain(run_id="two", cut=cut))
     assert again is not None
     assert (again.ends, again.marks) == (previous.ends, previous.marks)
+
+
+def test_the_keys_that_are_away_are_read_as_they_were_stored() -> None:
+    away = {"many": Away(3, None), "points": Away(2, frozenset({7, -8}))}
+    cut = json.loads(
+        json.dumps(chain.cut_of(Plan(log=log(), shards=(), snapshot=snapshot()), {}, None, away))
+    )
+    found = chain.previous_of(Chain(run_id="one", cut=cut))
+    assert found is not None
+    assert found.away == away
+    del cut["away"]
+    of_an_older_version = chain.previous_of(Chain(run_id="one", cut=cut))
+    assert of_an_older_version is not None
+    assert of_an_older_version.away is None

@@ -1,0 +1,176 @@
+"""What a run remembers of keys that lie elsewhere than Kafka puts them, on a few records."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from outbox.reconciliation import CarriedRow
+from spark import away, carry, schemas
+from spark.chain import Away, Previous
+from spark.finding_classes import FindingClass
+from spark.findings import Finding
+from spark.stretches import JUDGED
+from spark.topic_rules import topic_rules
+from tests.spark.marks import ON_SPARK
+
+pytestmark = ON_SPARK
+
+RECORDS = pa.schema(
+    [
+        *(("half_id", pa.int64()), ("topic", pa.string()), ("partition", pa.int32())),
+        *(("key_hash", pa.int64()), ("home", pa.int32()), ("batch_no", pa.int64())),
+        *(("ahead", pa.bool_()), ("carried", pa.bool_())),
+    ]
+)
+ASKED = 90
+"""Half messages from here on asked for a partition."""
+PARTITIONS = {"points": 2}
+AT_HOME, AWAY = (4, 0), (4, 1)
+"""A key's murmur2, and the partition that its record is in."""
+
+
+def record(
+    half_id: int = 1, key: int | None = 7, lies: tuple[int, int] = AT_HOME, **fields: Any
+) -> dict[str, Any]:
+    """Return a record that no run has read, up to the cut."""
+    home, partition = lies
+    placed = {"topic": "points", "partition": partition, "key_hash": key}
+    known = {"home": None if key is None else home, "ahead": False, "carried": False}
+    return {"half_id": half_id, "batch_no": 3, **placed, **known, **fields}
+
+
+def previous(known: Mapping[str, Away] | None, *carried: CarriedRow) -> Previous:
+    """Return a run that has left this behind."""
+    return Previous(
+        run_id="before",
+        cut_at=datetime(2026, 1, 1, tzinfo=UTC),
+        horizon=0,
+        ends={},
+        manifest_ends={},
+        marks={},
+        shards={},
+        carried=carried,
+        away=known,
+    )
+
+
+def why_whole(session: SparkSession, before: Previous, *rows: dict[str, Any]) -> str | None:
+    """Ask of a run that reads these records, and whose judged commits are all of an odd id."""
+    records = schemas.frame_of(session, rows, RECORDS)
+    commits = session.range(1, 1000, 2).toDF("half_id").selectExpr("*", f"'{JUDGED}' AS standing")
+    frames: Any = SimpleNamespace(records=records, new_commits=commits)
+    return away.why_whole(before, frames, PARTITIONS, free_of(session))
+
+
+def free_of(session: SparkSession) -> away.Free:
+    """Return what reads the half messages that asked for no partition."""
+
+    def free(topics: Collection[str], half_ids: tuple[int, int] | None) -> DataFrame:
+        assert set(topics) == {"points"}
+        low, high = half_ids or (0, ASKED)
+        return session.range(low, min(high + 1, ASKED)).toDF("half_id")
+
+    return free
+
+
+def test_a_run_that_reads_keys_where_they_belong_reads_nothing_else(session: SparkSession) -> None:
+    rows = (record(), record(3, key=None, lies=AWAY), record(5, lies=(5, 1)))
+    assert why_whole(session, previous({}), *rows) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "row"),
+    [
+        ({}, record(lies=AWAY)),
+        ({"points": Away(2, frozenset({7}))}, record()),
+        ({"points": Away(2, None)}, record()),
+        ({}, record(lies=AWAY, carried=True)),
+        ({"points": Away(2, frozenset({7}))}, record(carried=True)),
+    ],
+    ids=["away", "was away", "too many were away", "away and once ahead", "was away, once ahead"],
+)
+def test_a_key_that_may_lie_in_two_partitions_makes_a_run_read_everything(
+    session: SparkSession, known: Mapping[str, Away], row: dict[str, Any]
+) -> None:
+    carried = CarriedRow(carry.RECORD, None, "{}")
+    assert why_whole(session, previous(known, carried), row) == away.SPLIT
+
+
+@pytest.mark.parametrize(
+    ("known", "row"),
+    [
+        ({}, record(ASKED, lies=AWAY)),
+        ({"points": Away(2, frozenset({7}))}, record(ASKED + 1)),
+        ({}, record(lies=AWAY, ahead=True)),
+        ({}, record(2, lies=AWAY, carried=True)),
+        ({"points": Away(3, frozenset({7}))}, record()),
+        ({"points": Away(2, frozenset({8}))}, record()),
+        ({"points": Away(2, None)}, record(key=None)),
+        ({}, record(lies=AWAY, batch_no=None)),
+    ],
+    ids=[
+        "a partition was asked for",
+        "was away, a partition was asked for",
+        "not judged yet",
+        "judged before, still open",
+        "was away among fewer partitions",
+        "another key was away",
+        "no key",
+        "no batch",
+    ],
+)
+def test_what_cannot_split_a_key_makes_no_run_read_everything(
+    session: SparkSession, known: Mapping[str, Away], row: dict[str, Any]
+) -> None:
+    carried = CarriedRow(carry.RECORD, None, "{}")
+    assert why_whole(session, previous(known, carried), row) is None
+
+
+def test_a_topic_whose_split_key_is_told_already_is_not_looked_at(session: SparkSession) -> None:
+    split = Finding(finding_class=FindingClass.KEY_SPLIT, subject="topic:points", topic="points")
+    before = previous({}, carry._of_finding(split))
+    assert why_whole(session, before, record(lies=AWAY)) is None
+
+
+def test_a_run_behind_one_that_did_not_look_reads_everything(session: SparkSession) -> None:
+    assert why_whole(session, previous(None), record()) == away.UNKNOWN
+
+
+def test_what_is_away_is_remembered_by_key_unless_it_is_too_much(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [record(1), record(2, lies=AWAY), record(3, key=8, lies=AWAY), record(4, 8, AWAY)]
+    keyed = schemas.frame_of(session, [*rows, record(ASKED, key=9, lies=AWAY)], RECORDS)
+    found = away.strays(keyed, PARTITIONS, tmp_path.as_uri())
+    assert found.count == 4
+    free = free_of(session)
+    assert away.remembered(found, free) == {"points": Away(2, frozenset({7, 8}))}
+    monkeypatch.setattr(away, "MOST", 1)
+    assert away.remembered(found, free) == {"points": Away(2, None)}
+    suspects = [row["half_id"] for row in away.suspected(keyed, found).collect()]
+    assert sorted(suspects) == [1, 2, 3, 4, ASKED]
+    monkeypatch.setattr(away, "MOST_BROADCAST", 1)
+    assert away.suspected(keyed, found).count() == 5
+
+
+def test_no_key_is_suspected_where_all_lie_at_home_but_those_without_a_home(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    keyed = schemas.frame_of(session, [record(1), record(2, topic="free")], RECORDS)
+    found = away.strays(keyed, PARTITIONS, tmp_path.as_uri())
+    assert [row["half_id"] for row in away.suspected(keyed, found).collect()] == [2]
+
+
+def test_a_topic_whose_keys_may_lie_anywhere_has_no_home(session: SparkSession) -> None:
+    assert session
+    rules = topic_rules({"any": {"partitioner": "any"}, "loose": {"ordered": False}})
+    counts = {"any-1": 3, "loose-1": 3, "points": 2}
+    assert away.homed(counts, rules) == {"points": 2}
