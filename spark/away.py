@@ -27,12 +27,12 @@ MOST: Final = 1000
 """Of a topic with more keys away than this no key is remembered, only that there are too many."""
 MOST_BROADCAST: Final = 100_000
 """With more records away than this all keys are looked at."""
+IS_AWAY: Final = f"home IS NOT NULL AND {home.MODULO} <> `partition`"
 UNKNOWN: Final = "the run before has not told where keys lie"
 SPLIT: Final = "a key lies elsewhere than Kafka's own choice puts it, perhaps in two partitions"
 
 Free = Callable[[Collection[str], tuple[int, int] | None], DataFrame]
 """Reads the half ids of some topics for which no partition was asked, of a range or of all."""
-
 
 Partitions = Mapping[str, int]
 """Of the topics whose keys have one home each, how many partitions they have."""
@@ -111,9 +111,6 @@ def why_whole(previous: Previous, frames: Frames, partitions: Partitions, free: 
     asked = (min(row["low"] for row in rows), max(row["high"] for row in rows))
     unrequested = free(sorted(row["topic"] for row in rows), asked)
     return None if suspects.join(unrequested, "half_id", "left_semi").isEmpty() else SPLIT
-
-
-IS_AWAY: Final = f"home IS NOT NULL AND {home.MODULO} <> `partition`"
 
 
 def _read_now(previous: Previous, frames: Frames) -> DataFrame:
