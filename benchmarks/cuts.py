@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -103,11 +103,11 @@ def seen(done: Report) -> dict[str, Any]:
 class Cuts(Bench):
     """One loaded service."""
 
-    def traffic(self, url: str, seed: int, per_second: int, niceness: int) -> Traffic:
+    def traffic(self, url: str, seed: int, per_second: int, cores: Collection[int]) -> Traffic:
         """Register the group and return its producers."""
         self.register(GROUP, f"{self._endpoint}/mixed", **QUICK)
         producers = Producers(url=url, group=GROUP, topics=TOPICS, seed=seed, per_second=per_second)
-        return Traffic(producers=producers, niceness=niceness)
+        return Traffic(producers=producers, cores=cores)
 
     def settle(self) -> float:
         """Wait until all is decided or parked, and published; return the seconds that took."""
@@ -183,6 +183,18 @@ def take_plain_cuts(bench: Cuts, traffic: Traffic, audit: PlainAudit, moments: M
     return agree and last.clean and clean == len(seen_by) > 0
 
 
+def cores_of_service(*, apart: bool) -> Collection[int]:
+    """Return the cores that are loaded; the last one is this process's alone if it runs apart.
+
+    An audit that runs beside a service that takes all it gets is slowed down by it, not tested.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    if not apart:
+        return cores
+    os.sched_setaffinity(0, cores[-1:])
+    return cores[:-1]
+
+
 def main() -> int:
     """Run the benchmark; return 1 if a verdict was not clean or the sums differ."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -191,20 +203,19 @@ def main() -> int:
     parser.add_argument("--plain", action="store_true", help="judge the cuts without Spark")
     parser.add_argument("--per-second", type=int, default=0, help="messages; 0 is no bound")
     parser.add_argument(
-        "--nice", type=int, default=0, help="how far service and producers stand back (nice)"
+        "--apart", action="store_true", help="the audit has the last core, the rest all others"
     )
     parser.add_argument("--seed", type=int, default=secrets.randbits(32))
     arguments = parser.parse_args()
     configure_logging("error", "json")
+    loaded = cores_of_service(apart=arguments.apart)
     with (
         tempfile.TemporaryDirectory(prefix="outbox-bench-") as folder,
         slow_endpoint() as endpoint,
-        outbox_dev(arguments.nice) as running,
+        outbox_dev(loaded) as running,
         closing(Cuts(running, endpoint)) as bench,
     ):
-        traffic = bench.traffic(
-            running["api_url"], arguments.seed, arguments.per_second, arguments.nice
-        )
+        traffic = bench.traffic(running["api_url"], arguments.seed, arguments.per_second, loaded)
         start("cuts", **vars(arguments), producers=traffic.producers.sizes, topics=len(TOPICS),
               partitions=PARTITIONS, value_bytes=SIZES)  # fmt: skip
         chance = Random(arguments.seed)

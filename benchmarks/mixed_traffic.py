@@ -13,7 +13,7 @@ import multiprocessing
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection as PipeConnection
@@ -45,9 +45,9 @@ class Producers:
     _began: float = 0.0
     _stopping: bool = False
 
-    def run(self, told: PipeConnection, niceness: int) -> None:
+    def run(self, told: PipeConnection, cores: Collection[int]) -> None:
         """Send until a word comes, end what is begun, answer with the counts."""
-        os.nice(niceness)
+        os.sched_setaffinity(0, cores)
         self._began = time.monotonic()
         asyncio.run(self._run(told))
         told.send(self.sent)
@@ -122,7 +122,8 @@ class Traffic:
     """Producers over one service, in a process of their own: whoever audits keeps its GIL."""
 
     producers: Producers
-    niceness: int = 0
+    cores: Collection[int]
+    """Where they run."""
     sent: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
@@ -132,7 +133,7 @@ class Traffic:
         began = time.monotonic()
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=self.producers.run, args=(theirs, self.niceness))
+        process = context.Process(target=self.producers.run, args=(theirs, self.cores))
         process.start()
         theirs.close()
         try:

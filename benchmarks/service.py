@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -92,11 +92,12 @@ def register(api_url: str) -> None:
 
 
 @contextmanager
-def outbox_dev(niceness: int = 0) -> Iterator[dict[str, Any]]:
-    """Run ``outbox dev`` in a folder of its own; yield its dev.json."""
+def outbox_dev(cores: Collection[int] = ()) -> Iterator[dict[str, Any]]:
+    """Run ``outbox dev`` in a folder of its own, on these cores or on all; yield its dev.json."""
     with tempfile.TemporaryDirectory(prefix="outbox-bench-") as folder:
         command = [str(Path(sys.executable).parent / "outbox"), "dev", "--data-dir", folder]
-        command = ["nice", "-n", str(niceness), *command]
+        if cores:
+            command = ["taskset", "-c", ",".join(map(str, cores)), *command]
         with (Path(folder) / "dev.log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
