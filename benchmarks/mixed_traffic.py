@@ -1,8 +1,8 @@
 """Producers that keep a service busy with every kind of message and of end, from a seed.
 
-Of ten halves six are committed by their producer, two rolled back, one answered UNKNOWN and one
-left alone; of the last two the checks get COMMIT, ROLLBACK or UNKNOWN. Keys are many, few or none;
-values are empty, small, large or null; some messages ask for a partition.
+Of twenty halves thirteen are committed by their producer, five rolled back, one answered UNKNOWN
+and one left alone; of the last two the checks get COMMIT, ROLLBACK or UNKNOWN. Keys are many, few
+or none; values are empty, small, large or null; some messages ask for a partition.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from benchmarks.http_load import Connection, connect
 
-ENDS: Final = ("COMMIT",) * 6 + ("ROLLBACK",) * 2 + ("UNKNOWN", None)
+ENDS: Final = ("COMMIT",) * 13 + ("ROLLBACK",) * 5 + ("UNKNOWN", None)
 SIZES: Final = (0, 16, 256, 256, 256, 4096)
 PARTITIONS: Final = 4
 REST_SECONDS: Final = 0.5
