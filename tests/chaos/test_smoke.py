@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 
 SECONDS = 400
 """A busy machine drains slowly; a quiet one needs 90 s."""
+ENOUGH = 500
+"""So many messages meet every kill; how many more there are is the machine's speed."""
 
 
 def test_nothing_is_lost_doubled_or_inverted_when_everything_is_killed(tmp_path: Path) -> None:
@@ -32,4 +34,4 @@ def test_nothing_is_lost_doubled_or_inverted_when_everything_is_killed(tmp_path:
     verdict = json.loads((run / "verdict.json").read_text())
     assert verdict["verdict"] == "PASS"
     assert sum(verdict["kills"].values()) >= 20
-    assert verdict["messages"] >= 2000
+    assert verdict["messages"] >= ENOUGH
