@@ -28,7 +28,7 @@ MOST: Final = 1000
 MOST_BROADCAST: Final = 100_000
 """With more records away than this all keys are looked at."""
 IS_AWAY: Final = f"home IS NOT NULL AND {home.MODULO} <> `partition`"
-UNKNOWN: Final = "the run before has not told where keys lie"
+UNKNOWN: Final = "the run before has not looked where the keys of each topic lie"
 SPLIT: Final = "a key lies elsewhere than Kafka's own choice puts it, perhaps in two partitions"
 
 Free = Callable[[Collection[str], tuple[int, int] | None], DataFrame]
@@ -75,18 +75,27 @@ def suspected(keyed: DataFrame, strays: Strays) -> DataFrame:
 
 def remembered(strays: Strays, free: Free) -> dict[str, Away]:
     """Return, a topic, the keys that are away though no partition was asked for."""
+    none = {topic: Away(count) for topic, count in strays.partitions.items()}
     if strays.count == 0:
-        return {}
+        return none
     topics = sorted(row["topic"] for row in strays.rows.select("topic").distinct().collect())
     asked = strays.rows.join(free(topics, None), "half_id", "left_semi")
     away = asked.select("topic", "key_hash").distinct()
     counts = {row["topic"]: row["count"] for row in away.groupBy("topic").count().collect()}
     few = [topic for topic, count in counts.items() if count <= MOST]
     rows = away.where(F.col("topic").isin(few)).collect()
-    return {
+    return none | {
         topic: Away(strays.partitions[topic], _keys_of(topic, rows) if topic in few else None)
         for topic in counts
     }
+
+
+def still_remembered(previous: Previous, partitions: Partitions) -> dict[str, Away]:
+    """Return what a run that goes on remembers: it has read no key that is away.
+
+    A topic that it did not look at is forgotten, so that who looks again reads everything.
+    """
+    return {t: previous.away.get(t, Away(count)) for t, count in partitions.items()}
 
 
 def why_whole(previous: Previous, frames: Frames, partitions: Partitions, free: Free) -> str | None:
@@ -94,7 +103,8 @@ def why_whole(previous: Previous, frames: Frames, partitions: Partitions, free: 
 
     A topic of which it is told already that a key is split need not be looked at.
     """
-    if previous.away is None:
+    read_before = {partition.topic for partition in previous.ends}
+    if read_before & partitions.keys() - previous.away.keys():
         return UNKNOWN
     told = carry.findings_of(previous.carried)
     split = {f.topic or "" for f in told if f.finding_class is FindingClass.KEY_SPLIT}

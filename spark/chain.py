@@ -6,7 +6,7 @@ What has no continuation is read again from the beginning, with the reason in th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -33,8 +33,11 @@ class Away(NamedTuple):
     """Keys of a topic with so many partitions that lie elsewhere than Kafka puts them."""
 
     partitions: int
-    keys: frozenset[int] | None
+    keys: frozenset[int] | None = frozenset()
     """By hash; None where there are too many to remember."""
+
+
+NOWHERE: Final[Mapping[str, Away]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +53,8 @@ class Previous:
     marks: Mapping[int, Mark]
     shards: Mapping[int, ShardCut]
     carried: Sequence[CarriedRow] = ()
-    away: Mapping[str, Away] | None = None
-    """By topic; None where the run has not looked."""
+    away: Mapping[str, Away] = field(default_factory=dict)
+    """Of each topic that was looked at."""
 
     @property
     def origin(self) -> Origin:
@@ -87,7 +90,7 @@ def previous_of(chain: Chain | None) -> Previous | None:
         },
         shards=shards,
         carried=chain.carried,
-        away=_away_of(chain.cut.get("away")),
+        away=_away_of(chain.cut.get("away", {})),
     )
 
 
@@ -95,7 +98,7 @@ def cut_of(
     plan: Plan,
     marks: Mapping[int, Mark],
     previous: Previous | None = None,
-    away: Mapping[str, Away] | None = None,
+    away: Mapping[str, Away] = NOWHERE,
 ) -> dict[str, Any]:
     """Return the cut as it is stored; what could not be read ends where it had ended before."""
     ends = {**(previous.ends if previous else {}), **_ends(plan.log.records)}
@@ -257,18 +260,14 @@ def _shard_cut(stored: Mapping[str, Any]) -> ShardCut:
     )
 
 
-def _away_json(away: Mapping[str, Away] | None) -> Mapping[str, Any] | None:
-    if away is None:
-        return None
+def _away_json(away: Mapping[str, Away]) -> Mapping[str, Any]:
     return {
         topic: {"partitions": count, "keys": None if keys is None else sorted(keys)}
         for topic, (count, keys) in sorted(away.items())
     }
 
 
-def _away_of(stored: Mapping[str, Any] | None) -> Mapping[str, Away] | None:
-    if stored is None:
-        return None
+def _away_of(stored: Mapping[str, Any]) -> Mapping[str, Away]:
     return {
         topic: Away(each["partitions"], None if each["keys"] is None else frozenset(each["keys"]))
         for topic, each in stored.items()

@@ -164,7 +164,12 @@ def _judge(
         rows = carry.carried_rows(open_ids, frames, ledger.lasting.values())
         carried.rows = None if rows is None else len(rows)
         free = partial(parts.sources.read_unrequested, plan.snapshot)
-        lie = previous.away if previous else away.remembered(paired.strays, free)
+        strays = paired.strays
+        lie = (
+            away.still_remembered(previous, strays.partitions)
+            if previous
+            else away.remembered(strays, free)
+        )
     step = ChainStep(
         after=stored.run_id if stored else None,
         cut=no_cut_of(plan) if rows is None else cut_of(plan, planned.marks, previous, lie),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +19,7 @@ from spark.findings import Finding
 from spark.stretches import JUDGED
 from spark.topic_rules import topic_rules
 from tests.spark.marks import ON_SPARK
+from tests.spark.runs_before import previous
 
 pytestmark = ON_SPARK
 
@@ -47,27 +47,17 @@ def record(
     return {"half_id": half_id, "batch_no": 3, **placed, **known, **fields}
 
 
-def previous(known: Mapping[str, Away] | None, *carried: CarriedRow) -> Previous:
-    """Return a run that has left this behind."""
-    return Previous(
-        run_id="before",
-        cut_at=datetime(2026, 1, 1, tzinfo=UTC),
-        horizon=0,
-        ends={},
-        manifest_ends={},
-        marks={},
-        shards={},
-        carried=carried,
-        away=known,
-    )
+def before(known: Mapping[str, Away], *carried: CarriedRow) -> Previous:
+    """Return a run that has read the topic and looked where its keys lie."""
+    return previous(*carried, topics=("points",), away={"points": Away(2)} | dict(known))
 
 
-def why_whole(session: SparkSession, before: Previous, *rows: dict[str, Any]) -> str | None:
+def why_whole(session: SparkSession, last: Previous, *rows: dict[str, Any]) -> str | None:
     """Ask of a run that reads these records, and whose judged commits are all of an odd id."""
     records = schemas.frame_of(session, rows, RECORDS)
     commits = session.range(1, 1000, 2).toDF("half_id").selectExpr("*", f"'{JUDGED}' AS standing")
     frames: Any = SimpleNamespace(records=records, new_commits=commits)
-    return away.why_whole(before, frames, PARTITIONS, free_of(session))
+    return away.why_whole(last, frames, PARTITIONS, free_of(session))
 
 
 def free_of(session: SparkSession) -> away.Free:
@@ -83,7 +73,7 @@ def free_of(session: SparkSession) -> away.Free:
 
 def test_a_run_that_reads_keys_where_they_belong_reads_nothing_else(session: SparkSession) -> None:
     rows = (record(), record(3, key=None, lies=AWAY), record(5, lies=(5, 1)))
-    assert why_whole(session, previous({}), *rows) is None
+    assert why_whole(session, before({}), *rows) is None
 
 
 @pytest.mark.parametrize(
@@ -101,7 +91,7 @@ def test_a_key_that_may_lie_in_two_partitions_makes_a_run_read_everything(
     session: SparkSession, known: Mapping[str, Away], row: dict[str, Any]
 ) -> None:
     carried = CarriedRow(carry.RECORD, None, "{}")
-    assert why_whole(session, previous(known, carried), row) == away.SPLIT
+    assert why_whole(session, before(known, carried), row) == away.SPLIT
 
 
 @pytest.mark.parametrize(
@@ -131,17 +121,29 @@ def test_what_cannot_split_a_key_makes_no_run_read_everything(
     session: SparkSession, known: Mapping[str, Away], row: dict[str, Any]
 ) -> None:
     carried = CarriedRow(carry.RECORD, None, "{}")
-    assert why_whole(session, previous(known, carried), row) is None
+    assert why_whole(session, before(known, carried), row) is None
 
 
 def test_a_topic_whose_split_key_is_told_already_is_not_looked_at(session: SparkSession) -> None:
     split = Finding(finding_class=FindingClass.KEY_SPLIT, subject="topic:points", topic="points")
-    before = previous({}, carry._of_finding(split))
-    assert why_whole(session, before, record(lies=AWAY)) is None
+    last = before({}, carry._of_finding(split))
+    assert why_whole(session, last, record(lies=AWAY)) is None
 
 
-def test_a_run_behind_one_that_did_not_look_reads_everything(session: SparkSession) -> None:
-    assert why_whole(session, previous(None), record()) == away.UNKNOWN
+@pytest.mark.parametrize(
+    ("topics", "why"), [(("points",), away.UNKNOWN), (("points", "more"), away.UNKNOWN), ((), None)]
+)
+def test_a_run_behind_one_that_read_a_topic_and_did_not_look_reads_everything(
+    session: SparkSession, topics: tuple[str, ...], why: str | None
+) -> None:
+    """It was of an older version, on Spark Connect, or the topic's rule was another one."""
+    assert why_whole(session, previous(topics=topics), record()) == why
+
+
+def test_a_run_that_goes_on_remembers_what_it_looks_at_alone() -> None:
+    known = {"points": Away(2, frozenset({7})), "free now": Away(2, frozenset({8}))}
+    found = away.still_remembered(previous(away=known), {"points": 2, "new": 3})
+    assert found == {"points": Away(2, frozenset({7})), "new": Away(3)}
 
 
 def test_what_is_away_is_remembered_by_key_unless_it_is_too_much(
@@ -166,6 +168,7 @@ def test_no_key_is_suspected_where_all_lie_at_home_but_those_without_a_home(
 ) -> None:
     keyed = schemas.frame_of(session, [record(1), record(2, topic="free")], RECORDS)
     found = away.strays(keyed, PARTITIONS, tmp_path.as_uri())
+    assert away.remembered(found, free_of(session)) == {"points": Away(2)}
     assert [row["half_id"] for row in away.suspected(keyed, found).collect()] == [2]
 
 

@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,16 +25,6 @@ pytestmark = REAL_STORES
 COMMAND = Path(sys.executable).parent / "outbox-reconcile"
 OPERATORS = COMMAND.with_name("outbox")
 LOST = (b"member-0", b"member-1")
-
-
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
-    """A broker whose progress topic no other test has written to."""
-    broker = EmbeddedKafka(tmp_path / "kafka")
-    broker.start()
-    yield broker
-    broker.stop()
-    broker.erase()
 
 
 def run(

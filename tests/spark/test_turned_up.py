@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,23 +15,15 @@ from spark.finding_classes import FindingClass
 from spark.findings import Finding
 from spark.turned_up import some_again
 from tests.spark.marks import ON_SPARK
+from tests.spark.runs_before import previous
 
 pytestmark = ON_SPARK
 
 
-def previous(finding_class: FindingClass) -> Previous:
+def with_open(finding_class: FindingClass) -> Previous:
     """Return a run that has left a finding of the message 7 open."""
     found = Finding(finding_class=finding_class, subject="message:7", half_id=HalfId(7))
-    return Previous(
-        run_id="before",
-        cut_at=datetime(2026, 1, 1, tzinfo=UTC),
-        horizon=0,
-        ends={},
-        manifest_ends={},
-        marks={},
-        shards={},
-        carried=tuple(map(carry._of_finding, [found])),
-    )
+    return previous(carry._of_finding(found))
 
 
 @pytest.mark.parametrize(
@@ -55,4 +46,4 @@ def test_another_record_in_turn_of_a_message_that_had_not_named_its_place_turns_
     columns = "half_id bigint, batch_no bigint, redriven boolean"
     records = session.createDataFrame([record], columns)
     frames: Any = SimpleNamespace(records=records, new_records=records)
-    assert some_again(previous(finding_class), frames) is again
+    assert some_again(with_open(finding_class), frames) is again

@@ -142,4 +142,4 @@ def test_the_keys_that_are_away_are_read_as_they_were_stored() -> None:
     del cut["away"]
     of_an_older_version = chain.previous_of(Chain(run_id="one", cut=cut))
     assert of_an_older_version is not None
-    assert of_an_older_version.away is None
+    assert of_an_older_version.away == {}
