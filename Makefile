@@ -14,7 +14,6 @@ RUNTIME := .runtime/.fetched
 # The longest first: what comes last is short, so both workers end together.
 SUITES := tests/spark tests/integration tests/e2e tests/contract tests/model tests/unit
 LAST := tests/chaos
-SOURCES := outbox api checker spark cli chaos outbox_client examples benchmarks migrations tests
 PROFILE ?= smoke
 SEED ?= 1
 
@@ -49,10 +48,10 @@ bench: setup ## Measure the hot paths beside raw Kafka and raw COPY
 	@$(BIN)/python -m benchmarks
 
 chaos: setup ## Break everything on purpose and judge the rest (PROFILE=smoke SEED=1)
-	@$(BIN)/outbox chaos run --profile $(PROFILE) --seed $(SEED)
+	@$(BIN)/outbox-chaos run --profile $(PROFILE) --seed $(SEED)
 
 chaos-controls: setup ## Run relays that are wrong in one rule each; all must be caught
-	@$(BIN)/outbox chaos controls --seed $(SEED)
+	@$(BIN)/outbox-chaos controls --seed $(SEED)
 
 up: ## Start the operations stack (docker-compose.yml)
 	@docker compose version >/dev/null 2>&1 || { echo "missing: Docker with its compose plugin" >&2; exit 2; }
@@ -62,12 +61,12 @@ up: ## Start the operations stack (docker-compose.yml)
 down: ## Stop the operations stack; its data stays
 	@docker compose down
 
-$(INSTALLED): pyproject.toml requirements/dev.txt
+$(INSTALLED): pyproject.toml chaos/pyproject.toml requirements/dev.txt
 	@deploy/needs.sh $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing Python packages" >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e chaos
 	@touch $@
 
 $(RUNTIME): pom.xml | $(INSTALLED)

@@ -13,12 +13,13 @@ from typing import Final
 
 import uvicorn
 
-from api.http_protocol import BoundedHttpProtocol
-from api.shared_metrics import Workers, shared_directory
+from api.http.protocol import BoundedHttpProtocol
+from api.metrics.shared_metrics import Workers, shared_directory
 from api.wiring import build
 from outbox.errors import ConfigurationError
-from outbox.settings import Settings, load_settings
-from outbox.telemetry import configure_logging
+from outbox.settings.catalogue import Settings
+from outbox.settings.environment import load_settings
+from outbox.telemetry.events import configure_logging
 
 OK: Final = 0
 ERROR: Final = 1

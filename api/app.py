@@ -16,18 +16,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from api.allowed_methods import AllowedMethods
-from api.auth import Authenticator
-from api.docs_page import docs_page
-from api.guard import Guard
-from api.hot_routes import HotRoutes
-from api.ingest import Ingest
-from api.json_body import pointer_to
-from api.openapi import openapi_document
-from api.problems import Problem, body_of, headers_of, invalid, problem_of
-from api.rate_limits import RateLimits
-from api.request_limits import HttpLimits
-from api.routes import (
+from api.admin.routes import (
     api_keys,
     bulk_actions,
     half_messages,
@@ -36,7 +25,18 @@ from api.routes import (
     producer_groups,
     reconciliations,
 )
-from api.services import Services
+from api.admin.services import Services
+from api.guard import Guard
+from api.http.allowed_methods import AllowedMethods
+from api.http.auth import Authenticator
+from api.http.docs_page import docs_page
+from api.http.json_body import pointer_to
+from api.http.problems import Problem, body_of, headers_of, invalid, problem_of
+from api.http.rate_limits import RateLimits
+from api.http.request_limits import HttpLimits
+from api.ingest.hot_routes import HotRoutes
+from api.ingest.ingest import Ingest
+from api.openapi import openapi_document
 from outbox.clock import Clock
 from outbox.errors import OutboxError
 

@@ -14,16 +14,17 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from typing import Any, Final
 
-from api.auth import Authenticator
-from api.exchange import Exchange, Receive, Reply, Scope, Send
-from api.hot_routes import HotRoute, HotRoutes
-from api.problems import Problem, invalid, problem_of
-from api.rate_limits import RateLimit
-from api.request_limits import ClientGone, HttpLimits, judge_head, judge_media_type, read_body
+from api.http.auth import Authenticator
+from api.http.exchange import Exchange, Receive, Reply, Scope, Send
+from api.http.problems import Problem, invalid, problem_of
+from api.http.rate_limits import RateLimit
+from api.http.request_limits import ClientGone, HttpLimits, judge_head, judge_media_type, read_body
+from api.ingest.hot_routes import HotRoute, HotRoutes
 from outbox.access import ANYBODY
 from outbox.clock import Clock
 from outbox.errors import OutboxError
-from outbox.telemetry import Metrics, get_logger
+from outbox.telemetry.events import get_logger
+from outbox.telemetry.metrics import Metrics
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 

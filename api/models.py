@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from api.schemas import GROUP_PATTERN
-from api.wire_types import NO_NUL, AllowedTopic, Count, KeyGroup, Moment, Operator, Reason
+from api.http.wire_types import NO_NUL, AllowedTopic, Count, KeyGroup, Moment, Operator, Reason
+from api.ingest.schemas import GROUP_PATTERN
 from outbox.access import Scope
-from outbox.callback_guard import LONGEST_URL
-from outbox.check import Outcome
-from outbox.message import DecidedBy, Resolution, State
+from outbox.checks.check_round import Outcome
+from outbox.checks.ssrf_guard import LONGEST_URL
+from outbox.messages.message import DecidedBy, Resolution, State
 
 
 class Asked(BaseModel):

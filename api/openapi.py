@@ -9,10 +9,9 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from api.guard import is_public
-from api.hot_routes import PREFIX
-from api.models import ProblemDocument
-from api.problems import KINDS, MEDIA_TYPE
-from api.schemas import (
+from api.http.problems import KINDS, MEDIA_TYPE
+from api.ingest.hot_routes import PREFIX
+from api.ingest.schemas import (
     EndBatch,
     EndBatchAnswer,
     EndedHalf,
@@ -22,6 +21,7 @@ from api.schemas import (
     PreparedHalf,
     PrepareRequest,
 )
+from api.models import ProblemDocument
 
 TITLE: Final = "Transactional outbox for Kafka with half messages"
 DESCRIPTION: Final = (

@@ -9,45 +9,47 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
+from api.admin.bulk_runner import BulkRunner
+from api.admin.check_endpoint_probe import CheckEndpointProbe
+from api.admin.services import Services
 from api.app import create_app
-from api.auth import AnybodyOnLoopback, Authenticator, KeyAuthenticator
-from api.batcher import FlushLimits, MicroBatcher
-from api.bulk_runner import BulkRunner
-from api.configured import group_defaults, http_limits, ingest_policy, pepper, rates
-from api.directory import Directory
-from api.endpoint_tests import EndpointTests
-from api.flushes import timed
-from api.gauges import MetricsPage
+from api.from_settings import group_defaults, http_limits, ingest_policy, pepper, rates
 from api.guard import Guard
-from api.ingest import Ingest
-from api.known_topics import KnownTopics
-from api.metrics_listener import metrics_listener
-from api.publication_wait import PublicationWait
-from api.services import Services
-from outbox.callback_guard import CallbackPolicy, policy_of
-from outbox.check_call.endpoint import HttpCheckEndpoint
+from api.http.auth import AnybodyOnLoopback, Authenticator, KeyAuthenticator
+from api.ingest.batcher import FlushLimits, MicroBatcher
+from api.ingest.flush_timer import timed
+from api.ingest.ingest import Ingest
+from api.ingest.name_cache import NameCache
+from api.ingest.publication_wait import PublicationWait
+from api.ingest.topic_cache import TopicCache
+from api.metrics.metrics_listener import metrics_listener
+from api.metrics.metrics_page import MetricsPage
+from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
 from outbox.clock import SystemClock
 from outbox.failpoints import arm
-from outbox.message import End, EndOutcome, Message, PrepareOutcome
-from outbox.own_listeners import own_listeners
-from outbox.ports import TopicCatalogue
-from outbox.publication.topic_catalogue import KafkaTopicCatalogue
-from outbox.settings import Settings, load_settings
-from outbox.storage.acceptances import PostgresAcceptances
-from outbox.storage.api_keys import PostgresApiKeys
-from outbox.storage.browse import PostgresBrowser
-from outbox.storage.bulk_actions import PostgresBulkActions
-from outbox.storage.connections import Pool, make_pool
-from outbox.storage.groups import PostgresProducerGroups
-from outbox.storage.half_store import PostgresHalfStore
-from outbox.storage.names import PostgresNames
-from outbox.storage.operations import PostgresOperations
-from outbox.storage.readiness import PostgresReadiness, newest_revision
-from outbox.storage.reconciliation_runs import PostgresReconciliationRuns
-from outbox.storage.repairs import PostgresRepairs
-from outbox.storage.secrets import key_ring
-from outbox.storage.standing import PostgresStandings
-from outbox.telemetry import Event, Metrics, configure_logging, get_logger
+from outbox.http_checks.endpoint import HttpCheckEndpoint
+from outbox.http_checks.own_listeners import own_listeners
+from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
+from outbox.messages.message import End, EndOutcome, Message, PrepareOutcome
+from outbox.messages.ports import TopicCatalogue
+from outbox.postgres.checks.keyring import key_ring
+from outbox.postgres.checks.producer_groups import PostgresProducerGroups
+from outbox.postgres.maintenance.readiness import PostgresReadiness, newest_revision
+from outbox.postgres.messages.half_store import PostgresHalfStore
+from outbox.postgres.messages.interned_names import PostgresNames
+from outbox.postgres.messages.message_status import PostgresMessageStatuses
+from outbox.postgres.operators.acceptances import PostgresAcceptances
+from outbox.postgres.operators.api_keys import PostgresApiKeys
+from outbox.postgres.operators.bulk_actions import PostgresBulkActions
+from outbox.postgres.operators.message_browser import PostgresBrowser
+from outbox.postgres.operators.operations import PostgresOperations
+from outbox.postgres.operators.repairs import PostgresRepairs
+from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
+from outbox.postgres.sessions.connections import Pool, make_pool
+from outbox.settings.catalogue import Settings
+from outbox.settings.environment import load_settings
+from outbox.telemetry.events import Event, configure_logging, get_logger
+from outbox.telemetry.metrics import Metrics
 
 WAITING_ROWS: Final = 20_000
 """Prepares that may wait for a flush; at the measured rates about a second's worth."""
@@ -59,7 +61,7 @@ class Parts:
     """What the lifespan opens and closes."""
 
     pool: Pool
-    topics: KnownTopics
+    topics: TopicCache
     bulk_actions: PostgresBulkActions
     bulk_runner: BulkRunner
     prepares: MicroBatcher[Message, PrepareOutcome]
@@ -88,8 +90,8 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
     kafka = catalogue or KafkaTopicCatalogue(
         settings.required_bootstrap_servers(), settings.kafka_config
     )
-    topics = KnownTopics(kafka, clock, create=settings.create_topics)
-    directory = Directory(PostgresNames(pool), clock)
+    topics = TopicCache(kafka, clock, create=settings.create_topics)
+    directory = NameCache(PostgresNames(pool), clock)
     parts = _parts(settings, pool, topics, metrics, clock)
     groups = PostgresProducerGroups(pool, _ring(settings))
     callback_policy = _CallbackPolicy(settings)
@@ -135,8 +137,8 @@ def _ingest(
     settings: Settings,
     parts: Parts,
     pool: Pool,
-    directory: Directory,
-    topics: KnownTopics,
+    directory: NameCache,
+    topics: TopicCache,
     metrics: Metrics,
 ) -> Ingest:
     return Ingest(
@@ -144,14 +146,14 @@ def _ingest(
         ends=parts.ends,
         directory=directory,
         topics=topics,
-        publications=PublicationWait(PostgresStandings(pool)),
+        publications=PublicationWait(PostgresMessageStatuses(pool)),
         policy=ingest_policy(settings),
         metrics=metrics,
     )
 
 
 def _parts(
-    settings: Settings, pool: Pool, topics: KnownTopics, metrics: Metrics, clock: SystemClock
+    settings: Settings, pool: Pool, topics: TopicCache, metrics: Metrics, clock: SystemClock
 ) -> Parts:
     store = PostgresHalfStore(pool)
 
@@ -228,9 +230,9 @@ class _CallbackPolicy:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._policy: CallbackPolicy | None = None
+        self._policy: SsrfPolicy | None = None
 
-    def read(self) -> CallbackPolicy:
+    def read(self) -> SsrfPolicy:
         """Return the policy."""
         if self._policy is None:
             settings = self._settings
@@ -249,14 +251,14 @@ def _endpoint_tests(
     groups: PostgresProducerGroups,
     policy: _CallbackPolicy,
     clock: SystemClock,
-) -> EndpointTests:
+) -> CheckEndpointProbe:
     proxy = settings.check_proxy_url
     proxy_url = proxy.get_secret_value() if proxy else None
 
     def endpoint() -> HttpCheckEndpoint:
         return HttpCheckEndpoint(policy.read(), proxy_url=proxy_url)
 
-    return EndpointTests(groups, endpoint, clock)
+    return CheckEndpointProbe(groups, endpoint, clock)
 
 
 def _authenticator(

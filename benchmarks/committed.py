@@ -9,10 +9,18 @@ from typing import Final
 
 import psycopg
 
-from outbox.message import Content, Message
-from outbox.message_id import NONCE_BITS, HalfId, Nonce, Shard, half_id_of, shard_in, shard_of
-from outbox.record import digest_of
-from outbox.storage.connections import Connection
+from outbox.messages.message import Content, Message
+from outbox.messages.message_id import (
+    NONCE_BITS,
+    HalfId,
+    Nonce,
+    Shard,
+    half_id_of,
+    shard_in,
+    shard_of,
+)
+from outbox.messages.record import digest_of
+from outbox.postgres.sessions.connections import Connection
 
 _HALVES: Final = """COPY outbox.half_message (half_id, nonce, prepared_at, content_digest,
     producer_group_id, topic_id, "partition", transaction_id, key, value, headers, content_type,

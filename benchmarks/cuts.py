@@ -29,13 +29,13 @@ from benchmarks.mixed_traffic import PARTITIONS, SIZES, Producers, Traffic
 from benchmarks.plain_audit import PlainAudit, Seen
 from benchmarks.service import outbox_dev
 from benchmarks.slow_endpoint import slow_endpoint
-from outbox.settings import load_settings
-from outbox.telemetry import configure_logging
-from spark.parts import Options, Parts
-from spark.publish import publish_and_tell
-from spark.report import Report
-from spark.run import run_once
-from spark.verdict import Verdict
+from outbox.settings.environment import load_settings
+from outbox.telemetry.events import configure_logging
+from spark.audit import run_once
+from spark.findings.verdict import Verdict
+from spark.report.report import Report
+from spark.report.store_run import publish_and_tell
+from spark.run_context import Options, RunContext
 from spark.wiring import open_run
 
 GROUP: Final = "cuts"
@@ -59,7 +59,7 @@ COMMITTED: Final = """SELECT coalesce(sum(cardinality(half_ids)), 0)
 class Audit:
     """Run after run over one service, and what they add up to."""
 
-    parts: Parts
+    parts: RunContext
     options: Options
     sums: Counter[str] = field(default_factory=Counter)
     unclean: int = 0

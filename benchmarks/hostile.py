@@ -24,8 +24,8 @@ from pathlib import Path
 from statistics import fmean, linear_regression
 from typing import Any, Final
 
-from benchmarks.beasts import beasts
 from benchmarks.checks import DELAYS, IMMUNITY_SECONDS, PAUSE, Bench
+from benchmarks.hostile_endpoints import beasts
 from benchmarks.http_load import half
 from benchmarks.machine import report, start
 from benchmarks.service import TOPIC, outbox_dev

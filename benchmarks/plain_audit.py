@@ -18,14 +18,14 @@ import psycopg
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from outbox.clock import SystemClock
-from outbox.manifest import START, Kind, Position, decode
-from outbox.message_id import HalfId, parse_message_id
-from outbox.publication.log_facts import KafkaLogFacts
-from outbox.publication.progress_topic import PROGRESS_TOPIC
-from outbox.record import MESSAGE_ID
-from outbox.storage.reconciliation import PostgresSource
-from spark.cut import LogCut, Range
-from spark.take_cut import take_log_cut
+from outbox.kafka.log_reader import KafkaLogReader
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
+from outbox.messages.manifest import START, Kind, Position, decode
+from outbox.messages.message_id import HalfId, parse_message_id
+from outbox.messages.record import MESSAGE_ID
+from outbox.postgres.reconciliation.source import PostgresSource
+from spark.cut.cut_capture import take_log_cut
+from spark.cut.cut_plan import LogCut, Range
 
 COMMITS: Final = "SELECT shard, xid, half_ids FROM outbox.commit_log"
 IMPORT: Final = "SET TRANSACTION SNAPSHOT '{}'"
@@ -58,7 +58,7 @@ class PlainAudit:
         self._database_url = database_url
         self._bootstrap_servers = bootstrap_servers
         self._source = PostgresSource(database_url)
-        self._facts = KafkaLogFacts(bootstrap_servers)
+        self._facts = KafkaLogReader(bootstrap_servers)
 
     def cut(self) -> Seen:
         """Cut both stores now and compare everything up to there."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from outbox.record import Record
+from outbox.messages.record import Record
 
 
 def idempotent_rate(bootstrap_servers: str, records: Sequence[Record]) -> float:

@@ -24,13 +24,14 @@ from benchmarks.reconcile_compare import compare_alone
 from benchmarks.reconcile_rivals import bare_scan, full_join, single_node
 from benchmarks.reconcile_stores import Stores, stores
 from checker.relay_wiring import calm_collector
-from outbox.settings import Settings, load_settings
-from outbox.telemetry import configure_logging
-from spark.parts import Options, Parts
-from spark.progress import Progress, Stage
-from spark.publish import publish
-from spark.report import Report
-from spark.run import run_once
+from outbox.settings.catalogue import Settings
+from outbox.settings.environment import load_settings
+from outbox.telemetry.events import configure_logging
+from spark.audit import run_once
+from spark.report.progress import Progress, Stage
+from spark.report.report import Report
+from spark.report.store_run import publish
+from spark.run_context import Options, RunContext
 from spark.wiring import open_run
 
 QUESTIONS: Final = ("audit", "scan", "join", "rivals", "compare")
@@ -116,7 +117,7 @@ def _with_spark(
         report("gate", audit_to_bare_scan=ratio, at_most=GATE, kept=ratio <= GATE)
 
 
-def _audit(parts: Parts, options: Options) -> Report:
+def _audit(parts: RunContext, options: Options) -> Report:
     """Audit everything, whatever is known of it, so that each run has as much to do."""
     return run_once(parts, replace(options, full=True))
 
@@ -135,7 +136,7 @@ def _repeated(
     return costs[-1]
 
 
-def _publish(parts: Parts, done: Report, session: SparkSession) -> None:
+def _publish(parts: RunContext, done: Report, session: SparkSession) -> None:
     began = time.perf_counter()
     publish(done, parts.run_store, 50)
     seconds = round(time.perf_counter() - began, 2)
@@ -150,17 +151,17 @@ def heap_peak_mb(session: SparkSession) -> int:
     return int(sum(peaks) / 1e6)
 
 
-def _metered(given: Parts, filled: Stores) -> MeteredProgress:
+def _metered(given: RunContext, filled: Stores) -> MeteredProgress:
     return MeteredProgress(stream=given.progress.stream, clock=given.clock, meter=filled.meter)
 
 
-def _judged_alone(parts: Parts) -> Cost:
+def _judged_alone(parts: RunContext) -> Cost:
     assert isinstance(parts.progress, MeteredProgress)
     stages = parts.progress.cpu.items()
     return Cost(cpu=sum(cpu for name, cpu in stages if name not in BEYOND))
 
 
-def _stages(parts: Parts) -> dict[str, Any]:
+def _stages(parts: RunContext) -> dict[str, Any]:
     assert isinstance(parts.progress, MeteredProgress)
     both = {"stages_cpu_s": parts.progress.cpu, "postgres_stages_cpu_s": parts.progress.postgres}
     return {

@@ -17,12 +17,13 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks.cpu_time import Meter
 from benchmarks.machine import report
-from outbox.message_id import SHARD_BITS, SHARDS
-from spark import fold, ranks, schemas, stretches
-from spark.frames import Frames
-from spark.reading import placed
-from spark.session import QUICK_RECORDS, SessionSettings, spark_session
-from spark.stage import staged
+from outbox.messages.message_id import SHARD_BITS, SHARDS
+from spark.columns import commit_rank, schemas, segments
+from spark.columns.frames import Frames
+from spark.columns.staging import staged
+from spark.compare import bucket_checksums
+from spark.cut.reader import placed
+from spark.jvm.session import QUICK_RECORDS, SessionSettings, spark_session
 from spark.wiring import RUNTIME_JARS
 
 FLUSH: Final = 125
@@ -74,19 +75,19 @@ def _ours(stage: Stage) -> int:
     cuts = schemas.frame_of(
         session, [{"shard": n, **end} for n in range(SHARDS)], schemas.SHARD_CUTS
     )
-    flushes = ranks.flushes(stage.commits)
-    cut_up = staged(stretches.stretches(flushes, stage.batches, cuts), f"{stage.uri}/stretches")
+    flushes = commit_rank.flushes(stage.commits)
+    cut_up = staged(segments.segments(flushes, stage.batches, cuts), f"{stage.uri}/stretches")
     frames = Frames(
         manifests=stage.batches,
         listings=stage.batches,
-        stretches=cut_up,
+        segments=cut_up,
         batches=stage.batches,
-        commits=stretches.opened(stage.commits, cut_up).withColumn("carried", F.lit(False)),
+        commits=segments.opened(stage.commits, cut_up).withColumn("carried", F.lit(False)),
         records=placed(stage.records.withColumn("carried", F.lit(False)), cuts),
         size=stage.messages,
     )
-    odd = fold.odd(frames, fold.Mode.TWO_LEVEL, stage.uri)
-    return fold.open_ids(frames.commits, frames.records, odd).count()
+    odd = bucket_checksums.mismatches(frames, bucket_checksums.Mode.TWO_LEVEL, stage.uri)
+    return bucket_checksums.open_ids(frames.commits, frames.records, odd).count()
 
 
 def _joined(stage: Stage) -> int:

@@ -21,11 +21,11 @@ from xxhash import xxh64_intdigest
 
 from benchmarks.reconcile_stores import PARTITIONS, Stores
 from benchmarks.relay import TOPIC
-from outbox.content_digest import SEED
-from outbox.message_id import parse_message_id
-from outbox.storage.jdbc import jdbc_address
-from spark import digest, slot
-from spark.kafka_options import kafka_options
+from outbox.messages.content_digest import SEED
+from outbox.messages.message_id import parse_message_id
+from outbox.postgres.sessions.jdbc import jdbc_address
+from spark.columns import digest, slot
+from spark.jvm.kafka_options import kafka_options
 
 COMMITS: Final = "SELECT half_ids, content_digests FROM outbox.reconciliation_commits"
 BY_LOG_ALONE: Final = """

@@ -14,11 +14,11 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.cpu_time import Meter
 from benchmarks.relay import TOPIC, drain, relays, store
-from cli.embedded.kafka import EmbeddedKafka
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.schema import upgrade
-from outbox.message_id import SHARDS
-from outbox.publication.progress_topic import ensure_progress_topic
+from cli.stores.schema import upgrade
+from devservers.kafka import EmbeddedKafka
+from devservers.postgres import EmbeddedPostgres
+from outbox.kafka.progress_topic import ensure_progress_topic
+from outbox.messages.message_id import SHARDS
 
 PARTITIONS = 6
 CHUNK = 250_000

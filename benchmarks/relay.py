@@ -22,19 +22,20 @@ from confluent_kafka.cimpl import NewTopic
 from benchmarks.committed import commit_directly, register
 from benchmarks.machine import report, start
 from benchmarks.raw_producer import idempotent_rate, transactional_rate
-from checker.relay import ShardRelay
+from checker.relay.shard_relay import ShardRelay
 from checker.relay_wiring import RelayBuilder, calm_collector
-from cli.embedded.kafka import EmbeddedKafka
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.schema import upgrade
-from outbox.message import Content
-from outbox.message_id import HalfId, Nonce, shard_of
-from outbox.publication.progress_topic import ensure_progress_topic
-from outbox.record import Committed, Record, record_of
-from outbox.relay_protocol.state import SHARDS
-from outbox.settings import load_settings
-from outbox.storage.connections import connect
-from outbox.telemetry import Metrics, configure_logging
+from cli.stores.schema import upgrade
+from devservers.kafka import EmbeddedKafka
+from devservers.postgres import EmbeddedPostgres
+from outbox.kafka.progress_topic import ensure_progress_topic
+from outbox.messages.message import Content
+from outbox.messages.message_id import HalfId, Nonce, shard_of
+from outbox.messages.record import Committed, Record, record_of
+from outbox.postgres.sessions.connections import connect
+from outbox.relay.protocol.state import SHARDS
+from outbox.settings.environment import load_settings
+from outbox.telemetry.events import configure_logging
+from outbox.telemetry.metrics import Metrics
 
 TOPIC = "bench"
 FLUSH = 2000

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import confluent_kafka
 
-from cli.embedded.artifacts import PROJECT_ROOT, RUNTIME
+from devservers.artifacts import PROJECT_ROOT, RUNTIME
 
 JUDGED: Final = ("outbox", "checker", "api", "migrations")
 PARTS: Final = ("confluent-kafka", "psycopg", "uvicorn", "uvloop", "aiohttp", "fastapi", "msgspec")

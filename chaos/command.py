@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from chaos.judge import judge
+from chaos.judge.totals import add_up
+from chaos.judge.verdict import Verdict, write
 from chaos.profiles import PROFILES, Profile
 from chaos.run import Say
 from chaos.slices import VERDICT, Slice, run_and_judge, slices, thin_out
-from chaos.totals import add_up
-from chaos.verdict import Verdict, write
 from cli.exit_codes import CommandFailed, ExitCode
 
 EXIT: Final = {"PASS": 0, "VIOLATION": 7, "VOID": 1}

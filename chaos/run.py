@@ -11,18 +11,18 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
-from chaos.backlog import wait_drained
 from chaos.code_version import code_version, git_commit, versions
+from chaos.faults import nemeses_by_kind
+from chaos.faults.nemesis import Nemesis
+from chaos.final_state import collect
+from chaos.final_state.backlog import wait_drained
 from chaos.judge.spark import spark_opinion
-from chaos.leftovers import collect
-from chaos.nemeses import nemeses_by_kind
-from chaos.nemesis import Nemesis
 from chaos.profiles import Profile
+from chaos.run_context import ChaosContext
 from chaos.schedule import Fault, schedule
-from chaos.stage import GROUP, Stage, stage
-from chaos.truths import write_truths
+from chaos.servers.stage import GROUP, Stage, stage
 from chaos.workload.plan import TOPICS
-from chaos.world import World
+from chaos.workload.truth_collector import write_truths
 from outbox.clock import SystemClock
 
 AT_ONCE: Final = 32
@@ -72,7 +72,7 @@ def perform(
 def _break(staged: Stage, faults: Sequence[Fault], say: Say) -> list[str]:
     """Perform the faults in time; return what went wrong in the harness itself."""
     world, began = staged.world, monotonic()
-    breaker = Breaker(world)
+    breaker = FaultInjector(world)
     with ThreadPoolExecutor(AT_ONCE, "nemesis") as pool:
         try:
             running = breaker.follow(faults, began, pool, _progress(staged, began, say))
@@ -92,10 +92,10 @@ def require_nemeses(faults: Sequence[Fault]) -> None:
         raise LookupError(f"no nemesis for {', '.join(missing)}")
 
 
-class Breaker:
+class FaultInjector:
     """Performs a schedule with the nemeses that there are."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ChaosContext) -> None:
         self._world = world
         self._nemeses = nemeses_by_kind()
         self.errors: list[str] = []
@@ -163,7 +163,7 @@ def _drain(staged: Stage, say: Say) -> dict[str, Any]:
     return {"drain_seconds": round(seconds, 2), "left": left._asdict()}
 
 
-def _stop_programs(world: World) -> None:
+def _stop_programs(world: ChaosContext) -> None:
     for role in ("checker", "api", "endpoint"):
         world.processes.stop(role)
 

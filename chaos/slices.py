@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from chaos.judge import judge
+from chaos.judge.verdict import Verdict, write
 from chaos.profiles import Profile
 from chaos.run import Say, perform
 from chaos.schedule import Fault
-from chaos.verdict import Verdict, write
-from cli.embedded.unprivileged import stand_ins_for
+from devservers.unprivileged import stand_ins_for
 
 VERDICT: Final = "verdict.json"
 SERVERS: Final = ("postgres", "kafka", "kafka-*")

@@ -13,8 +13,9 @@ from typing import Final
 from checker.wiring import open_daemon
 from outbox.errors import ConfigurationError
 from outbox.failpoints import arm
-from outbox.settings import Settings, load_settings
-from outbox.telemetry import configure_logging
+from outbox.settings.catalogue import Settings
+from outbox.settings.environment import load_settings
+from outbox.telemetry.events import configure_logging
 
 OK: Final = 0
 USAGE: Final = 2

@@ -10,12 +10,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from checker.chore import Chore, ChoreLoop, Silent
-from checker.relay_threads import RelayThreads
-from checker.sweep import Sweeper
+from checker.checks.sweeper import Sweeper
+from checker.maintenance.ports import AdvisoryLocks, Heartbeats
+from checker.periodic_task import PeriodicTask, PeriodicTaskLoop, Silent
+from checker.relay.threads import RelayThreads
 from outbox.clock import Clock
-from outbox.ports import Heartbeats, PlainOutbox, Turns
-from outbox.telemetry import Event, Metrics, get_logger
+from outbox.messages.ports import SqlOutbox
+from outbox.telemetry.events import Event, get_logger
+from outbox.telemetry.metrics import Metrics
 
 SWEEP_SECONDS: Final = 0.1
 PLAIN_SECONDS: Final = 0.02
@@ -30,7 +32,7 @@ class Daemon:
 
     def __init__(
         self,
-        chores: Sequence[Chore],
+        chores: Sequence[PeriodicTask],
         heartbeats: Heartbeats,
         clock: Clock,
         metrics: Metrics,
@@ -40,7 +42,7 @@ class Daemon:
         drain: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._loops = [
-            ChoreLoop(chore, heartbeats, clock, metrics, beat_seconds=beat_seconds)
+            PeriodicTaskLoop(chore, heartbeats, clock, metrics, beat_seconds=beat_seconds)
             for chore in chores
         ]
         self._names = [chore.name for chore in chores]
@@ -70,7 +72,7 @@ class Daemon:
         await asyncio.gather(*ending)
 
 
-def sweep_chore(sweeper: Sweeper, turns: Turns) -> Chore:
+def sweep_chore(sweeper: Sweeper, turns: AdvisoryLocks) -> PeriodicTask:
     """Return the chore that sweeps; one checker at a time does."""
 
     async def step() -> float:
@@ -80,20 +82,20 @@ def sweep_chore(sweeper: Sweeper, turns: Turns) -> Chore:
             swept = await sweeper.run_once()
         return 0.0 if sweeper.is_full(swept) else SWEEP_SECONDS
 
-    return Chore(name="sweep", step=step)
+    return PeriodicTask(name="sweep", step=step)
 
 
-def plain_chore(plain: PlainOutbox) -> Chore:
+def plain_chore(plain: SqlOutbox) -> PeriodicTask:
     """Return the chore that admits what producers published in transactions of their own."""
 
     async def step() -> float:
         admitted = await plain.admit()
         return PLAIN_OFF_SECONDS if admitted is None else PLAIN_SECONDS
 
-    return Chore(name="plain", step=step)
+    return PeriodicTask(name="plain", step=step)
 
 
-def relay_chore(relay: RelayThreads) -> Chore:
+def relay_chore(relay: RelayThreads) -> PeriodicTask:
     """Return the chore that reports the relay's threads as alive while they are."""
 
     async def step() -> float:
@@ -101,4 +103,4 @@ def relay_chore(relay: RelayThreads) -> Chore:
             raise Silent
         return TURN_BUSY_SECONDS
 
-    return Chore(name="relay", step=step)
+    return PeriodicTask(name="relay", step=step)

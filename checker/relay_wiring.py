@@ -5,29 +5,35 @@ from __future__ import annotations
 import gc
 import os
 import socket
+from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
-from checker.relay import ShardRelay
-from checker.relay_facts import RelayFacts
-from checker.relay_threads import RelayThreads
-from checker.relay_turns import RelayTurns
-from checker.server_check import ServerCheck
+from checker.relay.observer import RelayObserver
+from checker.relay.preflight import Preflight
+from checker.relay.publish_slots import PublishSlots
+from checker.relay.shard_relay import ShardRelay
+from checker.relay.threads import RelayThreads
 from outbox.clock import SystemClock
-from outbox.publication.kafka import KafkaPublisher, PlainKafkaPublisher
-from outbox.publication.kafka_settings import (
+from outbox.kafka.client_config import (
     consumer_config,
     plain_producer_config,
     producer_config,
     transactional_id,
 )
-from outbox.publication.progress_log import KafkaProgressLog, admin_client
-from outbox.publication.progress_topic import PROGRESS_TOPIC
-from outbox.relay_protocol.state import SHARDS
-from outbox.settings import Settings
-from outbox.storage.commit_log import PostgresCommitLog
-from outbox.storage.commit_watch import PostgresCommitWatch
-from outbox.storage.judged_sessions import connect_judged
-from outbox.telemetry import Metrics
+from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.kafka.progress_topic import PROGRESS_TOPIC, progress_topic_facts, safety_of
+from outbox.kafka.publisher import KafkaPublisher, PlainKafkaPublisher
+from outbox.postgres.operators.operator_view import OperatorView
+from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.postgres.relay.commit_watch import PostgresCommitWatch
+from outbox.postgres.sessions.verified_sessions import connect_judged
+from outbox.relay.protocol.state import SHARDS
+from outbox.relay.server_requirements import Judgement, judge_postgres
+from outbox.settings.catalogue import Settings
+from outbox.telemetry.metrics import Metrics
+
+KAFKA_SECONDS: Final = 5.0
 
 
 def relay_threads(settings: Settings, metrics: Metrics) -> RelayThreads:
@@ -38,10 +44,27 @@ def relay_threads(settings: Settings, metrics: Metrics) -> RelayThreads:
     """
     calm_collector()
     relays = RelayBuilder(settings, metrics)
-    servers = ServerCheck(settings)
+    servers = preflight(settings)
     servers.refuse_unsafe()
     watch = PostgresCommitWatch(settings.required_database_url())
     return RelayThreads(range(SHARDS), relays.open, watch, SystemClock(), servers.admit)
+
+
+def preflight(settings: Settings) -> Preflight:
+    """Return the judge of the PostgreSQL and Kafka that the settings name."""
+    database_url = settings.required_database_url()
+    servers = settings.required_bootstrap_servers()
+
+    def postgres() -> Sequence[Judgement]:
+        with OperatorView(database_url) as view:
+            return judge_postgres(view.server())
+
+    def kafka() -> Sequence[Judgement]:
+        return safety_of(
+            progress_topic_facts(servers, settings.kafka_config, timeout_seconds=KAFKA_SECONDS)
+        )
+
+    return Preflight((postgres, kafka))
 
 
 def calm_collector() -> None:
@@ -64,7 +87,7 @@ class RelayBuilder:
         self._metrics = metrics
         self._at_least_once = settings.relay_delivery == "at_least_once"
         self._clock = SystemClock()
-        self._turns = RelayTurns(self._clock)
+        self._turns = PublishSlots(self._clock)
         self._servers = settings.required_bootstrap_servers()
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
         self._consumer = consumer_config(self._servers, settings.kafka_config)
@@ -85,7 +108,7 @@ class RelayBuilder:
             self._publisher(shard),
             KafkaProgressLog(self._admin, self._consumer, shard, topic=self._topic),
             self._clock,
-            RelayFacts(self._metrics, self._clock),
+            RelayObserver(self._metrics, self._clock),
             self._turns,
             at_least_once=self._at_least_once,
         )

@@ -7,40 +7,40 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
-from checker.asking import Asker
-from checker.check_back import CheckBack
-from checker.check_facts import CheckFacts
-from checker.chore import Chore
+from checker.checks.check_back import CheckBack
+from checker.checks.check_caller import CheckCaller
+from checker.checks.check_observer import CheckObserver
+from checker.checks.fair_semaphore import FairSemaphore
+from checker.checks.group_scheduler import GroupScheduler
+from checker.checks.sweeper import Sweeper
 from checker.daemon import Daemon, plain_chore, relay_chore, sweep_chore
-from checker.fair_turns import FairTurns
-from checker.group_rounds import GroupRounds
-from checker.leaves import LeafKeeper
-from checker.metrics_server import metrics_server
-from checker.orphans import OrphanNames
-from checker.parked_copies import ParkedCopies
+from checker.maintenance.metrics_server import metrics_server
+from checker.maintenance.orphan_names import OrphanNames
+from checker.maintenance.parked_copies import ParkedCopies
+from checker.maintenance.partition_maintenance import PartitionMaintenance
+from checker.maintenance.retention import Retirer, retire_chore
+from checker.periodic_task import PeriodicTask
 from checker.relay_wiring import relay_threads
-from checker.retire import Retirer, retire_chore
-from checker.sweep import Sweeper
-from outbox.callback_guard import CallbackPolicy, policy_of
-from outbox.check_call.endpoint import HttpCheckEndpoint
+from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
-from outbox.own_listeners import own_listeners
-from outbox.publication.parked_topic import KafkaParkedTopic
-from outbox.publication.record_names import KafkaRecordNames
-from outbox.settings import Settings
-from outbox.storage.check_queue import PostgresCheckQueue
-from outbox.storage.connections import Pool, make_pool
-from outbox.storage.heartbeats import PostgresHeartbeats
-from outbox.storage.leaves import PostgresLeaves
-from outbox.storage.orphans import PostgresOrphans
-from outbox.storage.parked_messages import PostgresParkedMessages
-from outbox.storage.plain_outbox import PostgresPlainOutbox
-from outbox.storage.retire import PostgresRetirement
-from outbox.storage.secrets import key_ring
-from outbox.storage.sweep import PostgresSweep
-from outbox.storage.turns import PostgresTurns
-from outbox.telemetry import Metrics
+from outbox.http_checks.endpoint import HttpCheckEndpoint
+from outbox.http_checks.own_listeners import own_listeners
+from outbox.kafka.parked_topic import KafkaParkedTopic
+from outbox.kafka.record_names import KafkaRecordNames
+from outbox.postgres.checks.check_queue import PostgresCheckQueue
+from outbox.postgres.checks.keyring import key_ring
+from outbox.postgres.checks.sweep import PostgresSweep
+from outbox.postgres.maintenance.heartbeats import PostgresHeartbeats
+from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
+from outbox.postgres.maintenance.partitions import PostgresPartitions
+from outbox.postgres.maintenance.retention import PostgresRetirement
+from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
+from outbox.postgres.relay.orphans import PostgresOrphans
+from outbox.postgres.sessions.advisory_locks import PostgresAdvisoryLocks
+from outbox.postgres.sessions.connections import Pool, make_pool
+from outbox.settings.catalogue import Settings
+from outbox.telemetry.metrics import Metrics
 
 CHORES: Final = ("relay", "check", "sweep", "retire")
 
@@ -58,9 +58,13 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
         pool = make_pool(url, "checker", pool_max=settings.database_pool_max)
         await stack.enter_async_context(pool)
         await stack.enter_async_context(metrics_server(settings.checker_metrics_bind, metrics))
-        turns = PostgresTurns(url)
+        turns = PostgresAdvisoryLocks(url)
         stack.push_async_callback(turns.close)
-        chores = [Chore(name="leaves", step=LeafKeeper(PostgresLeaves(pool), metrics).step)]
+        chores = [
+            PeriodicTask(
+                name="leaves", step=PartitionMaintenance(PostgresPartitions(pool), metrics).step
+            )
+        ]
         if "sweep" in chosen:
             chores.append(sweep_chore(Sweeper(PostgresSweep(pool)), turns))
         if "retire" in chosen:
@@ -68,11 +72,11 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
         rounds = None
         if "check" in chosen:
             rounds = await _group_rounds(stack, settings, pool, turns, metrics)
-            chores.append(Chore(name="check", step=rounds.step))
+            chores.append(PeriodicTask(name="check", step=rounds.step))
             chores.extend(_parked_copies(settings, pool, turns, metrics))
         relay = None
         if "relay" in chosen:
-            chores.append(plain_chore(PostgresPlainOutbox(pool)))
+            chores.append(plain_chore(PostgresSqlOutbox(pool)))
             relay = await asyncio.to_thread(relay_threads, settings, metrics)
             chores.append(relay_chore(relay))
             chores.append(_orphan_names(settings, pool, turns))
@@ -97,8 +101,8 @@ def _retirer(settings: Settings, pool: Pool, metrics: Metrics) -> Retirer:
 
 
 def _parked_copies(
-    settings: Settings, pool: Pool, turns: PostgresTurns, metrics: Metrics
-) -> list[Chore]:
+    settings: Settings, pool: Pool, turns: PostgresAdvisoryLocks, metrics: Metrics
+) -> list[PeriodicTask]:
     """Return the chore that copies parked messages, if a topic is named for them."""
     if settings.parked_topic is None:
         return []
@@ -106,13 +110,15 @@ def _parked_copies(
     copies = ParkedCopies(
         PostgresParkedMessages(pool), topic, settings.parked_topic, turns, metrics
     )
-    return [Chore(name="parked", step=copies.step)]
+    return [PeriodicTask(name="parked", step=copies.step)]
 
 
-def _orphan_names(settings: Settings, pool: Pool, turns: PostgresTurns) -> Chore:
+def _orphan_names(settings: Settings, pool: Pool, turns: PostgresAdvisoryLocks) -> PeriodicTask:
     """Return the chore that names what only Kafka has."""
     records = KafkaRecordNames(settings.required_bootstrap_servers(), settings.kafka_config)
-    return Chore(name="orphans", step=OrphanNames(PostgresOrphans(pool), records, turns).step)
+    return PeriodicTask(
+        name="orphans", step=OrphanNames(PostgresOrphans(pool), records, turns).step
+    )
 
 
 def chosen_chores(settings: Settings) -> frozenset[str]:
@@ -124,7 +130,7 @@ def chosen_chores(settings: Settings) -> frozenset[str]:
     return frozenset(settings.checker_only or CHORES)
 
 
-def callback_policy(settings: Settings) -> CallbackPolicy:
+def callback_policy(settings: Settings) -> SsrfPolicy:
     """Return where checks may go. Resolves the names of our own listeners."""
     return policy_of(
         settings.check_allow_cidrs,
@@ -136,22 +142,26 @@ def callback_policy(settings: Settings) -> CallbackPolicy:
 
 
 async def _group_rounds(
-    stack: AsyncExitStack, settings: Settings, pool: Pool, turns: PostgresTurns, metrics: Metrics
-) -> GroupRounds:
+    stack: AsyncExitStack,
+    settings: Settings,
+    pool: Pool,
+    turns: PostgresAdvisoryLocks,
+    metrics: Metrics,
+) -> GroupScheduler:
     keys, proxy = settings.encryption_keys, settings.check_proxy_url
     ring = key_ring(
         keys.get_secret_value() if keys else None, insecure=settings.auth_mode == "dev-insecure"
     )
     policy = await asyncio.to_thread(callback_policy, settings)
-    clock, facts = SystemClock(), CheckFacts(metrics)
+    clock, facts = SystemClock(), CheckObserver(metrics)
     endpoint = HttpCheckEndpoint(policy, proxy_url=proxy.get_secret_value() if proxy else None)
     await stack.enter_async_context(endpoint)
     queue = PostgresCheckQueue(pool, ring.open)
-    asker = Asker(
+    asker = CheckCaller(
         endpoint,
-        FairTurns(settings.check_max_inflight),
+        FairSemaphore(settings.check_max_inflight),
         clock,
         facts,
         batch_max=settings.check_batch_max,
     )
-    return GroupRounds(CheckBack(queue, asker, facts), queue, turns, clock, facts)
+    return GroupScheduler(CheckBack(queue, asker, facts), queue, turns, clock, facts)

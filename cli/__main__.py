@@ -4,11 +4,11 @@ import sys
 from collections.abc import Sequence
 
 from cli.app import make_app
-from cli.embedded.errors import ArtifactsMissing, EmbeddedError
 from cli.exit_codes import CommandFailed, ExitCode
 from cli.global_flags import hoisted, wants_json
-from cli.problem import ApiProblem
-from cli.version import installed_version
+from cli.service.api_problem import ApiProblem
+from cli.service.version import installed_version
+from devservers.errors import ArtifactsMissing, EmbeddedError
 from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable, OutboxError
 
 
@@ -28,7 +28,7 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK
     except Exception as error:
-        print(_line(error, as_json=wants_json(arguments)), file=sys.stderr)
+        print(line_of(error, as_json=wants_json(arguments)), file=sys.stderr)
         return exit_code_of(error)
     return ExitCode.OK
 
@@ -46,7 +46,7 @@ def exit_code_of(error: Exception) -> ExitCode:
             return ExitCode.ERROR
 
 
-def _line(error: Exception, *, as_json: bool) -> str:
+def line_of(error: Exception, *, as_json: bool = False) -> str:
     """Return what a person, or a program, needs to know of an error."""
     match error:
         case ApiProblem():

@@ -1,12 +1,12 @@
 """The `outbox` command: global flags and the commands below them."""
 
 import sys
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
-from cli import (
-    chaos,
+from cli.commands import (
     check,
     config,
     group,
@@ -15,16 +15,18 @@ from cli import (
     key,
     message,
     migrate,
-    reconciliation,
+    reconcile,
     shard,
 )
+from cli.commands.doctor import doctor
+from cli.commands.status import status
+from cli.context import Context, Output
 from cli.dev.command import dev
-from cli.doctor import doctor
-from cli.invocation import Invocation, Output
-from cli.programs import api, checker
-from cli.status import status
+from cli.service.programs import api, checker
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
+EXTENSIONS = "outbox.commands"
+"""Entry points of distributions that add a command group, such as ``outbox-chaos``."""
 
 
 def make_app() -> typer.Typer:
@@ -41,7 +43,7 @@ def make_app() -> typer.Typer:
     app.command("api")(api)
     app.command("checker")(checker)
     app.add_typer(migrate.make_app(), name="migrate")
-    app.add_typer(reconciliation.make_app(), name="reconcile")
+    app.add_typer(reconcile.make_app(), name="reconcile")
     app.add_typer(message.make_app(), name="message")
     app.add_typer(group.make_app(), name="group")
     app.add_typer(key.make_app(), name="key")
@@ -52,7 +54,8 @@ def make_app() -> typer.Typer:
     app.add_typer(installation.make_app(), name="installation")
     app.command("doctor")(doctor)
     app.add_typer(config.make_app(), name="config")
-    app.add_typer(chaos.make_app(), name="chaos")
+    for command in entry_points(group=EXTENSIONS):
+        app.add_typer(command.load()(), name=command.name)
     return app
 
 
@@ -73,7 +76,7 @@ def root(
 ) -> None:
     """Half messages for Kafka: prepared, decided once, published exactly once."""
     default = Output.TABLE if sys.stdout.isatty() else Output.JSON
-    context.obj = Invocation(
+    context.obj = Context(
         output=output or default,
         url=url,
         timeout_seconds=timeout,

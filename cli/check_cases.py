@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from outbox.check import Outcome, Question
-from outbox.check_call.classify import HttpAnswer, classify, classify_batch
-from outbox.check_call.request import CheckRequest, check_request
-from outbox.message import Content, HalfMessage, Message, ProducerGroup
-from outbox.message_id import HalfId, Nonce
+from outbox.checks.check_round import Outcome, Question
+from outbox.checks.producer_group import ProducerGroup
+from outbox.http_checks.classify import HttpAnswer, classify, classify_batch
+from outbox.http_checks.request import CheckRequest, check_request
+from outbox.messages.message import Content, HalfMessage, Message
+from outbox.messages.message_id import HalfId, Nonce
 
 WINDOW_SECONDS: Final = 300
 """Receivers refuse a timestamp further away than this (interfaces 2.4)."""

@@ -7,12 +7,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from cli.invocation import Invocation, Output
+from cli.context import Context, Output
 
 Row = Mapping[str, Any]
 
 
-def print_object(invocation: Invocation, body: Row) -> None:
+def print_object(invocation: Context, body: Row) -> None:
     """Print one object: a line a member as a table, else the body itself."""
     if invocation.output is not Output.TABLE:
         print(_json(body, invocation.output))
@@ -24,7 +24,7 @@ def print_object(invocation: Invocation, body: Row) -> None:
 
 
 def print_rows(
-    invocation: Invocation, rows: Sequence[Row], columns: Sequence[str], body: Any = None
+    invocation: Context, rows: Sequence[Row], columns: Sequence[str], body: Any = None
 ) -> None:
     """Print a list: a table of `columns`, a JSON line a row, or the whole `body` as JSON."""
     if invocation.output is Output.JSON:
@@ -57,5 +57,5 @@ def _cell(value: Any) -> str:
             return str(value)
 
 
-def _console(invocation: Invocation) -> Console:
+def _console(invocation: Context) -> Console:
     return Console(no_color=not invocation.color, highlight=False, markup=False, emoji=False)

@@ -9,7 +9,7 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from outbox.settings import Settings
+from outbox.settings.catalogue import Settings
 
 HEAD: Final = """# Settings
 

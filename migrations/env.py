@@ -1,12 +1,12 @@
-"""Alembic's entry: connects with the URL from ``outbox.settings`` or the one handed in."""
+"""Alembic's entry: connects with the URL of the settings, or with the one handed in."""
 
 from __future__ import annotations
 
 from alembic import context
 from sqlalchemy import create_engine, pool, text
 
-from outbox.settings import database_url
-from outbox.storage.every_table import METADATA
+from outbox.postgres.schema.metadata import METADATA
+from outbox.settings.environment import database_url
 
 
 def _url() -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 ALL_GROUPS: Final = "*"
 """In a key's ``producer_groups``: every group."""
@@ -72,3 +73,19 @@ def caller_of(key: ApiKey) -> Caller:
 
 ANYBODY: Final = Caller(key_id=None, scopes=frozenset({Scope.ADMIN}), groups=None)
 """The caller of every request under ``AUTH_MODE=dev-insecure``, which listens on loopback only."""
+
+
+class ApiKeys(Protocol):
+    """API keys; the secret itself is never stored."""
+
+    async def verify(self, token: str) -> ApiKey | None:
+        """Return the key that a bearer token is, or None; a bad checksum costs no query."""
+
+    async def create(self, key: NewApiKey, actor: str | None) -> tuple[ApiKey, str]:
+        """Store a new key; return it with its token, which nobody can read again."""
+
+    async def page(self, after: str, limit: int) -> Sequence[ApiKey]:
+        """Return standing keys by id, those beyond ``after``."""
+
+    async def revoke(self, key_id: str, actor: str | None) -> bool:
+        """Make a key useless; False when there is no such key."""

@@ -7,13 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import quote
 
-from outbox_client.errors import (
-    BadAnswer,
-    OutboxError,
-    Problem,
-    ServiceUnreachable,
-    error_of,
-)
+from outbox_client.errors import BadAnswer, OutboxError, Problem, ServiceUnreachable, error_of
 from outbox_client.message import (
     Ending,
     EndResult,

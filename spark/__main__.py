@@ -14,18 +14,19 @@ from types import FrameType
 from typing import Any, Final, NoReturn
 
 from outbox.errors import OutboxError
-from outbox.settings import Settings, load_settings
-from spark.by_sha256 import Digest
-from spark.failures import INTERRUPTED, SparkFailure, exit_code_of, told_in_one_line
-from spark.finding_classes import Severity
-from spark.parts import Options, Parts
-from spark.publish import publish_and_tell
-from spark.report import Report, spaced
+from outbox.settings.catalogue import Settings
+from outbox.settings.environment import load_settings
+from spark.audit import run_once
+from spark.audit_loop import AuditLoop, seconds_of
+from spark.compare.sha256_check import Digest
+from spark.cut.time_bounds import time_of
+from spark.findings.finding_class import Severity
+from spark.findings.verdict import exit_code, tolerance_of
+from spark.report.report import Report, spaced
+from spark.report.store_run import publish_and_tell
 from spark.rerun import open_findings, rerun_once
-from spark.resident import Resident, seconds_of
-from spark.run import run_once
-from spark.verdict import exit_code, tolerance_of
-from spark.window import time_of
+from spark.run_context import Options, RunContext
+from spark.spark_errors import INTERRUPTED, SparkFailure, exit_code_of, told_in_one_line
 from spark.wiring import open_run, run_store, told_by
 
 SETTING_OF: Final = {
@@ -77,7 +78,7 @@ def _run(flags: argparse.Namespace, settings: Settings) -> int:
     with open_run(settings, sys.stderr, resident=resident) as (parts, options):
         if not resident:
             return run()
-        return Resident(
+        return AuditLoop(
             every_seconds=flags.every,
             clock=parts.clock,
             stopped=_stopped_within,
@@ -85,14 +86,14 @@ def _run(flags: argparse.Namespace, settings: Settings) -> int:
         ).loop(partial(_holding, parts, run))
 
 
-def _holding(parts: Parts, run: Callable[[], int]) -> int:
+def _holding(parts: RunContext, run: Callable[[], int]) -> int:
     """Hold the chain for one run: between two of a resident job others may come in."""
     with parts.run_store.hold():
         return run()
 
 
 def _run_and_tell(
-    flags: argparse.Namespace, settings: Settings, parts: Parts, options: Options
+    flags: argparse.Namespace, settings: Settings, parts: RunContext, options: Options
 ) -> Report:
     """Run once and print the outcome; a resident job prints JSON in one line a run."""
     with told_in_one_line(told_by(settings)):

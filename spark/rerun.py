@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from outbox.reconciliation import FindingStatus, Look
-from outbox.reconciliation_ports import RunStore
-from spark.failures import RunNotFound
-from spark.finding_classes import FindingClass, Graded, Severity
-from spark.parts import Options, Parts
-from spark.report import Report, spaced, stored_run
-from spark.run import run_once
-from spark.stage import PREFIX
-from spark.verdict import EXIT_CLEAN, EXIT_INCONCLUSIVE, Tolerance, exit_code
+from outbox.reconciliation.ports import RunStore
+from outbox.reconciliation.stored_run import FindingStatus, Look
+from spark.audit import run_once
+from spark.columns.staging import PREFIX
+from spark.findings.finding_class import FindingClass, Graded, Severity
+from spark.findings.verdict import EXIT_CLEAN, EXIT_INCONCLUSIVE, Tolerance, exit_code
+from spark.report.report import Report, spaced, stored_run
+from spark.run_context import Options, RunContext
+from spark.spark_errors import RunNotFound
 
 OPEN = "open"
 UNVERIFIABLE = "unverifiable"
@@ -88,7 +88,7 @@ class Rerun:
         return f"{told}{spaced(self.new)} others were seen: outbox reconcile run tells them\n"
 
 
-def rerun_once(parts: Parts, options: Options, run_id: str) -> Rerun:
+def rerun_once(parts: RunContext, options: Options, run_id: str) -> Rerun:
     """Judge in a new cut, and store what the open findings of that run have become.
 
     Raises RunNotFound, RunOvertaken, and what a run raises; then nothing is stored.

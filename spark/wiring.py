@@ -12,39 +12,34 @@ from typing import Any, Final, TextIO
 
 from pyspark.sql import SparkSession
 
-from outbox.callback_guard import CallbackPolicy, policy_of
-from outbox.check_call.webhook import Notice, WebhookTarget, tell
+from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError, DatabaseUnavailable
-from outbox.own_listeners import own_listeners
-from outbox.publication.log_facts import KafkaLogFacts
-from outbox.publication.progress_topic import PROGRESS_TOPIC
-from outbox.reconciliation import LogEnd
-from outbox.reconciliation_gauges import tell_findings, tell_last
-from outbox.reconciliation_ports import LogFacts, RunStore
-from outbox.settings import Settings
-from outbox.storage.connections import make_pool
-from outbox.storage.reconciliation import Patience, PostgresRunStore, PostgresSource
-from outbox.storage.reconciliation_runs import PostgresReconciliationRuns
-from outbox.telemetry import Metrics
-from spark.failures import told_in_one_line
-from spark.fold import Mode
-from spark.kafka_options import kafka_options
-from spark.language import Language
-from spark.notify import CHANGED
-from spark.parts import Options, Parts
-from spark.progress import Progress
-from spark.session import (
-    QUICK_RECORDS,
-    SessionSettings,
-    is_local,
-    required_jars,
-    spark_session,
-)
-from spark.sources import Sources
-from spark.stage import PREFIX, refuse_unshared, sweep
-from spark.textfile import write_textfile
-from spark.topic_rules import TopicRules, topic_rules
+from outbox.http_checks.own_listeners import own_listeners
+from outbox.http_checks.webhook import Notice, WebhookTarget, tell
+from outbox.kafka.log_reader import KafkaLogReader
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
+from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.postgres.reconciliation.source import Patience, PostgresSource
+from outbox.postgres.sessions.connections import make_pool
+from outbox.reconciliation.gauges import tell_findings, tell_last
+from outbox.reconciliation.log import LogEnd
+from outbox.reconciliation.ports import LogReader, RunStore
+from outbox.settings.catalogue import Settings
+from outbox.telemetry.metrics import Metrics
+from spark.columns.staging import PREFIX, refuse_unshared, sweep
+from spark.compare.bucket_checksums import Mode
+from spark.cut.sources import Sources
+from spark.findings.topic_rules import TopicRules, topic_rules
+from spark.jvm.kafka_options import kafka_options
+from spark.jvm.session import QUICK_RECORDS, SessionSettings, is_local, required_jars, spark_session
+from spark.report.language import Language
+from spark.report.notification import CHANGED
+from spark.report.progress import Progress
+from spark.report.textfile import write_textfile
+from spark.run_context import Options, RunContext
+from spark.spark_errors import told_in_one_line
 
 RUNTIME_JARS: Final = Path(__file__).resolve().parents[1] / ".runtime" / "spark"
 """Where the set-up puts the connectors, unless the setting names another folder."""
@@ -53,7 +48,7 @@ RUNTIME_JARS: Final = Path(__file__).resolve().parents[1] / ".runtime" / "spark"
 @contextmanager
 def open_run(
     settings: Settings, stream: TextIO, *, resident: bool = False
-) -> Iterator[tuple[Parts, Options]]:
+) -> Iterator[tuple[RunContext, Options]]:
     """Check the settings, start Spark, and yield everything that a run needs.
 
     The chain of runs is held from before Spark is started until the end. A resident job holds it
@@ -69,7 +64,7 @@ def open_run(
     source = postgres_source(settings)
     servers = settings.required_bootstrap_servers()
     options = kafka_options(servers, settings.kafka_config)
-    log_facts = KafkaLogFacts(servers, settings.kafka_config)
+    log_facts = KafkaLogReader(servers, settings.kafka_config)
     progress = Progress(stream=stream, clock=SystemClock())
     with progress.stage("reach both stores"):
         expected = expected_records(log_facts, source.topics())
@@ -83,7 +78,7 @@ def open_run(
         if settings.reconcile_spark_remote or not is_local(settings.reconcile_spark_master):
             for place in (stage_uri, str(settings.reconcile_report_dir.resolve())):
                 refuse_unshared(session, place)
-        parts = Parts(
+        parts = RunContext(
             source=source,
             log_facts=log_facts,
             run_store=store,
@@ -145,7 +140,7 @@ def webhook(settings: Settings) -> Callable[[str, Mapping[str, Any]], str] | Non
     return post
 
 
-def _callback_policy(settings: Settings) -> CallbackPolicy:
+def _callback_policy(settings: Settings) -> SsrfPolicy:
     return policy_of(
         settings.check_allow_cidrs,
         settings.check_allow_hosts,
@@ -186,7 +181,7 @@ def textfile(settings: Settings) -> Callable[[], str] | None:
     return write
 
 
-def expected_records(log_facts: LogFacts, topics: Sequence[str]) -> int:
+def expected_records(log_facts: LogReader, topics: Sequence[str]) -> int:
     """Return about how many records there are to read, to size the JVM; markers count as well."""
     partitions = log_facts.partitions(topics)
     starts = log_facts.offsets(partitions, LogEnd.START).offsets

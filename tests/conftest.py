@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from cli.embedded.postgres import EmbeddedPostgres
-from outbox.storage.connections import Pool, make_pool
-from tests.databases import drop_database, make_database, make_template
+from devservers.postgres import EmbeddedPostgres
+from outbox.postgres.sessions.connections import Pool, make_pool
+from tests.fixtures_databases import drop_database, make_database, make_template
 
-pytest_plugins = ["tests.embedded_fixtures"]
+pytest_plugins = ["tests.fixtures_servers"]
 
 # Hypothesis measures each example by the wall clock: on a busy machine a pause fails a right one.
 settings.register_profile("outbox", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -11,19 +11,19 @@ from uuid import UUID
 
 from confluent_kafka import KafkaException
 
-from checker.relay import ShardRelay
-from checker.relay_facts import RelayFacts
-from checker.relay_turns import RelayTurns
+from checker.relay.observer import RelayObserver
+from checker.relay.publish_slots import PublishSlots
+from checker.relay.shard_relay import ShardRelay
 from outbox.clock import SystemClock
-from outbox.publication.kafka import KafkaPublisher
-from outbox.publication.kafka_settings import consumer_config, producer_config, transactional_id
-from outbox.publication.progress_log import KafkaProgressLog, admin_client
-from outbox.record import Record
-from outbox.relay_ports import Delivery
-from outbox.relay_protocol import actions as do
-from outbox.relay_protocol import answers as came
-from outbox.storage.commit_log import PostgresCommitLog
-from outbox.telemetry import Metrics
+from outbox.kafka.client_config import consumer_config, producer_config, transactional_id
+from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.kafka.publisher import KafkaPublisher
+from outbox.messages.record import Record
+from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.relay.ports import Delivery
+from outbox.relay.protocol import actions as do
+from outbox.relay.protocol import answers as came
+from outbox.telemetry.metrics import Metrics
 
 FLUSH_SECONDS: Final = 10.0
 PATIENCE_SECONDS: Final = 8.0
@@ -112,8 +112,8 @@ class RelayPlace:
             made,
             KafkaProgressLog(admin, consumer, self.shard, topic=self.progress_topic),
             clock,
-            RelayFacts(Metrics(), clock),
-            RelayTurns(clock),
+            RelayObserver(Metrics(), clock),
+            PublishSlots(clock),
         )
         return opened, made
 

@@ -16,8 +16,8 @@ from chaos.mixes import Mix
 from chaos.profiles import Profile
 from checker import relay_wiring
 from checker.__main__ import main as run_checker
-from outbox.record import Record
-from outbox.relay_ports import Delivery
+from outbox.messages.record import Record
+from outbox.relay.ports import Delivery
 
 NAME: Final = "CLEAN rule off, EndTxn held"
 SECONDS: Final = 40.0

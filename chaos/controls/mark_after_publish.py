@@ -15,12 +15,13 @@ from confluent_kafka import Producer
 
 from checker.__main__ import main as run_checker
 from outbox.errors import DatabaseUnavailable
-from outbox.manifest import Position
-from outbox.message_id import SHARDS
-from outbox.record import record_of
-from outbox.settings import Settings, load_settings
-from outbox.storage.commit_log import PostgresCommitLog
-from outbox.storage.connections import connect
+from outbox.messages.manifest import Position
+from outbox.messages.message_id import SHARDS
+from outbox.messages.record import record_of
+from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.postgres.sessions.connections import connect
+from outbox.settings.catalogue import Settings
+from outbox.settings.environment import load_settings
 
 OTHERS: Final = ["--only", "check,sweep"]
 POLL_SECONDS: Final = 0.02

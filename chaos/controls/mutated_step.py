@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from outbox.manifest import Manifest
-from outbox.relay_protocol.actions import Compare
-from outbox.relay_protocol.answers import Answer, Compared
-from outbox.relay_protocol.leaving import Next
-from outbox.relay_protocol.state import Relay
-from outbox.relay_protocol.step import step
+from outbox.messages.manifest import Manifest
+from outbox.relay.protocol.actions import Compare
+from outbox.relay.protocol.answers import Answer, Compared
+from outbox.relay.protocol.state import Relay
+from outbox.relay.protocol.step import step
+from outbox.relay.protocol.transition import Next
 
 
 def cursor_only(state: Relay, answer: Answer) -> Next:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from checker.__main__ import main as run_checker
-from outbox.storage import commit_contents
-from outbox.storage.statements import Statements
+from outbox.postgres.relay import commit_reader
+from outbox.postgres.sessions.statements import Statements
 
 NAME: Final = "read_commits"
 WATERMARK: Final = " AND xid < outbox.watermark()"
@@ -17,11 +17,11 @@ WATERMARK: Final = " AND xid < outbox.watermark()"
 
 def main() -> int:
     """Run the checker with this relay."""
-    right = commit_contents.SQL
+    right = commit_reader.SQL
     texts = {name: right[name] for name in right.names()}
     wrong = texts[NAME].replace(WATERMARK, "")
     if wrong == texts[NAME]:
         raise LookupError(f"{NAME} does not mention the watermark: this control controls nothing")
     texts[NAME] = wrong
-    setattr(commit_contents, "SQL", Statements(texts))  # noqa: B010
+    setattr(commit_reader, "SQL", Statements(texts))  # noqa: B010
     return run_checker([])

@@ -7,14 +7,14 @@ the old timeline has passed.
 from __future__ import annotations
 
 from chaos.controls.mutated_step import cursor_only
-from checker import relay
 from checker.__main__ import main as run_checker
-from outbox.relay_protocol.step import step
+from checker.relay import shard_relay
+from outbox.relay.protocol.step import step
 
 
 def main() -> int:
     """Run the checker with this relay."""
-    if getattr(relay, "step", None) is not step:
+    if getattr(shard_relay, "step", None) is not step:
         raise LookupError("the relay does not call this step: this control controls nothing")
-    setattr(relay, "step", cursor_only)  # noqa: B010
+    setattr(shard_relay, "step", cursor_only)  # noqa: B010
     return run_checker([])

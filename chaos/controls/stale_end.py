@@ -22,13 +22,13 @@ from chaos.controls.broken_relays import (
     TrustingRelay,
 )
 from chaos.proxies.rules import Action, Rule
-from checker.relay import ShardRelay
-from outbox.publication.progress_log import admin_client
+from checker.relay.shard_relay import ShardRelay
+from outbox.kafka.progress_log import admin_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from chaos.proxies.board import RemoteLink
+    from chaos.proxies.proxy_client import RemoteLink
 
 STEP_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 0.02

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from chaos.controls import clean_rule
-from chaos.controls.planted import plant_and_judge
 from chaos.controls.result import ControlResult
+from chaos.controls.seeded_fault import plant_and_judge
+from chaos.judge.verdict import VIOLATION, Verdict
 from chaos.mixes import CHECKERS, Mix
 from chaos.profiles import KILL, Profile
 from chaos.run import Say
 from chaos.slices import erase_servers, run_and_judge
-from chaos.verdict import VIOLATION, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,16 +8,16 @@ from typing import Any
 
 from chaos.judge.calls import Calls, read_calls
 from chaos.judge.checks import judge_checks
+from chaos.judge.consumer_reads import judge_polls
+from chaos.judge.coverage import reached
 from chaos.judge.decisions import judge_decisions
 from chaos.judge.endings import judge_ending
+from chaos.judge.final_state import FinalState, read_leftovers
 from chaos.judge.findings import Findings
-from chaos.judge.leftovers import Leftovers, read_leftovers
 from chaos.judge.manifests import judge_manifests
 from chaos.judge.order import judge_order
-from chaos.judge.polls import judge_polls
 from chaos.judge.publication import judge_publication
-from chaos.judge.reached import reached
-from chaos.verdict import Verdict, verdict_of, void
+from chaos.judge.verdict import Verdict, verdict_of, void
 
 __all__ = ["judge"]
 
@@ -38,7 +38,7 @@ def judge(run: Path) -> Verdict:
     return verdict_of(run, facts, findings_of(facts, left, calls), calls, reached(left))
 
 
-def findings_of(facts: dict[str, Any], left: Leftovers, calls: Calls) -> Findings:
+def findings_of(facts: dict[str, Any], left: FinalState, calls: Calls) -> Findings:
     """Look at every invariant."""
     findings = Findings()
     ends = facts["ended"]["ends"]

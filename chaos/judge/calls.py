@@ -14,7 +14,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from chaos.invariants import KILLING
+from chaos.judge.invariants import KILLING
 
 Event = dict[str, Any]
 SHOWN: Final = {"COMMITTED": "COMMIT", "PUBLISHED": "COMMIT", "ROLLED_BACK": "ROLLBACK"}

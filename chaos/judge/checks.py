@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from chaos.judge.calls import Calls
+from chaos.judge.final_state import FinalState, Op, Row
 from chaos.judge.findings import Findings
-from chaos.judge.leftovers import Leftovers, Op, Row
 
 Span = tuple[float, float]
 EARLY_SECONDS: Final = 0.05
@@ -17,7 +17,7 @@ ROUND_SECONDS: Final = 4.0
 
 
 def judge_checks(
-    left: Leftovers, calls: Calls, findings: Findings, facts: Mapping[str, Any], crashes: int
+    left: FinalState, calls: Calls, findings: Findings, facts: Mapping[str, Any], crashes: int
 ) -> None:
     """I12, I13, I14, G7; ``crashes`` of checkers may each repeat what they had in flight.
 
@@ -82,7 +82,7 @@ def _covered(spans: Sequence[Span], start: float, end: float) -> float:
     return covered
 
 
-def _verdict(left: Leftovers, calls: Calls, findings: Findings, message_id: str, op: Op) -> None:
+def _verdict(left: FinalState, calls: Calls, findings: Findings, message_id: str, op: Op) -> None:
     about = {"id": message_id, "op": op}
     words = (op.decision.lower(), True)
     found = [(each["outcome"], each["applied"]) for each in left.attempts.get(message_id, ())]
@@ -94,7 +94,7 @@ def _verdict(left: Leftovers, calls: Calls, findings: Findings, message_id: str,
     findings.check("G7", truth == op.decision, "against the local transaction", tx=tx, **about)
 
 
-def _applied(left: Leftovers, findings: Findings) -> None:
+def _applied(left: FinalState, findings: Findings) -> None:
     """I13, the other way round: an attempt that says it decided has its op."""
     for message_id, attempts in left.attempts.items():
         for attempt in attempts:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from chaos.judge.calls import Calls
+from chaos.judge.final_state import FinalState
 from chaos.judge.findings import Findings
-from chaos.judge.leftovers import Leftovers
 
 
-def judge_decisions(left: Leftovers, calls: Calls, findings: Findings) -> None:
+def judge_decisions(left: FinalState, calls: Calls, findings: Findings) -> None:
     """I4, I5, I11, I15, I18: against what the answers said."""
     _told(left, calls, findings)
     _prepared(left, calls, findings)
@@ -16,7 +16,7 @@ def judge_decisions(left: Leftovers, calls: Calls, findings: Findings) -> None:
     _refused(left, calls, findings)
 
 
-def _told(left: Leftovers, calls: Calls, findings: Findings) -> None:
+def _told(left: FinalState, calls: Calls, findings: Findings) -> None:
     """I4: all answers tell one decision. I5: it is the one that stands."""
     for message_id, told in calls.told.items():
         if not told.decisions:
@@ -33,7 +33,7 @@ def _told(left: Leftovers, calls: Calls, findings: Findings) -> None:
         findings.check("I5", holds, "an acknowledged decision does not stand", op=op, **about)
 
 
-def _prepared(left: Leftovers, calls: Calls, findings: Findings) -> None:
+def _prepared(left: FinalState, calls: Calls, findings: Findings) -> None:
     for message_id, prepared in calls.prepared.items():
         if message_id in left.lost.halves:
             findings.excused += 1
@@ -45,7 +45,7 @@ def _prepared(left: Leftovers, calls: Calls, findings: Findings) -> None:
         findings.check("I15", there or not unfinished, "an unfinished half was retired", **about)
 
 
-def _listed(left: Leftovers, findings: Findings) -> None:
+def _listed(left: FinalState, findings: Findings) -> None:
     """I11: op COMMIT and one commit log entry of the same transaction, or neither."""
     for message_id, op in left.ops.items():
         count = left.commit_counts.get(message_id, 0)
@@ -56,7 +56,7 @@ def _listed(left: Leftovers, findings: Findings) -> None:
         findings.check("I11", False, "listed without a decision", id=message_id)
 
 
-def _once(left: Leftovers, findings: Findings) -> None:
+def _once(left: FinalState, findings: Findings) -> None:
     """I5: a transaction prepared again has the half that it was given first."""
     first: dict[tuple[str, str], str] = {}
     for message_id, half in left.halves.items():
@@ -67,7 +67,7 @@ def _once(left: Leftovers, findings: Findings) -> None:
             )
 
 
-def _refused(left: Leftovers, calls: Calls, findings: Findings) -> None:
+def _refused(left: FinalState, calls: Calls, findings: Findings) -> None:
     stored = {row["tx"] for row in left.halves.values()}
     for tx in calls.refused:
         findings.check("I18", tx not in stored, "a refused prepare left a half", tx=tx)

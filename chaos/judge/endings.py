@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from chaos.judge.final_state import FinalState
 from chaos.judge.findings import Findings
-from chaos.judge.leftovers import Leftovers
 
 
-def judge_ending(left: Leftovers, ended: Mapping[str, Any], findings: Findings) -> None:
+def judge_ending(left: FinalState, ended: Mapping[str, Any], findings: Findings) -> None:
     """I16, I17."""
     for place, ends in left.watermarks.items():
         holds = ends["stable"] == ends["end"]

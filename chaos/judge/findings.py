@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.invariants import INVARIANTS
+from chaos.judge.invariants import INVARIANTS
 
 
 @dataclass(slots=True)

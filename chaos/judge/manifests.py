@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from chaos.judge.final_state import FinalState, Row
 from chaos.judge.findings import Findings
-from chaos.judge.leftovers import Leftovers, Row
 
 PUBLISHED, HELD = "P", "K"
 BATCH = "BATCH"
 
 
-def judge_manifests(left: Leftovers, findings: Findings) -> None:
+def judge_manifests(left: FinalState, findings: Findings) -> None:
     """I8, I9, I10."""
     places = {record["batch"]: record for record in left.records}
     listed: dict[str, str] = {}
@@ -40,7 +40,7 @@ def _records(
         listed[batch] = message_id
 
 
-def _chain(left: Leftovers, findings: Findings, shard: int, manifests: list[Row]) -> None:
+def _chain(left: FinalState, findings: Findings, shard: int, manifests: list[Row]) -> None:
     crc, batch_no, gen, to = 0, 0, 0, (0, 0)
     seen: set[str] = set()
     for manifest in manifests:
@@ -66,7 +66,7 @@ def _chain(left: Leftovers, findings: Findings, shard: int, manifests: list[Row]
         crc, batch_no, gen, to = manifest["crc"], manifest["batch_no"], manifest["gen"], end
 
 
-def _is_recovered(left: Leftovers, manifest: Row) -> bool:
+def _is_recovered(left: FinalState, manifest: Row) -> bool:
     """Say whether PostgreSQL had to learn this batch from Kafka: then it is in its old place."""
     return any(
         status == PUBLISHED and (message_id in left.already or message_id in left.lost)
@@ -74,7 +74,7 @@ def _is_recovered(left: Leftovers, manifest: Row) -> bool:
     )
 
 
-def _range(left: Leftovers, shard: int, after: tuple[int, ...], end: tuple[int, ...]) -> list[str]:
+def _range(left: FinalState, shard: int, after: tuple[int, ...], end: tuple[int, ...]) -> list[str]:
     log = left.commit_log.get(shard, [])
     first, last = (
         bisect_right(log, (position, "\U0010ffff"), key=lambda entry: (entry[0], "\U0010ffff"))
@@ -83,7 +83,7 @@ def _range(left: Leftovers, shard: int, after: tuple[int, ...], end: tuple[int, 
     return [message_id for _, message_id in log[first:last]]
 
 
-def _cursor(left: Leftovers, findings: Findings) -> None:
+def _cursor(left: FinalState, findings: Findings) -> None:
     for shard, log in left.commit_log.items():
         row = left.progress.get(shard)
         findings.check("I10", row is not None, "commits and no cursor", shard=shard)

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from math import inf
 
 from chaos.judge.calls import Calls
+from chaos.judge.final_state import FinalState, Op, Row
 from chaos.judge.findings import Findings
-from chaos.judge.leftovers import Leftovers, Op, Row
 
 Scope = tuple[str, str]
 
 
-def judge_order(left: Leftovers, calls: Calls, findings: Findings) -> None:
+def judge_order(left: FinalState, calls: Calls, findings: Findings) -> None:
     """I6."""
     for scope, records in _scopes(left).items():
         records.sort(key=lambda record: record["offset"])
@@ -25,7 +25,7 @@ def judge_order(left: Leftovers, calls: Calls, findings: Findings) -> None:
         _listed(left, findings, scope, records)
 
 
-def _scopes(left: Leftovers) -> dict[Scope, list[Row]]:
+def _scopes(left: FinalState) -> dict[Scope, list[Row]]:
     """Group records by (topic, key); what a lost tail or an older publication moved is left out."""
     scopes: dict[Scope, list[Row]] = defaultdict(list)
     for record in left.records:
@@ -36,7 +36,7 @@ def _scopes(left: Leftovers) -> dict[Scope, list[Row]]:
 
 
 def _acknowledged(
-    left: Leftovers, calls: Calls, findings: Findings, scope: Scope, records: Iterable[Row]
+    left: FinalState, calls: Calls, findings: Findings, scope: Scope, records: Iterable[Row]
 ) -> None:
     """Keep the latest sending so far: nobody behind it may have been acknowledged before it."""
     latest, sent_last = None, -inf
@@ -60,7 +60,7 @@ def _sent(calls: Calls, message_id: str, op: Op | None) -> float:
     return calls.told[message_id].commit_sent if message_id in calls.told else inf
 
 
-def _listed(left: Leftovers, findings: Findings, scope: Scope, records: Iterable[Row]) -> None:
+def _listed(left: FinalState, findings: Findings, scope: Scope, records: Iterable[Row]) -> None:
     before, of_before = (0, 0), None
     for record in records:
         entry = left.committed.get(record["id"])

@@ -6,11 +6,11 @@ from base64 import b64decode
 from itertools import chain
 
 from chaos.judge.calls import Calls
+from chaos.judge.final_state import FinalState, Row
 from chaos.judge.findings import Findings
-from chaos.judge.leftovers import Leftovers, Row
 
 
-def judge_publication(left: Leftovers, calls: Calls, findings: Findings) -> None:
+def judge_publication(left: FinalState, calls: Calls, findings: Findings) -> None:
     """I1, I2, I3, I7."""
     for message_id, records in left.by_id.items():
         about = {"id": message_id, "records": [_place(record) for record in records]}
@@ -21,7 +21,7 @@ def judge_publication(left: Leftovers, calls: Calls, findings: Findings) -> None
     _nothing_less(left, findings)
 
 
-def _nothing_else(left: Leftovers, findings: Findings) -> None:
+def _nothing_else(left: FinalState, findings: Findings) -> None:
     """I2, also of records that were aborted: no reader of any kind saw what was not committed."""
     for record in chain(left.uncommitted, left.records):
         message_id = record["id"]
@@ -41,7 +41,7 @@ def _nothing_else(left: Leftovers, findings: Findings) -> None:
         findings.check("I2", holds, "an orphan, and no tail was lost", id=message_id)
 
 
-def _nothing_less(left: Leftovers, findings: Findings) -> None:
+def _nothing_less(left: FinalState, findings: Findings) -> None:
     for message_id, op in left.ops.items():
         held = left.held.get(message_id)
         if op.decision != "COMMIT" or (held is not None and not held["released"]):
@@ -50,7 +50,7 @@ def _nothing_less(left: Leftovers, findings: Findings) -> None:
         findings.check("I3", message_id in left.by_id, "committed, not in Kafka", **about)
 
 
-def _content(left: Leftovers, calls: Calls, findings: Findings, record: Row) -> None:
+def _content(left: FinalState, calls: Calls, findings: Findings, record: Row) -> None:
     half, prepared = left.halves.get(record["id"]), calls.prepared.get(record["id"])
     about = _place(record)
     if half is not None:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from cli.embedded.child import CLEAN_ENVIRONMENT
-from outbox.settings import process_environment
+from devservers.child import CLEAN_ENVIRONMENT
+from outbox.settings.environment import process_environment
 
 COMMAND: Final = Path(sys.executable).parent / "outbox-reconcile"
 SECONDS: Final = 600.0

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
-from chaos.proxies.faults import Direction, Faults
+from chaos.proxies.link_faults import Direction, LinkFaults
 from chaos.proxies.pipe import Pipe
 
 READ_BYTES: Final = 1 << 16
@@ -59,7 +59,7 @@ class Connection:
         client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
         server: tuple[asyncio.StreamReader, asyncio.StreamWriter],
         inspector: Inspector,
-        faults: Callable[[], Faults],
+        faults: Callable[[], LinkFaults],
         chance: random.Random,
     ) -> None:
         self._client_reader, self._client = client

@@ -6,9 +6,9 @@ import asyncio
 import json
 from typing import Any, Final
 
-from chaos.proxies.faults import NONE, Accept, Direction, Faults
 from chaos.proxies.kafka_link import KafkaLink
 from chaos.proxies.link import Link
+from chaos.proxies.link_faults import NONE, Accept, Direction, LinkFaults
 from chaos.proxies.postgres_link import PostgresLink
 from chaos.proxies.rules import Action, Rule
 
@@ -95,8 +95,8 @@ async def _about_copies(link: KafkaLink, order: dict[str, Any]) -> Answer:
     raise Refused(f"no such order: {order['do']}")
 
 
-def _faults(asked: dict[str, Any]) -> Faults:
-    return Faults(
+def _faults(asked: dict[str, Any]) -> LinkFaults:
+    return LinkFaults(
         **{
             **asked,
             "cut": tuple(Direction(way) for way in asked["cut"]),

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from chaos.proxies.connection import Blind, Connection, Inspector, reset
-from chaos.proxies.faults import NONE, Accept, Faults
+from chaos.proxies.link_faults import NONE, Accept, LinkFaults
 
 LOOPBACK: Final = "127.0.0.1"
 CONNECT_SECONDS: Final = 5.0
@@ -52,7 +52,7 @@ class Link:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._port.close()
 
-    async def set(self, faults: Faults) -> None:
+    async def set(self, faults: LinkFaults) -> None:
         """Change what the network does, from now on."""
         was, self.faults = self.faults, faults
         if faults.accept is Accept.REFUSE:

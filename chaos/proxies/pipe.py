@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from chaos.proxies.faults import Direction, Faults
+from chaos.proxies.link_faults import Direction, LinkFaults
 
 MOST_WAITING: Final = 4 << 20
 """Bytes on their way; beyond that nothing is read, as when a receiver's window is full."""
@@ -24,7 +24,7 @@ class Pipe:
         self,
         direction: Direction,
         writer: asyncio.StreamWriter,
-        faults: Callable[[], Faults],
+        faults: Callable[[], LinkFaults],
         chance: random.Random,
     ) -> None:
         self._direction = direction

@@ -19,8 +19,8 @@ from chaos.workload.calls import Calls, End, Ids
 from chaos.workload.http import Connection
 from chaos.workload.plan import Ending, Form, Planned, Unit, units
 from chaos.workload.truth import Truth
-from cli.embedded.child import CLEAN_ENVIRONMENT
-from outbox.settings import process_environment
+from devservers.child import CLEAN_ENVIRONMENT
+from outbox.settings.environment import process_environment
 
 VARIABLE: Final = "CHAOS_CLIENT"
 PAUSE_SECONDS: Final = 0.1

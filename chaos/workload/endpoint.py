@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from chaos.history import HistoryWriter
 from chaos.workload.truth import Truth
-from cli.embedded.child import CLEAN_ENVIRONMENT
+from devservers.child import CLEAN_ENVIRONMENT
 from outbox.clock import SystemClock
-from outbox.settings import process_environment
+from outbox.settings.environment import process_environment
 
 VARIABLE: Final = "CHAOS_ENDPOINT"
 LATE_SECONDS: Final = 4.0

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from cli.context import Context, Output, context_of
 from cli.dev.run import run_dev
 from cli.dev.stack import DevOptions
 from cli.dev.state_file import DEFAULT_DATA_DIR, DevState
 from cli.exit_codes import ExitCode
-from cli.invocation import Invocation, Output, invocation_of
-from outbox.settings import load_settings, process_environment
+from outbox.settings.environment import load_settings, process_environment
 
 
 class Auth(StrEnum):
@@ -44,7 +44,7 @@ def dev(
     ] = False,
 ) -> None:
     """Run PostgreSQL, Kafka, the API and the checker here, for development."""
-    invocation = invocation_of(context)
+    invocation = context_of(context)
     if fetch:
         from cli.dev.fetch import fetch_artifacts
 
@@ -64,7 +64,7 @@ def dev(
         raise typer.Exit(code)
 
 
-def _announce(invocation: Invocation, state: DevState) -> None:
+def _announce(invocation: Context, state: DevState) -> None:
     """Print how to reach it; password and key stay in `dev.json`."""
     if invocation.output is not Output.TABLE:
         hidden = {"database_url", "api_key"}

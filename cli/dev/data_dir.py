@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
-from cli.embedded.ports import free_ports, is_free
-from cli.embedded.unprivileged import unprivileged_user
 from cli.exit_codes import CommandFailed, ExitCode
+from devservers.ports import free_ports, is_free
+from devservers.unprivileged import unprivileged_user
 
 LOCK = "lock"
 PORT_NAMES = ("api", "postgres", "kafka", "kafka_controller", "checker_metrics")

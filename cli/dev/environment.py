@@ -7,7 +7,7 @@ tree decides itself (addresses, secrets) replaces them.
 from collections.abc import Mapping
 
 from cli.dev.data_dir import DataDir
-from cli.embedded.ports import LOOPBACK
+from devservers.ports import LOOPBACK
 
 DEFAULTS: Mapping[str, str] = {
     "OUTBOX_CREATE_TOPICS": "true",

@@ -8,10 +8,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from cli.embedded.artifacts import PROJECT_ROOT, RUNTIME, unpack_postgres
-from cli.embedded.kafka import make_class_archive
-from cli.embedded.unprivileged import reachable, unprivileged_user
 from cli.exit_codes import CommandFailed
+from devservers.artifacts import PROJECT_ROOT, RUNTIME, unpack_postgres
+from devservers.kafka import make_class_archive
+from devservers.unprivileged import reachable, unprivileged_user
 
 FOLDERS = ("kafka", "spark", "postgres")
 
@@ -50,5 +50,7 @@ def _run_maven(maven: str) -> None:
 
 
 def _record_spark() -> None:
-    if subprocess.run([sys.executable, "-m", "spark.record_classes"], cwd=PROJECT_ROOT).returncode:
+    if subprocess.run(
+        [sys.executable, "-m", "spark.class_archive_builder"], cwd=PROJECT_ROOT
+    ).returncode:
         raise CommandFailed("Spark's class archive was not written: see the message above")

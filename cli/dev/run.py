@@ -12,7 +12,7 @@ from cli.dev.stack import DevOptions, Stack
 from cli.dev.state_file import DevState, remove_state, write_state
 from cli.dev.supervisor import Supervisor
 from cli.exit_codes import ExitCode
-from cli.version import installed_version
+from cli.service.version import installed_version
 
 Say = Callable[[str], None]
 Announce = Callable[[DevState], None]
@@ -74,7 +74,7 @@ def _watch(supervisor: Supervisor, wakeup: Wakeup) -> ExitCode:
 
 def _play(stack: Stack, supervisor: Supervisor, wakeup: Wakeup) -> ExitCode:
     """Run the demonstration in a process of its own: it reads Kafka, this one never may."""
-    arguments = [sys.executable, "-m", "cli.dev.story", str(stack.data_dir.path)]
+    arguments = [sys.executable, "-m", "cli.dev.demo", str(stack.data_dir.path)]
     story = Program("demo", arguments, stack.inherited, log=None)
     story.launch()
     try:

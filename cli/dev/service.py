@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from cli.embedded.child import Child, Command
+from devservers.child import Child, Command
 
 
 class Service(Protocol):

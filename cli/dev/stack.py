@@ -16,11 +16,11 @@ from cli.dev.environment import program_environment
 from cli.dev.service import Program, Service
 from cli.dev.signals import Wakeup
 from cli.dev.supervisor import ending, stop_all
-from cli.embedded.errors import ServerFailed
-from cli.embedded.kafka import EmbeddedKafka
-from cli.embedded.ports import LOOPBACK
-from cli.embedded.postgres import EmbeddedPostgres
-from cli.programs import script
+from cli.service.programs import script
+from devservers.errors import ServerFailed
+from devservers.kafka import EmbeddedKafka
+from devservers.ports import LOOPBACK
+from devservers.postgres import EmbeddedPostgres
 
 DATABASE = "outbox"
 POLL_SECONDS = 0.05
@@ -74,7 +74,9 @@ class Stack:
 
     def start_servers(self, say: Callable[[str], None]) -> None:
         """Start Kafka without waiting, and PostgreSQL up to a database with our schema."""
-        from cli.schema import upgrade  # slow to import, and Kafka should be starting by then
+        from cli.stores.schema import (
+            upgrade,  # slow to import, and Kafka should be starting by then
+        )
 
         self.kafka.launch()
         self._preparation.launch()
@@ -85,7 +87,7 @@ class Stack:
 
     def make_api_key(self) -> None:
         """With `--auth keys`: make the administrator's key of this folder, once."""
-        from cli.first_key import administrator_key
+        from cli.stores.bootstrap_key import administrator_key
 
         if self.options.auth == "keys":
             pepper = self.data_dir.secret("auth_pepper")
@@ -139,7 +141,12 @@ class Stack:
 
     def _kafka_preparation(self) -> Program:
         """Return the process that makes the manifests' topic."""
-        arguments = [sys.executable, "-m", "cli.dev.prepare_kafka", self.kafka.bootstrap_servers]
+        arguments = [
+            sys.executable,
+            "-m",
+            "cli.dev.progress_topic_setup",
+            self.kafka.bootstrap_servers,
+        ]
         log = self.data_dir.log("prepare_kafka")
         return Program("prepare_kafka", arguments, self.inherited, log)
 

@@ -9,7 +9,7 @@ from time import monotonic
 
 from cli.dev.service import Service
 from cli.dev.signals import StopRequested, Wakeup
-from cli.embedded.errors import EmbeddedError
+from devservers.errors import EmbeddedError
 
 LOOK_SECONDS = 0.2
 FIRST_PAUSE_SECONDS = 0.2

@@ -5,12 +5,7 @@ from typing import Annotated
 from fastapi import FastAPI, Header, HTTPException
 from pydantic import BaseModel, Field
 
-from examples.account_service.demo_switches import (
-    HEADER,
-    EndLost,
-    fail_after_commit,
-    switch_of,
-)
+from examples.account_service.demo_switches import HEADER, EndLost, fail_after_commit, switch_of
 from examples.account_service.purchases import Outcome, Purchase, Purchases
 from outbox_client import CheckEndpoint, PrepareFailed, TransactionProducer
 from outbox_client.fastapi import check_router

@@ -12,8 +12,8 @@ from types import FrameType
 
 import httpx2
 
-from cli.embedded.errors import EmbeddedError
 from cli.exit_codes import CommandFailed
+from devservers.errors import EmbeddedError
 from examples.account_service.purchases import TOPIC
 from examples.demo import acts
 from examples.demo.ledger import Books, read_books

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from cli.dev.state_file import DevState
-from cli.embedded.child import Child, Command
-from cli.programs import script
+from cli.service.programs import script
+from devservers.child import Child, Command
 
 RUN_SECONDS = 300.0
 REPORT = "*/report.json"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx2
 
-from cli.embedded.child import Child, Command
+from devservers.child import Child, Command
 from examples.account_service.__main__ import shared_listener
 
 START_SECONDS = 30.0

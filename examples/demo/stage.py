@@ -15,17 +15,12 @@ from confluent_kafka.cimpl import NewTopic
 from sqlalchemy import create_engine
 
 from cli.dev.state_file import DevState, running_state
-from cli.embedded.child import Child, Command
-from cli.programs import script
+from cli.service.programs import script
+from devservers.child import Child, Command
 from examples.account_service.purchases import TOPIC
 from examples.account_service.tables import create_tables
 from examples.demo.outbox import GroupSettings, Outbox
-from examples.demo.services import (
-    AccountService,
-    Processes,
-    reserved_port,
-    start_member_service,
-)
+from examples.demo.services import AccountService, Processes, reserved_port, start_member_service
 from examples.demo.shoppers import POOR_MEMBER, PRICE_UNDER_REVIEW, RICH_MEMBERS
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
 

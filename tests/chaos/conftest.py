@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from chaos.proxies.board import ProxyBoard, RemoteLink
-from cli.embedded.kafka import EmbeddedKafka
-from cli.embedded.ports import free_ports
+from chaos.proxies.proxy_client import ProxyClient, RemoteLink
+from devservers.kafka import EmbeddedKafka
+from devservers.ports import free_ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,15 +21,15 @@ class ProxiedBroker:
 
 
 @pytest.fixture(scope="session")
-def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyBoard]:
+def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyClient]:
     """Yield the proxies' process."""
-    with ProxyBoard(tmp_path_factory.mktemp("proxies") / "proxies.log") as opened:
+    with ProxyClient(tmp_path_factory.mktemp("proxies") / "proxies.log") as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
 def broker_behind_proxy(
-    tmp_path_factory: pytest.TempPathFactory, board: ProxyBoard
+    tmp_path_factory: pytest.TempPathFactory, board: ProxyClient
 ) -> Iterator[ProxiedBroker]:
     """Yield a running broker whose advertised address is the proxy's."""
     (port,) = free_ports(1)

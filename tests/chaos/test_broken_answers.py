@@ -6,12 +6,12 @@ import pytest
 
 from chaos.proxies.rules import Action, Rule
 from outbox.errors import KafkaUnavailable
-from outbox.publication.kafka_settings import consumer_config
-from outbox.publication.progress_log import KafkaProgressLog, admin_client
-from outbox.publication.progress_topic import progress_topic_facts
+from outbox.kafka.client_config import consumer_config
+from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.kafka.progress_topic import progress_topic_facts
 from tests.chaos.conftest import ProxiedBroker
-from tests.kafka import make_topic
-from tests.waiting import wait_for
+from tests.fixtures_kafka import make_topic
+from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.chaos]
 

@@ -13,14 +13,14 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from chaos.nemeses.brokers import partition_of_transactions
-from cli.embedded.kafka import EmbeddedKafka
-from cli.embedded.kafka_cluster import new_cluster
-from cli.embedded.kafka_wire import active_controller
-from outbox.publication.progress_topic import ensure_progress_topic
-from tests.integration.failpoints.node import Node
-from tests.kafka import committed_records
-from tests.waiting import wait_for
+from chaos.faults.brokers import partition_of_transactions
+from devservers.kafka import EmbeddedKafka
+from devservers.kafka_cluster import new_cluster
+from devservers.kafka_wire import active_controller
+from outbox.kafka.progress_topic import ensure_progress_topic
+from tests.fixtures_kafka import committed_records
+from tests.fixtures_waiting import wait_for
+from tests.integration.failpoints.fixtures_node import Node
 
 NODES = 3
 CALL_SECONDS = 30.0

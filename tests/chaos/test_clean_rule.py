@@ -20,11 +20,11 @@ from chaos.controls.stale_end import (
     Case,
     play,
 )
-from outbox.relay_protocol.state import SHARDS
-from outbox.storage.connections import connect
+from outbox.postgres.sessions.connections import connect
+from outbox.relay.protocol.state import SHARDS
 from tests.chaos.conftest import ProxiedBroker
-from tests.integration.relay.world import SHARD, RelayWorld
-from tests.kafka import make_topic
+from tests.fixtures_kafka import make_topic
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 

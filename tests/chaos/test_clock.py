@@ -17,17 +17,23 @@ import httpx2
 import psycopg
 import pytest
 
-from chaos.clocks import NoFalseClock, false_clock, has_false_clock, time_told, under_clock
-from chaos.programs import Child
-from cli.embedded.kafka import EmbeddedKafka
+from chaos.programs.children import Child
+from chaos.programs.false_clock import (
+    NoFalseClock,
+    false_clock,
+    has_false_clock,
+    time_told,
+    under_clock,
+)
+from devservers.kafka import EmbeddedKafka
 from outbox.clock import SystemClock
-from outbox.publication.progress_topic import ensure_progress_topic
-from outbox.settings import process_environment
-from tests.chaos.live_service import LiveService, live_service
-from tests.e2e.check_endpoint import check_endpoint
-from tests.integration.failpoints.producer import CheckEndpoint, serving
-from tests.kafka import committed_records, make_topic
-from tests.waiting import wait_for
+from outbox.kafka.progress_topic import ensure_progress_topic
+from outbox.settings.environment import process_environment
+from tests.chaos.fixtures_live_service import LiveService, live_service
+from tests.e2e.fixtures_check_endpoint import check_endpoint
+from tests.fixtures_kafka import committed_records, make_topic
+from tests.fixtures_waiting import wait_for
+from tests.integration.failpoints.fixtures_producer import CheckEndpoint, serving
 
 OFFSETS = {"+3d": timedelta(days=3), "-2h": timedelta(hours=-2)}
 TOLERATED = timedelta(minutes=30)

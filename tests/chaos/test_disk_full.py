@@ -11,17 +11,17 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from chaos.keeper import Keeper
-from chaos.nemeses.disk import bring_back
-from chaos.servers import PostgresNode
-from chaos.small_disk import NoSmallDisk, fill, make_room, small_disk
-from cli.embedded.kafka import EmbeddedKafka
-from cli.schema import upgrade
-from outbox.message_id import parse_message_id
-from outbox.publication.progress_topic import ensure_progress_topic
-from tests.chaos.live_service import LiveService, live_service
-from tests.kafka import make_topic
-from tests.waiting import wait_for
+from chaos.faults.disk import bring_back
+from chaos.servers.nodes import PostgresNode
+from chaos.servers.server_thread import ServerThread
+from chaos.servers.small_disk import NoSmallDisk, fill, make_room, small_disk
+from cli.stores.schema import upgrade
+from devservers.kafka import EmbeddedKafka
+from outbox.kafka.progress_topic import ensure_progress_topic
+from outbox.messages.message_id import parse_message_id
+from tests.chaos.fixtures_live_service import LiveService, live_service
+from tests.fixtures_kafka import make_topic
+from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 
@@ -34,7 +34,7 @@ GROUP = "stock"
 @pytest.fixture
 def crowded(tmp_path: Path) -> Iterator[PostgresNode]:
     """Yield a server on a small disk of its own."""
-    with closing(Keeper()) as keeper:
+    with closing(ServerThread()) as keeper:
         node = PostgresNode(tmp_path / "postgres", keeper, settings={"max_wal_size": "32MB"})
         try:
             with small_disk(node.server.home, MEGABYTES):

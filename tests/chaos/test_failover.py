@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from chaos.judge.verdict import Verdict
 from chaos.profiles import Profile
 from chaos.schedule import Fault
 from chaos.slices import erase_servers, run_and_judge
-from chaos.verdict import Verdict
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 

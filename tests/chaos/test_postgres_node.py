@@ -10,9 +10,9 @@ from threading import Thread
 import psycopg
 import pytest
 
-from chaos.keeper import Keeper
-from chaos.servers import PostgresNode
-from tests.waiting import wait_for
+from chaos.servers.nodes import PostgresNode
+from chaos.servers.server_thread import ServerThread
+from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.postgres, pytest.mark.chaos]
 
@@ -23,7 +23,7 @@ BUSY = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query =
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[PostgresNode]:
     """A running server of its own."""
-    with closing(Keeper()) as keeper:
+    with closing(ServerThread()) as keeper:
         made = PostgresNode(tmp_path / "postgres", keeper)
         made.start()
         yield made

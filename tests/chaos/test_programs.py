@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from chaos.programs import Child, End, Programs
-from tests.waiting import wait_for
+from chaos.programs.children import Child, End, Programs
+from tests.fixtures_waiting import wait_for
 
 pytestmark = pytest.mark.chaos
 
@@ -48,7 +48,7 @@ class Nursery:
     def child(self, request: pytest.FixtureRequest, what: str = "sleep") -> Child:
         """Start a child of the test's own and wait until it lives."""
         name = request.node.name
-        child = self.programs.add(name, name, f"tests.chaos.children:{what}", environment)
+        child = self.programs.add(name, name, f"tests.chaos.fixtures_children:{what}", environment)
         self.programs.start(name)
         assert child.wait_started(20)
         return child

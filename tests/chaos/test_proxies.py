@@ -11,13 +11,13 @@ import psycopg
 import pytest
 from confluent_kafka import Producer
 
-from chaos.proxies.board import ProxiesFailed, ProxyBoard, RemoteLink
-from chaos.proxies.faults import Direction, Faults
+from chaos.proxies.link_faults import Direction, LinkFaults
+from chaos.proxies.proxy_client import ProxiesFailed, ProxyClient, RemoteLink
 from chaos.proxies.rules import Action, Rule
-from cli.embedded.postgres import EmbeddedPostgres
+from devservers.postgres import EmbeddedPostgres
 from tests.chaos.conftest import ProxiedBroker
-from tests.kafka import committed_records, make_topic
-from tests.waiting import wait_for
+from tests.fixtures_kafka import committed_records, make_topic
+from tests.fixtures_waiting import wait_for
 
 pytestmark = pytest.mark.chaos
 
@@ -47,7 +47,7 @@ def _echo(connection: socket.socket) -> None:
 
 
 @pytest.fixture
-def link(board: ProxyBoard, echo: int, request: pytest.FixtureRequest) -> Iterator[RemoteLink]:
+def link(board: ProxyClient, echo: int, request: pytest.FixtureRequest) -> Iterator[RemoteLink]:
     """Yield a link to that server."""
     opened = board.open(request.node.name, "tcp", echo)
     yield opened
@@ -122,7 +122,7 @@ def test_refused_connections_are_accepted_again_on_the_same_port(link: RemoteLin
 
 
 def test_a_slow_drip_lets_everything_through_in_the_end(link: RemoteLink) -> None:
-    link.faults(Faults(bytes_per_second=200.0, latency_seconds=0.05, jitter_seconds=0.05))
+    link.faults(LinkFaults(bytes_per_second=200.0, latency_seconds=0.05, jitter_seconds=0.05))
     with closing(connect(link)) as connection:
         connection.sendall(b"x" * 100)
         connection.settimeout(LONG_SECONDS)
@@ -192,7 +192,7 @@ def test_a_held_frame_is_overtaken_by_frames_of_other_connections(
 
 
 @pytest.fixture
-def database_link(board: ProxyBoard, postgres_server: EmbeddedPostgres) -> Iterator[RemoteLink]:
+def database_link(board: ProxyClient, postgres_server: EmbeddedPostgres) -> Iterator[RemoteLink]:
     """Yield a link to PostgreSQL."""
     link = board.open(f"postgres-{id(object())}", "postgres", postgres_server.port)
     yield link

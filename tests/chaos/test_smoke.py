@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from outbox.settings import process_environment
+from outbox.settings.environment import process_environment
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 

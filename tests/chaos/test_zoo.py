@@ -12,14 +12,14 @@ import pytest
 
 from chaos.history import HistoryWriter
 from chaos.workload.endpoint import Endpoint
+from chaos.workload.hostile_endpoints import BEASTS, NAME, meet
 from chaos.workload.truth import Truth
-from chaos.workload.zoo import BEASTS, NAME, meet
-from outbox.check import Outcome, Question
-from outbox.check_call.endpoint import HttpCheckEndpoint
+from outbox.checks.check_round import Outcome, Question
 from outbox.clock import SystemClock
-from tests.factories import make_group
-from tests.integration.checker.world import LOOPBACK_ALLOWED
-from tests.unit.checker.queue_rows import make_half
+from outbox.http_checks.endpoint import HttpCheckEndpoint
+from tests.fixtures_messages import make_group
+from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
+from tests.unit.checker.checks.fixtures_queue_rows import make_half
 
 pytestmark = pytest.mark.chaos
 

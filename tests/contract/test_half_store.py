@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from outbox.message import (
+from outbox.messages.message import (
     DecidedBy,
     End,
     Ended,
@@ -17,11 +17,11 @@ from outbox.message import (
     State,
     TransactionIdReused,
 )
-from outbox.ports import HalfStore
-from outbox.storage.connections import make_pool
-from outbox.storage.half_store import PostgresHalfStore
-from outbox.storage.memory import MemoryHalfStore
-from tests.factories import make_group, make_message, store_group, store_topic
+from outbox.messages.ports import HalfStore
+from outbox.postgres.messages.half_store import PostgresHalfStore
+from outbox.postgres.sessions.connections import make_pool
+from tests.contract.fixtures_memory_store import MemoryHalfStore
+from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
 COMMIT, ROLLBACK, UNKNOWN = Resolution.COMMIT, Resolution.ROLLBACK, Resolution.UNKNOWN
 

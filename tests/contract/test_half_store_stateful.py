@@ -25,19 +25,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from outbox.message import (
-    DecidedBy,
-    End,
-    Ended,
-    Message,
-    Prepared,
-    Resolution,
-)
-from outbox.message_id import HalfId, shard_in
-from outbox.storage.connections import make_pool
-from tests.contract.half_store_dictionary import Dictionary
-from tests.contract.half_store_places import MemoryPlace, Place, PostgresPlace
-from tests.factories import make_group, make_message, store_group, store_topic
+from outbox.messages.message import DecidedBy, End, Ended, Message, Prepared, Resolution
+from outbox.messages.message_id import HalfId, shard_in
+from outbox.postgres.sessions.connections import make_pool
+from tests.contract.fixtures_half_store_model import Dictionary
+from tests.contract.fixtures_half_stores import MemoryPlace, Place, PostgresPlace
+from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
 _T = TypeVar("_T")
 GROUPS = (make_group("account", id=1), make_group("billing", id=2))

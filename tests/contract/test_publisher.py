@@ -8,16 +8,16 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from cli.embedded.kafka import EmbeddedKafka
+from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable, PublisherFenced
-from outbox.manifest import PUBLISHED, START, Entry, Kind, Manifest, encode
-from outbox.publication.kafka import KafkaPublisher
-from outbox.publication.kafka_settings import consumer_config, producer_config, transactional_id
-from outbox.publication.memory import MemoryKafka, MemoryProgressLog, MemoryPublisher
-from outbox.publication.progress_log import KafkaProgressLog, admin_client
-from outbox.record import Record
-from outbox.relay_ports import ProgressLog, Publisher
-from tests.kafka import committed_records, make_topic
+from outbox.kafka.client_config import consumer_config, producer_config, transactional_id
+from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.kafka.publisher import KafkaPublisher
+from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, encode
+from outbox.messages.record import Record
+from outbox.relay.ports import ProgressLog, Publisher
+from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
+from tests.fixtures_kafka import committed_records, make_topic
 
 SHARD = 3
 INSTALLATION = UUID(int=1)

@@ -24,9 +24,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cli.embedded.postgres import EmbeddedPostgres
+from devservers.postgres import EmbeddedPostgres
 from outbox.failpoints import arm
-from tests.contract.service_dictionary import (
+from tests.contract.fixtures_service import leaf_of
+from tests.contract.fixtures_service_model import (
     ANSWERS,
     BUSY,
     COMMIT,
@@ -35,9 +36,8 @@ from tests.contract.service_dictionary import (
     SILENT,
     UNKNOWN,
 )
-from tests.contract.service_place import leaf_of
-from tests.contract.service_twins import ServiceTwins, prepare_body
-from tests.databases import drop_database, make_database
+from tests.contract.fixtures_service_twins import ServiceTwins, prepare_body
+from tests.fixtures_databases import drop_database, make_database
 
 HALVES: Bundle[str] = Bundle("halves")
 DRAWN = st.tuples(st.integers(0, 1), st.one_of(st.none(), st.integers(0, 3)), st.integers(0, 1))

@@ -8,10 +8,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from outbox.message_id import parse_message_id
-from tests.contract.service_dictionary import MAX_AGE
-from tests.contract.service_place import PUBLISHED, ServicePlace
-from tests.integration.api.service import TOPIC
+from outbox.messages.message_id import parse_message_id
+from tests.contract.fixtures_service import PUBLISHED, ServicePlace
+from tests.contract.fixtures_service_model import MAX_AGE
+from tests.integration.api.fixtures_service import TOPIC
 
 pytestmark = pytest.mark.postgres
 

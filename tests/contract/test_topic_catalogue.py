@@ -7,11 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from cli.embedded.kafka import EmbeddedKafka
+from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable
-from outbox.ports import TopicCatalogue
-from outbox.publication.memory_topics import MemoryTopicCatalogue
-from outbox.publication.topic_catalogue import KafkaTopicCatalogue
+from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
+from outbox.messages.ports import TopicCatalogue
+from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])

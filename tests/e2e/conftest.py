@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.service import Service, outbox_dev
+from tests.e2e.fixtures_service import Service, outbox_dev
 
 
 @pytest.fixture(scope="session")

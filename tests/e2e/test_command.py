@@ -11,12 +11,12 @@ import pytest
 
 from cli.__main__ import run
 from cli.exit_codes import ExitCode
-from outbox.message_id import parse_message_id
-from outbox.storage.reconciliation import PostgresRunStore
-from tests.e2e.check_endpoint import CheckEndpoint, check_endpoint
-from tests.e2e.command import Ended
-from tests.e2e.service import Service
-from tests.integration.test_reconciliation_store import make_finding, make_run
+from outbox.messages.message_id import parse_message_id
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from tests.e2e.fixtures_check_endpoint import CheckEndpoint, check_endpoint
+from tests.e2e.fixtures_command import Ended
+from tests.e2e.fixtures_service import Service
+from tests.integration.postgres.reconciliation.test_run_store import make_finding, make_run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 

@@ -14,10 +14,10 @@ from time import monotonic
 import httpx2
 import pytest
 
-from tests.e2e.command import outbox
-from tests.e2e.listening import listening_addresses
-from tests.e2e.service import Service, outbox_dev
-from tests.waiting import wait_for
+from tests.e2e.fixtures_command import outbox
+from tests.e2e.fixtures_listening import listening_addresses
+from tests.e2e.fixtures_service import Service, outbox_dev
+from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 

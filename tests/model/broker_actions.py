@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from outbox.manifest import PUBLISHED
-from outbox.relay_protocol import actions as do
-from outbox.relay_protocol import answers as came
-from outbox.relay_protocol.publishing import CLEAN_COMMIT_SECONDS, PROGRESS_SECONDS
-from outbox.relay_protocol.state import Failure, Found, Refused, known
+from outbox.messages.manifest import PUBLISHED
+from outbox.relay.protocol import actions as do
+from outbox.relay.protocol import answers as came
+from outbox.relay.protocol.publication import CLEAN_COMMIT_SECONDS, PROGRESS_SECONDS
+from outbox.relay.protocol.state import Failure, Found, Refused, known
 from tests.model.kafka import (
     Broker,
     Record,

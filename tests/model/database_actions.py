@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from outbox.manifest import Kind, Position
-from outbox.relay_protocol import actions as do
-from outbox.relay_protocol import answers as came
-from outbox.relay_protocol.publishing import PROGRESS_SECONDS, SIGN_OF_LIFE_SECONDS
-from outbox.relay_protocol.state import Failure
+from outbox.messages.manifest import Kind, Position
+from outbox.relay.protocol import actions as do
+from outbox.relay.protocol import answers as came
+from outbox.relay.protocol.publication import PROGRESS_SECONDS, SIGN_OF_LIFE_SECONDS
+from outbox.relay.protocol.state import Failure
 from tests.model.postgres import (
     Database,
     Held,

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
-from outbox.manifest import PUBLISHED, START, Kind, Manifest
-from outbox.relay_protocol.state import Found, HaltReason, known
+from outbox.messages.manifest import PUBLISHED, START, Kind, Manifest
+from outbox.relay.protocol.state import Found, HaltReason, known
 from tests.model.kafka import Broker
 from tests.model.postgres import Database, positions
 from tests.model.scene import named, numbers

@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from outbox.manifest import Manifest, crc_of, encode
-from outbox.relay_protocol.state import Found
+from outbox.messages.manifest import Manifest, crc_of, encode
+from outbox.relay.protocol.state import Found
 
 
 class Record(NamedTuple):

@@ -10,16 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from chaos.controls.mutated_step import agreed, cursor_only
-from outbox.manifest import Kind
-from outbox.relay_protocol.actions import (
-    Action,
-    Commit,
-    Fence,
-    MarkReleased,
-    Recover,
-    SaveProgress,
-)
-from outbox.relay_protocol.answers import (
+from outbox.messages.manifest import Kind
+from outbox.relay.protocol.actions import Action, Commit, Fence, MarkReleased, Recover, SaveProgress
+from outbox.relay.protocol.answers import (
     Answer,
     CommitEnded,
     Compared,
@@ -28,9 +21,9 @@ from outbox.relay_protocol.answers import (
     Marked,
     Recovered,
 )
-from outbox.relay_protocol.leaving import Next
-from outbox.relay_protocol.state import Phase, Relay, known
-from outbox.relay_protocol.step import step
+from outbox.relay.protocol.state import Phase, Relay, known
+from outbox.relay.protocol.step import step
+from outbox.relay.protocol.transition import Next
 from tests.model.configurations import SEARCHED, Configuration
 from tests.model.relays import Step
 from tests.model.scene import RULES, Fault, Rules

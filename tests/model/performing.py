@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from outbox.relay_protocol import actions as do
-from outbox.relay_protocol import answers as came
-from outbox.relay_protocol.state import Failure
+from outbox.relay.protocol import actions as do
+from outbox.relay.protocol import answers as came
+from outbox.relay.protocol.state import Failure
 from tests.model import broker_actions, database_actions
 from tests.model.relays import Local, ReadEnd
 from tests.model.scene import AtBroker, AtDatabase, Outcome

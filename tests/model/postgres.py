@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from outbox.manifest import Position
-from outbox.relay_protocol.state import Cursor, HaltReason, Identity, Progress
+from outbox.messages.manifest import Position
+from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress
 
 Ids = tuple[int, ...]
 IDENTITY = Identity("cluster", "topic", "pg")

@@ -12,22 +12,22 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from outbox.relay_protocol.actions import (
+from outbox.relay.protocol.actions import (
     Action,
     Begin,
     CloseSession,
     DropHandle,
-    ReadStanding,
+    IdentifyStores,
     Rest,
     TryLock,
 )
-from outbox.relay_protocol.answers import Answer, Failed, LockTaken, Rested, Standing
-from outbox.relay_protocol.leaving import Next
-from outbox.relay_protocol.state import SHARDS, Phase, Progress, Relay
+from outbox.relay.protocol.answers import Answer, Failed, LockTaken, Rested, StoresIdentified
+from outbox.relay.protocol.state import SHARDS, Phase, Progress, Relay
+from outbox.relay.protocol.transition import Next
 from tests.model.postgres import IDENTITY
 
 INSTALLATION: Final = UUID(int=1)
-AS_EVER: Final = Standing(INSTALLATION, IDENTITY, SHARDS, None)
+AS_EVER: Final = StoresIdentified(INSTALLATION, IDENTITY, SHARDS, None)
 """The answer to ReadStanding: nobody changes who is who, and a search ends at the first halt."""
 
 Step = Callable[[Relay, Answer], Next]
@@ -103,7 +103,7 @@ class Relays:
                 case TryLock():
                     state, plan = self._step(state, LockTaken())
                     continue
-                case ReadStanding():
+                case IdentifyStores():
                     state, plan = self._step(state, AS_EVER)
                     continue
                 case Rest():

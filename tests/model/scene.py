@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from outbox.relay_protocol.state import Cursor
+from outbox.relay.protocol.state import Cursor
 from tests.model.kafka import Broker
 from tests.model.postgres import Database
 from tests.model.relays import ModelAnswer

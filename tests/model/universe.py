@@ -8,24 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from outbox.manifest import START
-from outbox.relay_protocol.state import Cursor, Progress
-from outbox.relay_protocol.step import step
+from outbox.messages.manifest import START
+from outbox.relay.protocol.state import Cursor, Progress
+from outbox.relay.protocol.step import step
 from tests.model.configurations import Configuration
 from tests.model.effects import Effects
 from tests.model.kafka import Broker
 from tests.model.postgres import IDENTITY, Database, promote
 from tests.model.relays import Step
 from tests.model.scene import RULES, Fault, Rules
-from tests.model.worlds import (
-    ABSENT,
-    NOBODY,
-    UNCHANGED,
-    Effect,
-    Following,
-    Transition,
-    World,
-)
+from tests.model.worlds import ABSENT, NOBODY, UNCHANGED, Effect, Following, Transition, World
 
 CLIENTS = -1
 """Who moves when it is no relay."""

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cli.embedded.kafka import EmbeddedKafka
-from cli.embedded.postgres import EmbeddedPostgres
-from spark.parts import Options, Parts
-from spark.session import SessionSettings, spark_session
+from devservers.kafka import EmbeddedKafka
+from devservers.postgres import EmbeddedPostgres
+from spark.jvm.session import SessionSettings, spark_session
+from spark.run_context import Options, RunContext
 from spark.wiring import RUNTIME_JARS
-from tests.databases import drop_database, make_database
-from tests.spark.outbox_writer import OutboxWriter
-from tests.spark.runs import make_options, make_parts
+from tests.fixtures_databases import drop_database, make_database
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_runs import make_options, make_parts
 
 _NUMBERS = count(1)
 
@@ -61,7 +61,7 @@ def own_broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
 
 
 @pytest.fixture
-def parts(session: SparkSession, writer: OutboxWriter) -> Parts:
+def parts(session: SparkSession, writer: OutboxWriter) -> RunContext:
     """Everything a run over that installation needs."""
     return make_parts(session, writer)
 

@@ -16,11 +16,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from chaos.probes import is_alive
-from cli.embedded.ports import free_ports
-from tests.e2e.check_endpoint import check_endpoint
-from tests.e2e.service import Service, outbox_dev
-from tests.waiting import wait_for
+from chaos.final_state.probes import is_alive
+from devservers.ports import free_ports
+from tests.e2e.fixtures_check_endpoint import check_endpoint
+from tests.e2e.fixtures_service import Service, outbox_dev
+from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 

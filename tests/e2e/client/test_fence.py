@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import psycopg
 import pytest
 
-from cli.embedded.postgres import EmbeddedPostgres
+from devservers.postgres import EmbeddedPostgres
 from outbox_client import (
     AlreadyEnded,
     Check,
@@ -27,9 +27,9 @@ from outbox_client import (
     TransactionProducer,
 )
 from outbox_client.psycopg import PsycopgBarrier
-from tests.databases import drop_database, make_database
-from tests.e2e.service import Service
-from tests.integration.client.check_servers import wsgi_server
+from tests.e2e.fixtures_service import Service
+from tests.fixtures_databases import drop_database, make_database
+from tests.integration.client.fixtures_check_servers import wsgi_server
 
 pytestmark = pytest.mark.e2e
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from outbox.settings import process_environment
-from tests.places import PROJECT
+from outbox.settings.environment import process_environment
+from tests.fixtures_paths import PROJECT
 
 pytestmark = pytest.mark.e2e
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.integration.api.service import Service, running, settings_for
+from tests.integration.api.fixtures_service import Service, running, settings_for
 
 
 @pytest.fixture

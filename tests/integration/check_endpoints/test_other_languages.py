@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.check_endpoints.languages import (
+from tests.fixtures_paths import PROJECT
+from tests.integration.check_endpoints.fixtures_languages import (
     LANGUAGES,
     PLAIN,
     Language,
     serving,
     verifies,
 )
-from tests.places import PROJECT
 
 VECTORS = json.loads((PROJECT / "docs/schemas/check-vectors.json").read_text())["vectors"]
 SECRET = VECTORS[0]["secret"]

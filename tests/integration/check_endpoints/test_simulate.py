@@ -16,10 +16,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from outbox_client import Check, CheckEndpoint, LocalTransactionState
-from tests.integration.check_endpoints.languages import PLAIN
-from tests.integration.client.check_servers import asgi_server, wsgi_server
-from tests.places import PROJECT
-from tests.unit.client.checks import GROUP, SECRET
+from tests.fixtures_paths import PROJECT
+from tests.integration.check_endpoints.fixtures_languages import PLAIN
+from tests.integration.client.fixtures_check_servers import asgi_server, wsgi_server
+from tests.unit.outbox_client.fixtures_checks import GROUP, SECRET
 
 
 class Listener:

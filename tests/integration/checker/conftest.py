@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from outbox.storage.connections import Pool
-from outbox.storage.reconciliation import PostgresSource
-from tests.integration.checker.world import World, open_world
+from outbox.postgres.reconciliation.source import PostgresSource
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.checker.fixtures_checks import World, open_world
 
 
 @pytest.fixture

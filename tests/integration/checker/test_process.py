@@ -10,14 +10,14 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from cli.embedded.postgres import EmbeddedPostgres
-from outbox.message import State
-from outbox.storage.connections import make_pool
-from outbox.storage.secrets import key_ring
-from tests.databases import make_database, migrate
-from tests.integration.checker.process import running_checker, start_checker
-from tests.integration.checker.producer import Producer, says
-from tests.integration.checker.world import World, open_world
+from devservers.postgres import EmbeddedPostgres
+from outbox.messages.message import State
+from outbox.postgres.checks.keyring import key_ring
+from outbox.postgres.sessions.connections import make_pool
+from tests.fixtures_databases import make_database, migrate
+from tests.integration.checker.fixtures_checker_process import running_checker, start_checker
+from tests.integration.checker.fixtures_checks import World, open_world
+from tests.integration.checker.fixtures_producer import Producer, says
 
 pytestmark = pytest.mark.postgres
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.embedded.postgres import EmbeddedPostgres
+from devservers.postgres import EmbeddedPostgres
 from outbox_client import TransactionProducer
-from tests.databases import drop_database, make_database
-from tests.integration.client.contract_server import ContractService, serving
+from tests.fixtures_databases import drop_database, make_database
+from tests.integration.client.fixtures_contract_server import ContractService, serving
 
 
 @pytest.fixture

@@ -14,8 +14,14 @@ from examples.demo.services import AccountService, Processes, reserved_port
 from examples.demo.shoppers import Basket, Shoppers
 from examples.demo.waiting import wait_until
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
-from tests.integration.client.contract_server import ContractService
-from tests.unit.client.checks import GROUP, SECRET, make_check, signed_headers, single
+from tests.integration.client.fixtures_contract_server import ContractService
+from tests.unit.outbox_client.fixtures_checks import (
+    GROUP,
+    SECRET,
+    make_check,
+    signed_headers,
+    single,
+)
 
 pytestmark = pytest.mark.postgres
 

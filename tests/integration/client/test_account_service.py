@@ -12,7 +12,7 @@ from examples.account_service.purchases import Outcome, Purchase, Purchases
 from examples.account_service.tables import create_tables
 from outbox_client import TransactionProducer
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
-from tests.integration.client.contract_server import LOSE_ANSWER, ContractService
+from tests.integration.client.fixtures_contract_server import LOSE_ANSWER, ContractService
 from tests.integration.client.test_barrier import make_check
 
 pytestmark = pytest.mark.postgres

@@ -22,7 +22,7 @@ from outbox_client.errors import (
     Overloaded,
     TransactionIdReused,
 )
-from tests.integration.client.contract_server import (
+from tests.integration.client.fixtures_contract_server import (
     CUT,
     LOSE_ANSWER,
     ContractService,

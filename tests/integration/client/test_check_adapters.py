@@ -9,12 +9,12 @@ import pytest
 
 from outbox_client import Check, CheckEndpoint, LocalTransactionState
 from outbox_client.check_endpoint import BODY_MAX_BYTES
-from tests.integration.client.check_servers import (
+from tests.integration.client.fixtures_check_servers import (
     fastapi_server,
     starlette_server,
     wsgi_server,
 )
-from tests.unit.client.checks import (
+from tests.unit.outbox_client.fixtures_checks import (
     GROUP,
     OTHER_SECRET,
     SECRET,

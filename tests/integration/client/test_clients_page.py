@@ -15,16 +15,16 @@ from psycopg import errors
 from standardwebhooks import Webhook
 
 import outbox_client
-from outbox.check import Question
-from outbox.check_call.request import check_request
+from outbox.checks.check_round import Question
+from outbox.http_checks.request import check_request
 from outbox_client import LocalTransactionState
 from outbox_client.psycopg import CREATE_TABLE, PsycopgBarrier
-from tests.factories import make_group
-from tests.integration.client.contract_server import ContractService
+from tests.fixtures_messages import make_group
+from tests.fixtures_paths import PROJECT
+from tests.integration.client.fixtures_contract_server import ContractService
 from tests.integration.client.test_barrier import make_check, make_prepared
-from tests.places import PROJECT
-from tests.unit.checker.queue_rows import NOW, make_half
-from tests.unit.checker.test_check_schemas import validator
+from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_half
+from tests.unit.outbox.http_checks.test_check_schemas import validator
 
 PAGE = (PROJECT / "docs" / "clients.md").read_text()
 SQL = dict(re.findall(r"```sql\n-- (\w+)\n(.*?)```", PAGE, re.DOTALL))

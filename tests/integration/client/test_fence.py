@@ -21,8 +21,14 @@ from outbox_client import (
     TransactionProducer,
 )
 from outbox_client.psycopg import PsycopgBarrier
-from tests.integration.client.contract_server import ContractService
-from tests.unit.client.checks import GROUP, SECRET, make_check, signed_headers, single
+from tests.integration.client.fixtures_contract_server import ContractService
+from tests.unit.outbox_client.fixtures_checks import (
+    GROUP,
+    SECRET,
+    make_check,
+    signed_headers,
+    single,
+)
 
 pytestmark = pytest.mark.postgres
 

@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from cli.embedded.child import Child, Command
-from cli.embedded.kafka import EmbeddedKafka
+from devservers.child import Child, Command
+from devservers.kafka import EmbeddedKafka
 from examples.demo.waiting import wait_until
 from examples.member_service.points import PointsEarned, create_tables, grant
 

@@ -26,8 +26,8 @@ from outbox_client.errors import (
     TransactionIdReused,
     UnknownGroup,
 )
-from tests.integration.api.process import served
-from tests.integration.api.service import CHECK_URL, GROUP, GROUPS, TOPIC
+from tests.integration.api.fixtures_api_process import served
+from tests.integration.api.fixtures_service import CHECK_URL, GROUP, GROUPS, TOPIC
 
 pytestmark = pytest.mark.postgres
 

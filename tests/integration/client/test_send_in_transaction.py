@@ -14,7 +14,13 @@ from outbox_client import (
     PrepareFailed,
     TransactionProducer,
 )
-from tests.integration.client.contract_server import CUT, ContractService, Fault, Half, fault
+from tests.integration.client.fixtures_contract_server import (
+    CUT,
+    ContractService,
+    Fault,
+    Half,
+    fault,
+)
 
 COMMIT = LocalTransactionState.COMMIT
 ROLLBACK = LocalTransactionState.ROLLBACK

@@ -13,13 +13,13 @@ from contextlib import ExitStack, contextmanager
 from itertools import product
 from pathlib import Path
 
-from cli.embedded.kafka import EmbeddedKafka
-from cli.embedded.postgres import EmbeddedPostgres
+from devservers.kafka import EmbeddedKafka
+from devservers.postgres import EmbeddedPostgres
 from outbox.clock import SystemClock
-from tests.databases import make_database, make_template
-from tests.integration.failpoints.crashes import HERE, run
-from tests.integration.failpoints.ground import Ground, open_ground
-from tests.integration.failpoints.pairs import Chain, all_chains, pairs_of, sample
+from tests.fixtures_databases import make_database, make_template
+from tests.integration.failpoints.fixtures_crashes import HERE, run
+from tests.integration.failpoints.fixtures_ground import Ground, open_ground
+from tests.integration.failpoints.fixtures_pairs import Chain, all_chains, pairs_of, sample
 
 
 def main() -> int:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.embedded.kafka import EmbeddedKafka
-from cli.embedded.postgres import EmbeddedPostgres
-from tests.databases import drop_database, make_database
-from tests.integration.failpoints.ground import Ground, open_ground
+from devservers.kafka import EmbeddedKafka
+from devservers.postgres import EmbeddedPostgres
+from tests.fixtures_databases import drop_database, make_database
+from tests.integration.failpoints.fixtures_ground import Ground, open_ground
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from tests.integration.failpoints.crashes import HERE, run
-from tests.integration.failpoints.ground import Ground
-from tests.integration.failpoints.pairs import Chain, all_chains, pairs_of, sample
+from tests.integration.failpoints.fixtures_crashes import HERE, run
+from tests.integration.failpoints.fixtures_ground import Ground
+from tests.integration.failpoints.fixtures_pairs import Chain, all_chains, pairs_of, sample
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from outbox.failpoints import POINTS
-from tests.integration.failpoints.crashes import PLAIN, run
-from tests.integration.failpoints.ground import Ground
+from tests.integration.failpoints.fixtures_crashes import PLAIN, run
+from tests.integration.failpoints.fixtures_ground import Ground
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.embedded.kafka import EmbeddedKafka
-from outbox.relay_protocol.state import SHARDS
-from outbox.storage.connections import connect
-from tests.integration.relay.shop import Shop, open_shop
-from tests.integration.relay.world import RelayWorld
-from tests.kafka import make_topic
+from devservers.kafka import EmbeddedKafka
+from outbox.postgres.sessions.connections import connect
+from outbox.relay.protocol.state import SHARDS
+from tests.fixtures_kafka import make_topic
+from tests.integration.checker.relay.fixtures_relay import RelayWorld
+from tests.integration.checker.relay.fixtures_shop import Shop, open_shop
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from itertools import islice
 
 import pytest
 
+from chaos.faults import nemeses_by_kind
 from chaos.mixes import Mix
-from chaos.nemeses import nemeses_by_kind
 from chaos.profiles import KILL, PROFILES, Profile
 from chaos.schedule import schedule
 from chaos.workload.plan import Ending, Form, units

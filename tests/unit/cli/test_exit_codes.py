@@ -5,9 +5,9 @@ import json
 import pytest
 
 from cli.__main__ import exit_code_of, run
-from cli.embedded.errors import ArtifactsMissing, ServerFailed
 from cli.exit_codes import CommandFailed, ExitCode
-from cli.problem import ApiProblem
+from cli.service.api_problem import ApiProblem
+from devservers.errors import ArtifactsMissing, ServerFailed
 from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable
 
 

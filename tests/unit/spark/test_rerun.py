@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from outbox.message_id import HalfId
-from outbox.reconciliation import ChainStep, Changes, FindingStatus, Gone, Partition
-from spark.cut import Gap
-from spark.finding_classes import FindingClass, Graded, Severity
-from spark.report import Report
+from outbox.messages.message_id import HalfId
+from outbox.reconciliation.log import Partition
+from outbox.reconciliation.stored_run import ChainStep, Changes, FindingStatus, Gone
+from spark.cut.cut_plan import Gap
+from spark.findings.finding_class import FindingClass, Graded, Severity
+from spark.findings.verdict import tolerance_of
+from spark.report.report import Report
 from spark.rerun import Rerun, became, look_of
-from spark.verdict import tolerance_of
-from tests.unit.spark.reports import NOON, make_finding, make_report
+from tests.unit.spark.fixtures_reports import NOON, make_finding, make_report
 
 STRICT, LENIENT = tolerance_of("low", {}), tolerance_of("low", {"LOST": 1})
 GAP = Gap(partition=Partition("points", 1), reason="offline", finding_class="NOT_READ")

@@ -7,11 +7,11 @@ import re
 import pytest
 
 from outbox.errors import ConfigurationError
-from outbox.manifest import Position
-from outbox.settings import load_settings
-from spark.fold import bucket_bits
-from spark.slot import INDEX_BITS
-from spark.sources import shard_predicates
+from outbox.messages.manifest import Position
+from outbox.settings.environment import load_settings
+from spark.columns.slot import INDEX_BITS
+from spark.compare.bucket_checksums import bucket_bits
+from spark.cut.sources import shard_predicates
 from spark.wiring import run_options
 
 

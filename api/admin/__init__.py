@@ -1,0 +1,1 @@
+"""Everything but the hot path: groups, keys, messages, runs."""

@@ -1,0 +1,57 @@
+"""Accepting findings of a reconciliation: a bulk action that is finished when it is answered."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from fastapi import Response
+
+from api.admin.models.bulk_actions import BulkRequest, DryRun, RefusedFinding
+from api.admin.services import Services
+from api.http.problems import invalid
+from outbox.access import Caller
+from outbox.clock import SystemClock
+from outbox.operators.acceptances import AcceptanceOrder
+from outbox.operators.bulk_actions import BulkAction
+from outbox.operators.message_view import OperatorAction
+
+SAMPLE: Final = 10
+
+
+async def accept(
+    body: BulkRequest, caller: Caller, services: Services, response: Response
+) -> DryRun | BulkAction:
+    """Accept the findings that are asked for, or tell what stands against it. Raises Problem."""
+    groups, until = await services.groups_of(caller), _until(body)
+    plan = await services.acceptances.plan(body.filter.finding_ids or [], groups)
+    found = [each.finding_id for each in plan if each.refused is None]
+    if body.dry_run:
+        response.status_code = 200
+        return DryRun(
+            matched=min(len(found), body.max_items),
+            more=len(found) > body.max_items,
+            sample=found[:SAMPLE],
+            refused=[
+                RefusedFinding(finding_id=each.finding_id, code=each.refused)  # type: ignore[arg-type]
+                for each in plan
+                if each.refused is not None
+            ],
+        )
+    if len(found) > body.max_items:
+        more = f"more than max_items ({body.max_items}) match"
+        raise invalid("/filter", more, "filter-too-broad")
+    action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
+    order = AcceptanceOrder(until=until, groups=groups, action=action)
+    return await services.acceptances.accept(found, order)
+
+
+def _until(body: BulkRequest) -> datetime:
+    """Return until when. Raises Problem for a moment without a time zone, and for a past one."""
+    until = body.until
+    assert until is not None
+    if until.tzinfo is None:
+        raise invalid("/until", "needs a time zone, for example Z")
+    if until <= SystemClock().now():
+        raise invalid("/until", "lies in the past")
+    return until.astimezone(UTC)

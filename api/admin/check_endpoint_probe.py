@@ -1,0 +1,96 @@
+"""Tests a group's check endpoint: one signed check of a message that never was, then a forged one.
+
+The calls are the checker's own, callback guard, database's time and all. No answer decides
+anything, spends a check or moves a breaker, and nothing of the endpoint's body leaves this module.
+"""
+
+from __future__ import annotations
+
+import secrets
+from base64 import b64encode
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from pydantic import BaseModel
+
+from outbox.checks.check_round import Answer, Outcome, Question
+from outbox.checks.ports import CheckEndpoint, GroupsWithSecrets
+from outbox.checks.producer_group import ProducerGroup
+from outbox.clock import Clock
+from outbox.messages.message import Content, HalfMessage, Message
+from outbox.messages.message_id import NONCE_BITS, HalfId, Nonce
+
+NO_ANSWER: Final = frozenset({Outcome.TIMEOUT, Outcome.UNREACHABLE, Outcome.BLOCKED})
+VERDICTS: Final = frozenset({Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN})
+REFUSED: Final = frozenset({401, 403})
+TOPIC: Final = "outbox.endpoint-test"
+SECRET_BYTES: Final = 32
+
+
+class EndpointTestResource(BaseModel):
+    """What a test found; ``outcome`` is that of the signed check, as a check would count it."""
+
+    reachable: bool
+    signature_accepted: bool
+    forgery_refused: bool
+    latency_ms: int
+    outcome: str
+
+
+class CheckEndpointProbe:
+    """Runs tests; each opens connections of its own."""
+
+    def __init__(
+        self,
+        groups: GroupsWithSecrets,
+        endpoint: Callable[[], AbstractAsyncContextManager[CheckEndpoint]],
+        clock: Clock,
+    ) -> None:
+        self._groups = groups
+        self._endpoint = endpoint
+        self._clock = clock
+
+    async def run(self, name: str) -> EndpointTestResource:
+        """Test a group's endpoint, within twice its timeout. Raises UnknownGroup."""
+        group, now = await self._groups.with_secrets(name)
+        question = _question(group, now)
+        async with self._endpoint() as endpoint:
+            started = self._clock.monotonic()
+            [signed] = await endpoint.ask(group, [question], now)
+            latency = self._clock.monotonic() - started
+            other = replace(group, secrets=(_other_secret(),))
+            [forged] = await endpoint.ask(other, [question], now + timedelta(seconds=latency))
+        return _facts(signed, forged, latency)
+
+
+def _question(group: ProducerGroup, now: datetime) -> Question:
+    """Return the check of a message that no service has ever prepared."""
+    number = secrets.randbits(NONCE_BITS)
+    message = Message(
+        content=Content(topic=TOPIC, value=b""),
+        producer_group=group.name,
+        producer_group_id=group.id,
+        topic_id=0,
+        transaction_id=f"endpoint-test-{number:x}",
+    )
+    half = HalfMessage(
+        half_id=HalfId(0), nonce=Nonce(number), message=message, prepared_at=now, content_digest=0
+    )
+    return Question(half=half, round=1, attempt=1, max_attempts=group.check_max)
+
+
+def _facts(signed: Answer, forged: Answer, latency_seconds: float) -> EndpointTestResource:
+    return EndpointTestResource(
+        reachable=signed.outcome not in NO_ANSWER,
+        signature_accepted=signed.outcome in VERDICTS,
+        forgery_refused=forged.http_status in REFUSED,
+        latency_ms=round(latency_seconds * 1000),
+        outcome=signed.outcome.value,
+    )
+
+
+def _other_secret() -> str:
+    return "whsec_" + b64encode(secrets.token_bytes(SECRET_BYTES)).decode()

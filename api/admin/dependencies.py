@@ -1,0 +1,71 @@
+"""What routes ask for in their signatures: a caller with a scope, services, no stray query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import Depends, Request, Response
+from fastapi.routing import APIRoute
+
+from api.admin.services import Services
+from api.http.json_body import parse
+from api.http.problems import Problem, invalid
+from outbox.access import Caller, Scope
+
+_SAFE_LENGTH = 64
+
+
+class StrictRequest(Request):
+    """A request whose JSON is read as strictly as on the hot routes."""
+
+    async def json(self) -> Any:
+        """Return the parsed body; raises Problem."""
+        return parse(await self.body())
+
+
+class StrictRoute(APIRoute):
+    """A route that reads its body strictly."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler, fed with a strict request."""
+        handle = super().get_route_handler()
+
+        async def strictly(request: Request) -> Response:
+            return await handle(StrictRequest(request.scope, request.receive))
+
+        return strictly
+
+
+def services(request: Request) -> Services:
+    """Return the services that wiring has put into the application."""
+    found: Services = request.app.state.services
+    return found
+
+
+def needs(scope: Scope) -> Any:
+    """Return a dependency that gives the caller, and refuses one without the scope."""
+
+    def caller(request: Request) -> Caller:
+        found: Caller = request.state.caller
+        if not found.has(scope):
+            raise Problem(slug="scope-missing", detail=f"the key needs {scope}")
+        return found
+
+    return Depends(caller)
+
+
+def no_query(request: Request) -> None:
+    """Refuse every query parameter, for routes that have none."""
+    for name in request.query_params:
+        raise unknown_parameter(name)
+
+
+def unknown_parameter(name: str) -> Problem:
+    """Return the refusal of a query parameter that the route does not know."""
+    plain = name.replace("_", "").replace("-", "").isalnum() and len(name) <= _SAFE_LENGTH
+    return invalid(f"/{name}" if plain and name.isascii() else "", "unknown query parameter")
+
+
+ServicesOf = Annotated[Services, Depends(services)]
+NoQuery = Depends(no_query)

@@ -1,0 +1,1 @@
+"""The wire models of the admin routes."""

@@ -1,0 +1,154 @@
+"""What operators do to many messages at once: by filter, with a dry run, a bound and a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Response
+
+from api.admin.acceptances import SAMPLE, accept
+from api.admin.dependencies import NoQuery, ServicesOf, StrictRoute, needs
+from api.admin.models.bulk_actions import BulkRequest, BulkResource, DryRun, RefusedFinding
+from api.admin.routes.half_messages import filter_of
+from api.admin.services import Services
+from api.http.problems import Problem, invalid
+from outbox.access import Caller, Scope
+from outbox.messages.message import Resolution, State
+from outbox.messages.message_id import HalfId
+from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkOrder
+from outbox.operators.message_view import MessageFilter, OperatorAction
+from outbox.telemetry.events import Event, get_logger
+
+PATH: Final = "/v1/bulk-actions"
+UNDECIDED: Final = (State.PREPARED, State.PARKED)
+router = APIRouter(prefix=PATH, tags=["bulk actions"], route_class=StrictRoute)
+
+Operator = Annotated[Caller, needs(Scope.OPS_FORCE)]
+
+
+@router.post(
+    "",
+    response_model=BulkResource | DryRun,
+    status_code=202,
+    dependencies=[NoQuery],
+    responses={200: {"model": DryRun, "description": "What a dry run found"}},
+)
+async def begin(
+    body: BulkRequest, caller: Operator, services: ServicesOf, response: Response
+) -> BulkResource | DryRun:
+    """Act on every message that matches now; a dry run only says how many and which."""
+    groups = await services.groups_of(caller)
+    kind = BulkKind(body.action)
+    if kind is BulkKind.ACCEPT_FINDING:
+        done = await accept(body, caller, services, response)
+        return done if isinstance(done, DryRun) else _begun(done, body, caller, response)
+    found, refused = await _matched(body, caller, services, groups)
+    if body.dry_run:
+        response.status_code = 200
+        return await _dry_run(services, body.max_items, found, refused)
+    if len(found) > body.max_items:
+        more = f"more than max_items ({body.max_items}) match"
+        raise invalid("/filter", more, "filter-too-broad")
+    action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
+    order = BulkOrder(
+        kind=kind,
+        decision=Resolution(body.decision) if body.decision else None,
+        groups=groups,
+        asked=body.filter.model_dump(mode="json", exclude_none=True, exclude={"key"}),
+        action=action,
+        rate=body.rate,
+    )
+    number = await services.bulk_actions.begin(order, found)
+    services.wake_bulk_runner()
+    begun = BulkAction(id=number, matched=len(found), done=0, failed=0, failures=(), finished=False)
+    return _begun(begun, body, caller, response)
+
+
+@router.get("/{action_id}", response_model=BulkResource, dependencies=[NoQuery])
+async def read(action_id: str, caller: Operator, services: ServicesOf) -> BulkResource:
+    """Return how far an action has come."""
+    try:
+        number = UUID(action_id)
+    except ValueError:
+        raise Problem(slug="not-found") from None
+    found = await services.bulk_actions.get(number, await services.groups_of(caller))
+    if found is None:
+        raise Problem(slug="not-found")
+    return _resource(found)
+
+
+async def _matched(
+    body: BulkRequest, caller: Caller, services: Services, groups: frozenset[int] | None
+) -> tuple[Sequence[HalfId], list[RefusedFinding] | None]:
+    """Return the messages to act on, and of ``republish`` which findings are refused."""
+    kind, most = BulkKind(body.action), body.max_items + 1
+    if kind is not BulkKind.REPUBLISH:
+        filters = _filters(body, caller, groups)
+        return await services.bulk_actions.match(kind, filters, most), None
+    asked = body.filter.finding_ids or []
+    plan = await services.repairs.plan(asked, groups, accept_order=body.accept_order)
+    found = {each.half_id for each in plan if each.half_id is not None and not each.refused}
+    refused = [
+        RefusedFinding(finding_id=each.finding_id, code=each.refused)  # type: ignore[arg-type]
+        for each in plan
+        if each.refused is not None
+    ]
+    return sorted(found)[:most], refused
+
+
+def _filters(
+    body: BulkRequest, caller: Caller, groups: frozenset[int] | None
+) -> list[MessageFilter]:
+    """Return one filter a state that the action is for. Raises Problem."""
+    given = body.filter
+    if not given.model_dump(exclude_none=True):
+        raise invalid("/filter", "must name something", "filter-too-broad")
+    fit = (State.COMMITTED,) if BulkKind(body.action).is_held else UNDECIDED
+    if given.state is not None and given.state not in fit:
+        raise invalid("/filter/state", f"{body.action} takes {' or '.join(fit)}")
+    states = fit if given.state is None else (given.state,)
+    return [
+        filter_of(given.model_copy(update={"state": state}), caller, groups) for state in states
+    ]
+
+
+async def _dry_run(
+    services: Services,
+    most: int,
+    found: Sequence[HalfId],
+    refused: list[RefusedFinding] | None,
+) -> DryRun:
+    views = [await services.browser.get(half_id) for half_id in found[:SAMPLE]]
+    sample = [str(view.half.message_id) for view in views if view is not None]
+    return DryRun(
+        matched=min(len(found), most), more=len(found) > most, sample=sample, refused=refused
+    )
+
+
+def _resource(found: BulkAction) -> BulkResource:
+    return BulkResource(
+        id=str(found.id),
+        status="finished" if found.finished else "running",
+        matched=found.matched,
+        done=found.done,
+        failed=found.failed,
+        failures=[dict(failure) for failure in found.failures],
+    )
+
+
+def _begun(
+    action: BulkAction, body: BulkRequest, caller: Caller, response: Response
+) -> BulkResource:
+    """Tell of an action that is stored now, in the log and to the caller."""
+    get_logger().info(
+        Event.OPERATOR_ACTION,
+        action=f"bulk.{body.action}",
+        bulk_action=str(action.id),
+        matched=action.matched,
+        operator=body.operator,
+        key_id=caller.key_id,
+    )
+    response.headers["Location"] = f"{PATH}/{action.id}"
+    return _resource(action)

@@ -1,0 +1,199 @@
+"""Reading messages, and what operators do to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+
+from api.admin.dependencies import NoQuery, ServicesOf, StrictRoute, needs, no_query
+from api.admin.resources import PAYLOAD, history_resource, message_json, message_resource
+from api.admin.services import Services
+from api.http.exchange import JSON
+from api.http.page_token import seal, unseal_number
+from api.http.problems import Problem
+from api.ingest.answers import already_ended, ended_half
+from api.ingest.schemas import ENCODER
+from api.models import (
+    ForceEndRequest,
+    HistoryResource,
+    MessageConditions,
+    MessagePageResource,
+    MessageQuery,
+    MessageResource,
+    OperatorRequest,
+    Rechecked,
+)
+from outbox.access import Caller, Scope
+from outbox.errors import InvalidMessageId, MessageNotFound
+from outbox.messages.message import DecidedBy, End, Resolution, State
+from outbox.messages.message_id import parse_message_id
+from outbox.operators.message_view import MessageFilter, MessageView, OperatorAction
+from outbox.telemetry.events import Event, get_logger
+
+PATH: Final = "/v1/half-messages"
+router = APIRouter(prefix=PATH, tags=["half messages"], route_class=StrictRoute)
+
+Reader = Annotated[Caller, needs(Scope.MESSAGES_READ)]
+Operator = Annotated[Caller, needs(Scope.OPS_FORCE)]
+
+
+@router.get("", response_model=MessagePageResource, response_model_exclude_unset=True)
+async def list_half_messages(
+    query: Annotated[MessageQuery, Query()],
+    caller: Reader,
+    services: ServicesOf,
+    request: Request,
+    response: Response,
+) -> Any:
+    """List messages, newest first; never a total."""
+    wanted = replace(
+        filter_of(query, caller, await services.groups_of(caller)),
+        limit=query.limit,
+        before=unseal_number(query.cursor),
+    )
+    page = await services.browser.page(wanted)
+    cursor = None if page.next_before is None else seal(str(page.next_before))
+    if cursor is not None:
+        given = [(name, text) for name, text in request.query_params.items() if name != "cursor"]
+        response.headers["Link"] = f'<{PATH}?{urlencode([*given, ("cursor", cursor)])}>; rel="next"'
+    data = [message_resource(view).model_dump(exclude=set(PAYLOAD)) for view in page.messages]
+    return {
+        "data": data,
+        "next_cursor": cursor,
+        "has_more": cursor is not None,
+        "searched_back_to": page.searched_back_to,
+    }
+
+
+@router.get("/{message_id}", response_model=MessageResource)
+async def get_half_message(
+    message_id: str,
+    request: Request,
+    caller: Reader,
+    services: ServicesOf,
+    include: Annotated[Literal["payload"] | None, Query()] = None,
+) -> Response:
+    """Return one message as it stands; `include=payload` adds key, headers and value."""
+    only_known_query(request, "include")
+    if include is not None:
+        _require_payload(caller)
+    view = await find(services, caller, message_id, payload=include is not None)
+    body = message_json(view)
+    etag = f'"{sha256(body).hexdigest()[:32]}"'
+    if _matches(request.headers.get("if-none-match"), etag):
+        return Response(status_code=304, headers={"ETag": etag})
+    return Response(body, headers={"ETag": etag}, media_type=JSON[1].decode())
+
+
+@router.get("/{message_id}/history", response_model=HistoryResource, dependencies=[NoQuery])
+async def get_history(message_id: str, caller: Reader, services: ServicesOf) -> HistoryResource:
+    """Return everything that happened to a message, in order."""
+    view = await find(services, caller, message_id)
+    events = await services.browser.history(view.half.half_id)
+    return history_resource(str(view.half.message_id), events)
+
+
+@router.post(
+    "/{message_id}/recheck",
+    response_model=Rechecked,
+    status_code=202,
+    dependencies=[NoQuery],
+)
+async def recheck(
+    message_id: str, body: OperatorRequest, caller: Operator, services: ServicesOf
+) -> Rechecked:
+    """Ask the producer now; a parked message starts a new round of checks (P48)."""
+    view = await find(services, caller, message_id)
+    action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
+    due_at = await services.operations.recheck(view.half.half_id, action)
+    message = str(view.half.message_id)
+    _log_action("recheck", message, action)
+    return Rechecked(message_id=message, state=State.PREPARED, next_check_at=due_at)
+
+
+@router.post("/{message_id}/force-end", dependencies=[NoQuery], responses={200: {"model": None}})
+async def force_end(
+    message_id: str, body: ForceEndRequest, caller: Operator, services: ServicesOf
+) -> Response:
+    """Decide in the operator's name; the first decision still wins."""
+    half_id, nonce = _parse(message_id)
+    end = End(
+        half_id=half_id,
+        nonce=nonce,
+        decision=Resolution(body.decision),
+        decided_by=DecidedBy.OPERATOR,
+        groups=await services.groups_of(caller),
+        reason=body.reason,
+        actor=body.operator,
+    )
+    action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
+    ended = await services.operations.force_end(end, action)
+    _log_action("force_end", message_id, action)
+    if ended.conflict:
+        raise already_ended(ended.standing)
+    answer = ended_half(ended.standing, already_ended=ended.already_ended)
+    return Response(ENCODER.encode(answer), media_type=JSON[1].decode())
+
+
+def _log_action(what: str, message_id: str, action: OperatorAction) -> None:
+    get_logger().info(
+        Event.OPERATOR_ACTION,
+        action=what,
+        message_id=message_id,
+        operator=action.operator,
+        key_id=action.key_id,
+    )
+
+
+async def find(
+    services: Services, caller: Caller, message_id: str, *, payload: bool = False
+) -> MessageView:
+    """Return a message that the caller may see; raises MessageNotFound for every other id."""
+    half_id, nonce = _parse(message_id)
+    groups = await services.groups_of(caller)
+    view = await services.browser.get(half_id, payload=payload)
+    if view is None or view.half.nonce != nonce:
+        raise MessageNotFound
+    if groups is not None and view.standing.producer_group_id not in groups:
+        raise MessageNotFound
+    return view
+
+
+def only_known_query(request: Request, *known: str) -> None:
+    """Refuse query parameters other than the known ones."""
+    if set(request.query_params) - set(known):
+        no_query(request)
+
+
+def _parse(message_id: str) -> Any:
+    try:
+        return parse_message_id(message_id)
+    except InvalidMessageId:
+        raise MessageNotFound from None
+
+
+def filter_of(
+    asked: MessageConditions, caller: Caller, groups: frozenset[int] | None
+) -> MessageFilter:
+    """Return the filter that a caller asks for. Raises Problem: a key needs messages:payload."""
+    if asked.key is not None:
+        _require_payload(caller)
+    given = {name: getattr(asked, name) for name in MessageConditions.model_fields}
+    given["key"] = None if asked.key is None else asked.key.encode()
+    return MessageFilter(**given, groups=groups)
+
+
+def _require_payload(caller: Caller) -> None:
+    if not caller.has(Scope.MESSAGES_PAYLOAD):
+        raise Problem(slug="scope-missing", detail=f"the key needs {Scope.MESSAGES_PAYLOAD}")
+
+
+def _matches(header: str | None, etag: str) -> bool:
+    if header is None:
+        return False
+    known = {part.strip().removeprefix("W/") for part in header.split(",")}
+    return "*" in known or etag in known

@@ -1,0 +1,24 @@
+"""What a problem's ``type`` points to: its meaning, for people and for machines."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from api.admin.dependencies import NoQuery
+from api.http.problems import KINDS, Problem
+
+router = APIRouter(prefix="/problems", tags=["problems"], dependencies=[NoQuery])
+
+
+@router.get("/{slug}", response_class=PlainTextResponse)
+async def explain(slug: str, request: Request) -> Response:
+    """Say what a problem means and what to do about it."""
+    kind = KINDS.get(slug)
+    if kind is None:
+        raise Problem(slug="not-found")
+    if "application/json" in request.headers.get("accept", ""):
+        return JSONResponse(
+            {"code": slug, "status": kind.status, "title": kind.title, "meaning": kind.meaning}
+        )
+    return PlainTextResponse(f"{kind.status} {slug}\n\n{kind.title}.\n{kind.meaning}\n")

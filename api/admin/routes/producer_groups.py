@@ -1,0 +1,216 @@
+"""Producer groups: who is asked what became of a message, and how."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Path, Query, Response
+
+from api.admin.check_endpoint_probe import EndpointTestResource
+from api.admin.dependencies import NoQuery, ServicesOf, StrictRoute, needs
+from api.admin.resources import group_resource
+from api.admin.services import Services
+from api.http.page_token import seal, unseal
+from api.http.problems import Problem, invalid
+from api.ingest.schemas import GROUP_PATTERN
+from api.models import (
+    GroupPage,
+    GroupRequest,
+    GroupResource,
+    PageQuery,
+    ReasonRequest,
+    RegisteredGroup,
+    RotatedSecret,
+    RotateRequest,
+)
+from outbox.access import Caller, Scope
+from outbox.checks.group_version import AnyVersion, Precondition
+from outbox.checks.producer_group import Backoff, OnCheckMax, ProducerGroup
+from outbox.checks.ssrf_guard import read_check_url
+from outbox.errors import CheckUrlForbidden, UnknownGroup
+from outbox.telemetry.events import Event, get_logger
+
+router = APIRouter(prefix="/v1/producer-groups", tags=["producer groups"], route_class=StrictRoute)
+
+Reader = Annotated[Caller, needs(Scope.GROUPS_READ)]
+Writer = Annotated[Caller, needs(Scope.GROUPS_WRITE)]
+Name = Annotated[str, Path(pattern=GROUP_PATTERN.replace(r"(?![\s\S])", "$"))]
+IfMatch = Annotated[str | None, Header(alias="If-Match")]
+_ETAG: Final = re.compile(r'(?:W/)?"v(\d{1,9})"')
+
+
+@router.get("", response_model=GroupPage)
+async def list_producer_groups(
+    query: Annotated[PageQuery, Query()], caller: Reader, services: ServicesOf
+) -> Any:
+    """List registered groups by name."""
+    after = unseal(query.cursor) if query.cursor is not None else ""
+    groups = await services.groups.page(caller.groups, after, query.limit + 1)
+    shown, more = groups[: query.limit], len(groups) > query.limit
+    return {
+        "data": [group_resource(group) for group in shown],
+        "next_cursor": seal(shown[-1].name) if more else None,
+        "has_more": more,
+    }
+
+
+@router.get("/{producer_group}", response_model=GroupResource, dependencies=[NoQuery])
+async def get_producer_group(
+    producer_group: Name, caller: Reader, services: ServicesOf, response: Response
+) -> GroupResource:
+    """Return a group; its ETag is what If-Match wants."""
+    _must_see(caller, producer_group)
+    group = await services.groups.get(producer_group)
+    response.headers["ETag"] = etag(group)
+    return group_resource(group)
+
+
+@router.put(
+    "/{producer_group}",
+    response_model=GroupResource,
+    responses={201: {"model": RegisteredGroup}},
+    dependencies=[NoQuery],
+)
+async def put_producer_group(
+    producer_group: Name,
+    body: GroupRequest,
+    caller: Writer,
+    services: ServicesOf,
+    response: Response,
+    if_match: IfMatch = None,
+) -> Any:
+    """Register a group, or replace its settings; `check_secret` is shown once, at registration."""
+    _must_see(caller, producer_group)
+    group = _group(producer_group, body, services)
+    stored = await services.groups.put(group, _precondition(if_match), caller.key_id)
+    services.directory.forget(producer_group)
+    response.headers["ETag"] = etag(stored.group)
+    resource = group_resource(stored.group)
+    if not stored.created:
+        return resource
+    _log_change("created", producer_group, caller)
+    response.headers["Location"] = f"/v1/producer-groups/{producer_group}"
+    headers = dict(response.headers)
+    created = RegisteredGroup(**resource.model_dump(), check_secret=stored.secret or "")
+    headers.pop("content-length", None)
+    return Response(
+        created.model_dump_json(), status_code=201, headers=headers, media_type="application/json"
+    )
+
+
+@router.delete("/{producer_group}", status_code=204, dependencies=[NoQuery])
+async def delete_producer_group(
+    producer_group: Name, caller: Writer, services: ServicesOf, if_match: IfMatch = None
+) -> Response:
+    """Delete a group that has no undecided and no unpublished messages."""
+    _must_see(caller, producer_group)
+    await services.groups.delete(producer_group, _precondition(if_match), caller.key_id)
+    services.directory.forget(producer_group)
+    _log_change("deleted", producer_group, caller)
+    return Response(status_code=204)
+
+
+@router.post("/{producer_group}/pause", response_model=GroupResource, dependencies=[NoQuery])
+async def pause(
+    producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesOf
+) -> GroupResource:
+    """Stop checks of a group; prepare, end and publishing go on."""
+    return await _set_paused(producer_group, body.reason, True, caller, services)
+
+
+@router.post("/{producer_group}/resume", response_model=GroupResource, dependencies=[NoQuery])
+async def resume(
+    producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesOf
+) -> GroupResource:
+    """Go on with checks of a group."""
+    return await _set_paused(producer_group, body.reason, False, caller, services)
+
+
+@router.post("/{producer_group}/test", response_model=EndpointTestResource, dependencies=[NoQuery])
+async def test_endpoint(
+    producer_group: Name, caller: Writer, services: ServicesOf
+) -> EndpointTestResource:
+    """Send the endpoint one signed and one forged check; nothing is decided by the answers."""
+    _must_see(caller, producer_group)
+    return await services.endpoint_tests.run(producer_group)
+
+
+@router.post(
+    "/{producer_group}/rotate-secret", response_model=RotatedSecret, dependencies=[NoQuery]
+)
+async def rotate_secret(
+    producer_group: Name, body: RotateRequest, caller: Writer, services: ServicesOf
+) -> RotatedSecret:
+    """Give a group a new signing secret; both sign until the overlap ends."""
+    _must_see(caller, producer_group)
+    new = await services.groups.rotate_secret(producer_group, body.overlap_seconds, caller.key_id)
+    _log_change("secret_rotated", producer_group, caller)
+    return RotatedSecret(check_secret=new.secret, previous_expires_at=new.previous_expires_at)
+
+
+def etag(group: ProducerGroup) -> str:
+    """Return the entity tag of a group's version."""
+    return f'"v{group.version}"'
+
+
+async def _set_paused(
+    name: str, reason: str, paused: bool, caller: Caller, services: Services
+) -> GroupResource:
+    _must_see(caller, name)
+    group = await services.groups.pause(name, reason, paused=paused, key_id=caller.key_id)
+    services.directory.forget(name)
+    _log_change("paused" if paused else "resumed", name, caller)
+    return group_resource(group)
+
+
+def _group(name: str, body: GroupRequest, services: Services) -> ProducerGroup:
+    """Return the group to store; settings left out take the installation's."""
+    defaults = services.group_defaults
+    left_out = {
+        field: value
+        for field, value in defaults.values.items()
+        if field not in body.model_fields_set
+    }
+    values = body.model_dump() | left_out
+    if values["max_age_seconds"] >= defaults.retention_seconds:
+        raise invalid("/max_age_seconds", "must be below the retention of messages")
+    for place, topic in enumerate(values["topics"]):
+        if topic.startswith("__"):
+            raise invalid(f"/topics/{place}", "this topic is reserved", "topic-reserved")
+    try:
+        read_check_url(values["check_url"], services.callback_policy())
+    except CheckUrlForbidden as error:
+        refusal = invalid("/check_url", "checks may not go there", "check-url-forbidden")
+        refusal.facts = {"rule": error.rule}
+        raise refusal from None
+    return ProducerGroup(
+        id=0,
+        name=name,
+        **values
+        | {
+            "topics": tuple(values["topics"]),
+            "on_check_max": OnCheckMax(values["on_check_max"]),
+            "backoff": Backoff(values["backoff"]),
+        },
+    )
+
+
+def _must_see(caller: Caller, name: str) -> None:
+    if not caller.sees(name):
+        raise UnknownGroup(name)
+
+
+def _precondition(if_match: str | None) -> Precondition:
+    if if_match is None:
+        return None
+    if if_match.strip() == "*":
+        return AnyVersion.ANY
+    found = _ETAG.fullmatch(if_match.strip())
+    if found is None:
+        raise Problem(slug="precondition-failed")
+    return int(found[1])
+
+
+def _log_change(change: str, name: str, caller: Caller) -> None:
+    get_logger().info(Event.GROUP_CHANGED, change=change, producer_group=name, key_id=caller.key_id)

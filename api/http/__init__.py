@@ -1,0 +1,1 @@
+"""HTTP itself: the protocol, limits, problems, authentication."""

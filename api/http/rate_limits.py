@@ -1,0 +1,84 @@
+"""How often an API key may prepare and read; an end is never limited (P25).
+
+A bucket for each key and process, filled at the key's rate and one second deep. A batch larger than
+the bucket passes when it is full and leaves it in debt, so the average rate holds for every size.
+The fields are those of the IETF draft "RateLimit header fields for HTTP".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from api.http.exchange import HeaderList
+from api.http.problems import Problem
+from outbox.access import Caller
+from outbox.clock import Clock
+
+WINDOW_SECONDS: Final = 1
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    filled_at: float
+
+
+class RateLimit:
+    """One limit, for example of prepares; ``per_second`` 0 switches it off."""
+
+    def __init__(self, name: str, per_second: float, clock: Clock) -> None:
+        self._name = name
+        self._per_second = per_second
+        self._depth = max(1.0, per_second * WINDOW_SECONDS)
+        self._clock = clock
+        self._buckets: dict[str | None, _Bucket] = {}
+
+    def spend(self, caller: Caller, items: int = 1) -> HeaderList:
+        """Take so many items from the key's bucket; return the fields that say what is left.
+
+        Raises Problem ``rate-limited``, and takes nothing, when they are not there.
+        """
+        if not self._per_second:
+            return []
+        bucket = self._filled(caller.key_id)
+        missing = min(items, self._depth) - bucket.tokens
+        if missing > 0:
+            fields = {name.decode(): text.decode() for name, text in self._fields(bucket)}
+            seconds = math.ceil(missing / self._per_second)
+            raise Problem(slug="rate-limited", retry_after_seconds=seconds, headers=fields)
+        bucket.tokens -= items
+        return self._fields(bucket)
+
+    def _filled(self, key_id: str | None) -> _Bucket:
+        now = self._clock.monotonic()
+        bucket = self._buckets.setdefault(key_id, _Bucket(self._depth, now))
+        gained = (now - bucket.filled_at) * self._per_second
+        bucket.tokens, bucket.filled_at = min(self._depth, bucket.tokens + gained), now
+        return bucket
+
+    def _fields(self, bucket: _Bucket) -> HeaderList:
+        full_in = math.ceil((self._depth - bucket.tokens) / self._per_second)
+        left = max(0, math.floor(bucket.tokens))
+        policy = f'"{self._name}";q={math.floor(self._depth)};w={WINDOW_SECONDS}'
+        return [
+            (b"ratelimit-policy", policy.encode()),
+            (b"ratelimit", f'"{self._name}";r={left};t={full_in}'.encode()),
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimits:
+    """The limits of one process: what a key may prepare and read."""
+
+    prepares: RateLimit
+    reads: RateLimit
+
+
+def rate_limits(prepares: int, reads: int, processes: int, clock: Clock) -> RateLimits:
+    """Return one process' share of the rates; together the processes grant what is set."""
+    return RateLimits(
+        prepares=RateLimit("prepare", prepares / processes, clock),
+        reads=RateLimit("read", reads / processes, clock),
+    )

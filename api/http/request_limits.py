@@ -1,0 +1,91 @@
+"""What a request may weigh, judged before anything is parsed.
+
+Sizes are judged as declared and as streamed, so that a lying or chunked body costs no memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from api.http.exchange import HeaderList, Receive
+from api.http.problems import Problem
+
+URL_MAX_BYTES: Final = 8192
+_SEPARATORS: Final = 4
+"""Bytes of ``: `` and CRLF around each header."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpLimits:
+    """Bounds of one process; sizes in bytes."""
+
+    body_bytes: int = 1_048_576
+    batch_bytes: int = 8_388_608
+    header_bytes: int = 16_384
+    inflight: int = 1000
+
+
+class ClientGone(Exception):
+    """The caller closed the connection before its request was complete."""
+
+
+def judge_head(raw_path: bytes, query: bytes, headers: HeaderList, limits: HttpLimits) -> None:
+    """Refuse a URL or a header block that is too large."""
+    if len(raw_path) + len(query) >= URL_MAX_BYTES:
+        raise Problem(slug="uri-too-long")
+    size = sum([len(name) + len(value) for name, value in headers])
+    if size + _SEPARATORS * len(headers) > limits.header_bytes:
+        raise Problem(slug="headers-too-large")
+
+
+def judge_media_type(headers: dict[bytes, bytes]) -> None:
+    """Refuse a body that does not say it is plain JSON in UTF-8."""
+    media_type = headers.get(b"content-type", b"")
+    if media_type != b"application/json":
+        name, _, parameters = media_type.lower().partition(b";")
+        charset = parameters.replace(b" ", b"").replace(b'"', b"")
+        if name.strip() != b"application/json" or charset not in (b"", b"charset=utf-8"):
+            raise Problem(slug="unsupported-media-type")
+    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        raise Problem(slug="unsupported-media-type")
+
+
+async def read_body(receive: Receive, headers: dict[bytes, bytes], most: int) -> bytes:
+    """Read the whole body, at most ``most`` bytes; the server bounds the time it may take.
+
+    Raises Problem ``payload-too-large``, and ClientGone.
+    """
+    declared = headers.get(b"content-length")
+    if declared is not None and int(declared) > most:
+        raise too_large(most)
+    return await _read(receive, most)
+
+
+def too_large(most: int) -> Problem:
+    """Return the refusal of a body; the connection closes, so the rest is never read."""
+    return Problem(
+        slug="payload-too-large",
+        detail=f"the body may hold {most} bytes",
+        headers={"connection": "close"},
+    )
+
+
+async def _read(receive: Receive, most: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        part: bytes = message.get("body", b"")
+        if not parts and not message.get("more_body", False):
+            if len(part) > most:
+                raise too_large(most)
+            return part
+        size += len(part)
+        if size > most:
+            raise too_large(most)
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts)

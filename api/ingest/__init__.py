@@ -1,0 +1,1 @@
+"""The hot path: prepare and end."""

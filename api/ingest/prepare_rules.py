@@ -1,0 +1,178 @@
+"""The rules of a prepare that a schema cannot say: from a decoded request to a message's content.
+
+Raises Problem with the slug and the JSON pointer of the first rule broken. Pure: no I/O.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from msgspec import UNSET, UnsetType
+
+from api.http.problems import Problem, invalid
+from api.ingest.schemas import GROUP_PATTERN, MEDIA_TYPE_PATTERN, TOPIC_PATTERN, PrepareRequest
+from outbox.messages.message import Content, Headers
+from outbox.messages.record import asks_for_delay, is_reserved
+
+KEY_MAX_BYTES: Final = 8192
+HEADERS_MAX: Final = 64
+HEADER_VALUE_MAX_BYTES: Final = 4096
+HEADERS_MAX_BYTES: Final = 32_768
+INTERNAL_TOPICS: Final = frozenset({"outbox.progress"})
+
+FORM: Final = "has characters or a form that its rule refuses"
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}(?![\s\S])")
+CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_TRACEPARENT: Final = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?![\s\S])"
+)
+_IDEMPOTENCY_KEY: Final = re.compile(r'"((?:[^"\\]|\\["\\])+)"|([^"]+)')
+
+
+def content_of(
+    request: PrepareRequest,
+    *,
+    traceparent: str | None,
+    message_max_bytes: int,
+    reserved_topics: frozenset[str],
+) -> Content:
+    """Return what the record will hold; raises Problem for the first rule broken."""
+    if request.deliver_after is not UNSET:
+        raise invalid("/deliver_after", "a half message has no delay", "delay-not-supported")
+    judge_names(request)
+    topic = request.topic
+    if topic in reserved_topics:
+        raise invalid("/topic", "this topic is reserved", "topic-reserved")
+    key, value = _key_of(request), _value_of(request)
+    headers, header_bytes = headers_of(request.headers) if request.headers else ((), 0)
+    if len(key or b"") + len(value or b"") + header_bytes > message_max_bytes:
+        raise invalid(
+            "", f"key, value and headers exceed {message_max_bytes} bytes", "payload-too-large"
+        )
+    return Content(
+        topic=topic,
+        value=value,
+        key=key,
+        partition=None if request.partition is UNSET else request.partition,
+        headers=headers,
+        content_type=request.content_type or None,
+        traceparent=traceparent,
+    )
+
+
+def judge_names(request: PrepareRequest) -> None:
+    """Judge the texts of a request by their patterns; names that repeat are judged once."""
+    if not _fits(GROUP_PATTERN, request.producer_group):
+        raise invalid("/producer_group", FORM)
+    if not _fits(TOPIC_PATTERN, request.topic):
+        raise invalid("/topic", FORM)
+    if request.topic.startswith("__"):
+        raise invalid("/topic", "this topic is reserved", "topic-reserved")
+    if request.content_type and not _fits(MEDIA_TYPE_PATTERN, request.content_type):
+        raise invalid("/content_type", "is not a media type")
+    if request.transaction_id and CONTROLS.search(request.transaction_id):
+        raise invalid("/transaction_id", "holds a control character")
+    for place, tag in enumerate(request.tags or ()):
+        if "\x00" in tag:
+            raise invalid(f"/tags/{place}", "holds a NUL character")
+
+
+@lru_cache(maxsize=4096)
+def _fits(pattern: str, text: str) -> bool:
+    return re.match(pattern, text) is not None
+
+
+def headers_of(members: Mapping[str, str] | UnsetType | None) -> tuple[Headers, int]:
+    """Judge the caller's headers; return them in the order given, and their bytes together."""
+    if not members:
+        return (), 0
+    if len(members) > HEADERS_MAX:
+        raise invalid("/headers", f"more than {HEADERS_MAX} headers")
+    total = 0
+    for name, text in members.items():
+        total += len(name) + _judge_header(name, text)
+    if total > HEADERS_MAX_BYTES:
+        raise invalid("/headers", f"more than {HEADERS_MAX_BYTES} bytes together")
+    return tuple(members.items()), total
+
+
+def _judge_header(name: str, text: str) -> int:
+    """Refuse a bad header; return the bytes of its value."""
+    if not _HEADER_NAME.match(name):
+        raise invalid("/headers", "a header name may hold 1 to 128 of A-Z a-z 0-9 . _ -")
+    pointer = f"/headers/{name}"
+    if asks_for_delay(name):
+        raise invalid(pointer, "a half message has no delay", "delay-not-supported")
+    if is_reserved(name):
+        raise invalid(pointer, "this header name is reserved", "header-reserved")
+    size = len(text) if text.isascii() else len(text.encode())
+    if size > HEADER_VALUE_MAX_BYTES:
+        raise invalid(pointer, f"longer than {HEADER_VALUE_MAX_BYTES} bytes")
+    if CONTROLS.search(text):
+        raise invalid(pointer, "holds a control character")
+    return size
+
+
+def transaction_id_of(request: PrepareRequest, idempotency_key: str | None) -> str | None:
+    """Return the transaction id, which ``Idempotency-Key`` may give instead of the body."""
+    own = request.transaction_id or None
+    if idempotency_key is None:
+        return own
+    alias = _read_idempotency_key(idempotency_key)
+    if own is not None and own != alias:
+        raise Problem(slug="idempotency-key-mismatch")
+    return alias
+
+
+def traceparent_of(header: str | None) -> str | None:
+    """Return a well-formed W3C trace context; anything else counts as absent."""
+    return header if header is not None and _TRACEPARENT.match(header) else None
+
+
+def _read_idempotency_key(header: str) -> str:
+    found = _IDEMPOTENCY_KEY.fullmatch(header.strip())
+    text = (found[1] or found[2] or "") if found else ""
+    text = re.sub(r'\\(["\\])', r"\1", text) if found and found[1] else text
+    if not 1 <= len(text) <= 128 or CONTROLS.search(text):
+        raise invalid("", "Idempotency-Key must be 1 to 128 characters without controls")
+    return text
+
+
+def _key_of(request: PrepareRequest) -> bytes | None:
+    text, encoded = request.key, request.key_base64
+    if text is not UNSET and encoded is not UNSET:
+        raise invalid("/key_base64", "only one of key and key_base64 may be present")
+    key: bytes | None = None
+    if isinstance(text, str):
+        key = text.encode()
+    elif isinstance(encoded, str):
+        key = _base64(encoded, "/key_base64")
+    if key is not None and len(key) > KEY_MAX_BYTES:
+        pointer = "/key" if isinstance(text, str) else "/key_base64"
+        raise invalid(pointer, f"longer than {KEY_MAX_BYTES} bytes")
+    return key
+
+
+def _value_of(request: PrepareRequest) -> bytes | None:
+    text, encoded = request.value, request.value_base64
+    if (text is UNSET) == (encoded is UNSET):
+        raise invalid("/value", "exactly one of value and value_base64 must be present")
+    if isinstance(encoded, str):
+        return _base64(encoded, "/value_base64")
+    return text.encode() if isinstance(text, str) else None
+
+
+def _base64(text: str, pointer: str) -> bytes:
+    """Decode padded RFC 4648 section 4 text whose unused bits are zero."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid(pointer, "is not padded base64") from None
+    if base64.b64encode(data) != text.encode():
+        raise invalid(pointer, "is not padded base64")
+    return data

@@ -1,0 +1,76 @@
+"""Lets callers wait for Kafka's acknowledgement: one question a tick for all who wait.
+
+``Prefer: wait=N`` costs no query a caller: every tick asks once for every message waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from outbox.errors import DatabaseUnavailable
+from outbox.messages.message import MessageStatus
+from outbox.messages.message_id import HalfId
+from outbox.messages.ports import MessageStatuses
+
+TICK_SECONDS: Final = 0.05
+ASKED_MAX: Final = 2000
+"""Messages asked for in one question; more take turns."""
+
+
+class PublicationWait:
+    """Watches committed messages until they are published or nobody waits any more."""
+
+    def __init__(self, standings: MessageStatuses) -> None:
+        self._standings = standings
+        self._waiting: dict[HalfId, set[asyncio.Future[MessageStatus]]] = defaultdict(set)
+        self._watching: asyncio.Task[None] | None = None
+
+    async def wait(
+        self, half_ids: Sequence[HalfId], seconds: float
+    ) -> Mapping[HalfId, MessageStatus]:
+        """Return those of the messages that were published within ``seconds``, by id."""
+        loop = asyncio.get_running_loop()
+        futures = {half_id: loop.create_future() for half_id in half_ids}
+        for half_id, future in futures.items():
+            self._waiting[half_id].add(future)
+        if self._watching is None and futures:
+            self._watching = asyncio.create_task(self._watch())
+        try:
+            await asyncio.wait(futures.values(), timeout=seconds) if futures else None
+            return {
+                half_id: future.result() for half_id, future in futures.items() if future.done()
+            }
+        finally:
+            for half_id, future in futures.items():
+                self._leave(half_id, future)
+
+    def _leave(self, half_id: HalfId, future: asyncio.Future[MessageStatus]) -> None:
+        self._waiting[half_id].discard(future)
+        if not self._waiting[half_id]:
+            del self._waiting[half_id]
+
+    async def _watch(self) -> None:
+        try:
+            while self._waiting:
+                await asyncio.sleep(TICK_SECONDS)
+                await self._look()
+        finally:
+            self._watching = None
+
+    async def _look(self) -> None:
+        asked = list(self._waiting)[:ASKED_MAX]
+        try:
+            found = await self._standings.read(asked)
+        except DatabaseUnavailable:
+            return
+        for half_id, standing in found.items():
+            if standing.publication is None:
+                if half_id in self._waiting:  # to the end of the queue, so that all take turns
+                    self._waiting[half_id] = self._waiting.pop(half_id)
+                continue
+            for future in self._waiting.get(half_id, ()):
+                if not future.done():
+                    future.set_result(standing)

@@ -1,0 +1,168 @@
+"""The wire models of the four hot routes: msgspec structs, one decode and one encode a request.
+
+Their JSON schemas are merged into the OpenAPI document. Rules that a schema can say stand here;
+those that need more (base64, sizes together, reserved names) are in ``prepare_rules``.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from outbox.messages.message import DecidedBy, Resolution, State
+
+BATCH_ITEMS_MAX: Final = 1000
+_END: Final = r"(?![\s\S])"
+"""End of text; ``$`` would let a trailing newline pass."""
+
+GROUP_PATTERN: Final = rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,127}}{_END}"
+TOPIC_PATTERN: Final = rf"^(?!\.{{1,2}}{_END})[A-Za-z0-9._-]{{1,249}}{_END}"
+NO_CONTROLS: Final = rf"^[^\u0000-\u001f\u007f-\u009f]*{_END}"
+NO_NUL: Final = rf"^[^\u0000]*{_END}"
+_TOKEN: Final = r"[A-Za-z0-9!#$&^_.+*'`|~%-]+"
+MEDIA_TYPE_PATTERN: Final = rf"^{_TOKEN}/{_TOKEN}[\x20-\x7e]*{_END}"
+
+
+def _text(
+    pattern: str, max_length: int, *, min_length: int | None = 1, example: str | None = None
+) -> Meta:
+    """Return a text's bounds; its pattern is documented here and judged in ``prepare_rules``.
+
+    A regular expression in a decoder costs more than the rest of it, and most names repeat.
+    """
+    documented: dict[str, Any] = {"pattern": pattern}
+    if example is not None:
+        documented["examples"] = [example]
+    return Meta(max_length=max_length, min_length=min_length, extra_json_schema=documented)
+
+
+GroupName = Annotated[str, _text(GROUP_PATTERN, 128, example="billing")]
+TopicName = Annotated[str, _text(TOPIC_PATTERN, 249, example="invoices.issued")]
+TransactionId = Annotated[str, _text(NO_CONTROLS, 128, example="invoice-7731")]
+Reason = Annotated[str, _text(NO_NUL, 500, min_length=None)]
+Tag = Annotated[str, _text(NO_NUL, 64)]
+Partition = Annotated[int, Meta(ge=0, le=2_147_483_647)]
+ImmunitySeconds = Annotated[int, Meta(ge=1, le=3600)]
+MediaType = Annotated[str, _text(MEDIA_TYPE_PATTERN, 255)]
+Tags = Annotated[list[Tag], Meta(max_length=16)]
+
+Given = UnsetType | None
+"""A member that may be absent or null, which mean the same unless its field says otherwise."""
+
+
+class PrepareRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """A half message to store. Exactly one of ``value`` and ``value_base64`` is present."""
+
+    producer_group: GroupName
+    topic: TopicName
+    value: Annotated[str | None, Meta(description="Text; null is a tombstone.")] | Given = UNSET
+    value_base64: Annotated[str, Meta(description="RFC 4648 section 4.")] | UnsetType = UNSET
+    key: str | Given = UNSET
+    key_base64: str | Given = UNSET
+    partition: Partition | Given = UNSET
+    headers: dict[str, str] | Given = UNSET
+    transaction_id: TransactionId | Given = UNSET
+    check_immunity_seconds: ImmunitySeconds | Given = UNSET
+    content_type: MediaType | Given = UNSET
+    tags: Tags | Given = UNSET
+    deliver_after: msgspec.Raw | UnsetType = UNSET
+
+
+class EndRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """The producer's verdict on a half message."""
+
+    decision: Resolution
+    reason: Reason | Given = UNSET
+    transaction_id: TransactionId | Given = UNSET
+
+
+class EndItem(EndRequest, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """One end of a batch: as the single call, and which message it ends."""
+
+    message_id: str
+
+
+class PrepareBatch(Struct, forbid_unknown_fields=True, gc=False):
+    """Up to 1000 prepares, each its own message with its own result."""
+
+    items: Annotated[list[PrepareRequest], Meta(min_length=1, max_length=BATCH_ITEMS_MAX)]
+
+
+class EndBatch(Struct, forbid_unknown_fields=True, gc=False):
+    """Up to 1000 ends, each decided alone."""
+
+    items: Annotated[list[EndItem], Meta(min_length=1, max_length=BATCH_ITEMS_MAX)]
+
+
+class PreparedHalf(Struct, kw_only=True, gc=False):
+    """A durable half message; ``next_check_at`` is null once it is no longer PREPARED."""
+
+    message_id: str
+    state: State
+    producer_group: str
+    transaction_id: str | None
+    topic: str
+    prepared_at: datetime
+    next_check_at: datetime | None
+
+
+class PublicationAt(Struct, kw_only=True, gc=False):
+    """Where Kafka put the record."""
+
+    topic: str
+    partition: int
+    offset: int
+    published_at: datetime
+
+
+class EndedHalf(Struct, kw_only=True, gc=False):
+    """The standing decision; null members while there is none."""
+
+    message_id: str
+    state: State
+    decision: Resolution | None
+    decided_by: DecidedBy | None
+    decided_at: datetime | None
+    already_ended: bool
+    publication: PublicationAt | None
+
+
+class PrepareResult(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """What became of one prepare of a batch: ``result`` or ``problem``, never both."""
+
+    index: int
+    status: int
+    result: PreparedHalf | None = None
+    problem: dict[str, Any] | None = None
+
+
+class EndResult(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """What became of one end of a batch: ``result`` or ``problem``, never both."""
+
+    index: int
+    status: int
+    result: EndedHalf | None = None
+    problem: dict[str, Any] | None = None
+
+
+class PrepareBatchAnswer(Struct, gc=False):
+    """The results in request order."""
+
+    items: list[PrepareResult]
+
+
+class EndBatchAnswer(Struct, gc=False):
+    """The results in request order."""
+
+    items: list[EndResult]
+
+
+PREPARE: Final = msgspec.json.Decoder(PrepareRequest)
+END: Final = msgspec.json.Decoder(EndRequest)
+END_ITEM: Final = msgspec.json.Decoder(EndItem)
+PREPARE_BATCH: Final = msgspec.json.Decoder(PrepareBatch)
+END_BATCH: Final = msgspec.json.Decoder(EndBatch)
+ENCODER: Final = msgspec.json.Encoder()

@@ -1,0 +1,62 @@
+"""What a run has not finished yet: undecided halves, and commits that are not in Kafka."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import monotonic
+from typing import Final, NamedTuple
+
+import psycopg
+
+from outbox.errors import DatabaseUnavailable
+from outbox.postgres.sessions.statements import load
+
+UNFINISHED: Final = load("readiness")["unfinished"]
+LOOK_SECONDS: Final = 0.25
+CALM_LOOKS: Final = 2
+
+
+class Backlog(NamedTuple):
+    """How much of each state is left."""
+
+    prepared: int
+    committed: int
+    parked: int
+
+    @property
+    def done(self) -> bool:
+        """Tell whether nothing waits for anybody."""
+        return self.prepared == 0 and self.committed == 0
+
+
+def backlog(database_url: str) -> Backlog:
+    """Ask PostgreSQL; raises DatabaseUnavailable."""
+    try:
+        with psycopg.connect(database_url, connect_timeout=3) as connection:
+            rows = connection.execute(UNFINISHED).fetchall()
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(str(error)) from error
+    counts = {"PREPARED": 0, "COMMITTED": 0, "PARKED": 0}
+    for state, _, messages, _ in rows:
+        counts[state] += messages
+    return Backlog(counts["PREPARED"], counts["COMMITTED"], counts["PARKED"])
+
+
+def wait_drained(
+    database_url: str, seconds: float, say: Callable[[str], None]
+) -> tuple[Backlog, float]:
+    """Wait until nothing is left, at most so long; return what is left and how long it took."""
+    began, calm, stop = monotonic(), 0, threading.Event()
+    left = Backlog(-1, -1, -1)
+    while monotonic() - began < seconds and calm < CALM_LOOKS:
+        try:
+            left = backlog(database_url)
+        except DatabaseUnavailable:
+            calm = 0
+        else:
+            calm = calm + 1 if left.done else 0
+            say(f"{monotonic() - began:5.1f} s  {left.prepared} undecided  {left.committed} behind")
+        if calm < CALM_LOOKS:
+            stop.wait(LOOK_SECONDS)
+    return left, monotonic() - began

@@ -1,0 +1,64 @@
+"""PostgreSQL's leftovers: every table that the judge needs, in one snapshot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from psycopg.rows import dict_row
+
+from outbox.messages.message_id import HalfId, Nonce, message_id_text
+
+FETCHED: Final = 5_000
+_HALF: Final = """
+SELECT h.half_id, h.nonce, extract(epoch FROM h.prepared_at)::float8 AS prepared_at,
+    h.content_digest, g.name AS producer_group, t.name AS topic, h.transaction_id AS tx,
+    h.check_immunity_seconds AS immunity, encode(h.key, 'hex') AS key,
+    encode(sha256(h.value), 'hex') AS sha
+FROM {} h JOIN outbox.producer_group g ON g.id = h.producer_group_id
+JOIN outbox.topic t ON t.id = h.topic_id
+"""
+QUERIES: Final = {
+    "halves": _HALF.format("outbox.half_message"),
+    "parked": _HALF.format("outbox.parked_message"),
+    "ops": "SELECT half_id, xid, extract(epoch FROM decided_at)::float8 AS decided_at, decision,"
+    " decided_by FROM outbox.op_message",
+    "commit_log": "SELECT shard, xid, half_ids, content_digests FROM outbox.commit_log"
+    " ORDER BY shard, xid",
+    "progress": "SELECT name, position, position_n, manifest_offset, batch_no, crc, gen,"
+    " halt_reason FROM outbox.progress",
+    "held": "SELECT half_id, nonce, shard, released_at IS NOT NULL AS released,"
+    " dropped_at IS NOT NULL AS dropped FROM outbox.held_record",
+    "already": "SELECT half_id, nonce, shard, manifest_offset FROM outbox.already_published",
+    "attempts": "SELECT half_id, look_id, round, attempt,"
+    " extract(epoch FROM asked_at)::float8 AS asked_at, outcome, counted, applied"
+    " FROM outbox.check_attempt",
+}
+
+
+def dump_postgres(folder: Path, database_url: str) -> None:
+    """Write a file a query. Rows that name a half by its nonce too get its message id as ``id``."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        for name, query in QUERIES.items():
+            _dump(connection, folder / f"{name}.jsonl", name, query)
+
+
+def _dump(connection: psycopg.Connection[Any], path: Path, name: str, query: str) -> None:
+    with (
+        connection.cursor(f"chaos_{name}", row_factory=dict_row) as cursor,
+        path.open("w") as file,
+    ):
+        cursor.itersize = FETCHED
+        cursor.execute(query.encode())
+        for row in cursor:
+            file.write(json.dumps(_named(row), separators=(",", ":")) + "\n")
+
+
+def _named(row: dict[str, Any]) -> dict[str, Any]:
+    if "nonce" not in row:
+        return row
+    nonce = row.pop("nonce")
+    return {"id": message_id_text(HalfId(row["half_id"]), Nonce(nonce)), **row}

@@ -1,0 +1,152 @@
+"""The leftovers of a run, read back: what PostgreSQL and Kafka say in the end."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
+
+Row = dict[str, Any]
+PositionOf = tuple[int, int]
+
+
+class Op(NamedTuple):
+    """A decision that stands."""
+
+    decision: str
+    decided_by: str
+    decided_at: float
+    xid: int
+
+
+@dataclass(slots=True)
+class Lost:
+    """What losses of PostgreSQL's tail took: halves, and decisions, by message id."""
+
+    halves: set[str] = field(default_factory=set)
+    """named, and not there any more"""
+    ops: dict[str, str] = field(default_factory=dict)
+
+    def __contains__(self, message_id: object) -> bool:
+        return message_id in self.halves or message_id in self.ops
+
+
+@dataclass(slots=True)
+class FinalState:
+    """Everything by message id, as text."""
+
+    halves: dict[str, Row]
+    ops: dict[str, Op]
+    committed: dict[str, tuple[int, int, int]]
+    """(shard, xid, n) of each commit log entry; ``n`` counts from 1."""
+    commit_counts: dict[str, int]
+    commit_log: dict[int, list[tuple[PositionOf, str]]]
+    """Each shard's ids in commit order with their positions."""
+    progress: dict[int, Row]
+    held: dict[str, Row]
+    already: dict[str, Row]
+    attempts: dict[str, list[Row]]
+    records: list[Row]
+    by_id: dict[str, list[Row]]
+    uncommitted: list[Row]
+    manifests: dict[int, list[Row]]
+    watermarks: dict[str, dict[str, int]]
+    lost: Lost
+    parked: frozenset[str]
+
+    def op(self, message_id: str) -> Op | None:
+        """Return the decision that stands."""
+        return self.ops.get(message_id)
+
+
+def read_leftovers(run: Path) -> FinalState:
+    """Read everything. Raises FileNotFoundError for a run that left nothing."""
+    folder = run / "leftovers"
+    parked = {row["id"]: row for row in rows(folder / "parked.jsonl")}
+    halves = parked | {row["id"]: row for row in rows(folder / "halves.jsonl")}
+    ids = {row["half_id"]: message_id for message_id, row in halves.items()}
+    records = list(rows(folder / "records.jsonl"))
+    committed, counts, log = _commits(folder, ids)
+    return FinalState(
+        halves=halves,
+        ops={_id(ids, row["half_id"]): _op(row) for row in rows(folder / "ops.jsonl")},
+        committed=committed,
+        commit_counts=counts,
+        commit_log=log,
+        progress={
+            int(row["name"].partition(":")[2]): row
+            for row in rows(folder / "progress.jsonl")
+            if row["name"].startswith("relay:")
+        },
+        held={row["id"]: row for row in rows(folder / "held.jsonl")},
+        already={row["id"]: row for row in rows(folder / "already.jsonl")},
+        attempts=_grouped(rows(folder / "attempts.jsonl"), lambda row: _id(ids, row["half_id"])),
+        records=records,
+        by_id=_grouped(records, lambda row: row["id"]),
+        uncommitted=list(rows(folder / "uncommitted.jsonl")),
+        manifests=_grouped(rows(folder / "manifests.jsonl"), lambda row: row["shard"]),
+        watermarks=json.loads((folder / "watermarks.json").read_text()),
+        lost=_lost(run / "lost", halves),
+        parked=frozenset(parked),
+    )
+
+
+def rows(path: Path) -> Iterator[Row]:
+    """Yield the objects of a file of JSON lines."""
+    with path.open() as file:
+        for line in file:
+            yield json.loads(line)
+
+
+def _grouped(found: Any, key: Any) -> dict[Any, list[Row]]:
+    grouped: dict[Any, list[Row]] = defaultdict(list)
+    for row in found:
+        grouped[key(row)].append(row)
+    return dict(grouped)
+
+
+def _id(ids: Mapping[int, str], half_id: int) -> str:
+    """Return the message id of a half, or a name for one that is not there."""
+    return ids.get(half_id) or f"half {half_id}"
+
+
+def _op(row: Row) -> Op:
+    return Op(
+        decision=DECISION_OF_CODE[row["decision"]].value,
+        decided_by=DECIDED_BY_OF_CODE[row["decided_by"]].value,
+        decided_at=row["decided_at"],
+        xid=row["xid"],
+    )
+
+
+def _commits(
+    folder: Path, ids: Mapping[int, str]
+) -> tuple[
+    dict[str, tuple[int, int, int]], dict[str, int], dict[int, list[tuple[PositionOf, str]]]
+]:
+    committed: dict[str, tuple[int, int, int]] = {}
+    counts: dict[str, int] = defaultdict(int)
+    log: dict[int, list[tuple[PositionOf, str]]] = defaultdict(list)
+    for row in rows(folder / "commit_log.jsonl"):
+        for n, half_id in enumerate(row["half_ids"], 1):
+            message_id = _id(ids, half_id)
+            committed[message_id] = (row["shard"], row["xid"], n)
+            counts[message_id] += 1
+            log[row["shard"]].append(((row["xid"], n), message_id))
+    return committed, counts, log
+
+
+def _lost(folder: Path, halves: Mapping[str, Row]) -> Lost:
+    lost = Lost()
+    for path in sorted(folder.glob("*.jsonl")) if folder.exists() else ():
+        for row in rows(path):
+            if row.get("op") is not None:
+                lost.ops[row["id"]] = row["op"]
+            if row["id"] not in halves:
+                lost.halves.add(row["id"])
+    return lost

@@ -1,0 +1,198 @@
+"""The verdict on a run, as a file and in words a person understands.
+
+PASS: every invariant was looked at and holds. VIOLATION: one does not. VOID: nothing is proven,
+because something could not be looked at or went wrong in the harness itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import quantiles
+from typing import TYPE_CHECKING, Any, Final
+
+from chaos.judge.invariants import INVARIANTS, KILLING
+
+if TYPE_CHECKING:
+    from chaos.judge.calls import Calls
+    from chaos.judge.findings import Findings
+
+PASS, VIOLATION, VOID = "PASS", "VIOLATION", "VOID"
+NEEDED: Final = tuple(name for name in INVARIANTS if name not in ("I18",))
+"""Without a look at these a run proves nothing."""
+SHOWN_LINES: Final = 50
+NAME: Final = "verdict.json"
+BACK: Final = "back"
+"""Quantiles of the recoveries in the file; the samples are what adds up."""
+SPARK_CLEAN, SPARK_FINDINGS = "clean", "findings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a run has shown; ``recoveries`` are all samples in seconds, by fault."""
+
+    verdict: str
+    reasons: list[str] = field(default_factory=list)
+    profile: str = ""
+    seed: int | None = None
+    git: str = ""
+    code_version: str = ""
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    kills: Mapping[str, int] = field(default_factory=dict)
+    faults: Mapping[str, int] = field(default_factory=dict)
+    messages: int = 0
+    excused: int = 0
+    invariants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    recoveries: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    reached: Mapping[str, int] = field(default_factory=dict)
+    """States that the run came to, and how often."""
+    spark: Mapping[str, Any] | None = None
+    context: list[str] = field(default_factory=list)
+    """History lines about the first violation."""
+
+    @property
+    def killed(self) -> int:
+        """How many processes died by SIGKILL."""
+        return sum(self.kills.values())
+
+    @property
+    def faulted(self) -> int:
+        """How many faults there were: kills, and everything else that was broken."""
+        others = (
+            count
+            for kind, count in self.faults.items()
+            if kind not in KILLING and not kind.startswith(ENDED)
+        )
+        return self.killed + sum(others)
+
+    def text(self) -> str:
+        """Return the verdict in a few lines."""
+        return "\n".join(_lines(self))
+
+
+ENDED: Final = "ended with"
+"""What is noted of a process that ended by itself: no fault."""
+
+
+def verdict_of(
+    run: Path,
+    facts: Mapping[str, Any],
+    findings: Findings,
+    calls: Calls,
+    reached: Mapping[str, int],
+) -> Verdict:
+    """Sum a run up."""
+    ended = facts["ended"]
+    reasons = list(_void_reasons(ended, findings))
+    spark = ended.get("spark")
+    disputed = spark is not None and spark["verdict"] == SPARK_FINDINGS
+    violated = findings.violations > 0 or disputed
+    first = next((each.first for each in findings.invariants.values() if each.first), None)
+    return Verdict(
+        verdict=VIOLATION if violated else VOID if reasons else PASS,
+        reasons=reasons,
+        **_about(facts),
+        seconds=ended["seconds"],
+        kills={end: count for end, count in ended["ends"].items() if ":ended" not in end},
+        faults=dict(calls.faults),
+        messages=calls.messages,
+        excused=findings.excused,
+        invariants={name: asdict(each) for name, each in findings.invariants.items()},
+        recoveries={kind: sorted(samples) for kind, samples in calls.recoveries.items()},
+        reached=reached,
+        spark=spark,
+        context=list(_context(run, first)) if violated else [],
+    )
+
+
+def void(facts: Mapping[str, Any], reason: str) -> Verdict:
+    """Return the verdict on a run that cannot be judged."""
+    return Verdict(verdict=VOID, reasons=[reason], **_about(facts))
+
+
+def write(run: Path, verdict: Verdict) -> None:
+    """Write ``verdict.json``."""
+    run.mkdir(parents=True, exist_ok=True)
+    found = asdict(verdict) | {BACK: backs_of(verdict.recoveries)}
+    (run / NAME).write_text(json.dumps(found, indent=1, default=list) + "\n")
+
+
+def read(path: Path) -> Verdict:
+    """Read a verdict back."""
+    found = json.loads(path.read_text())
+    found.pop(BACK, None)
+    return Verdict(**found)
+
+
+def backs_of(recoveries: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]:
+    """Return how many recoveries there were of each fault, and p50, p95 and the longest."""
+    names = ("p50", "p95", "longest")
+    return {
+        kind: {
+            "samples": len(samples),
+            **dict(zip(names, (round(each, 2) for each in quantiles_of(samples)), strict=True)),
+        }
+        for kind, samples in sorted(recoveries.items())
+    }
+
+
+def quantiles_of(samples: Sequence[float]) -> tuple[float, float, float]:
+    """Return p50, p95 and the maximum of at least one sample."""
+    if len(samples) == 1:
+        return (samples[0],) * 3
+    cuts = quantiles(samples, n=100, method="inclusive")
+    return cuts[49], cuts[94], max(samples)
+
+
+def _about(facts: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("profile", "seed", "git", "code_version", "versions", "machine")
+    return {name: facts[name] for name in names if name in facts}
+
+
+def _void_reasons(ended: Mapping[str, Any], findings: Findings) -> Iterator[str]:
+    for error in ended["errors"]:
+        yield f"a fault could not be performed: {error}"
+    for end, count in ended["ends"].items():
+        role, _, reason = end.partition(":")
+        if role in ("api", "checker") and reason.startswith("ended") and reason != "ended with 0":
+            yield f"{role} {reason} {count} times and nobody had killed it"
+    for name in NEEDED:
+        if not findings.invariants[name].checked:
+            yield f"{name} was not looked at: {INVARIANTS[name]}"
+    spark = ended.get("spark")
+    if spark is not None and spark["verdict"] != SPARK_CLEAN:
+        yield f"Spark's verdict is {spark['verdict']}: {spark.get('sentence', '')}"
+
+
+def _context(run: Path, first: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the history lines that name what the first violation is about."""
+    if first is None:
+        return
+    names = [str(first[name]) for name in ("id", "tx", "later", "earlier") if first.get(name)]
+    found = list[str]()
+    for path in sorted((run / "history").glob("*.jsonl")):
+        with path.open() as file:
+            found += [line.strip()[:2000] for line in file if any(name in line for name in names)]
+    yield from found[:SHOWN_LINES]
+
+
+def _lines(verdict: Verdict) -> Iterator[str]:
+    yield (
+        f"{verdict.verdict}  {verdict.profile} seed {verdict.seed}: {verdict.killed} kills, "
+        f"{verdict.faulted} faults, {verdict.messages} messages in {verdict.seconds:.0f} s"
+    )
+    yield from (f"  {reason}" for reason in verdict.reasons)
+    for name, found in verdict.invariants.items():
+        if found["violations"]:
+            yield f"  {name} {INVARIANTS[name]}: {found['violations']} of {found['checked']} not"
+            yield f"     {json.dumps(found['first'], default=str)[:600]}"
+    for kind, samples in sorted(verdict.recoveries.items()):
+        middle, high, most = quantiles_of(samples)
+        yield (
+            f"  back after {kind}: p50 {middle:.2f} s, p95 {high:.2f} s, "
+            f"longest {most:.2f} s ({len(samples)})"
+        )

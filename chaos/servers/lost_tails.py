@@ -1,0 +1,95 @@
+"""What PostgreSQL had before it lost its tail and has no longer: read from both, never guessed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import psycopg
+
+from chaos.final_state.probes import comes_true
+from chaos.run_context import ChaosContext
+from chaos.servers.nodes import PostgresNode
+from chaos.servers.server_thread import ServerThread
+from outbox.messages.message_id import HalfId, Nonce, message_id_text
+
+Key = tuple[int, int]
+"""A half id and its nonce: a half id is issued again after a lost tail, the pair is not."""
+Contents = Mapping[Key, int | None]
+"""Every half message and its decision."""
+
+DECISIONS: Final = {1: "COMMIT", 2: "ROLLBACK", None: None}
+ISOLATED: Final = {
+    "autovacuum": "off",
+    "fsync": "off",
+    "synchronous_standby_names": "",
+    "max_wal_senders": "10",
+}
+CONTENTS: Final = """
+SELECT h.half_id, h.nonce, o.decision FROM outbox.half_message h
+LEFT JOIN outbox.op_message o ON o.half_id = h.half_id
+UNION
+SELECT p.half_id, p.nonce, o.decision FROM outbox.parked_message p
+LEFT JOIN outbox.op_message o ON o.half_id = p.half_id
+"""
+BEGUN: Final = """
+SELECT count(*) = 16 FROM outbox.progress WHERE name LIKE 'relay:%' AND manifest_offset IS NOT NULL
+"""
+BEGUN_SECONDS: Final = 60.0
+
+
+def may_lose_its_tail(world: ChaosContext) -> bool:
+    """Wait until every shard has stored a cursor, also past the run's length; tell whether it did.
+
+    A tail that holds a shard's very first cursor is no tail: manifests without any cursor halt the
+    shard, and an operator decides.
+    """
+
+    def begun() -> bool:
+        with psycopg.connect(world.postgres.dsn()) as connection:
+            return connection.execute(BEGUN.encode()).fetchone() == (True,)
+
+    return comes_true(begun, BEGUN_SECONDS, threading.Event())
+
+
+def contents(database_url: str) -> Contents:
+    """Read which half messages a server has, and how each is decided."""
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute(CONTENTS).fetchall()
+    return {(half, nonce): decision for half, nonce, decision in rows}
+
+
+def contents_of_stopped(node: PostgresNode, keeper: ServerThread) -> Contents:
+    """Start a cluster where nobody looks for it, read it and stop it again."""
+    apart = PostgresNode(node.server.home, keeper, settings=ISOLATED)
+    apart.start()
+    try:
+        return contents(apart.dsn())
+    finally:
+        apart.server.stop()
+
+
+def lost_tail(before: Contents, after: Contents) -> list[dict[str, object]]:
+    """Return every half, and every decision of a half that is still there, that was lost."""
+    return [
+        {
+            "half": half,
+            "id": message_id_text(HalfId(half), Nonce(nonce)),
+            "half_lost": (half, nonce) not in after,
+            "op": DECISIONS[decision],
+        }
+        for (half, nonce), decision in sorted(before.items())
+        if (half, nonce) not in after or after[half, nonce] != decision
+    ]
+
+
+def write_tail(run: Path, tail: list[dict[str, object]]) -> str:
+    """Write ``lost/<n>.jsonl`` below the run's folder; return its name."""
+    folder = run / "lost"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{len(list(folder.iterdir())):03}.jsonl"
+    path.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in tail))
+    return f"lost/{path.name}"

@@ -1,0 +1,1 @@
+"""Sweep and check-back."""

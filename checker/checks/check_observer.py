@@ -1,0 +1,161 @@
+"""What check backs tell operators: metrics and log events, in one place beside the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from outbox.checks.breaker import BreakerChange, BreakerState
+from outbox.checks.check_round import (
+    Answer,
+    Drop,
+    GroupDue,
+    Outcome,
+    Question,
+    QueueRow,
+    Settled,
+    Settlement,
+)
+from outbox.checks.producer_group import ProducerGroup
+from outbox.messages.message import End
+from outbox.messages.message_id import message_id_of
+from outbox.telemetry.events import Event, get_logger
+from outbox.telemetry.metrics import Metrics
+
+BREAKER_STATES: Final = (BreakerState.CLOSED, BreakerState.HALF_OPEN, BreakerState.OPEN)
+"""In the order of the metric's values."""
+SKIPPED: Final = "skipped"
+"""The outcome of a half that could not be asked at all."""
+
+
+class CheckObserver:
+    """Counts and logs what the sweep and the check backs of this process do."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._log = get_logger()
+
+    @contextmanager
+    def on_the_wire(self, group: ProducerGroup) -> Iterator[None]:
+        """Count a call as under way for the block."""
+        gauge = self._metrics["check_inflight"].labels(group.name)
+        gauge.inc()
+        try:
+            yield
+        finally:
+            gauge.dec()
+
+    def called(
+        self,
+        group: ProducerGroup,
+        question: Question,
+        answers: Sequence[Answer | None],
+        seconds: float,
+    ) -> None:
+        """Note one call and what it brought for each message."""
+        for answer in answers:
+            if answer is None:
+                continue
+            labels = (group.name, answer.outcome.value)
+            self._metrics["checks_total"].labels(*labels).inc()
+            self._metrics["check_duration_seconds"].labels(*labels).observe(seconds)
+            if answer.outcome is Outcome.BLOCKED:
+                self._blocked(group, question, answer)
+            self._log.debug(
+                Event.CHECK_DONE,
+                producer_group=group.name,
+                outcome=answer.outcome.value,
+                http_status=answer.http_status,
+                error=answer.error,
+            )
+
+    def skipped(self, group: ProducerGroup, row: QueueRow, error: str) -> None:
+        """Note a half that could not be asked; it is put back and delays no other (D10)."""
+        self._metrics["checks_total"].labels(group.name, SKIPPED).inc()
+        self._log.error(
+            Event.CHECK_DONE,
+            producer_group=group.name,
+            half_id=row.half_id,
+            outcome=SKIPPED,
+            error=error,
+        )
+
+    def dropped(self, group: ProducerGroup, row: QueueRow) -> None:
+        """Note a waiting half of which nothing is stored any more."""
+        if row.drop is Drop.UNKNOWN:
+            self.skipped(group, row, Drop.UNKNOWN.value)
+
+    def settled(self, settlement: Settlement, settled: Settled) -> None:
+        """Note what a round has made durable."""
+        group = settlement.group
+        for place, end in enumerate(settlement.ends):
+            self._ended(group, end, settled.resolution_seconds.get(place))
+            if place in settled.conflicts:
+                self._count("end_conflicts_total", group, end)
+        for parking in settlement.parkings:
+            if parking.half_id in settled.parked:
+                self._log.warning(
+                    Event.HALF_PARKED,
+                    producer_group=group.name,
+                    message_id=str(parking.message_id),
+                    reason=parking.reason.value,
+                    check_count=parking.check_count,
+                )
+        if settlement.pause_reason is not None:
+            self._log.error(
+                Event.GROUP_CHANGED,
+                producer_group=group.name,
+                paused=True,
+                reason=settlement.pause_reason,
+            )
+        if settlement.breaker is not None:
+            self._breaker(group, settlement.breaker)
+
+    def due(self, groups: Sequence[GroupDue]) -> None:
+        """Note how far each group's checks are behind their schedule (s)."""
+        for each in groups:
+            lag = max(each.overdue_seconds, 0.0)
+            self._metrics["check_schedule_lag_seconds"].labels(each.producer_group).set(lag)
+            state = BREAKER_STATES.index(each.breaker)
+            self._metrics["check_breaker_state"].labels(each.producer_group).set(state)
+
+    def _breaker(self, group: ProducerGroup, change: BreakerChange) -> None:
+        """Note that the endpoint is given a rest, or that it answers again."""
+        closes = change.wait_seconds is None
+        state = BreakerState.CLOSED if closes else BreakerState.OPEN
+        self._metrics["check_breaker_state"].labels(group.name).set(BREAKER_STATES.index(state))
+        self._log.warning(
+            Event.BREAKER_CHANGED,
+            producer_group=group.name,
+            breaker=state.value,
+            wait_seconds=change.wait_seconds,
+        )
+
+    def _ended(self, group: ProducerGroup, end: End, seconds: float | None) -> None:
+        if seconds is None:
+            return
+        self._count("half_ended_total", group, end)
+        self._metrics["half_resolution_duration_seconds"].labels(
+            end.decision.value, end.decided_by.value
+        ).observe(seconds)
+        self._log.debug(
+            Event.HALF_ENDED,
+            producer_group=group.name,
+            message_id=str(message_id_of(end.half_id, end.nonce)),
+            decision=end.decision.value,
+            decided_by=end.decided_by.value,
+        )
+
+    def _count(self, metric: str, group: ProducerGroup, end: End) -> None:
+        labels: tuple[Any, ...] = (group.name, end.decision.value, end.decided_by.value)
+        self._metrics[metric].labels(*labels).inc()
+
+    def _blocked(self, group: ProducerGroup, question: Question, answer: Answer) -> None:
+        self._metrics["check_ssrf_blocked_total"].labels(answer.error or "").inc()
+        self._log.warning(
+            Event.CHECK_BLOCKED,
+            producer_group=group.name,
+            message_id=str(question.half.message_id),
+            rule=answer.error,
+        )

@@ -1,0 +1,90 @@
+"""Copies parked messages to the parked topic, for operators who watch Kafka and not the console.
+
+At least once: a copy is marked after Kafka has acknowledged it, so one that was cut off is written
+again. A message that is taken up and parked anew is copied anew. The copy is no delivery: it takes
+no part in ordering or reconciliation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from checker.maintenance.ports import AdvisoryLocks
+from outbox.errors import KafkaUnavailable
+from outbox.messages.record import MESSAGE_ID, PRODUCER_GROUP, TRANSACTION_ID, Record
+from outbox.operators.parked_messages import ParkedMessage, ParkedMessages, ParkedTopic
+from outbox.telemetry.events import Event, get_logger
+from outbox.telemetry.metrics import Metrics
+
+BATCH: Final = 100
+LOOK_SECONDS: Final = 1.0
+KAFKA_AWAY_SECONDS: Final = 5.0
+
+
+class ParkedCopies:
+    """One look at a time; one checker at a time."""
+
+    def __init__(
+        self,
+        messages: ParkedMessages,
+        topic: ParkedTopic,
+        name: str,
+        turns: AdvisoryLocks,
+        metrics: Metrics,
+    ) -> None:
+        self._messages = messages
+        self._topic = topic
+        self._name = name
+        self._turns = turns
+        self._metrics = metrics
+        self._lost = False
+
+    async def step(self) -> float:
+        """Copy what is parked and not copied; return the seconds until the next look."""
+        async with self._turns.turn("parked") as held:
+            if not held:
+                return LOOK_SECONDS
+            found = await self._messages.uncopied(BATCH)
+            if not found:
+                return LOOK_SECONDS
+            records = [copy_of(each, self._name) for each in found]
+            try:
+                refusals = await asyncio.to_thread(self._topic.copy, records)
+            except KafkaUnavailable as error:
+                self._note_lost(error)
+                return KAFKA_AWAY_SECONDS
+            self._lost = False
+            for refusal in filter(None, refusals):
+                self._note_refused(refusal)
+            await self._messages.mark_copied(found)
+        return 0.0 if len(found) == BATCH else LOOK_SECONDS
+
+    def _note_lost(self, error: KafkaUnavailable) -> None:
+        if not self._lost:
+            get_logger().warning(
+                Event.DEPENDENCY_LOST, dependency="kafka", topic=self._name, error=str(error)
+            )
+        self._lost = True
+
+    def _note_refused(self, refusal: str) -> None:
+        self._metrics["publish_errors_total"].labels(self._name, refusal).inc()
+        get_logger().warning(Event.PUBLISH_FAILED, topic=self._name, error=refusal)
+
+
+def copy_of(parked: ParkedMessage, topic: str) -> Record:
+    """Return the copy: key and value unchanged, the facts in headers, the caller's after them."""
+    half, message = parked.half, parked.half.message
+    facts = {
+        MESSAGE_ID: str(half.message_id),
+        PRODUCER_GROUP: message.producer_group,
+        TRANSACTION_ID: message.transaction_id,
+        "outbox_topic": message.content.topic,
+        "outbox_parked_reason": parked.parked_reason.value,
+        "outbox_parked_at": parked.parked_at.isoformat(),
+        "outbox_check_count": str(parked.check_count),
+        "content-type": message.content.content_type,
+    }
+    headers = [(name, text.encode()) for name, text in facts.items() if text is not None]
+    headers += [(name, text.encode()) for name, text in message.content.headers]
+    return Record(topic, message.content.key, message.content.value, None, tuple(headers))

@@ -1,0 +1,106 @@
+"""Runs a chore for as long as the process lives: step after step, through lost databases and bugs.
+
+A lost PostgreSQL is waited for with back-off and said once, as is its return. Any other error is
+logged and the chore goes on: one bad step must not end it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from checker.maintenance.ports import Heartbeats
+from outbox.clock import Clock
+from outbox.errors import DatabaseUnavailable
+from outbox.telemetry.events import Event, get_logger
+from outbox.telemetry.metrics import Metrics
+
+FIRST_PAUSE_SECONDS: Final = 0.1
+LONGEST_PAUSE_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodicTask:
+    """Something to be done again and again; ``step`` returns the seconds until the next."""
+
+    name: str
+    step: Callable[[], Awaitable[float]]
+
+
+class Silent(Exception):
+    """The chore itself goes on, but it has nothing alive to report: no heartbeat."""
+
+
+class PeriodicTaskLoop:
+    """Repeats one chore until ``stop`` is set, and lets others see that it lives."""
+
+    def __init__(
+        self,
+        chore: PeriodicTask,
+        heartbeats: Heartbeats,
+        clock: Clock,
+        metrics: Metrics,
+        *,
+        beat_seconds: float,
+    ) -> None:
+        self._chore = chore
+        self._heartbeats = heartbeats
+        self._clock = clock
+        self._metrics = metrics
+        self._beat_seconds = beat_seconds
+        self._next_beat = 0.0
+        self._pause = FIRST_PAUSE_SECONDS
+        self._lost = False
+        self._log = get_logger()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Repeat the chore until told to stop; returns within the step that is under way."""
+        while not stop.is_set():
+            delay = await self.run_once()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), delay)
+
+    async def run_once(self) -> float:
+        """Do one step, whatever comes of it; return the seconds until the next."""
+        try:
+            delay = await self._chore.step()
+            await self._beat()
+        except Silent:
+            return LONGEST_PAUSE_SECONDS
+        except DatabaseUnavailable as error:
+            self._note_lost(error)
+        except Exception as error:
+            self._log.exception(Event.STOPPED, chore=self._chore.name, error=type(error).__name__)
+        else:
+            self._note_back()
+            return delay
+        pause = self._pause
+        self._pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        return pause
+
+    async def _beat(self) -> None:
+        now = self._clock.monotonic()
+        if now >= self._next_beat:
+            await self._heartbeats.beat(self._chore.name)
+            self._next_beat = now + self._beat_seconds
+            gauge = self._metrics["checker_heartbeat_timestamp_seconds"]
+            gauge.labels(self._chore.name).set(self._clock.now().timestamp())
+
+    def _note_lost(self, error: DatabaseUnavailable) -> None:
+        if not self._lost:
+            self._log.warning(
+                Event.DEPENDENCY_LOST,
+                dependency="postgres",
+                chore=self._chore.name,
+                error=str(error),
+            )
+        self._lost = True
+
+    def _note_back(self) -> None:
+        self._pause = FIRST_PAUSE_SECONDS
+        if self._lost:
+            self._log.info(Event.DEPENDENCY_BACK, dependency="postgres", chore=self._chore.name)
+        self._lost = False

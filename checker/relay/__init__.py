@@ -1,0 +1,1 @@
+"""The relay's threads: one for each shard."""

@@ -1,0 +1,137 @@
+"""What the relay tells people: metrics and one log line for each change of state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from outbox.clock import Clock
+from outbox.errors import UnsafeServer
+from outbox.messages.message_id import message_id_text
+from outbox.messages.record import Committed
+from outbox.relay.ports import Refusal
+from outbox.relay.protocol.state import Failure, Phase, Relay
+from outbox.telemetry.events import Event, get_logger
+from outbox.telemetry.metrics import Metrics
+
+_DEPENDENCY: Final = {Failure.DATABASE: "postgresql", Failure.KAFKA: "kafka"}
+_ORDERLY: Final = frozenset({"stopped", "halted"})
+
+
+class RelayObserver:
+    """Counts and logs for one shard; the metrics are shared by all of them."""
+
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._log = get_logger()
+        self._fencing_since: float | None = None
+        self._lost: str | None = None
+
+    def moved(self, was: Relay, now: Relay) -> None:
+        """Note a change of phase or of the reason to halt."""
+        if was.halt != now.halt:
+            self._halted(was, now)
+        if was.phase is now.phase:
+            return
+        if now.phase is Phase.FENCE:
+            self._fencing_since = self._clock.monotonic()
+        elif now.phase is Phase.RUN:
+            self._running(now)
+
+    def failed(self, state: Relay, failure: Failure, error: Exception) -> None:
+        """Note that a store failed; once until it is back."""
+        unsafe = isinstance(error, UnsafeServer)
+        dependency = "safe_postgresql" if unsafe else _DEPENDENCY.get(failure, failure.value)
+        if self._lost != dependency:
+            self._lost = dependency
+            self._log.warning(
+                Event.DEPENDENCY_LOST,
+                dependency=dependency,
+                shard=state.shard,
+                phase=state.phase.value,
+                error=str(error) or type(error).__name__,
+            )
+
+    def refused(self, state: Relay, message: Committed, error: str) -> None:
+        """Note a record that Kafka will not take: it is tried alone, and held with its scope."""
+        self._metrics["publish_errors_total"].labels(topic=message.topic, error=error).inc()
+        self._log.error(
+            Event.PUBLISH_FAILED,
+            shard=state.shard,
+            message_id=message_id_text(message.half_id, message.nonce),
+            producer_group=message.producer_group,
+            topic=message.topic,
+            error=error,
+        )
+
+    def held(self, state: Relay, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:
+        """Note messages that are held; those that only wait are no news to anybody."""
+        if refusal is not None:
+            self._log.error(
+                Event.PUBLISH_FAILED,
+                shard=state.shard,
+                held=[str(UUID(bytes=message_id)) for message_id in message_ids],
+                scope=refusal.refused.value,
+                error=refusal.error,
+            )
+
+    def dropped(self, state: Relay, reason: str) -> None:
+        """Note that a handle was given up."""
+        if reason in _ORDERLY:
+            return
+        self._metrics["relay_drops_total"].labels(reason=reason).inc()
+        if reason not in tuple(Failure):
+            self._log.warning(
+                Event.PUBLISH_FAILED, shard=state.shard, reason=reason, failures=state.failures
+            )
+
+    def committed(self, state: Relay, topics: Sequence[str], seconds: float) -> None:
+        """Note a committed batch by the topics of its records."""
+        self._metrics["relay_commit_seconds"].observe(seconds)
+        self._metrics["relay_batch_records"].observe(len(topics))
+        for topic, records in Counter(topics).items():
+            self._metrics["publish_total"].labels(topic=topic).inc(records)
+        if state.batch is not None:
+            self._log.debug(
+                Event.HALF_PUBLISHED,
+                shard=state.shard,
+                batch_no=state.batch.batch_no,
+                records=len(topics),
+            )
+
+    def visible(self, sent: Sequence[Committed], latencies: Sequence[float]) -> None:
+        """Note how long the first and the last message of a batch took from decision to here."""
+        ends = (sent[0], sent[-1])[: len(sent)] if sent else ()
+        for message, seconds in zip(ends, latencies, strict=False):
+            latency = self._metrics["publish_latency_seconds"].labels(topic=message.topic)
+            latency.observe(max(0.0, seconds))
+
+    def recovered(self, state: Relay, ids: int, *, rolled_back: int) -> None:
+        """Note ids that Kafka had and PostgreSQL had forgotten, or rolled back meanwhile."""
+        self._metrics["relay_history_ids_total"].inc(ids)
+        self._log.error(
+            Event.DEPENDENCY_LOST,
+            dependency="postgresql_history",
+            shard=state.shard,
+            message_ids=ids,
+            rolled_back=rolled_back,
+        )
+
+    def _halted(self, was: Relay, now: Relay) -> None:
+        gauge, shard = self._metrics["relay_halted"], str(now.shard)
+        if was.halt is not None:
+            gauge.labels(shard=shard, reason=was.halt.value).set(0)
+        if now.halt is not None:
+            gauge.labels(shard=shard, reason=now.halt.value).set(1)
+            self._log.error(Event.PUBLISH_FAILED, shard=now.shard, halt=now.halt.value)
+
+    def _running(self, now: Relay) -> None:
+        if self._fencing_since is not None:
+            elapsed = self._clock.monotonic() - self._fencing_since
+            self._metrics["relay_replay_seconds"].observe(elapsed)
+        if self._lost is not None:
+            self._log.info(Event.DEPENDENCY_BACK, dependency=self._lost, shard=now.shard)
+            self._lost = None

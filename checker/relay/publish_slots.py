@@ -1,0 +1,83 @@
+"""Lets a few shards at a time publish, in turn, so that those that wait gather larger batches.
+
+A Kafka transaction costs nearly the same for one record as for a thousand. Sixteen shards that each
+hurry with what little they have would burn the machine; a shard that waits for its turn reads more.
+After a small batch a turn rests as long as the batch took, which leaves half the time to others; a
+large batch, or one message after a silence, waits for nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol, TypeVar
+
+from outbox.clock import Clock
+
+AT_ONCE: Final = 2
+SMALL_BATCH: Final = 256
+REST_SECONDS: Final = 0.03
+"""The longest rest after a small batch."""
+PATIENCE_SECONDS: Final = 0.2
+"""Longer than this nobody waits: a shard that is stuck with Kafka must not hold up the others."""
+
+
+class Round(Protocol):
+    """What a round says of itself."""
+
+    @property
+    def published(self) -> int:
+        """Records published."""
+
+
+Published = TypeVar("Published", bound=Round)
+
+
+class PublishSlots:
+    """Turns are handed on in the order in which they were asked for."""
+
+    def __init__(
+        self, clock: Clock, at_once: int = AT_ONCE, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
+        self._clock = clock
+        self._idle = threading.Event()
+        self._free = at_once
+        self._patience = patience_seconds
+        self._lock = threading.Lock()
+        self._waiting: deque[threading.Event] = deque()
+
+    def take(self, publish: Callable[[], Published]) -> Published:
+        """Publish in a turn, or without one after waiting in vain; return what it returned."""
+        held = self._take()
+        try:
+            began = self._clock.monotonic()
+            done = publish()
+            if held and 0 < done.published < SMALL_BATCH:
+                self._idle.wait(min(self._clock.monotonic() - began, REST_SECONDS))
+            return done
+        finally:
+            if held:
+                self._hand_on()
+
+    def _take(self) -> bool:
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return True
+            called = threading.Event()
+            self._waiting.append(called)
+        if called.wait(self._patience):
+            return True
+        with self._lock:
+            if called.is_set():
+                return True
+            self._waiting.remove(called)
+        return False
+
+    def _hand_on(self) -> None:
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().set()
+            else:
+                self._free += 1

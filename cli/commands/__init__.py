@@ -1,0 +1,1 @@
+"""The commands: one noun in each file."""

@@ -1,0 +1,185 @@
+"""`outbox group`: producer groups, their check endpoints and secrets."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from cli.context import context_of
+from cli.exit_codes import CommandFailed, ExitCode
+from cli.output import print_object, print_rows
+from cli.service.api_client import Answer, ApiClient, api_client
+from cli.service.api_problem import ApiProblem
+
+ROOT = "/v1/producer-groups"
+COLUMNS = ("producer_group", "check_url", "check_interval_seconds", "check_max", "paused")
+FIELDS = (
+    "check_url",
+    "check_interval_seconds",
+    "check_max",
+    "check_timeout_seconds",
+    "transaction_timeout_seconds",
+    "on_check_max",
+    "backoff",
+    "max_inflight",
+    "batch_check",
+    "check_payload",
+    "topics",
+    "max_age_seconds",
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME")]
+Reason = Annotated[str, typer.Option(help="Why; kept in the audit log.")]
+
+
+class OnCheckMax(StrEnum):
+    """What happens when the checks are used up."""
+
+    PARK = "park"
+    ROLLBACK = "rollback"
+
+
+class Backoff(StrEnum):
+    """How the interval between checks grows."""
+
+    FIXED = "fixed"
+    EXPONENTIAL = "exponential"
+
+
+def make_app() -> typer.Typer:
+    """Put the group together."""
+    app = typer.Typer(help="Producer groups.", no_args_is_help=True)
+    app.command("set")(set_group)
+    app.command("get")(get)
+    app.command("list")(list_groups)
+    app.command("test")(test)
+    app.command("pause")(pause)
+    app.command("resume")(resume)
+    app.command("rotate-secret")(rotate_secret)
+    return app
+
+
+def set_group(
+    context: typer.Context,
+    name: Name,
+    *,
+    check_url: str | None = None,
+    check_interval_seconds: int | None = None,
+    check_max: int | None = None,
+    check_timeout_seconds: int | None = None,
+    transaction_timeout_seconds: int | None = None,
+    on_check_max: OnCheckMax | None = None,
+    backoff: Backoff | None = None,
+    max_inflight: int | None = None,
+    batch_check: bool | None = None,
+    check_payload: bool | None = None,
+    topic: Annotated[list[str] | None, typer.Option(help="Repeat; PREFIX* too.")] = None,
+    max_age_seconds: int | None = None,
+    file: Annotated[Path | None, typer.Option(help="The whole group as JSON.")] = None,
+) -> None:
+    """Create a group, or change the fields that are named; a new group's secret is shown once."""
+    named = {
+        "check_url": check_url,
+        "check_interval_seconds": check_interval_seconds,
+        "check_max": check_max,
+        "check_timeout_seconds": check_timeout_seconds,
+        "transaction_timeout_seconds": transaction_timeout_seconds,
+        "on_check_max": on_check_max,
+        "backoff": backoff,
+        "max_inflight": max_inflight,
+        "batch_check": batch_check,
+        "check_payload": check_payload,
+        "topics": topic,
+        "max_age_seconds": max_age_seconds,
+    }
+    flags = {field: value for field, value in named.items() if value is not None}
+    if file is not None and flags:
+        raise CommandFailed("--file holds the whole group: no other flag beside it", ExitCode.USAGE)
+    with api_client(context) as api:
+        stored = _stored(api, name)
+        body = _read(file) if file is not None else {**_kept(stored), **flags}
+        headers = {"if-match": stored.etag} if stored and stored.etag else None
+        answer = api.call("PUT", _path(name), body=body, headers=headers)
+    print_object(context_of(context), answer.body)
+
+
+def get(context: typer.Context, name: Name) -> None:
+    """Show one group."""
+    with api_client(context) as api:
+        print_object(context_of(context), api.get(_path(name)))
+
+
+def list_groups(context: typer.Context) -> None:
+    """List the groups."""
+    with api_client(context) as api:
+        body = api.get(ROOT)
+    print_rows(context_of(context), body["data"], COLUMNS, body)
+
+
+def test(context: typer.Context, name: Name) -> None:
+    """Send a signed and a forged check to the endpoint; exits 1 if it fails."""
+    with api_client(context) as api:
+        verdict = api.post(f"{_path(name)}/test")
+    print_object(context_of(context), verdict)
+    passed = ("reachable", "signature_accepted", "forgery_refused")
+    if not all(verdict.get(each) for each in passed):
+        raise typer.Exit(ExitCode.ERROR)
+
+
+def pause(context: typer.Context, name: Name, *, reason: Reason) -> None:
+    """Stop checks of a group; prepare, end and publishing go on."""
+    with api_client(context) as api:
+        answer = api.post(f"{_path(name)}/pause", {"reason": reason})
+    print_object(context_of(context), answer)
+
+
+def resume(context: typer.Context, name: Name, *, reason: Reason) -> None:
+    """Let the checks of a group go on."""
+    with api_client(context) as api:
+        answer = api.post(f"{_path(name)}/resume", {"reason": reason})
+    print_object(context_of(context), answer)
+
+
+def rotate_secret(
+    context: typer.Context,
+    name: Name,
+    *,
+    overlap_seconds: Annotated[
+        int, typer.Option(min=0, max=604_800, help="How long the old secret signs as well.")
+    ] = 86_400,
+) -> None:
+    """Make a new signing secret and print it, once."""
+    with api_client(context) as api:
+        answer = api.post(f"{_path(name)}/rotate-secret", {"overlap_seconds": overlap_seconds})
+    print_object(context_of(context), answer)
+
+
+def _stored(api: ApiClient, name: str) -> Answer | None:
+    try:
+        return api.call("GET", _path(name))
+    except ApiProblem as problem:
+        if problem.exit_code is ExitCode.NOT_FOUND:
+            return None
+        raise
+
+
+def _kept(stored: Answer | None) -> dict[str, Any]:
+    """Return the fields of the stored group that a PUT takes."""
+    return {field: stored.body[field] for field in FIELDS if field in stored.body} if stored else {}
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        body = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise CommandFailed(f"{file}: {error}", ExitCode.USAGE) from None
+    if not isinstance(body, dict):
+        raise CommandFailed(f"{file}: a JSON object is wanted", ExitCode.USAGE)
+    return body
+
+
+def _path(name: str) -> str:
+    return f"{ROOT}/{quote(name, safe='')}"

@@ -1,0 +1,123 @@
+"""`outbox held`: records that Kafka refuses and those that wait behind them; from the database."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from cli.context import context_of
+from cli.exit_codes import CommandFailed, ExitCode
+from cli.operator import operator_name
+from cli.output import print_object, print_rows
+from cli.stores.database import database_url
+from outbox.errors import InvalidMessageId, MessageNotFound, NotHeld
+from outbox.messages.message_id import HalfId, Nonce, message_id_text, parse_message_id
+from outbox.operators.held_records import HeldAdmin, HeldMessage
+from outbox.operators.message_view import OperatorAction
+
+COLUMNS = ("message_id", "topic", "publish_error", "attempts", "next_attempt_at", "waiting_behind")
+
+Id = Annotated[str, typer.Argument(metavar="ID")]
+Reason = Annotated[str, typer.Option(help="Why; kept in the audit log.")]
+Operator = Annotated[str | None, typer.Option(help="Who.", show_default="the OS user")]
+
+_T = TypeVar("_T")
+
+
+def make_app() -> typer.Typer:
+    """Put the group together."""
+    app = typer.Typer(help="Records that Kafka refuses.", no_args_is_help=True)
+    app.command("list")(list_held)
+    app.command("release")(release)
+    app.command("drop")(drop)
+    return app
+
+
+def list_held(
+    context: typer.Context,
+    *,
+    topic: str | None = None,
+    refused: Annotated[bool, typer.Option("--refused", help="Without those that wait.")] = False,
+    dropped: Annotated[bool, typer.Option("--dropped", help="Those given up instead.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=500)] = 100,
+    after: Annotated[str | None, typer.Option(help="Go on behind this ID.")] = None,
+) -> None:
+    """List held records in the order of their ids."""
+    behind = _parsed(after)[0] if after is not None else None
+
+    async def ask(desk: HeldAdmin) -> list[HeldMessage]:
+        found = await desk.list_held(
+            limit=limit, after=behind, topic=topic, refused_only=refused, dropped=dropped
+        )
+        return list(found)
+
+    rows = [_row(held) for held in _with_desk(ask)]
+    print_rows(context_of(context), rows, COLUMNS)
+    if len(rows) == limit:
+        context_of(context).say(f"more: --after {rows[-1]['message_id']}")
+
+
+def release(
+    context: typer.Context, message_id: Id, *, reason: Reason, operator: Operator = None
+) -> None:
+    """Have a record and its scope tried at once."""
+    held, action = _parsed(message_id), _action(reason, operator)
+    _with_desk(lambda desk: desk.release_now(*held, action))
+    print_object(context_of(context), {"message_id": message_id, "released": True})
+
+
+def drop(
+    context: typer.Context, message_id: Id, *, reason: Reason, operator: Operator = None
+) -> None:
+    """Give a record up: it is never published, and what waits behind it goes on."""
+    held, action = _parsed(message_id), _action(reason, operator)
+    _with_desk(lambda desk: desk.drop_held(*held, action))
+    print_object(context_of(context), {"message_id": message_id, "dropped": True})
+
+
+def _with_desk(ask: Callable[[HeldAdmin], Awaitable[_T]]) -> _T:
+    """Ask the database's desk. Raises CommandFailed for a record that is not held."""
+    from outbox.postgres.operators.held_admin import PostgresHeldAdmin
+    from outbox.postgres.sessions.connections import make_pool
+
+    async def asked() -> _T:
+        async with make_pool(database_url(), "cli", pool_max=1, pool_min=1) as pool:
+            return await ask(PostgresHeldAdmin(pool))
+
+    try:
+        return asyncio.run(asked())
+    except MessageNotFound:
+        raise CommandFailed("no record of that id was ever held", ExitCode.NOT_FOUND) from None
+    except NotHeld:
+        raise CommandFailed("the record is released or dropped", ExitCode.CONFLICT) from None
+
+
+def _action(reason: str, operator: str | None) -> OperatorAction:
+    if not reason.strip():
+        raise CommandFailed("--reason must say why", ExitCode.USAGE)
+    return OperatorAction(operator=operator or operator_name(), reason=reason, key_id=None)
+
+
+def _parsed(message_id: str) -> tuple[HalfId, Nonce]:
+    try:
+        return parse_message_id(message_id)
+    except InvalidMessageId:
+        raise CommandFailed(f"{message_id!r} is no message id", ExitCode.USAGE) from None
+
+
+def _row(held: HeldMessage) -> dict[str, Any]:
+    return {
+        "message_id": message_id_text(held.half_id, held.nonce),
+        "topic": held.topic,
+        "key": held.key.decode(errors="replace") if held.key is not None else None,
+        "topic_wide": held.topic_wide,
+        "held_at": held.held_at.isoformat(),
+        "publish_error": held.publish_error,
+        "attempts": held.attempts,
+        "next_attempt_at": held.next_attempt_at.isoformat(),
+        "waiting_behind": held.waiting_behind,
+        "repair": held.repair,
+        "dropped_at": held.dropped_at.isoformat() if held.dropped_at else None,
+        "drop_reason": held.drop_reason,
+    }

@@ -1,0 +1,62 @@
+"""`outbox key`: API keys. The secret part is shown once, when a key is made."""
+
+from typing import Annotated
+
+import typer
+
+from cli.context import context_of
+from cli.durations import duration
+from cli.output import print_object, print_rows
+from cli.service.api_client import api_client
+from outbox.clock import SystemClock
+
+COLUMNS = ("key_id", "name", "producer_groups", "scopes", "created_at", "expires_at")
+
+
+def make_app() -> typer.Typer:
+    """Put the group together."""
+    app = typer.Typer(help="API keys.", no_args_is_help=True)
+    app.command("create")(create)
+    app.command("list")(list_keys)
+    app.command("revoke")(revoke)
+    return app
+
+
+def create(
+    context: typer.Context,
+    *,
+    name: Annotated[str, typer.Option(help="What the key is for.")],
+    scope: Annotated[list[str], typer.Option(help="Repeat for several; `admin` is all.")],
+    group: Annotated[list[str], typer.Option(help="Repeat for several; `*` is all.")],
+    expires_in: Annotated[str | None, typer.Option(help="Such as 90d, 12h, 30m.")] = None,
+    database: Annotated[
+        bool, typer.Option("--database", help="Write to the database: the first key.")
+    ] = False,
+) -> None:
+    """Make a key and print it, once."""
+    from cli.stores.bootstrap_key import create_in_database
+
+    expires_at = SystemClock().now() + duration(expires_in, "--expires-in") if expires_in else None
+    if database:
+        answer = create_in_database(name, scope, group, expires_at)
+    else:
+        body = {"name": name, "producer_groups": group, "scopes": scope}
+        if expires_at is not None:
+            body["expires_at"] = expires_at.isoformat()
+        with api_client(context) as api:
+            answer = api.post("/v1/api-keys", body)
+    print_object(context_of(context), answer)
+
+
+def list_keys(context: typer.Context) -> None:
+    """List keys, without their secrets."""
+    with api_client(context) as api:
+        body = api.get("/v1/api-keys")
+    print_rows(context_of(context), body["data"], COLUMNS, body)
+
+
+def revoke(context: typer.Context, key_id: Annotated[str, typer.Argument(metavar="ID")]) -> None:
+    """Make a key useless, at once."""
+    with api_client(context) as api:
+        api.call("DELETE", f"/v1/api-keys/{key_id}")
+    context_of(context).say(f"key {key_id} is revoked")

@@ -1,0 +1,222 @@
+"""`outbox message`: look at half messages, end them, take them up again."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from cli.context import Context, context_of
+from cli.exit_codes import CommandFailed, ExitCode
+from cli.operator import operator_name
+from cli.output import print_object, print_rows
+from cli.service.api_client import ApiClient, api_client
+from cli.service.bulk_progress import BULK, followed
+
+ROOT = "/v1/half-messages"
+COLUMNS = ("message_id", "state", "producer_group", "topic", "prepared_at", "check_count")
+PARKED_COLUMNS = (
+    "message_id",
+    "producer_group",
+    "topic",
+    "parked_at",
+    "parked_reason",
+    "check_count",
+)
+EVENT_COLUMNS = ("seq", "at", "type", "decision", "decided_by", "outcome", "reason")
+
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...")]
+Reason = Annotated[str, typer.Option(help="Why; kept in the audit log.")]
+Operator = Annotated[str | None, typer.Option(help="Who.", show_default="the OS user")]
+Filter = Annotated[list[str] | None, typer.Option("--filter", help="NAME=VALUE, for many at once.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="With --filter: only count.")]
+MaxItems = Annotated[int, typer.Option(min=1, max=100_000, help="With --filter: at most so many.")]
+
+
+class Resolution(StrEnum):
+    """What an end may say."""
+
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+    UNKNOWN = "UNKNOWN"
+
+
+class Decision(StrEnum):
+    """What an operator may decide."""
+
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+
+
+def make_app() -> typer.Typer:
+    """Put the group together."""
+    app = typer.Typer(help="Half messages.", no_args_is_help=True)
+    app.command("list")(list_messages)
+    app.command("get")(get)
+    app.command("end")(end)
+    app.command("recheck")(recheck)
+    app.command("force-end")(force_end)
+    return app
+
+
+def list_messages(
+    context: typer.Context,
+    *,
+    state: str | None = None,
+    group: str | None = None,
+    topic: str | None = None,
+    transaction_id: str | None = None,
+    key: str | None = None,
+    tag: str | None = None,
+    decided_by: str | None = None,
+    prepared_from: str | None = None,
+    prepared_to: str | None = None,
+    min_checks: int | None = None,
+    last_outcome: str | None = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=500)] = None,
+    cursor: str | None = None,
+) -> None:
+    """List messages, newest first."""
+    query = {
+        "state": state,
+        "producer_group": group,
+        "topic": topic,
+        "transaction_id": transaction_id,
+        "key": key,
+        "tag": tag,
+        "decided_by": decided_by,
+        "prepared_from": prepared_from,
+        "prepared_to": prepared_to,
+        "min_checks": min_checks,
+        "last_outcome": last_outcome,
+        "limit": limit,
+        "cursor": cursor,
+    }
+    with api_client(context) as api:
+        page = api.get(ROOT, query)
+    invocation = context_of(context)
+    columns = PARKED_COLUMNS if state == "PARKED" else COLUMNS
+    print_rows(invocation, page["data"], columns, page)
+    if page.get("has_more"):
+        invocation.say(f"more: --cursor {page['next_cursor']}")
+
+
+def get(
+    context: typer.Context,
+    message_id: Annotated[str, typer.Argument(metavar="ID")],
+    *,
+    history: Annotated[bool, typer.Option("--history", help="Its events instead.")] = False,
+    payload: Annotated[bool, typer.Option("--payload", help="Key, value and headers too.")] = False,
+) -> None:
+    """Show one message."""
+    invocation = context_of(context)
+    with api_client(context) as api:
+        if history:
+            body = api.get(f"{_path(message_id)}/history")
+            print_rows(invocation, body["events"], EVENT_COLUMNS, body)
+        else:
+            query = {"include": "payload" if payload else None}
+            print_object(invocation, api.get(_path(message_id), query))
+
+
+def end(
+    context: typer.Context,
+    message_id: Annotated[str, typer.Argument(metavar="ID")],
+    *,
+    decision: Annotated[Resolution, typer.Option(help="The local transaction's outcome.")],
+    reason: str | None = None,
+    wait: Annotated[
+        int | None, typer.Option(min=0, max=30, help="Seconds to wait for Kafka.")
+    ] = None,
+) -> None:
+    """End a message as its producer would."""
+    body = {"decision": decision.value} | ({"reason": reason} if reason else {})
+    headers = None if wait is None else {"prefer": f"wait={wait}"}
+    with api_client(context, extra_seconds=float(wait or 0)) as api:
+        answer = api.post(f"{_path(message_id)}/end", body, headers=headers)
+    print_object(context_of(context), answer)
+
+
+def recheck(
+    context: typer.Context,
+    message_ids: Ids = None,
+    *,
+    reason: Reason,
+    operator: Operator = None,
+    filters: Filter = None,
+    dry_run: DryRun = False,
+    max_items: MaxItems = 1000,
+) -> None:
+    """Take parked messages up again, or have undecided ones checked now."""
+    body = {"operator": operator or operator_name(), "reason": reason}
+    bulk = {**body, "action": "recheck", "dry_run": dry_run, "max_items": max_items}
+    _act(context, "recheck", message_ids or [], body, filters or [], bulk)
+
+
+def force_end(
+    context: typer.Context,
+    message_ids: Ids = None,
+    *,
+    decision: Annotated[Decision, typer.Option(help="For good.")],
+    reason: Reason,
+    operator: Operator = None,
+    filters: Filter = None,
+    dry_run: DryRun = False,
+    max_items: MaxItems = 1000,
+) -> None:
+    """Decide messages by hand; nobody asks their producer."""
+    invocation = context_of(context)
+    body = {
+        "decision": decision.value,
+        "operator": operator or operator_name(),
+        "reason": reason,
+    }
+    bulk = {**body, "action": "force_end", "dry_run": dry_run, "max_items": max_items}
+    if not dry_run:
+        invocation.confirm(f"Decide {decision.value} for good?")
+    _act(context, "force-end", message_ids or [], body, filters or [], bulk)
+
+
+def _act(
+    context: typer.Context,
+    action: str,
+    message_ids: list[str],
+    body: dict[str, Any],
+    filters: list[str],
+    bulk: dict[str, Any],
+) -> None:
+    """Act on the named messages one by one, or on all that match."""
+    if bool(message_ids) == bool(filters):
+        raise CommandFailed("name messages, or use --filter, but not both", ExitCode.USAGE)
+    invocation = context_of(context)
+    with api_client(context) as api:
+        if filters:
+            answer = api.post(BULK, {**bulk, "filter": _filter(filters)})
+            print_object(invocation, answer if bulk["dry_run"] else followed(api, answer))
+        else:
+            _each(api, invocation, action, message_ids, body)
+
+
+def _each(
+    api: ApiClient,
+    invocation: Context,
+    action: str,
+    message_ids: list[str],
+    body: dict[str, Any],
+) -> None:
+    answers = [api.post(f"{_path(each)}/{action}", body) for each in message_ids]
+    if len(answers) == 1:
+        print_object(invocation, answers[0])
+    else:
+        print_rows(invocation, answers, ("message_id", "state", "next_check_at"))
+
+
+def _filter(texts: list[str]) -> dict[str, str]:
+    pairs = dict(text.split("=", 1) for text in texts if "=" in text)
+    if len(pairs) != len(texts):
+        raise CommandFailed("--filter wants NAME=VALUE, each name once", ExitCode.USAGE)
+    return pairs
+
+
+def _path(message_id: str) -> str:
+    return f"{ROOT}/{quote(message_id, safe='')}"

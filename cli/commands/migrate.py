@@ -1,0 +1,48 @@
+"""`outbox migrate`: brings the database schema and the manifests' topic up to date."""
+
+import typer
+
+from cli.context import context_of
+from cli.exit_codes import ExitCode
+from cli.output import print_object
+from cli.stores.database import settings_or_dev
+from outbox.settings.catalogue import Settings
+
+
+def make_app() -> typer.Typer:
+    """Put the group together."""
+    app = typer.Typer(help="Database schema and Kafka topic.", no_args_is_help=True)
+    app.command("up")(up)
+    app.command("status")(status)
+    return app
+
+
+def up(context: typer.Context) -> None:
+    """Migrate the database and create the topic outbox.progress; safe to run twice."""
+    from cli.stores.schema import schema_state, upgrade
+
+    invocation, settings = context_of(context), settings_or_dev()
+    url = settings.required_database_url()
+    bootstrap_servers = settings.required_bootstrap_servers()
+    upgrade(url)
+    invocation.say("the database schema is current")
+    created = _ensure_topic(settings, bootstrap_servers)
+    invocation.say(f"the topic outbox.progress {'was created' if created else 'is there'}")
+    print_object(invocation, {"revision": schema_state(url).current, "topic_created": created})
+
+
+def status(context: typer.Context) -> None:
+    """Show where the schema stands; exits 1 when it is behind."""
+    from cli.stores.schema import schema_state
+
+    state = schema_state(settings_or_dev().required_database_url())
+    facts = {"current": state.current, "newest": state.newest, "behind": not state.is_current}
+    print_object(context_of(context), facts)
+    if not state.is_current:
+        raise typer.Exit(ExitCode.ERROR)
+
+
+def _ensure_topic(settings: Settings, bootstrap_servers: str) -> bool:
+    from outbox.kafka.progress_topic import ensure_progress_topic
+
+    return ensure_progress_topic(bootstrap_servers, settings.kafka_config)

@@ -1,0 +1,32 @@
+"""`outbox status`: is it ready, and how far is the relay?"""
+
+from typing import Any
+
+import typer
+
+from cli.context import Output, context_of
+from cli.output import print_object, print_rows
+from cli.stores.database import database_url
+from outbox.postgres.operators.operator_view import OperatorView
+
+SHARD_COLUMNS = ("shard", "owner", "position", "backlog", "halt_reason", "updated_at")
+
+
+def status(context: typer.Context) -> None:
+    """Show the checker's chores and the relay's shards: owner, position, backlog, HALT."""
+    invocation = context_of(context)
+    with OperatorView(database_url()) as view:
+        chores, shards = view.chores(), [shard_row(shard) for shard in view.shards()]
+    body = {"chores": chores, "shards": shards}
+    if invocation.output is not Output.TABLE:
+        print_object(invocation, body)
+        return
+    print_rows(invocation, chores, ("chore", "seconds_ago"))
+    print()
+    print_rows(invocation, shards, SHARD_COLUMNS)
+
+
+def shard_row(shard: dict[str, Any]) -> dict[str, Any]:
+    """Return a shard's facts as they are printed."""
+    at = shard["updated_at"]
+    return {**shard, "updated_at": at.isoformat() if at else None}

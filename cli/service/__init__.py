@@ -1,0 +1,1 @@
+"""The service as the commands reach it."""

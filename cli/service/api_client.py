@@ -1,0 +1,115 @@
+"""The API as the commands call it: one request, its JSON body or an exception."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import typer
+
+from cli.context import Context, context_of
+from cli.dev.state_file import running_state
+from cli.exit_codes import CommandFailed, ExitCode
+from cli.service.api_problem import ApiProblem
+from outbox.settings.environment import load_settings
+
+Query = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A success: its body and the entity tag it came with."""
+
+    body: Any
+    etag: str | None
+
+
+class ApiClient:
+    """Calls one API; a context manager's content (`api_client`)."""
+
+    def __init__(self, http: httpx2.Client) -> None:
+        """Use `api_client`."""
+        self._http = http
+
+    def get(self, path: str, query: Query | None = None) -> Any:
+        """GET `path`; return the body."""
+        return self.call("GET", path, query=query).body
+
+    def post(self, path: str, body: Any = None, **options: Any) -> Any:
+        """POST `body` to `path`; return the body of the answer."""
+        return self.call("POST", path, body=body, **options).body
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send one request.
+
+        Raises ApiProblem for anything but a success, CommandFailed if no answer came.
+        """
+        asked = {name: value for name, value in (query or {}).items() if value is not None}
+        try:
+            response = self._http.request(method, path, params=asked, json=body, headers=headers)
+        except httpx2.TimeoutException:
+            raise CommandFailed(f"no answer from {self._base} in time", _SILENT) from None
+        except httpx2.TransportError as error:
+            raise CommandFailed(f"cannot reach {self._base}: {error}", _SILENT) from None
+        if not response.is_success:
+            raise ApiProblem(response.status_code, _problem(response))
+        return Answer(
+            body=response.json() if response.content else None, etag=response.headers.get("etag")
+        )
+
+    @property
+    def _base(self) -> str:
+        return str(self._http.base_url).rstrip("/")
+
+
+_SILENT = ExitCode.UNREACHABLE
+
+
+@contextmanager
+def api_client(context: typer.Context, *, extra_seconds: float = 0.0) -> Iterator[ApiClient]:
+    """Open the API that the flags, the settings or a running `outbox dev` name.
+
+    `extra_seconds` is added to the time-out, for a call that is asked to wait. Raises CommandFailed
+    if nothing names one.
+    """
+    invocation = context_of(context)
+    url, key = _address(invocation)
+    headers = {"accept": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+    timeout = invocation.timeout_seconds + extra_seconds
+    try:
+        http = httpx2.Client(base_url=url, headers=headers, timeout=timeout, trust_env=False)
+    except httpx2.InvalidURL as error:
+        raise CommandFailed(f"{url}: {error}", ExitCode.USAGE) from None
+    with http:
+        yield ApiClient(http)
+
+
+def _address(invocation: Context) -> tuple[str, str | None]:
+    settings = load_settings()
+    key = settings.api_key.get_secret_value() if settings.api_key else None
+    url = invocation.url or settings.api_url
+    if url is not None:
+        return url, key
+    state = running_state()
+    if state is None:
+        line = "no API named: use --url or OUTBOX_API_URL, or start `outbox dev` in this folder"
+        raise CommandFailed(line, ExitCode.USAGE)
+    return state.api_url, key or state.api_key
+
+
+def _problem(response: httpx2.Response) -> dict[str, Any]:
+    """Return the problem document; something else may answer in the API's place (a proxy)."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    return body if isinstance(body, dict) else {"title": f"answer {response.status_code}"}

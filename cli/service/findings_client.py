@@ -1,0 +1,35 @@
+"""What a finished reconciliation found, page by page as the API tells it."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from cli.exit_codes import CommandFailed, ExitCode
+from cli.service.api_client import ApiClient
+
+ROOT = "/v1/reconciliations"
+ASKED_AT_ONCE = 500
+
+Row = dict[str, Any]
+
+
+def findings(api: ApiClient, run_id: str, **wanted: str) -> Iterator[Row]:
+    """Yield the run's findings that fit: ``kind``, ``class`` and ``status`` narrow them."""
+    at = f"{ROOT}/{quote(run_id, safe='')}/discrepancies"
+    query: Row = {**wanted, "limit": ASKED_AT_ONCE, "cursor": None}
+    while True:
+        page = api.get(at, query)
+        yield from page["data"]
+        if not page["has_more"]:
+            return
+        query["cursor"] = page["next_cursor"]
+
+
+def at_most(found: Iterator[Row], most: int, what: str) -> list[Row]:
+    """Return the findings. Raises CommandFailed when there are more than ``most``."""
+    rows: list[Row] = []
+    for each in found:
+        rows.append(each)
+        if len(rows) > most:
+            raise CommandFailed(f"more than {most} {what}", ExitCode.USAGE)
+    return rows

@@ -1,0 +1,62 @@
+"""Writes an API key straight into the database: no key can ask the API for the first one."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from cli.exit_codes import CommandFailed, ExitCode
+from cli.operator import operator_name
+from cli.stores.database import settings_or_dev
+from outbox.access import ALL_GROUPS, NewApiKey, Scope
+from outbox.postgres.operators.api_keys import PostgresApiKeys
+from outbox.postgres.sessions.connections import make_pool
+
+
+def create_in_database(
+    name: str, scopes: Sequence[str], groups: Sequence[str], expires_at: datetime | None
+) -> dict[str, Any]:
+    """Store a key with the settings' database and pepper; return what the API would answer.
+
+    Raises ConfigurationError, DatabaseUnavailable, or CommandFailed for an unknown scope.
+    """
+    settings = settings_or_dev()
+    if settings.auth_pepper is None:
+        raise CommandFailed("OUTBOX_AUTH_PEPPER is not set", ExitCode.USAGE)
+    key = NewApiKey(
+        name=name,
+        producer_groups=tuple(groups),
+        scopes=tuple(_scope(each) for each in scopes),
+        expires_at=expires_at,
+    )
+    pepper = settings.auth_pepper.get_secret_value().encode()
+    return asyncio.run(store_key(settings.required_database_url(), pepper, key))
+
+
+def administrator_key(database_url: str, pepper: str, name: str) -> str:
+    """Store a key for everything; return its text. Raises DatabaseUnavailable."""
+    key = NewApiKey(name=name, producer_groups=(ALL_GROUPS,), scopes=(Scope.ADMIN,))
+    return str(asyncio.run(store_key(database_url, pepper.encode(), key))["api_key"])
+
+
+async def store_key(database_url: str, pepper: bytes, key: NewApiKey) -> dict[str, Any]:
+    """Store a key; return it with the text that is shown once."""
+    async with make_pool(database_url, "cli", pool_max=2, pool_min=1) as pool:
+        stored, text = await PostgresApiKeys(pool, pepper).create(key, operator_name())
+    return {
+        "key_id": stored.key_id,
+        "api_key": text,
+        "name": stored.name,
+        "producer_groups": list(stored.producer_groups),
+        "scopes": [scope.value for scope in stored.scopes],
+        "created_at": stored.created_at.isoformat(),
+        "expires_at": stored.expires_at.isoformat() if stored.expires_at else None,
+    }
+
+
+def _scope(text: str) -> Scope:
+    try:
+        return Scope(text)
+    except ValueError:
+        known = " ".join(scope.value for scope in Scope)
+        raise CommandFailed(f"no scope {text!r}; known: {known}", ExitCode.USAGE) from None

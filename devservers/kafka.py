@@ -1,0 +1,129 @@
+"""A real Kafka broker on loopback: KRaft, its data in a folder of ours; one node or one of several.
+
+The storage is always formatted by Kafka's own tool: without that the broker starts too, but with
+`transaction.version` 0.
+"""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from devservers.child import CLEAN_ENVIRONMENT, Child, Command, run_to_end
+from devservers.class_archive import (
+    archive_options,
+    archive_path,
+    class_path,
+    java,
+    recording_options,
+)
+from devservers.kafka_cluster import Cluster
+from devservers.kafka_config import NODE_ID, java_options, server_properties
+from devservers.kafka_wire import has_controller
+from devservers.ports import LOOPBACK, free_ports
+from devservers.server import Server
+
+LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
+START_SECONDS = 60.0
+FORMAT_SECONDS = 60.0
+
+
+class EmbeddedKafka(Server):
+    """One broker as our child."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        port: int = 0,
+        controller_port: int = 0,
+        advertised_port: int = 0,
+        java_extra: Sequence[str] | None = None,
+        settings: Mapping[str, str] | None = None,
+        cluster: Cluster | None = None,
+        node_id: int = NODE_ID,
+    ) -> None:
+        """Prepare a broker: `port` 0 picks a free one; clients are led to `advertised_port`, where
+        a proxy may listen; `java_extra` replaces the use of the class archive; `settings` go over
+        ours. It is the only node of its own cluster, or `node_id` of `cluster`.
+        """
+        super().__init__(data_dir.resolve())
+        free = free_ports(2)
+        self.port = port or free[0]
+        self.node_id = node_id
+        self._cluster = cluster or Cluster(controllers={node_id: controller_port or free[1]})
+        self._advertised_port = advertised_port or self.port
+        self._java_extra = java_extra
+        self._settings = dict(settings or {})
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Address for Kafka clients."""
+        return f"{LOOPBACK}:{self._advertised_port}"
+
+    def launch(self) -> None:
+        """Start without waiting; formats the storage the first time."""
+        self._home.mkdir(mode=0o711, parents=True, exist_ok=True)
+        self._write_properties()
+        if not (self._logs / "meta.properties").exists():
+            self._format()
+        extra = archive_options() if self._java_extra is None else self._java_extra
+        self._child = Child(
+            self._command("Kafka", [*self._java(extra), "kafka.Kafka", str(self._properties)])
+        )
+
+    def wait_ready(self, seconds: float = START_SECONDS) -> None:
+        """Return once the broker answers; raise ServerFailed otherwise."""
+        if self._child is not None:
+            self._child.wait_until(lambda: has_controller(self.port), seconds)
+
+    @property
+    def _logs(self) -> Path:
+        return self._home / "data"
+
+    @property
+    def _properties(self) -> Path:
+        return self._home / "server.properties"
+
+    def _write_properties(self) -> None:
+        settings = server_properties(
+            self._logs, self._cluster, self.node_id, self.port, self._advertised_port
+        )
+        wanted = {**settings, **self._settings}
+        self._properties.write_text("".join(f"{key}={value}\n" for key, value in wanted.items()))
+
+    def _format(self) -> None:
+        tool = [
+            "kafka.tools.StorageTool",
+            "format",
+            "--config",
+            str(self._properties),
+            f"--cluster-id={self._cluster.id}",
+        ]
+        run_to_end(
+            self._command("Kafka's StorageTool", [*self._java(archive_options()), *tool]),
+            FORMAT_SECONDS,
+        )
+
+    def _java(self, extra: Sequence[str]) -> list[str]:
+        options = java_options(LOG_CONFIG, self._home / "kafka.log", self._cluster)
+        return [str(java()), *options, *extra, "-cp", class_path()]
+
+    def _command(self, name: str, arguments: Sequence[str]) -> Command:
+        log = self._home / "kafka.out"
+        return Command(name=name, arguments=arguments, log=log, environment=CLEAN_ENVIRONMENT)
+
+
+def make_class_archive() -> Path:
+    """Run a throw-away broker once and keep its loaded classes; returns the archive, at once if it
+    is there.
+    """
+    archive = archive_path()
+    if not archive.exists():
+        with tempfile.TemporaryDirectory(prefix="outbox-class-archive-") as scratch:
+            made = archive.with_suffix(".new")
+            broker = EmbeddedKafka(Path(scratch), java_extra=recording_options(made))
+            broker.start()
+            broker.stop()
+            if made.is_file():
+                made.rename(archive)
+    return archive

@@ -1,0 +1,147 @@
+"""A real PostgreSQL on loopback, its data in a folder of ours.
+
+TCP only, with a random password kept beside the data (mode 0600); no unix socket. Durability
+settings are PostgreSQL's own.
+"""
+
+import secrets
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+import psycopg
+
+from devservers.artifacts import RUNTIME, unpack_postgres
+from devservers.child import CLEAN_ENVIRONMENT, Child, Command, run_to_end
+from devservers.errors import ArtifactsMissing
+from devservers.ports import LOOPBACK, free_ports
+from devservers.server import Server
+from devservers.unprivileged import reachable, unprivileged_user
+
+SUPERUSER = "outbox"
+DATABASE = "postgres"
+START_SECONDS = 30.0
+INITDB_SECONDS = 60.0
+SETTINGS: Mapping[str, str] = {
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "timezone": "UTC",
+    "log_min_messages": "warning",
+}
+
+
+class EmbeddedPostgres(Server):
+    """One PostgreSQL server as our child."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        port: int = 0,
+        binaries: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """Prepare a server: `port` 0 picks a free one, `binaries` is another bin folder."""
+        self.port = port or free_ports(1)[0]
+        self._user = unprivileged_user()
+        super().__init__(reachable(data_dir, self._user))
+        self._log = self._home / "postgres.log"
+        self._binaries = binaries
+        self._settings = {**SETTINGS, **(settings or {})}
+
+    @property
+    def database_url(self) -> str:
+        """Address of the maintenance database, password included."""
+        return self.url_of(DATABASE)
+
+    def url_of(self, database: str) -> str:
+        """Return the address of one database, password included."""
+        return f"postgresql://{SUPERUSER}:{self._password()}@{LOOPBACK}:{self.port}/{database}"
+
+    def launch(self) -> None:
+        """Start without waiting; makes the cluster the first time."""
+        programs = self._programs()
+        self._home.mkdir(mode=0o711, parents=True, exist_ok=True)
+        if not (self._cluster / "PG_VERSION").exists():
+            self._initialise(programs)
+        self._child = Child(
+            self._command("PostgreSQL", programs / "postgres", self._server_arguments())
+        )
+
+    def wait_ready(self, seconds: float = START_SECONDS) -> None:
+        """Return once a connection succeeds; raise ServerFailed otherwise."""
+        if self._child is not None:
+            self._child.wait_until(self._accepts, seconds)
+
+    @property
+    def _cluster(self) -> Path:
+        return self._home / "data"
+
+    def _password(self) -> str:
+        return (self._home / "password").read_text().strip()
+
+    def _programs(self) -> Path:
+        found = self._binaries or unpack_postgres(reachable(RUNTIME / "postgres", self._user))
+        if not (found / "postgres").is_file() or not (found / "initdb").is_file():
+            raise ArtifactsMissing(f"a PostgreSQL server in {found}")
+        return found.resolve()
+
+    def _initialise(self, programs: Path) -> None:
+        """Make the cluster under another name first: a kill half-way leaves nothing that looks
+        usable.
+        """
+        scratch = self._home / "data.new"
+        shutil.rmtree(scratch, ignore_errors=True)
+        password = self._home / "password"
+        password.touch(mode=0o600)
+        password.write_text(secrets.token_urlsafe(24))
+        if self._user is not None:
+            self._user.take(scratch)
+            shutil.chown(password, self._user.uid, self._user.gid)
+        run_to_end(
+            self._command("initdb", programs / "initdb", self._initdb_arguments(scratch, password)),
+            INITDB_SECONDS,
+        )
+        scratch.rename(self._cluster)
+
+    def _initdb_arguments(self, cluster: Path, password: Path) -> list[str]:
+        return [
+            f"--pgdata={cluster}",
+            f"--username={SUPERUSER}",
+            f"--pwfile={password}",
+            "--auth=scram-sha-256",
+            "--encoding=UTF8",
+            "--no-locale",
+        ]
+
+    def _server_arguments(self) -> list[str]:
+        fixed = {
+            "listen_addresses": LOOPBACK,
+            "port": str(self.port),
+            "unix_socket_directories": "",
+        }
+        settings = {**self._settings, **fixed}
+        return [
+            "-D",
+            str(self._cluster),
+            *(part for key, value in settings.items() for part in ("-c", f"{key}={value}")),
+        ]
+
+    def _command(self, name: str, program: Path, arguments: list[str]) -> Command:
+        return Command(
+            name=name,
+            arguments=[str(program), *arguments],
+            log=self._log,
+            environment=CLEAN_ENVIRONMENT,
+            run_as=self._user,
+            stop_signal=signal.SIGINT,
+            orphan_signal=signal.SIGQUIT,
+        )
+
+    def _accepts(self) -> bool:
+        try:
+            psycopg.connect(self.database_url, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True

@@ -1,0 +1,97 @@
+"""An unprivileged user for PostgreSQL, which refuses to run as root, and folders that user can
+enter.
+
+As an ordinary user nothing changes hands. As root, a folder below a closed parent (a root-only
+home, pytest's private folders) is replaced by one in the system's temporary space whose name
+follows from the wanted one.
+"""
+
+import hashlib
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from devservers.errors import NotReachable
+
+CANDIDATES = ("postgres", "nobody", "daemon")
+FALLBACK_PARENT = Path("/var/tmp")
+STANDS_FOR = ".stands-for"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAs:
+    """A user to run a child as."""
+
+    uid: int
+    gid: int
+
+    def take(self, folder: Path) -> None:
+        """Make `folder`, created if need be, this user's own and closed to everybody else."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.chown(folder, self.uid, self.gid)
+        folder.chmod(0o700)
+
+
+def unprivileged_user() -> RunAs | None:
+    """Return whom to become: nobody else for an ordinary user, a user with a passwd entry for root.
+
+    Raises NotReachable if this machine has none (initdb looks its user up, a bare number fails).
+    """
+    if os.geteuid() != 0:
+        return None
+    for name in CANDIDATES:
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        if entry.pw_uid != 0:
+            return RunAs(uid=entry.pw_uid, gid=entry.pw_gid)
+    raise NotReachable(
+        f"PostgreSQL does not run as root and none of {', '.join(CANDIDATES)} is a user here"
+    )
+
+
+def reachable(folder: Path, user: RunAs | None) -> Path:
+    """Return `folder`, or a stand-in for it that `user` can enter.
+
+    Raises NotReachable if somebody else has taken the stand-in's name.
+    """
+    wanted = folder.resolve()
+    if user is None or all(
+        _can_enter(parent, user) for parent in wanted.parents if parent.exists()
+    ):
+        return wanted
+    return _stand_in(wanted)
+
+
+def stand_ins_for(folder: Path) -> Iterator[Path]:
+    """Yield the stand-ins that exist for anything below `folder`."""
+    for note in FALLBACK_PARENT.glob(f"outbox-*/{STANDS_FOR}"):
+        if Path(note.read_text().strip()).is_relative_to(folder.resolve()):
+            yield note.parent
+
+
+def _can_enter(folder: Path, user: RunAs) -> bool:
+    facts = folder.stat()
+    if facts.st_uid == user.uid:
+        return bool(facts.st_mode & stat.S_IXUSR)
+    if facts.st_gid == user.gid:
+        return bool(facts.st_mode & stat.S_IXGRP)
+    return bool(facts.st_mode & stat.S_IXOTH)
+
+
+def _stand_in(wanted: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(wanted)).hexdigest()[:16]
+    folder = FALLBACK_PARENT / f"outbox-{name}"
+    folder.mkdir(mode=0o711, exist_ok=True)
+    facts = folder.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+        raise NotReachable(
+            f"{folder} is not ours: remove it, or choose a data directory that any user can enter"
+        )
+    folder.chmod(0o711)
+    (folder / STANDS_FOR).write_text(f"{wanted}\n")
+    return folder

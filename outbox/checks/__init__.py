@@ -1,0 +1,1 @@
+"""Check-back: when a half message is checked, whom to ask, what an answer means. Pure."""

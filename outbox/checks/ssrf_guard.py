@@ -1,0 +1,283 @@
+"""Where a check may go: judges a registered URL, and each address that a socket connects to.
+
+Everything that is not globally routable is refused unless the operator allows it by network or
+host name; link-local and metadata addresses and the service's own listeners are refused always. The
+deny tables are our own, read from IANA's special-purpose registries: ``ipaddress.is_global`` calls
+several of them public. Forms that carry an IPv4 address are unwrapped first. Pure: no name is
+resolved here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+
+from outbox.errors import CheckUrlForbidden, ConfigurationError
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+LONGEST_URL: Final = 2048
+LONGEST_HOST: Final = 253
+
+
+class Rule(StrEnum):
+    """What refuses a check URL or an address; a label of a metric and a fact of an error."""
+
+    URL_FORM = "url-form"
+    SCHEME = "scheme"
+    USER_INFO = "user-info"
+    FRAGMENT = "fragment"
+    HOST_FORM = "host-form"
+    PORT = "port"
+    METADATA = "metadata"
+    LINK_LOCAL = "link-local"
+    OWN_LISTENER = "own-listener"
+    NOT_GLOBAL = "not-global"
+    PLAIN_HTTP = "plain-http"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SsrfPolicy:
+    """What the operator allows. ``own`` are the service's own listeners, never a target."""
+
+    networks: tuple[Network, ...] = ()
+    hosts: frozenset[str] = frozenset()
+    ports: tuple[tuple[int, int], ...] = ((80, 80), (443, 443), (1024, 65535))
+    https_only: bool = False
+    own: tuple[tuple[Network, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckUrl:
+    """A check URL in its parts; ``host`` is lower case and without a trailing dot or brackets."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+def policy_of(
+    cidrs: Iterable[str],
+    hosts: Iterable[str],
+    ports: Iterable[str],
+    *,
+    https_only: bool = False,
+    own: Iterable[tuple[str, int]] = (),
+) -> SsrfPolicy:
+    """Read a policy from settings. Raises ConfigurationError naming what cannot be read."""
+    return SsrfPolicy(
+        networks=tuple(_network(text) for text in cidrs),
+        hosts=frozenset(_bare(host) for host in hosts),
+        ports=tuple(_port_range(text) for text in ports),
+        https_only=https_only,
+        own=tuple((ip_network(network), port) for network, port in own),
+    )
+
+
+def read_check_url(text: str, policy: SsrfPolicy) -> CheckUrl:
+    """Take a check URL apart and judge what can be judged without resolving its name.
+
+    Raises CheckUrlForbidden naming the rule. It is advice at registration: the address that counts
+    is the one that the socket connects to.
+    """
+    url = _parse(text)
+    rule = _judge_url(url, policy)
+    if rule is not None:
+        raise CheckUrlForbidden(rule.value)
+    return url
+
+
+def judge(url: CheckUrl, address: str, policy: SsrfPolicy) -> Rule | None:
+    """Judge one concrete address that a check to ``url`` would connect to; None allows it."""
+    seen = _literal(address)
+    if seen is None:
+        return Rule.HOST_FORM
+    reached = unwrapped(seen)
+    own = tuple(network for network, port in policy.own if port == url.port)
+    for refused, rule in (
+        (LINK_LOCAL, Rule.LINK_LOCAL),
+        (METADATA, Rule.METADATA),
+        (NEVER, Rule.NOT_GLOBAL),
+        (own, Rule.OWN_LISTENER),
+    ):
+        if any(_within(each, refused) for each in reached):
+            return rule
+    return _judge_scope(url, reached, policy)
+
+
+def _judge_scope(url: CheckUrl, reached: tuple[Address, ...], policy: SsrfPolicy) -> Rule | None:
+    """Judge what the operator may open: ports, networks, hosts and plain http."""
+    if not any(low <= url.port <= high for low, high in policy.ports):
+        return Rule.PORT
+    allowed = url.host in policy.hosts or all(_within(each, policy.networks) for each in reached)
+    if not allowed and any(_within(each, NOT_GLOBAL) for each in reached):
+        return Rule.NOT_GLOBAL
+    if url.scheme == "http" and (policy.https_only or not allowed):
+        return Rule.PLAIN_HTTP
+    return None
+
+
+def unwrapped(address: Address) -> tuple[Address, ...]:
+    """Return the addresses that a packet to this one may reach: an embedded IPv4 is unwrapped."""
+    if isinstance(address, IPv4Address):
+        return (address,)
+    packed = address.packed
+    if address in MAPPED or address in NAT64:
+        return (IPv4Address(packed[12:]),)
+    if address in SIX_TO_FOUR:
+        return (IPv4Address(packed[2:6]),)
+    if address in TEREDO:
+        client = IPv4Address(bytes(byte ^ 0xFF for byte in packed[12:]))
+        return (IPv4Address(packed[4:8]), client)
+    return (IPv6Address(packed),)
+
+
+# -- The deny tables -------------------------------------------------------------------------------
+
+
+def _networks(*texts: str) -> tuple[Network, ...]:
+    return tuple(ip_network(text) for text in texts)
+
+
+MAPPED: Final = IPv6Network("::ffff:0:0/96")
+NAT64: Final = IPv6Network("64:ff9b::/96")
+SIX_TO_FOUR: Final = IPv6Network("2002::/16")
+TEREDO: Final = IPv6Network("2001::/32")
+
+LINK_LOCAL: Final = _networks("169.254.0.0/16", "fe80::/10")
+
+METADATA: Final = _networks(
+    "100.100.100.200/32",  # Alibaba Cloud
+    "168.63.129.16/32",  # Azure
+    "192.0.0.192/32",  # Oracle Cloud
+    "fd00:ec2::/32",  # Amazon
+    "fd20:ce::254/128",  # Google
+)
+
+NEVER: Final = _networks("0.0.0.0/8", "::/128", "224.0.0.0/4", "255.255.255.255/32", "ff00::/8")
+"""No host of its own: what is not even a target for an operator to allow."""
+
+NOT_GLOBAL: Final = _networks(
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "172.16.0.0/12",
+    "192.0.0.0/24",
+    "192.0.2.0/24",
+    "192.31.196.0/24",
+    "192.52.193.0/24",
+    "192.88.99.0/24",
+    "192.168.0.0/16",
+    "192.175.48.0/24",
+    "198.18.0.0/15",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "224.0.0.0/3",
+    "::/3",
+    "2001::/23",
+    "2001:db8::/32",
+    "2002::/16",
+    "2620:4f:8000::/48",
+    "3fff::/20",
+    "4000::/2",
+    "8000::/1",
+)
+"""Special-purpose IPv4 blocks; of IPv6 only 2000::/3 is global unicast, less its own exceptions."""
+
+METADATA_NAMES: Final = frozenset({"metadata", "metadata.google.internal", "instance-data"})
+LOOPBACK_NAMES: Final = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
+
+_SHAPE: Final = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?]*)(?P<rest>[/?].*)?", re.DOTALL
+)
+_AUTHORITY: Final = re.compile(
+    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(?P<port>[0-9]{1,5}))?"
+)
+_DEFAULT_PORT: Final = {"http": 80, "https": 443}
+
+
+def _parse(text: str) -> CheckUrl:
+    """Read the strict subset of URLs that every parser reads alike; refuse the rest."""
+    if len(text) > LONGEST_URL or not text.isascii() or not text.isprintable() or " " in text:
+        raise CheckUrlForbidden(Rule.URL_FORM.value)
+    shape = _SHAPE.fullmatch(text)
+    if shape is None or "\\" in text:
+        raise CheckUrlForbidden(Rule.URL_FORM.value)
+    scheme = shape["scheme"].lower()
+    for found, rule in (
+        (scheme not in _DEFAULT_PORT, Rule.SCHEME),
+        ("#" in text, Rule.FRAGMENT),
+        ("@" in shape["authority"], Rule.USER_INFO),
+    ):
+        if found:
+            raise CheckUrlForbidden(rule.value)
+    authority = _AUTHORITY.fullmatch(shape["authority"])
+    if authority is None:
+        raise CheckUrlForbidden(Rule.HOST_FORM.value)
+    port = int(authority["port"] or _DEFAULT_PORT[scheme])
+    return CheckUrl(scheme=scheme, host=_host(authority["host"]), port=port)
+
+
+def _host(text: str) -> str:
+    """Return the host in one spelling; numbers that are no plain IPv4 address are refused."""
+    host = _bare(text)
+    labels = host.split(".")
+    numeric = re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]) is not None
+    if not host or len(host) > LONGEST_HOST or (":" not in host and not all(labels)):
+        raise CheckUrlForbidden(Rule.HOST_FORM.value)
+    if (numeric or ":" in host) and _literal(host) is None:
+        raise CheckUrlForbidden(Rule.HOST_FORM.value)
+    return host
+
+
+def _bare(host: str) -> str:
+    return host.lower().strip("[]").removesuffix(".")
+
+
+def _literal(host: str) -> Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _judge_url(url: CheckUrl, policy: SsrfPolicy) -> Rule | None:
+    if _literal(url.host) is not None:
+        return judge(url, url.host, policy)
+    if url.host in METADATA_NAMES:
+        return Rule.METADATA
+    if url.host in LOOPBACK_NAMES or url.host.endswith(".localhost"):
+        return judge(url, "127.0.0.1", policy)
+    if not any(low <= url.port <= high for low, high in policy.ports):
+        return Rule.PORT
+    inside = bool(policy.networks) or url.host in policy.hosts
+    if url.scheme == "http" and (policy.https_only or not inside):
+        return Rule.PLAIN_HTTP
+    return None
+
+
+def _within(address: Address, networks: Iterable[Network]) -> bool:
+    return any(address.version == each.version and address in each for each in networks)
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        raise ConfigurationError(f"OUTBOX_CHECK_ALLOW_CIDRS: {text!r} is no network") from None
+
+
+def _port_range(text: str) -> tuple[int, int]:
+    low, _, high = text.partition("-")
+    try:
+        pair = int(low), int(high or low)
+    except ValueError:
+        pair = (0, -1)
+    if not 1 <= pair[0] <= pair[1] <= 65_535:
+        raise ConfigurationError(f"OUTBOX_CHECK_ALLOW_PORTS: {text!r} is no port or range")
+    return pair

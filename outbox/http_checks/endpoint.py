@@ -1,0 +1,155 @@
+"""Asks a producer group over HTTP: one call, one deadline, one answer; silence never decides.
+
+Redirects are not followed, nothing is decompressed, no cookie is kept, no proxy is taken from the
+environment, and answers are capped. Every connection passes the callback guard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Final, Self
+
+import aiohttp
+
+from outbox.checks.check_round import Answer, Outcome, Question
+from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.ssrf_guard import CheckUrl, SsrfPolicy, read_check_url
+from outbox.errors import CheckUrlForbidden
+from outbox.http_checks.classify import HttpAnswer, classify, classify_batch
+from outbox.http_checks.guarded_connector import TARGET, Blocked, GuardedResolver, guarded_connector
+from outbox.http_checks.request import CheckRequest, check_request
+
+CONNECT_SECONDS: Final = 2.0
+ANSWER_BYTES: Final = 16 * 1024
+BATCH_ANSWER_BYTES: Final = 64 * 1024
+HEADER_BYTES: Final = 16 * 1024
+HEADER_COUNT: Final = 64
+READ_BYTES: Final = 4096
+
+
+def guarded_session(
+    policy: SsrfPolicy, resolver: GuardedResolver, *, proxied: bool
+) -> aiohttp.ClientSession:
+    """Return a session whose sockets the callback guard judges; a proxy judges for itself."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, force_close=True)
+        if proxied
+        else guarded_connector(policy, resolver),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        trust_env=False,
+        timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+        max_line_size=HEADER_BYTES // 2,
+        max_field_size=HEADER_BYTES // 2,
+        max_headers=HEADER_COUNT,
+    )
+
+
+class HttpCheckEndpoint:
+    """The CheckEndpoint over HTTP; use it as an async context manager."""
+
+    def __init__(self, policy: SsrfPolicy, *, proxy_url: str | None = None) -> None:
+        self._policy = policy
+        self._proxy_url = proxy_url
+        self._resolver = GuardedResolver(policy)
+        self._session = guarded_session(policy, self._resolver, proxied=proxy_url is not None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._session.close()
+        await self._resolver.close()
+
+    async def ask(
+        self, group: ProducerGroup, questions: Sequence[Question], now: datetime
+    ) -> Sequence[Answer]:
+        """Make one call and answer each question in order; see CheckEndpoint.ask."""
+        came_back = await self._call(group, questions, now)
+        if isinstance(came_back, Answer):
+            return [came_back] * len(questions)
+        ids = [str(question.half.message_id) for question in questions]
+        if group.batch_check:
+            return classify_batch(came_back, ids)
+        return [classify(came_back, ids[0])]
+
+    async def _call(
+        self, group: ProducerGroup, questions: Sequence[Question], now: datetime
+    ) -> HttpAnswer | Answer:
+        """Return the complete answer, or why there is none."""
+        request = check_request(group, questions, now, secrets.token_hex(16))
+        limit = BATCH_ANSWER_BYTES if group.batch_check else ANSWER_BYTES
+        try:
+            url = read_check_url(group.check_url, self._policy)
+            TARGET.set(url)
+            async with asyncio.timeout(group.check_timeout_seconds):
+                return await self._post(group.check_url, url, request, limit)
+        except CheckUrlForbidden as refused:
+            return Answer(outcome=Outcome.BLOCKED, error=refused.rule)
+        except Blocked as blocked:
+            return Answer(outcome=Outcome.BLOCKED, error=blocked.rule.value)
+        except TimeoutError:
+            return Answer(outcome=Outcome.TIMEOUT, error="timeout")
+        except (aiohttp.ClientError, OSError) as error:
+            _forget_frames(error)
+            return Answer(outcome=Outcome.UNREACHABLE, error=type(error).__name__)
+
+    async def _post(
+        self, check_url: str, url: CheckUrl, request: CheckRequest, limit: int
+    ) -> HttpAnswer:
+        if self._proxy_url is not None:
+            await self._resolver.resolve(url.host, url.port)
+        async with self._session.post(
+            check_url,
+            data=request.body,
+            headers=request.headers,
+            allow_redirects=False,
+            proxy=self._proxy_url,
+        ) as response:
+            body = await _read(response, limit) if response.status == 200 else None
+            if body is None:
+                response.close()
+            return HttpAnswer(
+                status=response.status,
+                content_type=response.headers.get("Content-Type", ""),
+                content_encoding=response.headers.get("Content-Encoding", ""),
+                retry_after=response.headers.get("Retry-After"),
+                date=response.headers.get("Date"),
+                body=body,
+            )
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Cut an error off from the frames of the call that it ended.
+
+    They hold the connection with all that it has received, and the connection holds the error: a
+    circle that stays until Python looks for such, which the relay lets it do seldom.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+
+
+async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
+    """Return the whole body, or None when body or headers pass their limits."""
+    if sum(len(name) + len(value) for name, value in response.raw_headers) > HEADER_BYTES:
+        return None
+    body = bytearray()
+    async for chunk in response.content.iter_chunked(READ_BYTES):
+        body += chunk
+        if len(body) > limit:
+            return None
+    return bytes(body)

@@ -1,0 +1,114 @@
+"""The request of a check: its JSON and its Standard Webhooks signature (interfaces 2.1, 2.4).
+
+Everybody behind the producer group's URL holds the secret, so everybody can verify where a check
+comes from. While a rotated secret lives on, both sign. Pure: time and randomness come in.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from importlib.metadata import version
+from typing import Any, Final
+
+from standardwebhooks import Webhook
+
+from outbox.checks.check_round import Question
+from outbox.checks.producer_group import ProducerGroup
+from outbox.messages.message import HalfMessage
+
+USER_AGENT: Final = f"outbox-checker/{version('outbox')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRequest:
+    """The bytes of one call and the headers that go with them."""
+
+    body: bytes
+    headers: dict[str, str]
+
+
+def check_request(
+    group: ProducerGroup, questions: Sequence[Question], now: datetime, unique: str
+) -> CheckRequest:
+    """Return the signed request for one question, or for several in the group's batch form.
+
+    ``unique`` is 32 fresh hexadecimal digits: the trace id, and the webhook id of a batch.
+    """
+    reply_by = now + timedelta(seconds=group.check_timeout_seconds)
+    checks = [_check(group, question, reply_by) for question in questions]
+    headers = {
+        "user-agent": USER_AGENT,
+        "content-type": "application/json",
+        "accept": "application/json",
+        "accept-encoding": "identity",
+        "traceparent": f"00-{unique}-{unique[:16]}-00",
+    }
+    if group.batch_check:
+        webhook_id = f"chk_batch_{unique}"
+        document = _envelope("transaction.check.batch", now, {"checks": checks})
+    else:
+        webhook_id = webhook_id_of(questions[0])
+        document = _envelope("transaction.check", now, checks[0])
+        headers["outbox-attempt"] = f"{questions[0].attempt}/{questions[0].max_attempts}"
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    headers.update(_signed(group, webhook_id, now, body))
+    return CheckRequest(body=body.encode(), headers=headers)
+
+
+def webhook_id_of(question: Question) -> str:
+    """Return the id of a single check: fresh for every attempt, also after a recheck."""
+    return f"chk_{question.half.message_id}_{question.round}_{question.attempt}"
+
+
+def _envelope(kind: str, now: datetime, data: dict[str, Any]) -> dict[str, Any]:
+    return {"type": kind, "timestamp": _text(now), "data": data}
+
+
+def _signed(group: ProducerGroup, webhook_id: str, now: datetime, body: str) -> dict[str, str]:
+    signatures = [Webhook(secret).sign(webhook_id, now, body) for secret in group.secrets]
+    return {
+        "webhook-id": webhook_id,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": " ".join(signatures),
+    }
+
+
+def _check(group: ProducerGroup, question: Question, reply_by: datetime) -> dict[str, Any]:
+    half = question.half
+    message, content = half.message, half.message.content
+    check: dict[str, Any] = {
+        "message_id": str(half.message_id),
+        "transaction_id": message.transaction_id,
+        "producer_group": group.name,
+        "topic": content.topic,
+        **_text_or_base64("key", content.key),
+        "headers": dict(content.headers),
+        "attempt": question.attempt,
+        "max_attempts": question.max_attempts,
+        "prepared_at": _text(half.prepared_at),
+        "reply_by": _text(reply_by),
+    }
+    return {**check, **_payload(half)} if group.check_payload else check
+
+
+def _payload(half: HalfMessage) -> dict[str, Any]:
+    return _text_or_base64("value", half.message.content.value)
+
+
+def _text_or_base64(name: str, content: bytes | None) -> dict[str, str | None]:
+    """Return bytes as the text they are, or as ``<name>_base64`` when they are no UTF-8."""
+    if content is None:
+        return {name: None}
+    try:
+        return {name: content.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": b64encode(content).decode("ascii")}
+
+
+def _text(at: datetime) -> str:
+    """Return an RFC 3339 time in UTC, to the millisecond."""
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

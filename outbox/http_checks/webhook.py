@@ -1,0 +1,135 @@
+"""Tells an operator's endpoint of an event, signed by Standard Webhooks.
+
+It goes through the same guard as a check: judged address, no redirect, no proxy of the environment.
+Its id stays the same over all attempts, so a receiver tells a repetition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import aiohttp
+from standardwebhooks import Webhook
+
+from outbox.checks.ssrf_guard import SsrfPolicy, read_check_url
+from outbox.clock import Clock
+from outbox.errors import CheckUrlForbidden, ConfigurationError
+from outbox.http_checks.endpoint import guarded_session
+from outbox.http_checks.guarded_connector import TARGET, Blocked, GuardedResolver
+
+WAITS: Final = (1.0, 5.0)
+"""Seconds before the second and the third attempt."""
+TIMEOUT_SECONDS: Final = 10.0
+SECRET_PREFIX: Final = "whsec_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What happened: an id of its own, a type, and facts without any key or value."""
+
+    notice_id: str
+    kind: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """How telling ended: the status of the last answer, or the reason why there was none."""
+
+    told: bool
+    said: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookTarget:
+    """Where notices go, and what signs them."""
+
+    url: str = field(repr=False)
+    secret: str = field(repr=False)
+    policy: SsrfPolicy
+    proxy_url: str | None = field(default=None, repr=False)
+    waits: tuple[float, ...] = WAITS
+
+    def judged(self) -> WebhookTarget:
+        """Return the target itself. Raises ConfigurationError for what can never be told."""
+        try:
+            read_check_url(self.url, self.policy)
+            _verify_secret(self.secret)
+        except CheckUrlForbidden as refused:
+            raise ConfigurationError(f"the webhook's URL is refused: {refused.rule}") from None
+        except ValueError:
+            line = f"the webhook's secret is not {SECRET_PREFIX} and base64 of 24 to 64 bytes"
+            raise ConfigurationError(line) from None
+        return self
+
+
+async def tell(target: WebhookTarget, notice: Notice, clock: Clock) -> Delivery:
+    """Post a notice until it is taken (2xx) or the attempts are spent; never raises for HTTP."""
+    resolver = GuardedResolver(target.policy)
+    proxied = target.proxy_url is not None
+    async with guarded_session(target.policy, resolver, proxied=proxied) as session:
+        for attempt, wait in enumerate((*target.waits, None), 1):
+            said = await _post(session, resolver, target, notice, clock)
+            told = said.startswith("2")
+            if told or wait is None or said in ("blocked", "410"):
+                return Delivery(told=told, said=said, attempts=attempt)
+            await asyncio.sleep(wait)
+    raise AssertionError("unreachable")
+
+
+async def _post(
+    session: aiohttp.ClientSession,
+    resolver: GuardedResolver,
+    target: WebhookTarget,
+    notice: Notice,
+    clock: Clock,
+) -> str:
+    """Make one attempt; return the status, or one word for why there is none."""
+    try:
+        url = read_check_url(target.url, target.policy)
+        TARGET.set(url)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            if target.proxy_url is not None:
+                await resolver.resolve(url.host, url.port)
+            body, headers = _signed(target.secret, notice, clock)
+            async with session.post(
+                target.url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                proxy=target.proxy_url,
+            ) as response:
+                return str(response.status)
+    except (CheckUrlForbidden, Blocked):
+        return "blocked"
+    except TimeoutError:
+        return "timeout"
+    except (aiohttp.ClientError, OSError):
+        return "unreachable"
+
+
+def _verify_secret(secret: str) -> None:
+    """Raise ValueError for a secret that the specification does not allow."""
+    key = b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    if not secret.startswith(SECRET_PREFIX) or not 24 <= len(key) <= 64:
+        raise ValueError
+
+
+def _signed(secret: str, notice: Notice, clock: Clock) -> tuple[bytes, dict[str, str]]:
+    now = clock.now()
+    document = {"type": notice.kind, "timestamp": now.isoformat(), "data": dict(notice.data)}
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    headers = {
+        "content-type": "application/json",
+        "accept-encoding": "identity",
+        "webhook-id": notice.notice_id,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": Webhook(secret).sign(notice.notice_id, now, body),
+    }
+    return body.encode(), headers

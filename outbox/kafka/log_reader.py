@@ -1,0 +1,242 @@
+"""What the reconciliation asks Kafka directly: partitions, offsets, single records by offset.
+
+One thread. Reads only, never as part of a consumer group, and always with a bound on time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import closing, suppress
+from datetime import datetime
+from threading import Event
+from typing import Any, Final
+
+from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from outbox.errors import KafkaUnavailable
+from outbox.kafka.topic_description import describe
+from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
+
+REQUEST_SECONDS: Final = 10.0
+RETRIES: Final = 10
+RETRY_SECONDS: Final = 0.5
+"""A partition whose leader is just being elected is asked again for about five seconds."""
+RECORD_SECONDS: Final = 10.0
+"""How long one record may take; what is not there by then counts as gone."""
+
+FINAL: Final = (
+    KafkaError._PARTITION_EOF,
+    KafkaError._AUTO_OFFSET_RESET,
+    KafkaError.OFFSET_OUT_OF_RANGE,
+)
+"""Errors after which a partition says nothing more."""
+
+_PAUSE: Final = Event()
+_SPEC: Final[Mapping[LogEnd, tuple[Callable[[], Any], IsolationLevel]]] = {
+    LogEnd.START: (OffsetSpec.earliest, IsolationLevel.READ_UNCOMMITTED),
+    LogEnd.HIGH_WATERMARK: (OffsetSpec.latest, IsolationLevel.READ_UNCOMMITTED),
+    LogEnd.LAST_STABLE: (OffsetSpec.latest, IsolationLevel.READ_COMMITTED),
+}
+_STAMPED_BY: Final = {
+    TIMESTAMP_CREATE_TIME: "CreateTime",
+    TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime",
+}
+
+
+class KafkaLogReader:
+    """The LogFacts of one cluster."""
+
+    def __init__(self, bootstrap_servers: str, config: Mapping[str, Any] | None = None) -> None:
+        self._config = {**(config or {}), "bootstrap.servers": bootstrap_servers}
+        self._admin = AdminClient({**self._config, "log_level": 0})
+
+    def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
+        """Return every partition of those topics that exist."""
+        try:
+            known = self._admin.list_topics(timeout=REQUEST_SECONDS).topics
+        except KafkaException as error:
+            raise _unavailable(error) from error
+        return [
+            Partition(topic, number)
+            for topic in sorted(set(topics) & known.keys())
+            for number in sorted(known[topic].partitions)
+        ]
+
+    def offsets(self, partitions: Collection[Partition], end: LogEnd) -> Offsets:
+        """Return one offset a partition."""
+        if not partitions:
+            return Offsets(offsets={})
+        offsets, errors = self._ask(partitions, end)
+        for _ in range(RETRIES):
+            if not errors:
+                break
+            _PAUSE.wait(RETRY_SECONDS)
+            self._look_for_leaders()
+            again, errors = self._ask(errors, end)
+            offsets |= again
+        if not offsets:
+            raise KafkaUnavailable(f"Kafka: {next(iter(errors.values()))}")
+        return Offsets(offsets=offsets, errors=errors)
+
+    def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
+        """Return the first offset a partition of that time or later; see LogFacts.offsets_since."""
+        if not partitions:
+            return Offsets(offsets={})
+        asked = [TopicPartition(t, n, int(at.timestamp() * 1000)) for t, n in partitions]
+        with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
+            try:
+                answers = consumer.offsets_for_times(asked, REQUEST_SECONDS)
+            except KafkaException as error:
+                raise _unavailable(error) from error
+        return _with_offsets(answers)
+
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
+        """Return what each topic is; see LogFacts.describe."""
+        return describe(self._admin, topics)
+
+    def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
+        """Read the first record at or behind each offset, all partitions at once."""
+        if not places:
+            return {}
+        with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
+            consumer.assign([TopicPartition(t, n, at) for (t, n), at in places.items()])
+            return _first_of_each(consumer, places)
+
+    def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
+        """Read single committed records by offset; those that are gone are left out."""
+        if not places:
+            return []
+        with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
+            return list(_read_each(consumer, sorted(places)))
+
+    def _look_for_leaders(self) -> None:
+        """Ask who leads what: librdkafka would go on asking those it knew."""
+        with suppress(KafkaException):
+            self._admin.list_topics(timeout=REQUEST_SECONDS)
+
+    def _ask(
+        self, partitions: Iterable[Partition], end: LogEnd
+    ) -> tuple[dict[Partition, int], dict[Partition, str]]:
+        spec, isolation = _SPEC[end]
+        futures = self._admin.list_offsets(
+            {TopicPartition(topic, number): spec() for topic, number in partitions},
+            isolation_level=isolation,
+            request_timeout=REQUEST_SECONDS,
+        )
+        return _sort_out(futures)
+
+    def _consumer_config(self) -> dict[str, Any]:
+        return {
+            **self._config,
+            "group.id": "outbox-reconcile",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "fetch.queue.backoff.ms": 10,
+            "queued.min.messages": 1,
+            "log_level": 0,
+        }
+
+
+def _sort_out(
+    futures: Mapping[TopicPartition, Future[Any]],
+) -> tuple[dict[Partition, int], dict[Partition, str]]:
+    offsets: dict[Partition, int] = {}
+    errors: dict[Partition, str] = {}
+    for asked, future in futures.items():
+        partition = Partition(asked.topic, asked.partition)
+        try:
+            offset = future.result(timeout=2 * REQUEST_SECONDS).offset
+        except (KafkaException, TimeoutError) as error:
+            errors[partition] = _words(error)
+            continue
+        if offset < 0:  # The connection broke; librdkafka calls this no error.
+            errors[partition] = "no offset was named"
+        else:
+            offsets[partition] = offset
+    return offsets, errors
+
+
+def _with_offsets(answers: Iterable[TopicPartition]) -> Offsets:
+    """Sort the answers for times; a partition without a record of then has none (-1)."""
+    told = {Partition(each.topic, each.partition): each for each in answers}
+    return Offsets(
+        offsets={p: each.offset for p, each in told.items() if not each.error and each.offset >= 0},
+        errors={p: each.error.str() for p, each in told.items() if each.error},
+    )
+
+
+def _read_each(consumer: Consumer, places: Sequence[tuple[Partition, int]]) -> Iterator[LogRecord]:
+    for partition, offset in places:
+        consumer.assign([TopicPartition(partition.topic, partition.number, offset)])
+        message = _next_of(consumer, partition)
+        if message is not None and message.error() is None and message.offset() == offset:
+            yield _record(partition, message)
+
+
+def _first_of_each(
+    consumer: Consumer, places: Mapping[Partition, int]
+) -> dict[Partition, LogRecord | None]:
+    """Return the first record of each partition that answers, or None at the end of its log.
+
+    An offset that has expired since it was asked for is left out: nothing is known of it.
+    """
+    found: dict[Partition, LogRecord | None] = {}
+    waiting = {*places}
+    while waiting and (message := consumer.poll(RECORD_SECONDS)) is not None:
+        partition = Partition(message.topic() or "", message.partition() or 0)
+        error = message.error()
+        if (error is not None and error.code() not in FINAL) or partition not in waiting:
+            continue
+        waiting.discard(partition)
+        if error is None:
+            found[partition] = _record(partition, message)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            found[partition] = None
+    return found
+
+
+def _next_of(consumer: Consumer, partition: Partition) -> Message | None:
+    """Return the next event of this partition, passing over leftovers of the one before."""
+    for _ in range(3):
+        message = consumer.poll(RECORD_SECONDS)
+        if message is None or (message.topic(), message.partition()) == partition:
+            return message
+    return None
+
+
+def _record(partition: Partition, message: Message) -> LogRecord:
+    headers: Iterable[tuple[str, str | bytes | None]] = message.headers() or ()  # type: ignore[assignment]
+    return LogRecord(
+        partition=partition,
+        offset=message.offset() or 0,
+        key=_bytes(message.key()),
+        value=_bytes(message.value()),
+        headers=tuple((name, _bytes(value)) for name, value in headers),
+        stamped_by=_STAMPED_BY.get(message.timestamp()[0]),
+    )
+
+
+def _bytes(given: str | bytes | None) -> bytes | None:
+    return given.encode() if isinstance(given, str) else given
+
+
+def _unavailable(error: KafkaException) -> KafkaUnavailable:
+    return KafkaUnavailable(f"Kafka: {_words(error)}")
+
+
+def _words(error: Exception) -> str:
+    reason = error.args[0] if error.args else error
+    return str(reason.str()) if hasattr(reason, "str") else str(reason) or type(error).__name__

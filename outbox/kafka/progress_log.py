@@ -1,0 +1,156 @@
+"""Reads a shard's manifests back: who the topic is, where its log ends, what is committed in it.
+
+The end is the high watermark, asked for with read_uncommitted by an admin client: a read_committed
+consumer would answer with the last stable offset. "No message" ends nothing, since aborted records
+and markers fill offsets too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any, Final
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from outbox.clock import Clock, SystemClock
+from outbox.errors import InvalidManifest, KafkaUnavailable
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
+from outbox.messages.manifest import crc_of, decode
+from outbox.relay.ports import Cluster
+from outbox.relay.protocol.state import Found
+
+REQUEST_SECONDS: Final = 10.0
+STUCK_SECONDS: Final = 60.0
+"""Longer than any transaction of ours may last: whoever is in the way is a stranger."""
+MANIFESTS_AT_ONCE: Final = 256
+POLL_SECONDS: Final = 0.25
+
+
+def admin_client(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> AdminClient:
+    """Return an admin client that every shard of a process may share."""
+    addressed: dict[str, Any] = {"bootstrap.servers": bootstrap_servers}
+    return AdminClient({"log_level": 0, **kafka_config, **addressed})
+
+
+class KafkaProgressLog:
+    """The ProgressLog of one shard; the admin client may be shared by all of them."""
+
+    def __init__(
+        self,
+        admin: AdminClient,
+        consumer_config: Mapping[str, Any],
+        shard: int,
+        *,
+        topic: str = PROGRESS_TOPIC,
+        clock: Clock | None = None,
+        stuck_seconds: float = STUCK_SECONDS,
+    ) -> None:
+        self._admin = admin
+        self._config = dict(consumer_config)
+        self._shard = shard
+        self._topic = topic
+        self._clock = clock or SystemClock()
+        self._stuck_seconds = stuck_seconds
+
+    def cluster(self) -> Cluster:
+        """Return who the cluster and the progress topic are.
+
+        The cluster's id comes with the metadata: librdkafka's DescribeCluster aborts the process
+        when every broker is fenced for a moment (an answer without brokers and topics).
+        """
+        with _translated():
+            metadata = self._admin.list_topics(self._topic, timeout=REQUEST_SECONDS)
+            futures = self._admin.describe_topics(
+                TopicCollection([self._topic]), request_timeout=REQUEST_SECONDS
+            )
+            topic = futures[self._topic].result()
+        if not metadata.cluster_id:
+            raise KafkaUnavailable("Kafka does not say which cluster it is")
+        return Cluster(metadata.cluster_id, str(topic.topic_id), len(topic.partitions))
+
+    def bounds(self) -> tuple[int, int]:
+        """Return where the shard's log starts and ends; aborted records and markers count."""
+        with _translated():
+            start = self._end(OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+            return start, self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+    def read(self, first: int, end: int) -> tuple[tuple[Found, ...], bool]:
+        """Read committed manifests from an offset on; see ProgressLog."""
+        deadline = self._clock.monotonic() + self._stuck_seconds
+        with _translated(), closing(Consumer(self._config)) as consumer:
+            consumer.assign([TopicPartition(self._topic, self._shard, first)])
+            return self._read(consumer, end, deadline)
+
+    def _read(
+        self, consumer: Consumer, end: int, deadline: float
+    ) -> tuple[tuple[Found, ...], bool]:
+        found: list[Found] = []
+        while self._clock.monotonic() < deadline and len(found) < MANIFESTS_AT_ONCE:
+            message = consumer.poll(POLL_SECONDS)
+            if message is not None and not _is_end(message):
+                found.append(_found(message))
+            if self._position(consumer, message) >= end:
+                return tuple(found), True
+        return tuple(found), False
+
+    def _position(self, consumer: Consumer, message: Message | None) -> int:
+        """Return the offset below which everything was seen: an end event counts markers too."""
+        (partition,) = consumer.position([TopicPartition(self._topic, self._shard)])
+        return max(partition.offset, _offset(message) if message and message.error() else 0)
+
+    def _end(self, spec: Any) -> int:
+        """Ask for one end of the log.
+
+        When the connection breaks meanwhile, librdkafka names no error and no offset (-1001).
+        """
+        partition = TopicPartition(self._topic, self._shard)
+        futures = self._admin.list_offsets(
+            {partition: spec},
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=REQUEST_SECONDS,
+        )
+        offset = int(futures[partition].result().offset)
+        if offset < 0:
+            raise KafkaUnavailable("Kafka does not say where the shard's manifests are")
+        return offset
+
+
+def _is_end(message: Message) -> bool:
+    """Tell whether this is the end-of-partition event. Raises KafkaException for an error."""
+    error = message.error()
+    if error is None:
+        return False
+    if error.code() == KafkaError._PARTITION_EOF:
+        return True
+    raise KafkaException(error)
+
+
+def _found(message: Message) -> Found:
+    offset, value = _offset(message), bytes(message.value() or b"")
+    try:
+        return Found(offset, decode(value), crc_of(value))
+    except InvalidManifest:
+        return Found(offset, None, 0)
+
+
+def _offset(message: Message) -> int:
+    offset = message.offset()
+    return -1 if offset is None else offset
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        raise KafkaUnavailable(error.args[0].str()) from error

@@ -1,0 +1,171 @@
+"""The topic `outbox.progress`: the relay's manifests, one partition a shard, kept and never
+compacted.
+
+Made by `outbox migrate up`; the relay never creates a topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.cimpl import NewTopic
+
+from outbox.errors import KafkaUnavailable
+from outbox.relay.server_requirements import UNTOLD, VERIFICATION, Judgement, judge_kafka
+
+PROGRESS_TOPIC: Final = "outbox.progress"
+PARTITIONS: Final = 16
+RETENTION_MS: Final = 30 * 24 * 3600 * 1000
+REPLICATION: Final = 3
+ZOOKEEPER: Final = "zookeeper.connect"
+"""A setting that brokers know up to 3.9. A newer one may have it left over in its file, and hides
+its value as it does with every setting unknown to it."""
+CORDONED: Final = "cordoned.log.dirs"
+"""A setting that brokers know from 4.3 on (KIP-1066)."""
+TIMEOUT_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressTopicFacts:
+    """The cluster and its progress topic, as found."""
+
+    brokers: int
+    topics: int
+    partitions: int
+    settings: Mapping[str, str]
+    partition_verification: str
+    """`transaction.partition.verification.enable`; "false" as soon as one broker says so."""
+    older_than_4: bool
+    """One of the brokers is."""
+    newer_than_4_2: bool = False
+    """One of the brokers is: 4.3.0 and 4.3.1 leave transactions open (ADR 0017)."""
+
+
+def ensure_progress_topic(
+    bootstrap_servers: str,
+    kafka_config: Mapping[str, Any] | None = None,
+    *,
+    replication: int | None = None,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+) -> bool:
+    """Create the topic unless it is there; tell whether it was created.
+
+    `replication` None takes three replicas, or as many as the cluster has brokers. Raises
+    KafkaUnavailable if Kafka does not answer in time or refuses.
+    """
+    admin = _admin(bootstrap_servers, kafka_config)
+    with _answering():
+        known = admin.list_topics(timeout=timeout_seconds)
+        if PROGRESS_TOPIC in known.topics:
+            return False
+        return _create(admin, replication or min(REPLICATION, len(known.brokers)), timeout_seconds)
+
+
+def progress_topic_facts(
+    bootstrap_servers: str,
+    kafka_config: Mapping[str, Any] | None = None,
+    *,
+    timeout_seconds: float = 10.0,
+) -> ProgressTopicFacts:
+    """Return what the cluster says of the topic; 0 partitions when it is absent.
+
+    Raises KafkaUnavailable.
+    """
+    admin = _admin(bootstrap_servers, kafka_config)
+    with _answering():
+        known = admin.list_topics(timeout=timeout_seconds)
+        topic = known.topics.get(PROGRESS_TOPIC)
+        brokers = _broker_settings(admin, known.brokers, timeout_seconds)
+        return ProgressTopicFacts(
+            brokers=len(known.brokers),
+            topics=len(known.topics),
+            partitions=len(topic.partitions) if topic else 0,
+            settings=_stored_settings(admin, timeout_seconds) if topic else {},
+            partition_verification=_verification(brokers),
+            older_than_4=any(ZOOKEEPER in broker for broker in brokers),
+            newer_than_4_2=any(CORDONED in broker for broker in brokers),
+        )
+
+
+def safety_of(facts: ProgressTopicFacts) -> tuple[Judgement, ...]:
+    """Judge the facts that the guarantees rest on."""
+    return judge_kafka(
+        cleanup_policy=facts.settings.get("cleanup.policy", UNTOLD),
+        partition_verification=facts.partition_verification,
+        older_than_4=facts.older_than_4,
+    )
+
+
+def topic_settings(replication: int) -> dict[str, str]:
+    """Return the topic's settings for this number of replicas."""
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": str(RETENTION_MS),
+        "min.insync.replicas": "2" if replication >= REPLICATION else "1",
+        "unclean.leader.election.enable": "false",
+    }
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Raise KafkaUnavailable for a refusal and for an answer that does not come in time."""
+    try:
+        yield
+    except KafkaException as error:
+        raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
+    except TimeoutError as error:
+        raise KafkaUnavailable("Kafka did not answer in time") from error
+
+
+def _admin(bootstrap_servers: str, kafka_config: Mapping[str, Any] | None) -> AdminClient:
+    addressed: dict[str, Any] = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
+    return AdminClient({**(kafka_config or {}), **addressed})
+
+
+def _stored_settings(admin: AdminClient, timeout_seconds: float) -> dict[str, str]:
+    resource = ConfigResource(ResourceType.TOPIC, PROGRESS_TOPIC)
+    entries = admin.describe_configs([resource])[resource].result(timeout=timeout_seconds)
+    return {name: str(entry.value) for name, entry in entries.items()}
+
+
+def _broker_settings(
+    admin: AdminClient, brokers: Iterable[int], timeout_seconds: float
+) -> list[dict[str, str]]:
+    """Return what each broker shows of its settings; the library takes one broker a call."""
+    asked = (ConfigResource(ResourceType.BROKER, str(broker)) for broker in brokers)
+    futures = [admin.describe_configs([broker])[broker] for broker in asked]
+    answers = [future.result(timeout=timeout_seconds) for future in futures]
+    return [
+        {name: str(entry.value) for name, entry in entries.items() if not entry.is_sensitive}
+        for entries in answers
+    ]
+
+
+def _verification(brokers: Iterable[Mapping[str, str]]) -> str:
+    values = {broker.get(VERIFICATION, UNTOLD) for broker in brokers}
+    return "false" if "false" in values else next(iter(values), UNTOLD)
+
+
+def _create(admin: AdminClient, replication: int, timeout_seconds: float) -> bool:
+    """Create it; another caller may have been first, which is as good."""
+    topic = NewTopic(
+        PROGRESS_TOPIC,
+        num_partitions=PARTITIONS,
+        replication_factor=replication,
+        config=topic_settings(replication),
+    )
+    done = admin.create_topics([topic], operation_timeout=timeout_seconds)
+    try:
+        done[PROGRESS_TOPIC].result()
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        raise
+    return True

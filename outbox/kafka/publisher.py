@@ -1,0 +1,231 @@
+"""A shard's transactional producer: one handle at a time, forgotten at the first doubt.
+
+A handle in doubt is never aborted, purged or committed again: each of these sends more frames of
+the same epoch, and none of their answers proves anything about the first. A new handle fences it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from threading import Thread
+from typing import Any, Final
+from uuid import UUID
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from outbox.errors import KafkaUnavailable, PublisherFenced
+from outbox.failpoints import hit
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
+from outbox.messages.record import Record
+from outbox.relay.ports import THIS_CLOCK, Delivery, Places, Refusal
+from outbox.relay.protocol.state import Refused
+
+FENCE_SECONDS: Final = 30.0
+FLUSH_SECONDS: Final = 10.0
+"""Beyond message.timeout.ms (8 s), so each report has come by then."""
+ANY_PARTITION: Final = -1
+UNKNOWN_OFFSET: Final = -1
+
+FENCED: Final = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError._FATAL,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.INVALID_PRODUCER_ID_MAPPING,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+REFUSED: Final = {
+    KafkaError.MSG_SIZE_TOO_LARGE: Refused.RECORD,
+    KafkaError.INVALID_MSG: Refused.RECORD,
+    KafkaError.INVALID_RECORD: Refused.RECORD,
+    KafkaError._UNKNOWN_PARTITION: Refused.RECORD,
+    KafkaError.TOPIC_EXCEPTION: Refused.TOPIC,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: Refused.TOPIC,
+    KafkaError.UNKNOWN_TOPIC_OR_PART: Refused.TOPIC,
+    KafkaError._UNKNOWN_TOPIC: Refused.TOPIC,
+}
+"""What a record, or its topic, is refused for: trying again changes nothing."""
+
+
+class KafkaPublisher:
+    """The Publisher of one shard."""
+
+    def __init__(
+        self,
+        config: Callable[[UUID], dict[str, Any]],
+        shard: int,
+        progress_topic: str = PROGRESS_TOPIC,
+    ) -> None:
+        """Prepare a publisher; ``config`` gives the producer's properties for an installation."""
+        self._config = config
+        self._shard = shard
+        self._progress_topic = progress_topic
+        self._handle: Producer | None = None
+
+    def fence(self, installation: UUID) -> None:
+        """Make a new handle; returns when it is alone and older transactions are complete."""
+        with _translated():
+            self._renew(installation).init_transactions(FENCE_SECONDS)
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        with _translated():
+            self._open().begin_transaction()
+
+    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> Delivery:
+        """Produce the records in order, flush, and count the reports; see Publisher."""
+        reports = _Reports(len(records))
+        with _translated():
+            self._produce(records, reports, at_ms)
+            self._open().flush(FLUSH_SECONDS)
+        return reports.delivery()
+
+    def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
+        """Produce the manifest, flush, and return its offset (-1: unknown)."""
+        reports = _Reports(1)
+        with _translated():
+            handle = self._open()
+            handle.produce(
+                self._progress_topic,
+                value=value,
+                partition=self._shard,
+                on_delivery=reports.at(0),
+                timestamp=at_ms,
+            )
+            handle.flush(FLUSH_SECONDS)
+        reports.delivery()
+        return reports.offsets[0]
+
+    def commit(self) -> None:
+        """Commit the transaction, within what is left of its time; see Publisher."""
+        with _translated():
+            self._open().commit_transaction(-1)
+
+    def drop(self) -> None:
+        """Forget the handle without waiting for it; its late reports reach nobody."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            box = [handle]
+            del handle
+            Thread(target=box.clear, name="outbox-handle-reaper", daemon=True).start()
+
+    def _renew(self, installation: UUID) -> Producer:
+        """Return a handle in the place of the one before."""
+        self.drop()
+        self._handle = Producer(self._config(installation), logger=_silent())
+        return self._handle
+
+    def _open(self) -> Producer:
+        if self._handle is None:
+            raise KafkaUnavailable("no handle is open")
+        return self._handle
+
+    def _produce(self, records: Sequence[Record], reports: _Reports, at_ms: int) -> None:
+        produce = self._open().produce
+        for place, (topic, key, value, partition, headers) in enumerate(records):
+            try:
+                produce(
+                    topic,
+                    value,
+                    key,
+                    ANY_PARTITION if partition is None else partition,
+                    reports.at(place),
+                    timestamp=at_ms,
+                    headers=list(headers),
+                )
+            except KafkaException as error:
+                if error.args[0].code() not in REFUSED:
+                    raise
+                reports.refuse(place, error.args[0])
+                return
+            if not place:
+                hit("relay.after_first_produce")
+
+
+class PlainKafkaPublisher(KafkaPublisher):
+    """The Publisher of a shard in the lane at_least_once: an idempotent producer, no transactions.
+
+    A record stands once it is acknowledged. No manifest is written, and nobody is fenced.
+    """
+
+    def fence(self, installation: UUID) -> None:
+        """Make a new handle; older ones may still deliver what they had taken."""
+        with _translated():
+            self._renew(installation)
+
+    def begin(self) -> None:
+        """Nothing: each record stands alone."""
+
+    def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
+        """Write nothing."""
+        return UNKNOWN_OFFSET
+
+    def commit(self) -> None:
+        """Nothing: what was acknowledged is published."""
+
+
+def _silent() -> logging.Logger:
+    """Return a logger for the library's own lines: what they say is told by its errors."""
+    logger = logging.getLogger("outbox.librdkafka")
+    logger.setLevel(logging.CRITICAL + 1)
+    return logger
+
+
+class _Reports:
+    """The delivery reports of one batch; a forgotten handle reports to what nobody reads."""
+
+    def __init__(self, count: int) -> None:
+        self.offsets = [UNKNOWN_OFFSET] * count
+        self._partitions = [ANY_PARTITION] * count
+        self._good = 0
+        self._refused: Refusal | None = None
+        self._fenced: KafkaError | None = None
+
+    def at(self, place: int) -> Callable[[KafkaError | None, Message], None]:
+        """Return the callback for the record at a place."""
+        return partial(self._note, place)
+
+    def refuse(self, place: int, error: KafkaError) -> None:
+        """Note that a record will never be taken; the first one counts."""
+        if self._refused is None:
+            self._refused = Refusal(place, error.name(), REFUSED[error.code()])
+
+    def delivery(self) -> Delivery:
+        """Return what came of the batch. Raises PublisherFenced when a report says so."""
+        if self._fenced is not None:
+            raise PublisherFenced(self._fenced.name())
+        return Delivery(self._good, Places(self._partitions, self.offsets), self._refused)
+
+    def _note(self, place: int, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self._good += 1
+            offset, partition = message.offset(), message.partition()
+            self.offsets[place] = UNKNOWN_OFFSET if offset is None else offset
+            self._partitions[place] = ANY_PARTITION if partition is None else partition
+        elif error.fatal() or error.code() in FENCED:
+            self._fenced = error
+        elif error.code() in REFUSED:
+            self.refuse(place, error)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Turn the library's errors into ours; all but a fence mean that nothing is known."""
+    try:
+        yield
+    except BufferError as error:
+        raise KafkaUnavailable("the producer's queue is full") from error
+    except SystemError as error:
+        # Raised amid the delivery callbacks, a fatal error of the library comes out like this.
+        raise PublisherFenced(str(error.__cause__)) from error
+    except KafkaException as error:
+        kafka_error = error.args[0]
+        words = f"{kafka_error.name()}: {kafka_error.str()}"
+        if kafka_error.fatal() or kafka_error.code() in FENCED:
+            raise PublisherFenced(words) from error
+        raise KafkaUnavailable(words) from error

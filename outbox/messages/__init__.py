@@ -1,0 +1,1 @@
+"""Half messages: their values, ids, state machine, records and manifests. Pure."""

@@ -1,0 +1,205 @@
+"""The values that travel: what a producer sends, what is stored, what was decided.
+
+All are frozen; a change is a new value. Words are RocketMQ's (half message, op message, producer
+group, check); see docs/glossary.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from outbox.messages.message_id import HalfId, Nonce, Shard, message_id_of, shard_in
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Resolution(StrEnum):
+    """What an end or a verdict says. UNKNOWN decides nothing and writes nothing (P21)."""
+
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+    UNKNOWN = "UNKNOWN"
+
+
+class State(StrEnum):
+    """Where a message stands; derived from what is stored, never stored itself."""
+
+    PREPARED = "PREPARED"
+    PARKED = "PARKED"
+    COMMITTED = "COMMITTED"
+    PUBLISHED = "PUBLISHED"
+    ROLLED_BACK = "ROLLED_BACK"
+
+
+class DecidedBy(StrEnum):
+    """Who gave the decision."""
+
+    PRODUCER = "producer"
+    CHECK = "check"
+    OPERATOR = "operator"
+    POLICY = "policy"
+    RECOVERY = "recovery"
+
+
+class ParkedReason(StrEnum):
+    """Why a half message was set aside undecided."""
+
+    CHECK_MAX = "check_max"
+    MAX_AGE = "max_age"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What becomes the Kafka record: exactly the caller's bytes. ``value`` None is a tombstone."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    partition: int | None = None
+    headers: Headers = ()
+    content_type: str | None = None
+    traceparent: str | None = None
+    """Trace context of the prepare request (W3C), sent on with the record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One valid prepare request, its names already resolved to interned ids."""
+
+    content: Content
+    producer_group: str
+    producer_group_id: int
+    topic_id: int
+    transaction_id: str | None = None
+    check_immunity_seconds: int | None = None
+    """The producer's own immunity, 1..3600 s; None takes the group's transaction timeout (P28)."""
+    tags: tuple[str, ...] = ()
+    key_id: str | None = None
+    """The API key that prepared it, for the history."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HalfMessage:
+    """A stored half message: the message, its identity and when PostgreSQL stored it."""
+
+    half_id: HalfId
+    nonce: Nonce
+    message: Message
+    prepared_at: datetime
+    content_digest: int
+
+    @property
+    def message_id(self) -> UUID:
+        """The public id, the same from prepare to the Kafka header (P6)."""
+        return message_id_of(self.half_id, self.nonce)
+
+    @property
+    def shard(self) -> Shard:
+        """The relay shard that will publish it."""
+        return shard_in(self.half_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpMessage:
+    """The one durable decision of a half message; the first one wins for ever (G2)."""
+
+    decision: Resolution
+    decided_by: DecidedBy
+    decided_at: datetime
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """Where Kafka put the record of a committed message, and when it acknowledged it."""
+
+    topic: str
+    partition: int
+    offset: int
+    published_at: datetime
+
+
+# -- What the store is asked, and what it answers ------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """A request to decide a half message. ``groups`` None means any group may be touched."""
+
+    half_id: HalfId
+    nonce: Nonce
+    decision: Resolution
+    decided_by: DecidedBy = DecidedBy.PRODUCER
+    groups: frozenset[int] | None = None
+    transaction_id: str | None = None
+    """If given, the message must have this transaction id (P18)."""
+    reason: str | None = None
+    actor: str | None = None
+    """The operator's name where an operator decides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageStatus:
+    """Where a message stands at one instant of the database."""
+
+    half_id: HalfId
+    nonce: Nonce
+    producer_group_id: int
+    state: State
+    transaction_id: str | None = None
+    op: OpMessage | None = None
+    publication: Publication | None = None
+    publish_error: str | None = None
+    prepared_at: datetime | None = None
+    """Set where a decision was just made, for how long it took."""
+
+    @property
+    def message_id(self) -> UUID:
+        """The public id of the message."""
+        return message_id_of(self.half_id, self.nonce)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The answer to an end: the standing decision, and whether it stood before."""
+
+    standing: MessageStatus
+    already_ended: bool
+    conflict: bool = False
+    """The request asked for the opposite of the standing decision (409)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoSuchMessage:
+    """No half message of this id for this caller; foreign and unknown ids look alike (P18)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """The half message is durable; ``replayed`` when an earlier prepare had stored it (P6)."""
+
+    half: HalfMessage
+    state: State = State.PREPARED
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionIdReused:
+    """The transaction id belongs to a message with other content; nothing was stored."""
+
+    existing_message_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unstorable:
+    """PostgreSQL refused this row's data while the rest of its flush was stored."""
+
+    detail: str
+
+
+PrepareOutcome = Prepared | TransactionIdReused | Unstorable
+
+
+EndOutcome = Ended | NoSuchMessage

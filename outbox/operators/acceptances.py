@@ -1,0 +1,43 @@
+"""Findings that an operator accepts for a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from outbox.operators.bulk_actions import BulkAction
+from outbox.operators.message_view import OperatorAction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """What stands against accepting a finding: nothing (None), not-open, or not-acceptable.
+
+    That a part of the plan was not read cannot be accepted: a run that did not see it is not clean.
+    """
+
+    finding_id: str
+    refused: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptanceOrder:
+    """Until when findings count no more, who says so and why; ``groups`` as in BulkOrder."""
+
+    until: datetime
+    groups: frozenset[int] | None
+    action: OperatorAction
+
+
+class Acceptances(Protocol):
+    """Findings that operators accept. Methods raise DatabaseUnavailable."""
+
+    async def plan(
+        self, finding_ids: Sequence[str], groups: frozenset[int] | None
+    ) -> Sequence[Acceptance]:
+        """Judge each known finding of these groups, by finding id."""
+
+    async def accept(self, finding_ids: Sequence[str], order: AcceptanceOrder) -> BulkAction:
+        """Accept those that still may be, each audited, until a moment that is yet to come."""

@@ -1,0 +1,78 @@
+"""Actions on many messages at once: what is ordered and how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+from uuid import UUID
+
+from outbox.messages.message import Resolution
+from outbox.messages.message_id import HalfId
+from outbox.operators.message_view import MessageFilter, OperatorAction
+
+
+class BulkKind(StrEnum):
+    """What can be done to many messages at once."""
+
+    RECHECK = "recheck"
+    FORCE_END = "force_end"
+    RELEASE_HELD = "release_held"
+    DROP_HELD = "drop_held"
+    REPUBLISH = "republish"
+    ACCEPT_FINDING = "accept_finding"
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it settles records that Kafka refuses, and not undecided messages."""
+        return self in (BulkKind.RELEASE_HELD, BulkKind.DROP_HELD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkOrder:
+    """What an operator asks to be done; ``decision`` is set where the kind is FORCE_END.
+
+    ``groups`` are the ids that the caller is bound to (None: all), ``asked`` the filter as given.
+    """
+
+    kind: BulkKind
+    decision: Resolution | None
+    groups: frozenset[int] | None
+    asked: Mapping[str, Any]
+    action: OperatorAction
+    rate: int | None = None
+    """Of REPUBLISH: how many messages a second are handed to the relay; None means all at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkAction:
+    """How far an action on many messages has come; of its failures the first 100 are kept."""
+
+    id: UUID
+    matched: int
+    done: int
+    failed: int
+    failures: Sequence[Mapping[str, Any]]
+    finished: bool
+
+
+class BulkActions(Protocol):
+    """Actions on many messages; each message is judged and audited as in a single call.
+
+    Methods raise DatabaseUnavailable.
+    """
+
+    async def match(
+        self, kind: BulkKind, filters: Sequence[MessageFilter], at_most: int
+    ) -> Sequence[HalfId]:
+        """Return up to ``at_most`` ids that match one of the filters, oldest first."""
+
+    async def begin(self, order: BulkOrder, half_ids: Sequence[HalfId]) -> UUID:
+        """Store an order for these messages; ``advance`` carries it out."""
+
+    async def get(self, number: UUID, groups: frozenset[int] | None) -> BulkAction | None:
+        """Return an action that a caller of these groups may see, or None."""
+
+    async def advance(self) -> bool:
+        """Do the next chunk of the oldest unfinished action; False when there is nothing to do."""

@@ -1,0 +1,73 @@
+"""Records that Kafka refuses, as an operator sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from outbox.messages.message_id import HalfId, Nonce
+from outbox.operators.message_view import OperatorAction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldMessage:
+    """A committed message that Kafka refuses, or that waits behind one."""
+
+    half_id: HalfId
+    nonce: Nonce
+    topic: str
+    key: bytes | None
+    topic_wide: bool
+    """Kafka refuses the whole topic, so its scope is the topic and not (topic, key)."""
+    held_at: datetime
+    publish_error: str
+    attempts: int
+    """How often Kafka refused this very record; 0 while it only waits."""
+    next_attempt_at: datetime
+    waiting_behind: int
+    """How many open messages of its scope come after it."""
+    repair: str | None
+    """The action that entered it to be published anew, if one did."""
+    dropped_at: datetime | None
+    drop_reason: str | None
+
+
+class HeldAdmin(Protocol):
+    """Held records as an operator sees and settles them; each change is audited with its reason.
+
+    Methods raise DatabaseUnavailable.
+    """
+
+    async def list_held(
+        self,
+        *,
+        limit: int,
+        after: HalfId | None = None,
+        topic: str | None = None,
+        refused_only: bool = False,
+        dropped: bool = False,
+    ) -> Sequence[HeldMessage]:
+        """Return open held records by ascending half id, or the dropped ones.
+
+        ``refused_only`` leaves out those that only wait behind another.
+        """
+
+    async def read_held(self, half_id: HalfId, nonce: Nonce) -> HeldMessage:
+        """Return one held record, open or dropped. Raises MessageNotFound, NotHeld when released.
+
+        Its ``waiting_behind`` is what a drop or a release would let go on.
+        """
+
+    async def release_now(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
+        """Have the relay try the record's scope at its next look, within about a second.
+
+        Raises MessageNotFound, or NotHeld when the record is released or dropped.
+        """
+
+    async def drop_held(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
+        """Give a record up: it is never published, stays COMMITTED, and holds up nobody.
+
+        Raises MessageNotFound, or NotHeld when the record is released or dropped.
+        """

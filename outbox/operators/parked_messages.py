@@ -1,0 +1,41 @@
+"""Parked messages and their copies in the parked topic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from outbox.messages.message import HalfMessage, ParkedReason
+from outbox.messages.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkedMessage:
+    """A message that waits undecided, and why."""
+
+    half: HalfMessage
+    parked_at: datetime
+    parked_reason: ParkedReason
+    check_count: int
+
+
+class ParkedMessages(Protocol):
+    """Parked messages on their way to the parked topic. Methods raise DatabaseUnavailable."""
+
+    async def uncopied(self, limit: int) -> Sequence[ParkedMessage]:
+        """Return the oldest that stand parked and have no copy."""
+
+    async def mark_copied(self, copied: Sequence[ParkedMessage]) -> None:
+        """Note that the topic has them; one that was parked anew since stays due."""
+
+
+class ParkedTopic(Protocol):
+    """The topic for parked messages; called from a thread."""
+
+    def copy(self, records: Sequence[Record]) -> Sequence[str | None]:
+        """Write records; return for each None, or the error it is refused with for good.
+
+        Raises KafkaUnavailable when any of them may not be there.
+        """

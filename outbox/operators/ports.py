@@ -1,0 +1,50 @@
+"""What operators ask of the stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from outbox.messages.message import End, Ended
+from outbox.messages.message_id import HalfId
+from outbox.operators.message_view import (
+    HistoryEvent,
+    MessageFilter,
+    MessagePage,
+    MessageView,
+    OperatorAction,
+)
+
+
+class MessageBrowser(Protocol):
+    """The lists and filters that people compose."""
+
+    async def page(self, wanted: MessageFilter) -> MessagePage:
+        """Return the newest messages that match. Raises DatabaseUnavailable."""
+
+    async def get(self, half_id: HalfId, *, payload: bool = False) -> MessageView | None:
+        """Return one message as it stands; ``payload`` adds key, headers and value."""
+
+    async def history(self, half_id: HalfId) -> Sequence[HistoryEvent]:
+        """Return what happened to a message, oldest first."""
+
+
+class Operations(Protocol):
+    """An operator's interventions, each in one transaction with its audit row."""
+
+    async def recheck(self, half_id: HalfId, action: OperatorAction) -> datetime:
+        """Make an undecided message due now, with a new round of checks; return when.
+
+        Raises MessageNotFound, or NotRecheckable when it is decided.
+        """
+
+    async def force_end(self, end: End, action: OperatorAction) -> Ended:
+        """Decide in the operator's name. Raises MessageNotFound."""
+
+
+class Readiness(Protocol):
+    """What the probes ask of PostgreSQL."""
+
+    async def checks(self, heartbeat_seconds: int) -> Mapping[str, str]:
+        """Return ``ok`` or a reason for ``postgres``, ``migrations`` and ``checker_heartbeat``."""

@@ -1,0 +1,1 @@
+"""The check queue, its settlement, the sweep and the producer groups in PostgreSQL."""

@@ -1,0 +1,214 @@
+"""Producer groups: registered, changed under a version, paused, given new secrets; all audited."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from outbox.checks.group_version import NewSecret, Precondition, StoredGroup, judge
+from outbox.checks.producer_group import ProducerGroup
+from outbox.errors import GroupInUse, UnknownGroup
+from outbox.postgres.checks.check_queue import read_group
+from outbox.postgres.checks.keyring import KeyRing, new_secret
+from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.statements import load
+
+if TYPE_CHECKING:
+    from outbox.postgres.sessions.connections import AsyncConnection, Pool
+
+SQL: Final = load("outbox.postgres.checks.producer_groups")
+SETTINGS: Final = (
+    "check_url",
+    "check_interval_seconds",
+    "check_max",
+    "check_timeout_seconds",
+    "transaction_timeout_seconds",
+    "on_check_max",
+    "backoff",
+    "max_inflight",
+    "batch_check",
+    "check_payload",
+    "topics",
+    "max_age_seconds",
+)
+"""What a PUT replaces."""
+
+
+class PostgresProducerGroups:
+    """The ProducerGroups on a pool; ``ring`` seals the signing secrets."""
+
+    def __init__(self, pool: Pool, ring: KeyRing) -> None:
+        self._pool = pool
+        self._ring = ring
+
+    async def page(
+        self, names: Collection[str] | None, after: str, limit: int
+    ) -> list[ProducerGroup]:
+        """Return groups in the order of their names; see ProducerGroups.page."""
+        asked = {
+            "names": None if names is None else list(names),
+            "after": after,
+            "limit": limit,
+        }
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            await cursor.execute(SQL["page"], asked)
+            return [read_group(row, ()) for row in await cursor.fetchall()]
+
+    async def get(self, name: str) -> ProducerGroup:
+        """Return one group; see ProducerGroups.get."""
+        async with available(), self._pool.connection() as connection:
+            group = await _read(connection, name)
+        if group is None:
+            raise UnknownGroup(name)
+        return group
+
+    async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
+        """Return one group as the checker knows it, and the time; see GroupsWithSecrets."""
+        async with available(), self._pool.connection() as connection:
+            group = await _required(connection, name)
+            cursor = await connection.execute(SQL["signing"], {"name": name})
+            [(*stored, now)] = await cursor.fetchall()
+        secrets = tuple(self._ring.open(bytes(secret)) for secret in stored if secret)
+        return replace(group, secrets=secrets), now
+
+    async def put(
+        self, group: ProducerGroup, precondition: Precondition, key_id: str | None
+    ) -> StoredGroup:
+        """Register or replace a group; see ProducerGroups.put."""
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            await connection.execute(SQL["lock_name"], {"name": group.name})
+            standing = await _read(connection, group.name)
+            if standing is None:
+                return await self._create(connection, group, key_id)
+            if settings_of(standing) == settings_of(group):
+                return StoredGroup(group=standing, created=False)
+            judge(precondition, standing.version)
+            await connection.execute(SQL["replace"], {"name": group.name, **settings_of(group)})
+            await connection.execute(SQL["close_breaker"], {"group": standing.id})
+            await _audit(connection, "group.put", group.name, key_id, settings_of(group))
+            return StoredGroup(group=await _required(connection, group.name), created=False)
+
+    async def delete(self, name: str, precondition: Precondition, key_id: str | None) -> None:
+        """Delete a group; see ProducerGroups.delete."""
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            await connection.execute(SQL["lock_name"], {"name": name})
+            standing = await _required(connection, name)
+            if precondition is not None:
+                judge(precondition, standing.version)
+            cursor = await connection.execute(SQL["in_use"], {"group": standing.id})
+            row = await cursor.fetchone()
+            if row is None or row[0]:
+                raise GroupInUse(name)
+            await connection.execute(SQL["delete"], {"name": name})
+            await _audit(connection, "group.delete", name, key_id)
+
+    async def pause(
+        self, name: str, reason: str, *, paused: bool, key_id: str | None
+    ) -> ProducerGroup:
+        """Stop or go on asking a group; see ProducerGroups.pause."""
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            group = await _required(connection, name)
+            await connection.execute(
+                SQL["pause"],
+                {"name": name, "paused": paused, "reason": reason if paused else None},
+            )
+            await connection.execute(SQL["close_breaker"], {"group": group.id})
+            action = "group.pause" if paused else "group.resume"
+            await _audit(connection, action, name, key_id, reason=reason)
+            return await _required(connection, name)
+
+    async def rotate_secret(self, name: str, overlap_seconds: int, key_id: str | None) -> NewSecret:
+        """Give a group a new signing secret; see ProducerGroups.rotate_secret."""
+        secret = new_secret()
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            cursor = await connection.execute(
+                SQL["rotate_secret"],
+                {"name": name, "secret": self._ring.seal(secret), "overlap": overlap_seconds},
+            )
+            row = await cursor.fetchone()
+            if row is None:
+                raise UnknownGroup(name)
+            await _audit(connection, "group.rotate_secret", name, key_id)
+        return NewSecret(secret=secret, previous_expires_at=row[0])
+
+    async def _create(
+        self, connection: AsyncConnection, group: ProducerGroup, key_id: str | None
+    ) -> StoredGroup:
+        """Register a group; a deleted one of that name comes back under its old id."""
+        secret = new_secret()
+        settings = settings_of(group)
+        await connection.execute(
+            SQL["create"], {"name": group.name, "secret": self._ring.seal(secret), **settings}
+        )
+        await _audit(connection, "group.put", group.name, key_id, settings)
+        stored = await _required(connection, group.name)
+        return StoredGroup(group=stored, created=True, secret=secret)
+
+
+def settings_of(group: ProducerGroup) -> dict[str, Any]:
+    """Return what a PUT replaces, as column values."""
+    values = {name: getattr(group, name) for name in SETTINGS}
+    return values | {
+        "on_check_max": group.on_check_max.value,
+        "backoff": group.backoff.value,
+        "topics": list(group.topics),
+    }
+
+
+async def _read(connection: AsyncConnection, name: str) -> ProducerGroup | None:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(SQL["get"], {"name": name})
+        row = await cursor.fetchone()
+    return None if row is None else replace(read_group(row, ()), secrets=())
+
+
+async def _required(connection: AsyncConnection, name: str) -> ProducerGroup:
+    group = await _read(connection, name)
+    if group is None:
+        raise UnknownGroup(name)
+    return group
+
+
+async def _audit(
+    connection: AsyncConnection,
+    action: str,
+    name: str,
+    key_id: str | None,
+    detail: dict[str, Any] | None = None,
+    reason: str | None = None,
+) -> None:
+    await connection.execute(
+        SQL["audit"],
+        {
+            "action": action,
+            "target": name,
+            "key_id": key_id,
+            "reason": reason,
+            "detail": None if detail is None else Jsonb(detail),
+        },
+    )

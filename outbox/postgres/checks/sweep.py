@@ -1,0 +1,123 @@
+"""The sweep: undecided halves join the check queue once, cursor and rows in one commit.
+
+A range anti-join of half and op messages over a bounded slice of ids, never past the watermark nor
+into the last second. Nothing is scanned twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg.rows import dict_row
+
+from outbox.checks.check_round import SweepRound
+from outbox.checks.delays import class_of_first_check
+from outbox.errors import CursorMoved
+from outbox.failpoints import hit
+from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.statements import load
+
+if TYPE_CHECKING:
+    from outbox.postgres.sessions.connections import AsyncConnection, Pool
+
+SQL: Final = load("outbox.postgres.checks.sweep")
+CHECK_QUEUE: Final = load("outbox.postgres.checks.check_queue")
+SETTLEMENT: Final = load("outbox.postgres.checks.settlement")
+YOUNGEST: Final = timedelta(seconds=1)
+"""Halves younger than this are left for the next sweep; the shortest immunity is as long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slice:
+    """Where a sweep starts and how far it reaches, both half ids, and when it was read."""
+
+    position: int
+    last: int
+    looked: int
+    now: datetime
+
+
+class PostgresSweep:
+    """The Sweep on a pool of connections."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def sweep(self, limit: int) -> SweepRound:
+        """Queue the undecided among the next ``limit`` halves; see Sweep.sweep."""
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            await connection.execute(CHECK_QUEUE["in_key_order"])
+            part = await _slice(connection, limit)
+            if part is None:
+                return SweepRound(looked=0, queued=0)
+            found = await _undecided(connection, part)
+            await _queue(connection, part, found)
+            hit("sweep.before_commit")
+        hit("sweep.after_commit")
+        return SweepRound(looked=part.looked, queued=len(found))
+
+
+async def _slice(connection: AsyncConnection, limit: int) -> _Slice | None:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        start = await _start(cursor)
+        await cursor.execute(
+            SQL["slice"],
+            {
+                "position": start["position"],
+                "bound": start["bound"],
+                "young": start["now"] - YOUNGEST,
+                "limit": limit,
+            },
+        )
+        part = await cursor.fetchone()
+    if part is None or not part["looked"]:
+        return None
+    return _Slice(**part, position=start["position"], now=start["now"])
+
+
+async def _start(cursor: psycopg.AsyncCursor[dict[str, Any]]) -> dict[str, Any]:
+    """Read the cursor, which the very first sweep creates."""
+    await cursor.execute(SQL["position"])
+    start = await cursor.fetchone()
+    if start is None:
+        await cursor.execute(SQL["start"])
+        return await _start(cursor)
+    return start
+
+
+async def _undecided(connection: AsyncConnection, part: _Slice) -> list[Any]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(SQL["undecided"], {"position": part.position, "last": part.last})
+        return list(await cursor.fetchall())
+
+
+async def _queue(connection: AsyncConnection, part: _Slice, found: list[Any]) -> None:
+    rows = _rows(part, found)
+    async with connection.cursor() as cursor:
+        await cursor.execute(SQL["move"], {"position": part.position, "last": part.last})
+        if cursor.rowcount != 1:
+            raise CursorMoved
+        if found:
+            await cursor.execute(SETTLEMENT["open_classes"], rows)
+            await cursor.execute(SETTLEMENT["queue"], rows)
+
+
+def _rows(part: _Slice, found: list[Any]) -> dict[str, list[Any]]:
+    due = [row["prepared_at"] + timedelta(seconds=row["immunity_seconds"]) for row in found]
+    return {
+        "groups": [row["producer_group_id"] for row in found],
+        "delays": [
+            class_of_first_check((at - part.now).total_seconds(), row["immunity_seconds"])
+            for row, at in zip(found, due, strict=True)
+        ],
+        "half_ids": [row["half_id"] for row in found],
+        "prepared": [row["prepared_at"] for row in found],
+        "due": due,
+    }

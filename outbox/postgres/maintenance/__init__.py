@@ -1,0 +1,1 @@
+"""Partitions, retention, heartbeats and readiness in PostgreSQL."""

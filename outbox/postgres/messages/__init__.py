@@ -1,0 +1,1 @@
+"""Half messages, decisions and their status in PostgreSQL."""

@@ -1,0 +1,99 @@
+"""Where messages stand: state is derived from half, op, parking and the relay's position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg.rows import dict_row
+
+from outbox.messages.message import MessageStatus, OpMessage, Publication, State
+from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.state_machine import derive
+from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
+from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.statements import load
+
+if TYPE_CHECKING:
+    from outbox.postgres.sessions.connections import AsyncConnection, Pool
+
+SQL: Final = load("outbox.postgres.messages.message_status")
+
+
+class PostgresMessageStatuses:
+    """The Standings on a pool of connections."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def read(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, MessageStatus]:
+        """Return where messages stand; see Standings.read."""
+        async with available(), self._pool.connection() as connection:
+            return await read_statuses(connection, half_ids)
+
+
+async def read_statuses(
+    connection: AsyncConnection, half_ids: Sequence[HalfId], *, with_publication: bool = True
+) -> dict[HalfId, MessageStatus]:
+    """Read where messages stand, by id, in one snapshot; unknown ids are missing.
+
+    ``with_publication`` adds where Kafka put the published ones, which costs a second statement
+    when there are any.
+    """
+    if not half_ids:
+        return {}
+    bounds = {"low": min(half_ids), "high": max(half_ids)}
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(SQL["standing"], {"half_ids": list(half_ids), **bounds})
+        rows = await cursor.fetchall()
+        standings = {HalfId(row["half_id"]): _standing(row) for row in rows}
+        published = {
+            HalfId(row["half_id"]): row["xid"]
+            for row in rows
+            if standings[row["half_id"]].state is State.PUBLISHED
+        }
+        if not (with_publication and published):
+            return standings
+        xids = list(published.values())
+        await cursor.execute(
+            SQL["publications"], {"half_ids": list(published), "xids": xids, **bounds}
+        )
+        for row in await cursor.fetchall():
+            standing = standings[row["half_id"]]
+            standings[row["half_id"]] = replace(standing, publication=_publication(row))
+    return standings
+
+
+def _standing(row: Mapping[str, Any]) -> MessageStatus:
+    op = None
+    if row["decision"] is not None:
+        op = OpMessage(
+            decision=DECISION_OF_CODE[row["decision"]],
+            decided_by=DECIDED_BY_OF_CODE[row["decided_by"]],
+            decided_at=row["decided_at"],
+            reason=row["reason"],
+        )
+    return MessageStatus(
+        half_id=HalfId(row["half_id"]),
+        nonce=Nonce(row["nonce"]),
+        producer_group_id=row["producer_group_id"],
+        state=derive(
+            decision=op.decision if op else None,
+            parked=row["parked"],
+            published=row["published"],
+            held=row["held"],
+        ),
+        transaction_id=row["transaction_id"],
+        op=op,
+        publish_error=row["publish_error"] if row["held"] else None,
+    )
+
+
+def _publication(row: Mapping[str, Any]) -> Publication:
+    return Publication(
+        topic=row["topic"],
+        partition=row["partition"],
+        offset=row["offset"],
+        published_at=row["published_at"],
+    )

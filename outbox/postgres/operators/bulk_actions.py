@@ -1,0 +1,210 @@
+"""Does to many messages what an operator may do to one; see BulkActions.
+
+What matched is stored first and taken chunk by chunk, each in one commit with its audit rows and
+its place in the list, so a process that dies leaves the rest to another and nothing is done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from outbox.errors import MessageNotFound, NotHeld, NotRecheckable
+from outbox.messages.message import DecidedBy, End, MessageStatus, Resolution
+from outbox.messages.message_id import HalfId, message_id_of
+from outbox.messages.state_machine import contradicts
+from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkOrder
+from outbox.operators.message_view import MessageFilter, OperatorAction
+from outbox.postgres.messages.decisions import decide
+from outbox.postgres.messages.message_status import read_statuses
+from outbox.postgres.operators.held_admin import settle_held
+from outbox.postgres.operators.message_browser import candidate_ids
+from outbox.postgres.operators.operations import audit, recheck_one
+from outbox.postgres.operators.repairs import Repairing, enter_repair
+from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.statements import load
+
+if TYPE_CHECKING:
+    from outbox.postgres.sessions.connections import AsyncConnection, Pool
+
+SQL: Final = load("outbox.postgres.operators.bulk_actions")
+CHUNK: Final = 100
+FAILURES_KEPT: Final = 100
+
+Failures = dict[HalfId, str]
+
+
+class PostgresBulkActions:
+    """The BulkActions on a pool of connections."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def match(
+        self, kind: BulkKind, filters: Sequence[MessageFilter], at_most: int
+    ) -> Sequence[HalfId]:
+        """Return what matches; see BulkActions.match."""
+        async with available(), self._pool.connection() as connection:
+            found = {
+                half_id
+                for wanted in filters
+                for half_id in await candidate_ids(connection, wanted, at_most)
+            }
+            if kind.is_held:
+                asked = {"half_ids": list(found)}
+                rows = await (await connection.execute(SQL["open_held"], asked)).fetchall()
+                found = {HalfId(row[0]) for row in rows}
+        return sorted(found)[:at_most]
+
+    async def begin(self, order: BulkOrder, half_ids: Sequence[HalfId]) -> UUID:
+        """Store an order; see BulkActions.begin."""
+        action = order.action
+        row = {
+            "action": order.kind.value,
+            "decision": order.decision.value if order.decision else None,
+            "groups": None if order.groups is None else sorted(order.groups),
+            "operator": action.operator,
+            "reason": action.reason,
+            "key_id": action.key_id,
+            "half_ids": list(half_ids),
+            "rate": order.rate,
+        }
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            [begun] = await (await connection.execute(SQL["begin"], row)).fetchall()
+            detail = {"filter": dict(order.asked), "matched": len(half_ids)}
+            await audit(connection, f"bulk.{order.kind}", str(begun[0]), None, action, detail)
+        number: UUID = begun[0]
+        return number
+
+    async def get(self, number: UUID, groups: frozenset[int] | None) -> BulkAction | None:
+        """Return how far an action has come; see BulkActions.get."""
+        bound = None if groups is None else sorted(groups)
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            await cursor.execute(SQL["read"], {"id": number, "groups": bound})
+            row = await cursor.fetchone()
+        return None if row is None else BulkAction(**row)
+
+    async def advance(self) -> bool:
+        """Do the next chunk of the oldest action; see BulkActions.advance."""
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            async with connection.cursor(row_factory=dict_row) as cursor:
+                await cursor.execute(SQL["claim"], {"chunk": CHUNK})
+                row = await cursor.fetchone()
+            if row is None:
+                return False
+            half_ids = [HalfId(each) for each in row["half_ids"]]
+            standings = await read_statuses(connection, half_ids, with_publication=False)
+            failures = await _do(connection, row, half_ids, standings)
+            await connection.execute(SQL["advance"], _progress(row, half_ids, standings, failures))
+        return True
+
+
+async def _do(
+    connection: AsyncConnection,
+    row: Mapping[str, Any],
+    half_ids: Sequence[HalfId],
+    standings: Mapping[HalfId, MessageStatus],
+) -> Failures:
+    """Do one chunk; return what could not be done, by the slug that a single call would answer."""
+    action = OperatorAction(operator=row["operator"], reason=row["reason"], key_id=row["key_id"])
+    known = [standings[half_id] for half_id in half_ids if half_id in standings]
+    missing = dict.fromkeys((each for each in half_ids if each not in standings), _NOT_FOUND)
+    if row["action"] == BulkKind.FORCE_END:
+        return missing | await _force_end(connection, Resolution(row["decision"]), known, action)
+    failures: Failures = {}
+    for place, standing in enumerate(known, 1):
+        try:
+            if row["action"] == BulkKind.RECHECK:
+                await recheck_one(connection, standing, place, action)
+            elif row["action"] == BulkKind.REPUBLISH:
+                due_at = _due_at(row, row["position"] + place)
+                repair = Repairing(number=row["id"], due_at=due_at, action=action)
+                if not await enter_repair(connection, repair, standing.half_id, standing.nonce):
+                    failures[standing.half_id] = "not-repairable"
+            else:
+                kind = BulkKind(row["action"])
+                await settle_held(connection, kind, standing.half_id, standing.nonce, action)
+        except NotRecheckable:
+            failures[standing.half_id] = "not-recheckable"
+        except (NotHeld, MessageNotFound):
+            failures[standing.half_id] = "not-held"
+    return missing | failures
+
+
+def _due_at(row: Mapping[str, Any], place: int) -> datetime:
+    """Return when the message at that place of an action, from 1 on, may be published."""
+    begun: datetime = row["created_at"]
+    return begun if row["rate"] is None else begun + timedelta(seconds=(place - 1) / row["rate"])
+
+
+_NOT_FOUND: Final = "message-not-found"
+
+
+async def _force_end(
+    connection: AsyncConnection,
+    decision: Resolution,
+    known: Sequence[MessageStatus],
+    action: OperatorAction,
+) -> Failures:
+    """Decide in the operator's name, all in one statement: a shard has one commit row a flush."""
+    ends = [
+        End(
+            half_id=standing.half_id,
+            nonce=standing.nonce,
+            decision=decision,
+            decided_by=DecidedBy.OPERATOR,
+            reason=action.reason,
+            actor=action.operator,
+        )
+        for standing in known
+    ]
+    decided = await decide(connection, ends, racing=True)
+    after = await read_statuses(connection, [end.half_id for end in ends], with_publication=False)
+    for place, end in enumerate(ends):
+        detail = {"decision": decision.value, "applied": place in decided}
+        target = str(message_id_of(end.half_id, end.nonce))
+        await audit(connection, "message.force_end", target, end.half_id, action, detail)
+    return {
+        half_id: "already-ended"
+        for half_id, standing in after.items()
+        if contradicts(standing.state, decision)
+    }
+
+
+def _progress(
+    row: Mapping[str, Any],
+    half_ids: Sequence[HalfId],
+    standings: Mapping[HalfId, MessageStatus],
+    failures: Failures,
+) -> dict[str, Any]:
+    shown = [
+        {
+            "message_id": str(standings[each].message_id) if each in standings else None,
+            "code": code,
+        }
+        for each, code in failures.items()
+    ]
+    return {
+        "id": row["id"],
+        "done": len(half_ids) - len(failures),
+        "failed": len(failures),
+        "failures": Jsonb(shown[:FAILURES_KEPT] if row["position"] < FAILURES_KEPT else []),
+        "last": row["position"] + len(half_ids) >= row["matched"],
+    }

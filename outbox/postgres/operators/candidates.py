@@ -1,0 +1,218 @@
+"""Which half ids a list looks at: composed from the filter with SQLAlchemy Core. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Select,
+    Subquery,
+    Text,
+    and_,
+    cast,
+    exists,
+    func,
+    literal,
+    select,
+    union,
+)
+
+from outbox.messages.message import Resolution, State
+from outbox.operators.message_view import MessageFilter
+from outbox.postgres.schema.check_tables import check_attempt, check_class, check_queue, recheck
+from outbox.postgres.schema.codes import DECIDED_BY_CODE, DECISION_CODE
+from outbox.postgres.schema.tables import (
+    commit_log,
+    half_message,
+    held_record,
+    op_message,
+    parked_message,
+    producer_group,
+    progress,
+    topic,
+    transaction_key,
+)
+
+SLICE_ROWS: Final = 20_000
+"""The most halves that one page walks over while it looks for matches."""
+
+_FROM_QUEUES: Final = frozenset({State.PREPARED, State.PARKED, State.COMMITTED})
+_SHOWN: Final = (
+    "half_id",
+    "producer_group_id",
+    "topic_id",
+    "key",
+    "tags",
+    "prepared_at",
+    "transaction_id",
+)
+
+
+def candidates(wanted: MessageFilter) -> Select[Any]:
+    """Return the statement that picks up to ``limit + 1`` half ids, newest first."""
+    pool = _pool(wanted)
+    conditions = [*_plain_conditions(wanted, pool), *_joined_conditions(wanted, pool)]
+    return (
+        select(pool.c.half_id)
+        .where(*conditions)
+        .order_by(pool.c.half_id.desc())
+        .limit(wanted.limit + 1)
+    )
+
+
+def slice_end(wanted: MessageFilter) -> Select[Any, Any, Any] | None:
+    """Return the statement that tells how far a walked slice reaches; None for queues and keys."""
+    if not _walks(wanted):
+        return None
+    walked = _slice(wanted)
+    oldest = walked.c.prepared_at
+    return select(
+        func.count().label("looked"),
+        func.min(walked.c.half_id).label("last"),
+        func.min(oldest).label("back_to"),
+    )
+
+
+def _walks(wanted: MessageFilter) -> bool:
+    return wanted.transaction_id is None and wanted.state not in _FROM_QUEUES
+
+
+def _pool(wanted: MessageFilter) -> Subquery:
+    """Return the rows to choose from: a walked slice, or what queue or key names."""
+    if _walks(wanted):
+        return _slice(wanted)
+    named = _named(wanted)
+    halves = select(*(half_message.c[name] for name in _SHOWN))
+    parked = select(*(parked_message.c[name] for name in _SHOWN))
+    below = wanted.before if wanted.before is not None else (1 << 63) - 1
+    return union(
+        halves.where(half_message.c.half_id.in_(named), half_message.c.half_id < below),
+        parked.where(parked_message.c.half_id.in_(named), parked_message.c.half_id < below),
+    ).subquery("pool")
+
+
+def _slice(wanted: MessageFilter) -> Subquery:
+    """Return the newest halves below the cursor."""
+    halves = select(*(half_message.c[name] for name in _SHOWN))
+    if wanted.before is not None:
+        halves = halves.where(half_message.c.half_id < wanted.before)
+    return halves.order_by(half_message.c.half_id.desc()).limit(SLICE_ROWS).subquery("pool")
+
+
+def _named(wanted: MessageFilter) -> Select[Any]:
+    """Return the half ids that the transaction id, or the state's queue, names."""
+    if wanted.transaction_id is not None:
+        return select(transaction_key.c.half_id).where(
+            transaction_key.c.producer_group_id.in_(select(producer_group.c.id)),
+            transaction_key.c.transaction_id == wanted.transaction_id,
+        )
+    if wanted.state is State.PARKED:
+        return select(parked_message.c.half_id).where(parked_message.c.resumed_at.is_(None))
+    if wanted.state is State.COMMITTED:
+        return select(union(_unpublished(), _held()).subquery("unpublished").c.half_id)
+    return select(union(_unswept(), _queued()).subquery("undecided").c.half_id)
+
+
+def _unswept() -> Select[Any]:
+    """Return halves beyond the sweep's cursor."""
+    swept = select(progress.c.position).where(progress.c.name == "sweep").scalar_subquery()
+    return select(half_message.c.half_id).where(half_message.c.half_id > func.coalesce(swept, 0))
+
+
+def _queued() -> Select[Any]:
+    """Return halves whose reference waits in the check queue, in their standing round."""
+    standing = check_queue.outerjoin(recheck, recheck.c.half_id == check_queue.c.half_id).join(
+        check_class,
+        and_(
+            check_class.c.producer_group_id == check_queue.c.producer_group_id,
+            check_class.c.delay_seconds == check_queue.c.delay_seconds,
+        ),
+    )
+    return (
+        select(check_queue.c.half_id)
+        .select_from(standing)
+        .where(
+            check_queue.c.id > check_class.c.position,
+            check_queue.c.round == func.coalesce(recheck.c.round, 1),
+        )
+    )
+
+
+def _unpublished() -> Select[Any]:
+    """Return committed halves that the relay of their shard has not passed."""
+    name = literal("relay:") + cast(commit_log.c.shard, Text)
+    ids = func.unnest(commit_log.c.half_ids, type_=BigInteger).label("half_id")
+    position = select(progress.c.position).where(progress.c.name == name).scalar_subquery()
+    return select(ids).where(commit_log.c.xid >= func.coalesce(position, 0))
+
+
+def _held() -> Select[Any]:
+    return select(held_record.c.half_id).where(held_record.c.released_at.is_(None))
+
+
+def _plain_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:
+    """Return the conditions on the half itself."""
+    columns = pool.c
+    given: list[tuple[object, Callable[[], ColumnElement[bool]]]] = [
+        (wanted.prepared_from, lambda: columns.prepared_at >= wanted.prepared_from),
+        (wanted.prepared_to, lambda: columns.prepared_at < wanted.prepared_to),
+        (wanted.key, lambda: columns.key == wanted.key),
+        (wanted.tag, lambda: columns.tags.contains([wanted.tag])),
+        (wanted.producer_group, lambda: columns.producer_group_id == _group_id(wanted)),
+        (wanted.topic, lambda: columns.topic_id == _topic_id(wanted)),
+    ]
+    conditions = [condition() for value, condition in given if value is not None]
+    if wanted.groups is not None:
+        bound = cast(sorted(wanted.groups), ARRAY(Integer))
+        conditions.append(columns.producer_group_id == func.any(bound))
+    return conditions
+
+
+def _joined_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:
+    """Return the conditions on the op message and on the checks made."""
+    conditions: list[ColumnElement[bool]] = []
+    op = op_message.c.half_id == pool.c.half_id
+    if wanted.state in (State.PREPARED, State.PARKED):
+        conditions.append(~exists().where(op))
+    if wanted.state is State.ROLLED_BACK:
+        rolled_back = DECISION_CODE[Resolution.ROLLBACK]
+        conditions.append(exists().where(op, op_message.c.decision == rolled_back))
+    if wanted.state in (State.COMMITTED, State.PUBLISHED):
+        committed = DECISION_CODE[Resolution.COMMIT]
+        conditions.append(exists().where(op, op_message.c.decision == committed))
+    if wanted.decided_by is not None:
+        code = DECIDED_BY_CODE[wanted.decided_by]
+        conditions.append(exists().where(op, op_message.c.decided_by == code))
+    return [*conditions, *_check_conditions(wanted, pool)]
+
+
+def _check_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:
+    mine = check_attempt.c.half_id == pool.c.half_id
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.min_checks is not None:
+        spent = select(func.count()).where(mine, check_attempt.c.counted).scalar_subquery()
+        conditions.append(spent >= wanted.min_checks)
+    if wanted.last_outcome is not None:
+        last = (
+            select(check_attempt.c.outcome)
+            .where(mine)
+            .order_by(check_attempt.c.look_id.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        conditions.append(last == wanted.last_outcome)
+    return conditions
+
+
+def _group_id(wanted: MessageFilter) -> Any:
+    name = producer_group.c.name == wanted.producer_group
+    return select(producer_group.c.id).where(name).scalar_subquery()
+
+
+def _topic_id(wanted: MessageFilter) -> Any:
+    return select(topic.c.id).where(topic.c.name == wanted.topic).scalar_subquery()

@@ -1,0 +1,146 @@
+"""Held records as operators see and settle them, each change in one transaction with its audit row.
+
+The relay looks at these rows at least once a second, and decides nothing by what it remembers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg.rows import dict_row
+
+from outbox.errors import MessageNotFound, NotHeld
+from outbox.messages.message_id import HalfId, Nonce, message_id_text
+from outbox.operators.bulk_actions import BulkKind
+from outbox.operators.held_records import HeldMessage
+from outbox.operators.message_view import OperatorAction
+from outbox.postgres.operators.operations import audit
+from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.statements import load
+
+if TYPE_CHECKING:
+    from outbox.postgres.sessions.connections import AsyncConnection, Pool
+
+SQL: Final = load("outbox.postgres.operators.held_admin")
+
+
+class PostgresHeldAdmin:
+    """The HeldDesk on a pool of connections."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list_held(
+        self,
+        *,
+        limit: int,
+        after: HalfId | None = None,
+        topic: str | None = None,
+        refused_only: bool = False,
+        dropped: bool = False,
+    ) -> Sequence[HeldMessage]:
+        """Return open held records by ascending half id, or the dropped ones; see HeldDesk."""
+        rows = await self._rows(
+            {
+                "half_id": None,
+                "after": after,
+                "topic": topic,
+                "refused_only": refused_only,
+                "dropped": dropped,
+                "limit": limit,
+            }
+        )
+        return [_held(row) for row in rows]
+
+    async def read_held(self, half_id: HalfId, nonce: Nonce) -> HeldMessage:
+        """Return one held record, open or dropped; see HeldDesk."""
+        rows = await self._rows(
+            {
+                "half_id": half_id,
+                "after": None,
+                "topic": None,
+                "refused_only": False,
+                "dropped": False,
+                "limit": 1,
+            }
+        )
+        if not rows or rows[0]["nonce"] != nonce:
+            raise MessageNotFound
+        if rows[0]["released_at"] is not None:
+            raise NotHeld
+        return _held(rows[0])
+
+    async def release_now(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
+        """Have the relay try the record's scope at its next look; see HeldDesk."""
+        await self._settle(BulkKind.RELEASE_HELD, half_id, nonce, action)
+
+    async def drop_held(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
+        """Give a record up; see HeldDesk."""
+        await self._settle(BulkKind.DROP_HELD, half_id, nonce, action)
+
+    async def _rows(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            await cursor.execute(SQL["list_held"], asked)
+            return await cursor.fetchall()
+
+    async def _settle(
+        self, kind: BulkKind, half_id: HalfId, nonce: Nonce, action: OperatorAction
+    ) -> None:
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            await settle_held(connection, kind, half_id, nonce, action)
+
+
+async def settle_held(
+    connection: AsyncConnection,
+    kind: BulkKind,
+    half_id: HalfId,
+    nonce: Nonce,
+    action: OperatorAction,
+) -> None:
+    """Release or drop one record in the caller's transaction. Raises MessageNotFound, NotHeld."""
+    statement, what = _SETTLED_BY[kind]
+    await _lock(connection, half_id, nonce)
+    await connection.execute(SQL[statement], {"half_id": half_id, "reason": action.reason})
+    await audit(connection, what, message_id_text(half_id, nonce), half_id, action)
+
+
+_SETTLED_BY: Final = {
+    BulkKind.RELEASE_HELD: ("release_now", "held.release"),
+    BulkKind.DROP_HELD: ("drop_held", "held.drop"),
+}
+
+
+async def _lock(connection: AsyncConnection, half_id: HalfId, nonce: Nonce) -> None:
+    cursor = await connection.execute(SQL["lock_held"], {"half_id": half_id, "nonce": nonce})
+    row = await cursor.fetchone()
+    if row is None:
+        raise MessageNotFound
+    if not row[0]:
+        raise NotHeld
+
+
+def _held(row: Mapping[str, Any]) -> HeldMessage:
+    return HeldMessage(
+        half_id=HalfId(row["half_id"]),
+        nonce=Nonce(row["nonce"]),
+        topic=row["topic"],
+        key=row["key"],
+        topic_wide=row["topic_wide"],
+        held_at=row["held_at"],
+        publish_error=row["publish_error"],
+        attempts=row["attempts"],
+        next_attempt_at=row["next_attempt_at"],
+        waiting_behind=row["waiting_behind"],
+        repair=row["repair"],
+        dropped_at=row["dropped_at"],
+        drop_reason=row["drop_reason"],
+    )

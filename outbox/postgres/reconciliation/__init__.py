@@ -1,0 +1,1 @@
+"""What a reconciliation reads from PostgreSQL and stores there."""

@@ -1,0 +1,97 @@
+"""Finished reconciliations as the API and operators read them; see ReconciliationRuns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg.rows import dict_row
+
+from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.statements import load
+from outbox.reconciliation.finished_runs import (
+    FindingEvent,
+    FindingFilter,
+    KnownFinding,
+    LastRun,
+    OpenFindings,
+    ReportFormat,
+    RunPlace,
+    RunSummary,
+)
+
+if TYPE_CHECKING:
+    from outbox.postgres.sessions.connections import Pool
+
+SQL: Final = load("outbox.postgres.reconciliation.finished_runs")
+EVENTS_SHOWN: Final = 50
+"""How many changes of a finding are told, the last ones."""
+
+
+class PostgresReconciliationRuns:
+    """The ReconciliationRuns on a pool of connections."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def page(self, limit: int, before: RunPlace | None) -> Sequence[RunSummary]:
+        """Return runs, newest first; see ReconciliationRuns.page."""
+        place = {"finished_at": None, "run_id": None} if before is None else before._asdict()
+        rows = await self._rows("page", {"limit": limit, **place})
+        return [_summary(row) for row in rows]
+
+    async def get(self, run_id: str) -> RunSummary | None:
+        """Return one run, or None; see ReconciliationRuns.get."""
+        rows = await self._rows("get", {"run_id": run_id})
+        return _summary(rows[0]) if rows else None
+
+    async def report(self, run_id: str, form: ReportFormat) -> str | None:
+        """Return a kept report, or None; see ReconciliationRuns.report."""
+        rows = await self._rows("report", {"run_id": run_id, "format": form.value})
+        return rows[0]["body"] if rows else None
+
+    async def findings(
+        self, run_id: str, wanted: FindingFilter, limit: int, after: str
+    ) -> Sequence[KnownFinding]:
+        """Return a run's findings by id; see ReconciliationRuns.findings."""
+        asked = {
+            "run_id": run_id,
+            "kind": wanted.kind,
+            "finding_class": wanted.finding_class,
+            "status": wanted.status,
+            "limit": limit,
+            "after": after,
+            "events": EVENTS_SHOWN,
+        }
+        return [_finding(row) for row in await self._rows("findings", asked)]
+
+    async def last(self) -> LastRun | None:
+        """Return what is measured of the newest run; see ReconciliationRuns.last."""
+        rows = await self._rows("last", {})
+        return LastRun(**rows[0]) if rows else None
+
+    async def open_findings(self) -> Sequence[OpenFindings]:
+        """Count the open findings; see ReconciliationRuns.open_findings."""
+        return [OpenFindings(**row) for row in await self._rows("open_findings", {})]
+
+    async def _rows(self, name: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            await cursor.execute(SQL[name], asked)
+            return await cursor.fetchall()
+
+
+def _finding(row: dict[str, Any]) -> KnownFinding:
+    return KnownFinding(**{**row, "history": tuple(_event(each) for each in row["history"])})
+
+
+def _event(row: dict[str, Any]) -> FindingEvent:
+    return FindingEvent(**{**row, "at": datetime.fromisoformat(row["at"])})
+
+
+def _summary(row: dict[str, Any]) -> RunSummary:
+    return RunSummary(**{**row, "formats": tuple(row["formats"])})

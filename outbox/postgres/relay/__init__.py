@@ -1,0 +1,1 @@
+"""The commit log and the held records in PostgreSQL."""

@@ -1,0 +1,296 @@
+"""One shard of the commit log: its lock, its progress row and its committed messages in order.
+
+One session does all of it, for one thread; when it breaks, all that was known is void. The lock is
+for liveness only: what makes a second relay harmless is Kafka's fence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+
+from outbox.errors import CursorMoved, DatabaseUnavailable
+from outbox.messages.manifest import HELD, Kind, Manifest, Position
+from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_message_id
+from outbox.postgres.messages.half_rows import bounds
+from outbox.postgres.relay import held_records
+from outbox.postgres.relay.commit_reader import BATCH_BYTES, CommitReader
+from outbox.postgres.sessions.connections import Connection, connect
+from outbox.postgres.sessions.statements import load
+from outbox.relay.ports import (
+    Commits,
+    Comparison,
+    HeldBatch,
+    Places,
+    PublishedBatch,
+    Refusal,
+    Rival,
+)
+from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress
+
+SQL: Final = load("outbox.postgres.relay.commit_log")
+LOCK_SPACE: Final = 0x6F757462
+"""The first key of the relay's advisory locks; the second is the shard."""
+
+COMPARISONS: Final = 3
+"""In plain mode a foreign transaction that ends just now may lower the watermark for a moment."""
+
+
+class PostgresCommitLog:
+    """The CommitLog of one shard."""
+
+    def __init__(
+        self,
+        database_url: str,
+        shard: int,
+        *,
+        batch_max: int,
+        owner: str,
+        batch_bytes: int = BATCH_BYTES,
+        connect: Callable[[str, str], Connection] = connect,
+    ) -> None:
+        self._url = database_url
+        self._shard = shard
+        self._reader = CommitReader(shard, batch_max=batch_max, batch_bytes=batch_bytes)
+        self._most = batch_max
+        self._most_bytes = batch_bytes
+        self._owner = owner
+        self._connect = connect
+        self._connection: Connection | None = None
+
+    # -- The lock --------------------------------------------------------------------------------
+
+    def try_lock(self) -> bool:
+        """Ask for the shard's lock without waiting; see CommitLog."""
+        with self._session() as session:
+            row = session.execute(SQL["try_lock"], self._lock_key()).fetchone()
+            return bool(row and row[0])
+
+    def rival(self) -> Rival:
+        """Return what is seen of the shard while another session owns it."""
+        with self._session() as session:
+            row = session.execute(
+                SQL["rival"], {"shard": self._shard, "name": self._name}
+            ).fetchone()
+            assert row is not None
+            return Rival(Position(row[0], row[1]), row[2])
+
+    def terminate_holder(self) -> None:
+        """End the session that holds the lock."""
+        with self._session() as session:
+            session.execute(SQL["terminate_holder"], self._lock_key())
+
+    def close(self) -> None:
+        """Close the session, which frees the lock; never raises."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(psycopg.Error):
+                connection.close()
+
+    # -- Who and where ---------------------------------------------------------------------------
+
+    def installation(self) -> tuple[UUID, str]:
+        """Return this installation's id and PostgreSQL's system identifier."""
+        with self._session() as session:
+            row = session.execute(SQL["installation"]).fetchone()
+            assert row is not None
+            return row[0], row[1]
+
+    def now(self) -> float:
+        """Return PostgreSQL's time in seconds since the epoch."""
+        with self._session() as session:
+            row = session.execute(SQL["now"]).fetchone()
+            assert row is not None
+            return float(row[0])
+
+    def progress(self) -> Progress | None:
+        """Return the stored row of the shard."""
+        with self._session() as session:
+            row = session.execute(SQL["progress"], {"name": self._name}).fetchone()
+        return None if row is None else _progress(row)
+
+    def save(
+        self,
+        cursor: Cursor,
+        identity: Identity,
+        published: Sequence[PublishedBatch],
+        *,
+        begins: bool = False,
+    ) -> None:
+        """Store the cursor and where records lie, in one transaction; see CommitLog."""
+        with self._session() as session, session.transaction():
+            self._save(session, cursor, identity, begins=begins)
+            self._save_publications(session, published)
+
+    def halt(self, reason: HaltReason) -> None:
+        """Store that the shard waits for an operator."""
+        row = {"name": self._name, "reason": reason.value, "owner": self._owner}
+        with self._session() as session:
+            session.execute(SQL["halt"], row)
+
+    # -- Committed messages ----------------------------------------------------------------------
+
+    def read(self, after: Position, most: int | None = None) -> Commits:
+        """Read what follows a position and is below the watermark; see CommitLog."""
+        with self._session() as session:
+            return self._reader.read(session, after, most)
+
+    def compare(self, after: Position, manifest: Manifest) -> Comparison:
+        """Read the commit log's ids in (after, manifest.to] in one snapshot."""
+        is_batch = manifest.kind is Kind.BATCH
+        listed = [e for e in manifest.entries if e.status == HELD or not is_batch]
+        held = [_split(entry.message_id)[0] for entry in listed]
+        asked = {
+            "shard": self._shard,
+            "from_xid": after.xid,
+            "from_n": after.n,
+            "to_xid": manifest.to.xid,
+            "to_n": manifest.to.n,
+            "held": held,
+            **bounds([_split(entry.message_id)[0] for entry in manifest.entries]),
+        }
+        row = self._compared(asked)
+        for _ in range(COMPARISONS - 1):
+            row = row if row[0] else self._compared(asked)
+        return Comparison(_message_ids(row[1], row[2]), row[0], frozenset(_message_ids(*row[3:])))
+
+    def _compared(self, asked: dict[str, Any]) -> tuple[Any, ...]:
+        with self._session() as session:
+            row: tuple[Any, ...] | None = session.execute(SQL["compare"], asked).fetchone()
+        assert row is not None
+        return row
+
+    def recover(self, manifest: Manifest, offset: int, cursor: Cursor, identity: Identity) -> int:
+        """Teach PostgreSQL a batch that Kafka has, cursor included; see CommitLog."""
+        pairs = [_split(message_id) for message_id in manifest.published]
+        asked = {
+            "shard": self._shard,
+            "offset": offset,
+            "half_ids": [half_id for half_id, _ in pairs],
+            "nonces": [nonce for _, nonce in pairs],
+            **bounds([half_id for half_id, _ in pairs]),
+        }
+        with self._session() as session, session.transaction():
+            session.execute(SQL["note_published"], asked)
+            session.execute(SQL["recover_commits"], asked)
+            held_records.mark_published(session, manifest.batch_no, manifest.published, {})
+            rolled_back = session.execute(SQL["audit_rolled_back"], asked).fetchall()
+            self._save(session, cursor, identity)
+        return len(rolled_back)
+
+    # -- Held records ----------------------------------------------------------------------------
+
+    def hold(self, batch: Manifest, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:
+        """Store messages of a batch as held, in one transaction; see CommitLog."""
+        with self._session() as session, session.transaction():
+            held_records.hold(session, self._name, batch, message_ids, refusal)
+
+    def read_held(self, position: Position, most: int | None = None) -> HeldBatch | None:
+        """Read the first messages of a scope that is due; see CommitLog."""
+        bound = self._most if most is None else min(most, self._most)
+        with self._session() as session:
+            return held_records.read_due(session, self._shard, position, bound, self._most_bytes)
+
+    def postpone(self, message_id: bytes, refusal: Refusal) -> None:
+        """Store that a held record was refused once more; see CommitLog."""
+        with self._session() as session:
+            held_records.postpone(session, message_id, refusal)
+
+    def mark_released(
+        self,
+        manifest: Manifest,
+        places: Places | None,
+        cursor: Cursor,
+        identity: Identity,
+        published: Sequence[PublishedBatch],
+    ) -> None:
+        """Mark a release's rows and move the cursor, in one transaction; see CommitLog."""
+        with self._session() as session, session.transaction():
+            held_records.mark_released(session, manifest, places)
+            self._save(session, cursor, identity)
+            self._save_publications(session, published)
+
+    # -- Inside ----------------------------------------------------------------------------------
+
+    @property
+    def _name(self) -> str:
+        return f"relay:{self._shard}"
+
+    def _lock_key(self) -> dict[str, int]:
+        return {"space": LOCK_SPACE, "shard": self._shard}
+
+    @contextmanager
+    def _session(self) -> Iterator[Connection]:
+        """Lend the session, opened if need be; whatever PostgreSQL refuses voids it."""
+        try:
+            if self._connection is None:
+                self._connection = self._connect(self._url, f"relay-{self._shard}")
+                self._connection.execute("SET enable_nestloop = off")
+            yield self._connection
+        except psycopg.Error as error:
+            self.close()
+            raise DatabaseUnavailable(type(error).__name__) from error
+
+    def _save_publications(self, session: Connection, published: Iterable[PublishedBatch]) -> None:
+        for batch in published:
+            session.execute(SQL["save_publication"], _publication(self._shard, batch))
+
+    def _save(
+        self, session: Connection, cursor: Cursor, identity: Identity, *, begins: bool = False
+    ) -> None:
+        row = {
+            "name": self._name,
+            "position": cursor.position.xid,
+            "position_n": cursor.position.n,
+            "manifest_offset": cursor.manifest_offset,
+            "batch_no": cursor.batch_no,
+            "crc": cursor.crc,
+            "gen": cursor.gen,
+            "after_gen": cursor.gen - 1 if begins else cursor.gen,
+            **identity._asdict(),
+            "owner": self._owner,
+        }
+        if session.execute(SQL["save_progress"], row).fetchone() is None:
+            raise CursorMoved
+
+
+def _progress(row: Sequence[Any]) -> Progress:
+    xid, n, manifest_offset, batch_no, crc, gen, cluster_id, topic_id, pg_system_id, halt = row
+    cursor = (
+        None
+        if manifest_offset is None
+        else Cursor(Position(xid, n), manifest_offset, batch_no, crc, gen)
+    )
+    identity = None if cluster_id is None else Identity(cluster_id, topic_id, pg_system_id)
+    return Progress(cursor, identity, None if halt is None else HaltReason(halt))
+
+
+def _publication(shard: int, batch: PublishedBatch) -> dict[str, Any]:
+    return {
+        "shard": shard,
+        "to_xid": batch.to.xid,
+        "to_n": batch.to.n,
+        "batch_no": batch.batch_no,
+        "from_xid": batch.after.xid,
+        "from_n": batch.after.n,
+        "half_ids": batch.half_ids,
+        "partitions": batch.places.partitions,
+        "offsets": batch.places.offsets,
+    }
+
+
+def _split(message_id: bytes) -> tuple[HalfId, Nonce]:
+    return split_message_id(UUID(bytes=message_id))
+
+
+def _message_ids(half_ids: list[int] | None, nonces: list[int] | None) -> tuple[bytes, ...]:
+    """Return message ids; a half that is gone (nonce -1) is none of any manifest's."""
+    pairs = zip(half_ids or (), nonces or (), strict=True)
+    return tuple(
+        b"" if nonce < 0 else message_id_bytes(HalfId(half_id), Nonce(nonce))
+        for half_id, nonce in pairs
+    )

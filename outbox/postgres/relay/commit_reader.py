@@ -1,0 +1,162 @@
+"""Reads the next committed messages of a shard: ids from the commit log, contents by key.
+
+Three statements a batch. Rows stay tuples: one batch holds 2 000 of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, Final
+
+from outbox.errors import CommittedMessageMissing
+from outbox.messages.manifest import Position
+from outbox.messages.message_id import HalfId, message_id_bytes
+from outbox.messages.record import Committed
+from outbox.postgres.messages.half_rows import bounds, read_headers
+from outbox.postgres.relay.held_records import read_holds
+from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
+from outbox.postgres.sessions.connections import Connection
+from outbox.postgres.sessions.statements import load
+from outbox.relay.ports import Commits
+
+SQL: Final = load("outbox.postgres.relay.commit_log")
+BATCH_BYTES: Final = 4 << 20
+"""Values that a batch reads at most, but for one larger value."""
+
+_DECIDED_BY: Final = {code: word.value for code, word in DECIDED_BY_OF_CODE.items()}
+_ROWS_FIRST: Final = 64
+_ROWS_LEAST: Final = 4
+_GROUP, _TOPIC, _KEY, _KNOWN = 3, 5, 6, 12
+"""Places in a row of ``read_contents``."""
+
+Row = Sequence[Any]
+Range = tuple[int, int, Sequence[HalfId], float]
+"""A commit log row: its xid, how many of its ids are done, the rest, and its age (s)."""
+
+
+class CommitReader:
+    """Reads batches of one shard; remembers names, and how many rows made the last batch."""
+
+    def __init__(self, shard: int, *, batch_max: int, batch_bytes: int = BATCH_BYTES) -> None:
+        self._shard = shard
+        self._batch_max = batch_max
+        self._batch_bytes = batch_bytes
+        self._rows = min(batch_max, _ROWS_FIRST)
+        self._topics: dict[int, str] = {}
+        self._groups: dict[int, str] = {}
+
+    def read(self, session: Connection, after: Position, most: int | None = None) -> Commits:
+        """Read what follows a position and is below the watermark, up to the batch's bounds.
+
+        ``most`` bounds the messages further.
+        Raises CommittedMessageMissing when the next message is neither in its leaf nor parked.
+        """
+        ranges = self._read_ranges(session, after)
+        bound = self._batch_max if most is None else min(most, self._batch_max)
+        ids = [half_id for _, _, half_ids, _ in ranges for half_id in half_ids][:bound]
+        holds = read_holds(session, self._shard, after, ids)
+        if not ids:
+            return Commits(after, (), (), frozenset(), due=holds.due)
+        rows = self._read_contents(session, ids)
+        run = [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
+        message_ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
+        pairs = list(zip(message_ids, run, strict=True))
+        before = frozenset([each for each, row in pairs if row[_KNOWN] or row[0] in holds.released])
+        held = frozenset(
+            [each for each, row in pairs if holds.hold(row[0], row[_TOPIC], row[_KEY])]
+        )
+        to, newest = _end_of(len(run), ranges)
+        ages = (next(age for _, _, half_ids, age in ranges if half_ids), newest)
+        messages = self._committed(session, run)
+        return Commits(to, messages, message_ids, before, held, holds.due, ages)
+
+    def _read_ranges(self, session: Connection, after: Position) -> list[Range]:
+        """Return what the next commit log rows hold beyond a position."""
+        asked = {"shard": self._shard, "xid": after.xid, "rows": self._rows}
+        with session.cursor(binary=True) as cursor:
+            rows = cursor.execute(SQL["read_commits"], asked).fetchall()
+        self._rows = self._rows_for(rows)
+        done = {after.xid: after.n}
+        return [(xid, done.get(xid, 0), ids[done.get(xid, 0) :], age) for xid, ids, age in rows]
+
+    def _rows_for(self, rows: Sequence[Row]) -> int:
+        """Return how many rows like these make a batch: a row holds 1 to 2 048 ids."""
+        ids = sum(len(half_ids) for _, half_ids, _ in rows)
+        if not ids:
+            return self._rows
+        wanted = self._batch_max * len(rows) // ids + 2
+        return min(self._batch_max + 1, max(_ROWS_LEAST, wanted))
+
+    def _read_contents(self, session: Connection, ids: Sequence[HalfId]) -> Mapping[HalfId, Row]:
+        """Return the contents by id; the first id is always among them."""
+        rows = self._read_rows(session, ids)
+        if ids[0] in rows:
+            return rows
+        return self._read_rows(session, ids[:1]) or self._read_parked(session, ids[0])
+
+    def _read_rows(self, session: Connection, ids: Sequence[HalfId]) -> dict[HalfId, Row]:
+        asked = {"half_ids": ids, "bytes": self._batch_bytes, **bounds(ids)}
+        with session.cursor(binary=True) as cursor:
+            return {row[0]: row for row in cursor.execute(SQL["read_contents"], asked)}
+
+    def _read_parked(self, session: Connection, half_id: HalfId) -> dict[HalfId, Row]:
+        with session.cursor(binary=True) as cursor:
+            row = cursor.execute(SQL["read_parked"], {"half_id": half_id}).fetchone()
+        if row is None:
+            raise CommittedMessageMissing(half_id)
+        return {half_id: row}
+
+    def _committed(self, session: Connection, rows: Sequence[Row]) -> list[Committed]:
+        self._learn(session, rows)
+        topics, groups = self._topics, self._groups
+        return [
+            Committed(
+                half_id,
+                nonce,
+                _DECIDED_BY[decided_by],
+                groups[group],
+                transaction_id,
+                topics[topic],
+                key,
+                value,
+                partition,
+                content_type,
+                traceparent,
+                read_headers(headers) if headers else (),
+            )
+            for (
+                half_id,
+                nonce,
+                decided_by,
+                group,
+                transaction_id,
+                topic,
+                key,
+                value,
+                partition,
+                content_type,
+                traceparent,
+                headers,
+                _,
+            ) in rows
+        ]
+
+    def _learn(self, session: Connection, rows: Iterable[Row]) -> None:
+        """Read the names that these rows need and that are not yet known; names never change."""
+        topics, groups = {row[_TOPIC] for row in rows}, {row[_GROUP] for row in rows}
+        if not topics <= self._topics.keys():
+            asked = {"ids": list(topics)}
+            self._topics.update(session.execute(SQL["topic_names"], asked).fetchall())
+        if not groups <= self._groups.keys():
+            asked = {"ids": list(groups)}
+            self._groups.update(session.execute(SQL["group_names"], asked).fetchall())
+
+
+def _end_of(count: int, ranges: Iterable[Range]) -> tuple[Position, float]:
+    """Return the position behind so many ids, and the last one's age; a row may be cut."""
+    for xid, done, half_ids, age in ranges:
+        if count <= len(half_ids):
+            return Position(xid, done + count), age
+        count -= len(half_ids)
+    raise AssertionError("more ids than were read")

@@ -1,0 +1,61 @@
+"""Tells cheaply which shards have new final commits, so that idle relays need not ask each.
+
+As long as the watermark stands, no commit has become final: one tiny statement answers for all
+shards. A hint only: each relay reads with the watermark of its own session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+import psycopg
+
+from outbox.errors import DatabaseUnavailable
+from outbox.postgres.sessions.connections import Connection, connect
+from outbox.postgres.sessions.statements import load
+from outbox.relay.protocol.state import SHARDS
+
+SQL: Final = load("outbox.postgres.relay.commit_log")
+ALL_SHARDS: Final = frozenset(range(SHARDS))
+
+
+class PostgresCommitWatch:
+    """The CommitWatch of a process."""
+
+    def __init__(
+        self, database_url: str, connect: Callable[[str, str], Connection] = connect
+    ) -> None:
+        self._url = database_url
+        self._connect = connect
+        self._connection: Connection | None = None
+        self._seen: int | None = None
+
+    def fresh_shards(self) -> frozenset[int]:
+        """Return the shards with commits that became final since the last call; see CommitWatch."""
+        try:
+            if self._connection is None:
+                self._connection = self._connect(self._url, "relay-watch")
+            return self._fresh(self._connection)
+        except psycopg.Error as error:
+            self.close()
+            raise DatabaseUnavailable(type(error).__name__) from error
+
+    def close(self) -> None:
+        """Close the session; never raises."""
+        connection, self._connection, self._seen = self._connection, None, None
+        if connection is not None:
+            with suppress(psycopg.Error):
+                connection.close()
+
+    def _fresh(self, connection: Connection) -> frozenset[int]:
+        row = connection.execute(SQL["watermark"]).fetchone()
+        assert row is not None
+        seen, self._seen = self._seen, row[0]
+        if seen == self._seen:
+            return frozenset()
+        if seen is None:
+            return ALL_SHARDS
+        rows = connection.execute(SQL["fresh_shards"], {"low": seen, "high": self._seen})
+        return frozenset(shard for (shard,) in rows)

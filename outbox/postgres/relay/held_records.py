@@ -1,0 +1,182 @@
+"""Held records as the relay reads and writes them, on the session that holds the shard's lock."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from outbox.errors import CursorMoved
+from outbox.messages.manifest import PUBLISHED, Kind, Manifest, Position
+from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_message_id
+from outbox.messages.record import Committed
+from outbox.postgres.messages.half_rows import bounds, read_headers
+from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
+from outbox.postgres.sessions.connections import Connection
+from outbox.postgres.sessions.statements import load
+from outbox.relay.ports import HeldBatch, Places, Refusal
+from outbox.relay.protocol.holds import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS
+from outbox.relay.protocol.state import Refused
+
+SQL: Final = load("outbox.postgres.relay.held_records")
+TOPIC_NAMES: Final = load("outbox.postgres.relay.commit_log")["topic_names"]
+WAITS: Final = "waits behind a refused record"
+"""The ``publish_error`` of a message that was not refused itself."""
+
+
+class Holds(NamedTuple):
+    """What held records mean for a batch."""
+
+    held: frozenset[int]
+    """Those of its half ids that have a row which is not released."""
+    released: frozenset[int]
+    topics: frozenset[int]
+    """Topics that are held as a whole."""
+    keys: frozenset[tuple[int, bytes]]
+    """Topics and keys that are held."""
+    due: bool
+
+    def hold(self, half_id: HalfId, topic_id: int, key: bytes | None) -> bool:
+        """Tell whether a message must be listed as held."""
+        in_scope = topic_id in self.topics or (topic_id, key) in self.keys
+        return half_id in self.held or in_scope
+
+
+NOTHING: Final = Holds(frozenset(), frozenset(), frozenset(), frozenset(), due=False)
+
+
+def read_holds(
+    session: Connection, shard: int, position: Position, half_ids: Sequence[HalfId]
+) -> Holds:
+    """Read what held records mean for a batch that begins behind a position."""
+    found = session.execute(SQL["any_held"]).fetchone()
+    if not (found and found[0]):
+        return NOTHING
+    asked = {"shard": shard, "half_ids": list(half_ids), **position._asdict()}
+    row = session.execute(SQL["read_holds"], asked).fetchone()
+    assert row is not None
+    held, released, topics, topic_ids, keys, due = row
+    return Holds(
+        frozenset(held or ()),
+        frozenset(released or ()),
+        frozenset(topics or ()),
+        frozenset(zip(topic_ids or (), map(bytes, keys or ()), strict=True)),
+        due,
+    )
+
+
+def hold(
+    session: Connection,
+    name: str,
+    batch: Manifest,
+    message_ids: Sequence[bytes],
+    refusal: Refusal | None,
+) -> None:
+    """Append messages of a batch to those held; see CommitLog. Within a transaction."""
+    if session.execute(SQL["owns"], {"name": name, "gen": batch.gen}).fetchone() is None:
+        raise CursorMoved
+    half_ids = [_split(message_id)[0] for message_id in message_ids]
+    row = {
+        "shard": batch.shard,
+        "from_xid": batch.after.xid,
+        "to_xid": batch.to.xid,
+        "half_ids": half_ids,
+        "topic_wide": refusal is not None and refusal.refused is Refused.TOPIC,
+        "error": refusal.error if refusal else WAITS,
+        "attempts": 1 if refusal else 0,
+        "wait": RETRY_FIRST_SECONDS if refusal else 0.0,
+        **bounds(half_ids),
+    }
+    session.execute(SQL["hold"], row)
+
+
+def read_due(
+    session: Connection, shard: int, position: Position, most: int, most_bytes: int
+) -> HeldBatch | None:
+    """Read the first messages of a scope that is due; see CommitLog."""
+    asked = {"shard": shard, **position._asdict(), "most": most, "bytes": most_bytes}
+    rows = session.execute(SQL["read_due"], asked).fetchall()
+    if not rows:
+        return None
+    names = session.execute(TOPIC_NAMES, {"ids": sorted({row[2] for row in rows})}).fetchall()
+    ids = tuple(message_id_bytes(HalfId(row[0]), Nonce(row[1])) for row in rows)
+    redriven: str | None = rows[0][5]
+    known = frozenset(
+        each for each, row in zip(ids, rows, strict=True) if row[6] and redriven is None
+    )
+    return HeldBatch(
+        kind=Kind.RELEASE if redriven is None else Kind.REPAIR,
+        messages=[_committed(row, dict(names)) for row in rows],
+        message_ids=ids,
+        before=known,
+        redriven=redriven,
+    )
+
+
+def postpone(session: Connection, message_id: bytes, refusal: Refusal) -> None:
+    """Count one more refusal; see CommitLog."""
+    row = {
+        "half_id": _split(message_id)[0],
+        "error": refusal.error,
+        "topic_wide": refusal.refused is Refused.TOPIC,
+        "first": RETRY_FIRST_SECONDS,
+        "last": RETRY_LAST_SECONDS,
+    }
+    session.execute(SQL["postpone"], row)
+
+
+def mark_released(session: Connection, manifest: Manifest, places: Places | None) -> None:
+    """Mark the rows of all that a release lists. Within a transaction that moves the cursor."""
+    listed = [entry.message_id for entry in manifest.entries]
+    produced = [entry.message_id for entry in manifest.entries if entry.status == PUBLISHED]
+    mark_published(session, manifest.batch_no, listed, _placed(produced, places))
+
+
+def mark_published(
+    session: Connection,
+    batch_no: int,
+    message_ids: Sequence[bytes],
+    placed: Mapping[bytes, tuple[int, int]],
+) -> None:
+    """Mark the rows of messages that Kafka has, where they have any."""
+    pairs = [_split(message_id) for message_id in message_ids]
+    places = [placed.get(message_id, (None, None)) for message_id in message_ids]
+    row = {
+        "batch_no": batch_no,
+        "half_ids": [half_id for half_id, _ in pairs],
+        "nonces": [nonce for _, nonce in pairs],
+        "partitions": [partition for partition, _ in places],
+        "offsets": [offset for _, offset in places],
+    }
+    session.execute(SQL["mark_released"], row)
+
+
+def _placed(message_ids: Sequence[bytes], places: Places | None) -> Mapping[bytes, tuple[int, int]]:
+    if places is None:
+        return {}
+    pairs = zip(places.partitions, places.offsets, strict=True)
+    return dict(zip(message_ids, pairs, strict=True))
+
+
+def _committed(row: Sequence[Any], topics: Mapping[int, str]) -> Committed:
+    half_id, nonce, topic_id, key, payload, *_ = row
+    value = payload["value"]
+    return Committed(
+        half_id=HalfId(half_id),
+        nonce=Nonce(nonce),
+        decided_by=DECIDED_BY_OF_CODE[payload["decided_by"]].value,
+        producer_group=payload["producer_group"],
+        transaction_id=payload["transaction_id"],
+        topic=topics[topic_id],
+        key=key,
+        value=None if value is None else b64decode(value),
+        partition=payload["partition"],
+        content_type=payload["content_type"],
+        traceparent=payload["traceparent"],
+        headers=read_headers(payload["headers"]) if payload["headers"] else (),
+    )
+
+
+def _split(message_id: bytes) -> tuple[HalfId, Nonce]:
+    return split_message_id(UUID(bytes=message_id))

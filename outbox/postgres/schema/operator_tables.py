@@ -1,0 +1,54 @@
+"""The tables of who may do what, and of what operators did."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Integer, LargeBinary, Table, Text, Uuid
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from outbox.postgres.schema.tables import METADATA, TIME, needed
+
+api_key = Table(
+    "api_key",
+    METADATA,
+    Column("key_id", Text, primary_key=True),
+    needed("name", Text),
+    needed("secret_hmac", LargeBinary),
+    needed("producer_groups", ARRAY(Text)),
+    needed("scopes", ARRAY(Text)),
+    Column("expires_at", TIME),
+    needed("created_at", TIME),
+    Column("revoked_at", TIME),
+)
+
+bulk_action = Table(
+    "bulk_action",
+    METADATA,
+    Column("id", Uuid, primary_key=True),
+    needed("action", Text),
+    Column("decision", Text),
+    Column("groups", ARRAY(Integer)),
+    needed("operator", Text),
+    needed("reason", Text),
+    Column("key_id", Text),
+    needed("half_ids", ARRAY(BigInteger)),
+    needed("done", Integer),
+    needed("failed", Integer),
+    needed("failures", JSONB),
+    needed("created_at", TIME),
+    Column("finished_at", TIME),
+    Column("rate", Integer),
+)
+
+audit_log = Table(
+    "audit_log",
+    METADATA,
+    Column("id", BigInteger, primary_key=True),
+    needed("at", TIME),
+    needed("action", Text),
+    needed("target", Text),
+    Column("half_id", BigInteger),
+    Column("key_id", Text),
+    Column("operator", Text),
+    Column("reason", Text),
+    Column("detail", JSONB),
+)

@@ -1,0 +1,1 @@
+"""Connections to PostgreSQL and what every statement needs of them."""

@@ -1,0 +1,113 @@
+"""Connections to PostgreSQL, opened with the settings that the guarantees rest on.
+
+``synchronous_commit=on`` makes an acknowledged commit durable (G1); ``force_custom_plan`` lets
+every statement prune partitions; UTC keeps times comparable. One asyncio pool a process, and plain
+connections for the relay's threads. Only the pool listens for waits that were given up: the relay
+acknowledges nothing to anybody, and what a failover takes from it Kafka's manifests bring back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import AsyncConnectionPool
+
+from outbox.clock import SystemClock
+from outbox.postgres.sessions.sync_replication import SyncReplication
+
+SESSION_OPTIONS: Final = (
+    "-c plan_cache_mode=force_custom_plan -c timezone=UTC"
+    " -c idle_in_transaction_session_timeout=60000 -c jit=off"
+)
+REMOTE_APPLY: Final = "-c synchronous_commit=remote_apply"
+"""The one setting above `on`; an operator who names it so in the URL's options keeps it."""
+
+IDLE_SECONDS: Final = 0.5
+"""A connection unused for this long is asked for a sign of life before it is used again."""
+
+AsyncConnection = psycopg.AsyncConnection[Any]
+Connection = psycopg.Connection[Any]
+Pool = AsyncConnectionPool[AsyncConnection]
+
+
+def conninfo(database_url: str, application: str) -> str:
+    """Return the connection string with our session options and a name for pg_stat_activity.
+
+    Options of the URL stay, but ours come after them and win, also over those of role and database.
+    """
+    return make_conninfo(
+        database_url,
+        options=_options(str(conninfo_to_dict(database_url).get("options") or "")),
+        application_name=f"outbox-{application}",
+        keepalives_idle=10,
+        keepalives_interval=3,
+        keepalives_count=3,
+        connect_timeout=5,
+    )
+
+
+def _options(theirs: str) -> str:
+    commit = REMOTE_APPLY if REMOTE_APPLY in theirs else "-c synchronous_commit=on"
+    return f"{theirs} {commit} {SESSION_OPTIONS}".lstrip()
+
+
+class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
+    """A pool whose blocks raise CommitUnconfirmed when the standby was not waited for."""
+
+    def __init__(self, conninfo: str, **settings: Any) -> None:
+        self._waits = SyncReplication()
+        super().__init__(conninfo, configure=self._waits.listen, **settings)
+
+    @asynccontextmanager
+    async def connection(self, timeout: float | None = None) -> AsyncIterator[AsyncConnection]:
+        """Lend a connection for the block."""
+        async with super().connection(timeout) as connection:
+            with self._waits.confirming(connection):
+                yield connection
+
+
+def make_pool(database_url: str, application: str, *, pool_max: int, pool_min: int = 2) -> Pool:
+    """Return a closed pool of autocommit connections; open it with ``async with``."""
+    return ConfirmingPool(
+        conninfo(database_url, application),
+        min_size=min(pool_min, pool_max),
+        max_size=pool_max,
+        open=False,
+        timeout=5,
+        kwargs={"autocommit": True, "prepare_threshold": 1},
+        check=_CheckAfterAPause(),
+    )
+
+
+class _CheckAfterAPause:
+    """Asks an idle connection whether it still lives; a busy one has just shown it."""
+
+    def __init__(self) -> None:
+        self._seen: WeakKeyDictionary[AsyncConnection, float] = WeakKeyDictionary()
+        self._clock = SystemClock()
+
+    async def __call__(self, connection: AsyncConnection) -> None:
+        now = self._clock.monotonic()
+        if now - self._seen.get(connection, -IDLE_SECONDS) >= IDLE_SECONDS:
+            await AsyncConnectionPool.check_connection(connection)
+        self._seen[connection] = now
+
+
+def connect(database_url: str, application: str) -> Connection:
+    """Open one autocommit connection for a thread that keeps it to itself."""
+    return psycopg.connect(
+        conninfo(database_url, application), autocommit=True, prepare_threshold=1
+    )
+
+
+@asynccontextmanager
+async def one_snapshot(connection: AsyncConnection) -> AsyncIterator[None]:
+    """Let every statement of the block see the same instant; it takes no xid and writes nothing."""
+    async with connection.transaction():
+        await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield

@@ -1,0 +1,1 @@
+"""Reconciliation: runs and findings as they are stored and read. Pure."""

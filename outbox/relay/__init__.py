@@ -1,0 +1,1 @@
+"""The relay: the protocol that brings commits to Kafka exactly once. Pure."""

@@ -1,0 +1,162 @@
+"""What the driver reports back: what came of the last action of a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from outbox.messages.manifest import Kind, Position
+from outbox.relay.protocol.state import Failure, Found, Identity, Progress, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Rested:
+    """The rest is over (or the relay has just started)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """The process ends in good order."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockTaken:
+    """The shard is ours as far as PostgreSQL is concerned: liveness, not safety."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockBusy:
+    """Another session holds the lock."""
+
+    at: float
+    position: Position
+    waiting: bool
+    """Commits wait beyond the stored position, and the shard is not halted."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoresIdentified:
+    """The answer to ReadStanding."""
+
+    installation: UUID
+    identity: Identity
+    partitions: int
+    progress: Progress | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """The new handle is alone, and every older transaction is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The answer to ReadBounds; ``end`` counts uncommitted records and markers as well."""
+
+    progress: Progress | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestsRead:
+    """The next manifests; ``reached`` when nothing is left below the end that was asked for."""
+
+    found: tuple[Found, ...]
+    reached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The answer to Compare."""
+
+    message_ids: tuple[bytes, ...]
+    below_watermark: bool
+    held: frozenset[bytes]
+    """Message ids of the manifest that have a row in ``held_record``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """PostgreSQL knows the batch now."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitsRead:
+    """The next committed messages, in commit order; none when there is nothing to do."""
+
+    at: float
+    to: Position
+    message_ids: tuple[bytes, ...]
+    before: frozenset[bytes]
+    """Those that Kafka has already (``already_published``)."""
+    held: frozenset[bytes] = frozenset()
+    """Those that have a row in ``held_record`` or whose scope has an open one."""
+    due: bool = False
+    """A scope of held messages at or below the position is due to be tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRead:
+    """The answer to ReadHeld; no messages when nothing is due any more."""
+
+    kind: Kind
+    message_ids: tuple[bytes, ...]
+    before: frozenset[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The answer to MarkReleased."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """How many records Kafka acknowledged, and what it refused for good, if anything."""
+
+    good: int
+    refused: Refused | None
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestDelivered:
+    """Where the manifest lies (-1: unknown) and its checksum."""
+
+    offset: int
+    crc: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitEnded:
+    """The commit returned without an error."""
+
+    at: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The action failed; those after it were not done."""
+
+    failure: Failure
+
+
+Answer = (
+    Rested
+    | StopAsked
+    | LockTaken
+    | LockBusy
+    | StoresIdentified
+    | Fenced
+    | Bounds
+    | ManifestsRead
+    | Compared
+    | Recovered
+    | CommitsRead
+    | HeldRead
+    | Marked
+    | Delivered
+    | ManifestDelivered
+    | CommitEnded
+    | Failed
+)

@@ -1,0 +1,113 @@
+"""RUN: one batch, one Kafka transaction, its manifest last; then the next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Entry, Kind
+from outbox.relay.protocol.actions import (
+    Begin,
+    Commit,
+    Hold,
+    Publish,
+    PublishManifest,
+    Rest,
+    SaveProgress,
+)
+from outbox.relay.protocol.answers import CommitEnded, CommitsRead, Delivered, ManifestDelivered
+from outbox.relay.protocol.bisection import passed
+from outbox.relay.protocol.holds import on_refused, release, released
+from outbox.relay.protocol.manifest_chain import next_manifest
+from outbox.relay.protocol.state import NO_MANIFESTS, Cursor, Relay, known
+from outbox.relay.protocol.transition import Next, drop
+
+CLEAN_COMMIT_SECONDS: Final = 0.5
+"""Half of retry.backoff.ms: a commit that returned sooner cannot have been sent twice."""
+PROGRESS_SECONDS: Final = 1.0
+"""The progress row is written at most this often; it is a lower bound."""
+IDLE_SECONDS: Final = 1.0
+SIGN_OF_LIFE_SECONDS: Final = 86_400.0
+"""An idle shard writes an empty manifest, so that its log never empties by age."""
+
+
+def on_commits_read(state: Relay, read: CommitsRead) -> Next:
+    """Begin a batch; what Kafka has already or refuses is listed and not produced.
+
+    Held records that are due and new commits take turns.
+    """
+    if read.due and not (read.message_ids and state.released_last):
+        return release(state)
+    if not read.message_ids:
+        return on_nothing_to_do(state, read)
+    entries = tuple(Entry(each, _status(each, read)) for each in read.message_ids)
+    batch = next_manifest(state, Kind.BATCH, read.to, entries)
+    held = tuple(entry.message_id for entry in entries if entry.status == HELD)
+    holding = (Hold(batch, held, None),) if held else ()
+    begun = replace(state, batch=batch, released_last=False)
+    return begun, (*holding, Begin(), Publish(batch))
+
+
+def _status(message_id: bytes, read: CommitsRead) -> bytes:
+    if message_id in read.before:
+        return PUBLISHED_BEFORE
+    return HELD if message_id in read.held else PUBLISHED
+
+
+def on_nothing_to_do(state: Relay, read: CommitsRead) -> Next:
+    quiet = replace(state, failures=0)
+    if state.signed_at is None:
+        quiet = replace(quiet, signed_at=read.at)
+    elif read.at - state.signed_at >= SIGN_OF_LIFE_SECONDS:
+        batch = next_manifest(state, Kind.BATCH, state.at.position, ())
+        return replace(quiet, batch=batch), (Begin(), PublishManifest(batch))
+    quiet, saving = save_if_due(quiet, read.at)
+    return quiet, (*saving, Rest(_until_next_save(quiet, read.at), until_commits=True))
+
+
+def on_delivered(state: Relay, delivered: Delivered) -> Next:
+    """Count the good reports ourselves: a transaction may commit with messages dropped."""
+    batch = known(state.batch)
+    if delivered.refused is not None:
+        return on_refused(state, delivered.refused)
+    if delivered.good != len(batch.published):
+        return drop(state, "undelivered")
+    return state, (PublishManifest(batch),)
+
+
+def on_manifest_delivered(state: Relay, delivered: ManifestDelivered) -> Next:
+    """A manifest below the last one lies in another log: its transaction must not commit."""
+    cursor, batch = state.at, known(state.batch)
+    if delivered.offset < cursor.manifest_offset:
+        return drop(state, "manifest")
+    following = delivered.offset + 1 if cursor.is_listed else NO_MANIFESTS
+    candidate = Cursor(batch.to, following, batch.batch_no, delivered.crc, cursor.gen)
+    return replace(state, candidate=candidate), (Commit(),)
+
+
+def on_commit_ended(state: Relay, ended: CommitEnded) -> Next:
+    """The CLEAN rule: only a commit that cannot have been sent twice lets the handle live."""
+    if ended.seconds >= CLEAN_COMMIT_SECONDS:
+        return drop(state, "slow_commit")
+    batch = known(state.batch)
+    moved = replace(state, cursor=state.candidate, candidate=None, failures=0, signed_at=ended.at)
+    if batch.kind is not Kind.BATCH:
+        return released(moved)
+    narrowing = passed(state.narrowing, len(batch.entries))
+    done = replace(moved, batch=None, dirty=True, narrowing=narrowing)
+    done, saving = save_if_due(done, ended.at)
+    return done, (*saving, Rest(0.0))
+
+
+def save_if_due(state: Relay, at: float) -> Next:
+    due = state.saved_at is None or at - state.saved_at >= PROGRESS_SECONDS
+    if not (state.dirty and due):
+        return state, ()
+    saved = replace(state, dirty=False, saved_at=at)
+    return saved, (SaveProgress(state.at, state.who),)
+
+
+def _until_next_save(state: Relay, at: float) -> float:
+    if not state.dirty or state.saved_at is None:
+        return IDLE_SECONDS
+    return min(IDLE_SECONDS, max(0.0, state.saved_at + PROGRESS_SECONDS - at))

@@ -1,0 +1,161 @@
+"""FENCE and REPLAY: shut older producers out, read the manifests back, compare, adopt or recover.
+
+Fence first, read second: a log that is read before the fence may still grow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from outbox.messages.manifest import HELD, START, Kind, Manifest, Position
+from outbox.relay.protocol.actions import (
+    Compare,
+    MarkReleased,
+    ReadBounds,
+    ReadCommits,
+    ReadManifests,
+    Recover,
+    Rest,
+    SaveProgress,
+    StoreHalt,
+)
+from outbox.relay.protocol.answers import Bounds, Compared, Fenced, ManifestsRead, Marked, Recovered
+from outbox.relay.protocol.delivery_mode import enter_at_least_once, leave_at_least_once
+from outbox.relay.protocol.state import NO_MANIFESTS, Cursor, Found, HaltReason, Phase, Relay, known
+from outbox.relay.protocol.transition import Next, halt
+
+STUCK_POLL_SECONDS: Final = 5.0
+
+
+def on_fenced(state: Relay, _: Fenced) -> Next:
+    """Ask for the log's end only now: nobody else can write to it any more."""
+    return replace(state, phase=Phase.REPLAY), (ReadBounds(),)
+
+
+def on_bounds(state: Relay, bounds: Bounds) -> Next:
+    """Begin at the stored cursor; the log's end was asked for after the fence.
+
+    The lane at_least_once, and the first start after it, have no manifests to read.
+    """
+    stored = bounds.progress.cursor if bounds.progress else None
+    if stored is None and bounds.end > 0:
+        return halt(state, HaltReason.CURSOR_MISSING)
+    cursor = stored or Cursor(START, 0, 0, 0, 0)
+    if state.at_least_once:
+        entered = enter_at_least_once(cursor, bounds.end)
+        return run(replace(state, cursor=entered, end=NO_MANIFESTS))
+    if not cursor.is_listed:
+        return run(replace(state, cursor=leave_at_least_once(cursor), end=bounds.end))
+    if not bounds.start <= cursor.manifest_offset <= bounds.end:
+        return halt(state, HaltReason.PROGRESS_LOST)
+    return read_on(
+        replace(state, cursor=cursor, end=bounds.end, found=(), reached=False, differs=False)
+    )
+
+
+def read_on(state: Relay) -> Next:
+    """Read the next manifests, or run when there are none."""
+    cursor = state.at
+    if cursor.manifest_offset == state.end:
+        return run(state)
+    return state, (ReadManifests(cursor.manifest_offset, state.end),)
+
+
+def on_manifests_read(state: Relay, read: ManifestsRead) -> Next:
+    """Take what was read; nothing at all within the time allowed means a foreign transaction."""
+    if not read.found and not read.reached:
+        stuck = replace(state, halt=HaltReason.REPLAY_STUCK)
+        return stuck, (StoreHalt(HaltReason.REPLAY_STUCK), Rest(STUCK_POLL_SECONDS))
+    return look(replace(state, found=read.found, reached=read.reached))
+
+
+def look(state: Relay) -> Next:
+    """Look at the next manifest that was read: its chain first, then its content."""
+    if not state.found:
+        return run(state) if state.reached else read_on(state)
+    found = state.found[0]
+    broken = _broken(state, found)
+    if broken is not None:
+        return halt(state, broken)
+    manifest = known(found.manifest)
+    if state.differs:
+        return _history(state)
+    return state, (Compare(state.at.position, manifest),)
+
+
+def _broken(state: Relay, found: Found) -> HaltReason | None:
+    """Name what is wrong with a manifest's place in the chain."""
+    cursor, manifest = state.at, found.manifest
+    if manifest is not None and manifest.installation != state.installation:
+        return HaltReason.FOREIGN_MANIFEST
+    in_chain = (
+        manifest is not None
+        and manifest.shard == state.shard
+        and manifest.batch_no == cursor.batch_no + 1
+        and manifest.prev_crc == cursor.crc
+    )
+    return None if in_chain else HaltReason.CHAIN_BROKEN
+
+
+def on_compared(state: Relay, compared: Compared) -> Next:
+    """FAST: the commit log says of the range exactly what the manifest says.
+
+    A release has no range, but rows to be marked: its owner may have died before it did.
+    """
+    manifest = known(state.found[0].manifest)
+    if not _same(state, manifest, compared):
+        return _history(state)
+    passed = _past_first(state, manifest.to)
+    if manifest.kind is Kind.BATCH:
+        return look(passed)
+    return passed, (MarkReleased(manifest, passed.at, passed.who),)
+
+
+def _same(state: Relay, manifest: Manifest, compared: Compared) -> bool:
+    is_batch = manifest.kind is Kind.BATCH
+    ids = tuple(entry.message_id for entry in manifest.entries)
+    held = (e.message_id for e in manifest.entries if e.status == HELD or not is_batch)
+    return (
+        compared.below_watermark
+        and manifest.after == state.at.position
+        and compared.message_ids == (ids if is_batch else ())
+        and compared.held.issuperset(held)
+    )
+
+
+def on_marked(state: Relay, _: Marked) -> Next:
+    """Go on behind a release whose rows are marked."""
+    return look(state)
+
+
+def _history(state: Relay) -> Next:
+    """HISTORY: PostgreSQL lost its tail; it learns the batch, and the position stays."""
+    found = state.found[0]
+    moved = _past_first(state, state.at.position).at
+    recover = Recover(known(found.manifest), found.offset, moved, state.who)
+    return replace(state, differs=True), (recover,)
+
+
+def on_recovered(state: Relay, _: Recovered) -> Next:
+    """Go on behind a batch that PostgreSQL has just learned."""
+    return look(_past_first(state, state.at.position))
+
+
+def _past_first(state: Relay, position: Position) -> Relay:
+    found = state.found[0]
+    manifest = known(found.manifest)
+    gen = max(manifest.gen, state.at.gen)
+    cursor = Cursor(position, found.offset + 1, manifest.batch_no, found.crc, gen)
+    return replace(state, cursor=cursor, found=state.found[1:])
+
+
+def run(state: Relay) -> Next:
+    """Everything below the end is known: what follows is ours, under a new generation."""
+    was = state.at
+    cursor = was._replace(manifest_offset=state.end, gen=was.gen + 1)
+    running = replace(
+        state, phase=Phase.RUN, cursor=cursor, halt=None, found=(), batch=None, dirty=False
+    )
+    begin = SaveProgress(cursor, state.who, begins=True)
+    return running, (begin, ReadCommits(cursor.position, state.narrowing.most))

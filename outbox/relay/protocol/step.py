@@ -1,0 +1,92 @@
+"""One step of the protocol: which rule answers which report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from outbox.relay.protocol.actions import Fence, IdentifyStores, ReadCommits, TryLock
+from outbox.relay.protocol.answers import (
+    Answer,
+    Bounds,
+    CommitEnded,
+    CommitsRead,
+    Compared,
+    Delivered,
+    Failed,
+    Fenced,
+    HeldRead,
+    LockBusy,
+    LockTaken,
+    ManifestDelivered,
+    ManifestsRead,
+    Marked,
+    Recovered,
+    Rested,
+    StopAsked,
+    StoresIdentified,
+)
+from outbox.relay.protocol.holds import on_held_read
+from outbox.relay.protocol.publication import (
+    on_commit_ended,
+    on_commits_read,
+    on_delivered,
+    on_manifest_delivered,
+)
+from outbox.relay.protocol.replay import (
+    on_bounds,
+    on_compared,
+    on_fenced,
+    on_manifests_read,
+    on_marked,
+    on_recovered,
+    read_on,
+)
+from outbox.relay.protocol.state import Phase, Relay
+from outbox.relay.protocol.takeover import on_lock_busy, on_lock_taken, on_standing
+from outbox.relay.protocol.transition import Next, on_failed, on_stop_asked
+
+
+def step(state: Relay, answer: Answer) -> Next:
+    """Return the next state and what to do; the answer to the last action is the next answer.
+
+    Actions are performed in order; if one fails, those after it are not done and the answer is
+    ``Failed``.
+    """
+    return _ON[type(answer)](state, answer)
+
+
+def _on_rested(state: Relay, _: Rested) -> Next:
+    """Go on where the phase stands."""
+    match state.phase:
+        case Phase.IDLE:
+            return state, (TryLock(),)
+        case Phase.VERIFY | Phase.HALT:
+            return state, (IdentifyStores(),)
+        case Phase.FENCE:
+            return state, (Fence(),)
+        case Phase.REPLAY:
+            return read_on(state)
+        case Phase.RUN:
+            return state, (ReadCommits(state.at.position, state.narrowing.most),)
+
+
+_ON: Final[dict[type[Any], Callable[[Relay, Any], Next]]] = {
+    Rested: _on_rested,
+    StopAsked: on_stop_asked,
+    LockTaken: on_lock_taken,
+    LockBusy: on_lock_busy,
+    StoresIdentified: on_standing,
+    Fenced: on_fenced,
+    Bounds: on_bounds,
+    ManifestsRead: on_manifests_read,
+    Compared: on_compared,
+    Recovered: on_recovered,
+    CommitsRead: on_commits_read,
+    HeldRead: on_held_read,
+    Marked: on_marked,
+    Delivered: on_delivered,
+    ManifestDelivered: on_manifest_delivered,
+    CommitEnded: on_commit_ended,
+    Failed: on_failed,
+}

@@ -1,0 +1,1 @@
+"""Settings: one typed catalogue, read in one place."""

@@ -1,0 +1,86 @@
+"""Reads settings from flags, the environment and a file. The only reader of the environment."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from outbox.errors import ConfigurationError
+from outbox.settings.catalogue import SECRETS, Settings
+
+PREFIX: Final = "OUTBOX_"
+
+
+def load_settings(
+    environment: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
+) -> Settings:
+    """Read flags, environment and configuration file into one frozen value.
+
+    Raises ConfigurationError with one line that names the setting and what is wrong with it.
+    """
+    values, _ = gather(os.environ if environment is None else environment)
+    values.update(overrides or {})
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = PREFIX + ".".join(str(part) for part in first["loc"]).upper()
+        raise ConfigurationError(f"{where.rstrip('_')}: {first['msg']}") from None
+
+
+def gather(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values that environment and file give, and where each one came from."""
+    values: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    path = environment.get(f"{PREFIX}CONFIG_FILE")
+    for name, value in (_from_file(path) if path else {}).items():
+        values[name], origin[name] = value, str(path)
+    for key, text in environment.items():
+        if key.startswith(PREFIX) and key != f"{PREFIX}CONFIG_FILE":
+            name, value = _from_environment(key, text, environment)
+            values[name], origin[name] = value, key
+    return values, origin
+
+
+def database_url() -> str:
+    """Return the database URL of this environment, for Alembic."""
+    return load_settings().required_database_url()
+
+
+def process_environment() -> dict[str, str]:
+    """Return a copy of this process's environment, to hand on to a child process."""
+    return dict(os.environ)
+
+
+def _from_environment(key: str, text: str, environment: Mapping[str, str]) -> tuple[str, Any]:
+    name = key.removeprefix(PREFIX).lower()
+    if name in Settings.model_fields:
+        return name, text
+    secret = name.removesuffix("_file")
+    if secret == name or secret not in SECRETS:
+        raise ConfigurationError(f"{key}: no such setting")
+    if PREFIX + secret.upper() in environment:
+        raise ConfigurationError(f"{key}: {PREFIX}{secret.upper()} is set as well; use one of them")
+    try:
+        return secret, Path(text).read_text("utf-8").strip()
+    except OSError as error:
+        raise ConfigurationError(f"{key}: cannot read {text}: {error.strerror}") from None
+
+
+def _from_file(path: str) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: {error}") from None
+    lowered = {name.lower(): value for name, value in values.items()}
+    unknown = sorted(set(lowered) - set(Settings.model_fields))
+    if unknown:
+        raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: no such setting {unknown[0]!r}")
+    return lowered

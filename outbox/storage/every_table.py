@@ -1,8 +1,0 @@
-"""METADATA with every table of ours in it: what Alembic compares with a database."""
-
-from __future__ import annotations
-
-from outbox.storage import check_tables, operator_tables, reconciliation_tables
-from outbox.storage.tables import METADATA
-
-__all__ = ["METADATA", "check_tables", "operator_tables", "reconciliation_tables"]

@@ -1,0 +1,1 @@
+"""Further checks: order, keys, latency, retention and others."""

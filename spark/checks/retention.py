@@ -1,0 +1,128 @@
+"""What retention has taken before it was judged: a run that cannot tell says so, and is not clean.
+
+Messages are noted by the partition that the relay recorded for them. Where no place is recorded the
+whole topic stands for it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from outbox.messages.manifest import Position
+from outbox.messages.message_id import HalfId
+from outbox.reconciliation.log import ANY_PARTITION, Partition
+from spark.compare.diagnosis import Judgement, Unverifiable, why_unverifiable
+from spark.compare.evidence import Suspect
+from spark.cut.log_history import LogState
+from spark.findings.finding import Finding
+from spark.findings.finding_class import FindingClass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Messages of one partition without a record, from their first commit to their last."""
+
+    messages: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+
+    def with_one(self, committed_at: datetime | None) -> Span:
+        """Return the span with one more message."""
+        times = [each for each in (self.first, self.last, committed_at) if each is not None]
+        return replace(
+            self,
+            messages=self.messages + 1,
+            first=min(times, default=None),
+            last=max(times, default=None),
+        )
+
+
+@dataclass(slots=True)
+class Expired:
+    """The judged messages of one run whose records may have expired with the log."""
+
+    spans: dict[Partition, Span] = field(default_factory=dict)
+    half_ids: list[HalfId] = field(default_factory=list)
+    """All of them, for whatever reason nobody can tell any more."""
+
+    def note(self, suspects: Iterable[Suspect], judgement: Judgement) -> None:
+        """Add those suspects that no look into the log can settle any more."""
+        for suspect in suspects:
+            if why_unverifiable(suspect, judgement) in (None, Unverifiable.UNREAD):
+                continue
+            self.half_ids.append(suspect.half_id)
+            partition = _place_of(suspect)
+            if partition.topic in judgement.expired_topics:
+                continue
+            if why_unverifiable(suspect, judgement) is Unverifiable.EXPIRED:
+                span = self.spans.get(partition, Span())
+                self.spans[partition] = span.with_one(suspect.committed_at)
+
+    def findings(self, judgement: Judgement) -> tuple[Finding, ...]:
+        """Return one finding a partition, or a topic whose messages have no recorded place."""
+        return tuple(
+            of_retention(partition, _evidence(span, partition, judgement.starts))
+            for partition, span in sorted(self.spans.items())
+        )
+
+
+def has_expired(suspect: Suspect, judgement: Judgement) -> bool:
+    """Tell whether nothing can settle a message any more; a held one can still be released."""
+    expired = why_unverifiable(suspect, judgement) not in (None, Unverifiable.UNREAD)
+    return expired and suspect.hold is None
+
+
+def of_leaves(
+    before: LogState, retired: Mapping[int, Position], kept_from: int
+) -> tuple[Finding, ...]:
+    """Return a finding for each shard of which batches were retired before a run had read them.
+
+    ``retired`` is the end of a shard's last batch below transaction id ``kept_from``, from where on
+    the commit log is kept. Nothing is held against a first run.
+    """
+    return tuple(
+        Finding(
+            finding_class=FindingClass.RETENTION_GAP,
+            subject=f"shard:{shard}:RETENTION_GAP",
+            shard=shard,
+            detail={
+                "read_up_to": list(before.positions[shard]),
+                "retired_up_to": list(end),
+                "kept_from_xid": kept_from,
+            },
+        )
+        for shard, end in sorted(retired.items())
+        if shard in before.positions and end > before.positions[shard]
+    )
+
+
+def of_retention(partition: Partition, detail: Mapping[str, Any]) -> Finding:
+    """Return the finding of a partition whose log begins behind what had to be read."""
+    whole = partition.number == ANY_PARTITION
+    topic = partition.topic
+    place = f"topic:{topic}" if whole else f"partition:{topic}/{partition.number}"
+    return Finding(
+        finding_class=FindingClass.RETENTION_GAP,
+        subject=f"{place}:RETENTION_GAP",
+        topic=topic,
+        partition=None if whole else partition.number,
+        detail=detail,
+    )
+
+
+def _place_of(suspect: Suspect) -> Partition:
+    topic = suspect.known.half.message.content.topic if suspect.known else ""
+    number = suspect.place.partition if suspect.place else ANY_PARTITION
+    return Partition(topic, number)
+
+
+def _evidence(span: Span, partition: Partition, starts: Mapping[Partition, int]) -> dict[str, Any]:
+    return {
+        "messages": span.messages,
+        "log_start": starts.get(partition),
+        "first_committed_at": span.first.isoformat() if span.first else None,
+        "last_committed_at": span.last.isoformat() if span.last else None,
+    }

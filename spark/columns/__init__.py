@@ -1,0 +1,1 @@
+"""Records, commits and manifests as Column expressions and frames."""

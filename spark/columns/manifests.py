@@ -1,0 +1,191 @@
+"""The relay's manifests as Column expressions: their fixed-width prefix, entries, and chain.
+
+The layout is ``outbox/messages/manifest.py``; the entries are decoded only for some messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from outbox.messages.manifest import ENTRY_BYTES, PREFIX, VERSION, Kind
+from spark.columns import slot
+
+FIELDS: Final = (
+    ("version", 1),
+    ("installation", 16),
+    ("shard", 2),
+    ("gen", 4),
+    ("kind", 1),
+    ("batch_no", 8),
+    ("prev_crc", 4),
+    ("from_xid", 8),
+    ("from_n", 4),
+    ("to_xid", 8),
+    ("to_n", 4),
+    ("entries", 4),
+    ("published", 4),
+)
+"""The prefix, field by field, with sizes in bytes."""
+CRC_BYTES: Final = 4
+_FAR: Final = (1 << 63) - 1
+
+
+def with_prefix(log: DataFrame) -> DataFrame:
+    """Turn the records of the progress topic into manifests: prefix fields, crc, whole value."""
+    body = F.col("value")
+    crc_at = F.length(body) - CRC_BYTES
+    intact = F.crc32(F.substring(body, F.lit(1), crc_at)) == _number(body, crc_at, F.lit(CRC_BYTES))
+    whole = F.length(body) >= PREFIX.size + CRC_BYTES
+    return log.where(body.isNotNull()).select(
+        F.col("partition"),
+        F.col("offset"),
+        *[column.alias(name) for name, column in _prefix(body).items()],
+        _number(body, crc_at, F.lit(CRC_BYTES)).alias("crc"),
+        F.coalesce(whole & intact, F.lit(False)).alias("intact"),
+        body.alias("body"),
+    )
+
+
+def cuts(manifests: DataFrame, anchors: Mapping[int, int] | None = None) -> DataFrame:
+    """Return one row a shard: its last batch and position, and where its manifests begin.
+
+    Before a chain's first manifest lies nothing, or what was published without manifests. Of
+    ``anchors``, the offsets of manifests that are known, it returns the crc that is found there,
+    and the lowest position at which a newer manifest begins.
+    """
+    last = F.max_by(F.struct("batch_no", "to_xid", "to_n", "offset", "crc"), "offset")
+    anchor = F.coalesce(_by_shard(anchors or {}), F.lit(-1))
+    newer = F.when(F.col("offset") > anchor, F.struct("from_xid", "from_n"))
+    begins = F.when(~_begins_a_chain(), F.struct("from_xid", "from_n"))
+    first = F.min_by(F.coalesce(begins, _before_all()), "offset")
+    restarted = F.max(_begins_a_chain() & (F.col("batch_no") > 1))
+    return (
+        manifests.where("intact")
+        .groupBy("shard")
+        .agg(
+            last.alias("last"),
+            first.alias("first"),
+            F.count("*").alias("manifests"),
+            restarted.alias("restarted"),
+            F.max(F.when(F.col("offset") == anchor, F.col("crc"))).alias("anchor_crc"),
+            F.min(newer).alias("lowest"),
+        )
+        .select("shard", "last.*", "first.*", "manifests", "restarted", "anchor_crc", "lowest")
+    )
+
+
+def ends_before(manifests: DataFrame, first: Mapping[int, int]) -> DataFrame:
+    """Return, a shard, where its last batch below an offset ends; without an offset the very last.
+
+    Batches continue each other, so that is where the batches from the offset on begin.
+    """
+    last = F.max_by(F.struct("to_xid", "to_n"), "offset").alias("end")
+    end = F.coalesce(_by_shard(first), F.lit(_FAR))
+    below = manifests.where("intact").where(F.col("offset") < end)
+    return below.groupBy("shard").agg(last).select("shard", "end.*")
+
+
+def entries(manifests: DataFrame) -> DataFrame:
+    """Return one row a listed message: half id, message id, status (P, S or K), batch, index."""
+    listed = manifests.where("intact AND entries > 0").select(
+        "shard",
+        "batch_no",
+        "kind",
+        F.posexplode(F.transform(F.sequence(F.lit(0), F.col("entries") - 1), _entry)).alias(
+            "index", "entry"
+        ),
+    )
+    message_id = slot.uuid_text(F.substring("entry", 1, 16))
+    return listed.select(
+        slot.half_id_in(message_id).alias("half_id"),
+        message_id.alias("message_id"),
+        F.substring("entry", ENTRY_BYTES, 1).cast("string").alias("status"),
+        "shard",
+        "batch_no",
+        "index",
+    )
+
+
+def breaks(manifests: DataFrame) -> DataFrame:
+    """Return the manifests that do not continue the one before them on their shard (I9)."""
+    before = Window.partitionBy("partition").orderBy("offset")
+    previous = [F.lag(name).over(before).alias(f"last_{name}") for name in _CHAINED]
+    chained = manifests.select("*", *previous)
+    return chained.select("partition", "offset", "batch_no", _fault().alias("fault")).where(
+        F.col("fault").isNotNull()
+    )
+
+
+_CHAINED: Final = ("batch_no", "crc", "gen", "to_xid", "to_n", "installation")
+
+
+def _fault() -> Column:
+    """Name what is wrong with a manifest; null when nothing is.
+
+    ``from`` may lie below the last ``to`` after a HISTORY, when PostgreSQL had lost a tail, but a
+    range never ends before it begins. A chain begins anew behind the lane at_least_once.
+    """
+    first = F.col("last_batch_no").isNull() | (
+        _begins_a_chain() & (F.col("batch_no") > F.col("last_batch_no"))
+    )
+    position = F.struct("from_xid", "from_n")
+    ordered = position <= F.struct("to_xid", "to_n")
+    faults = (
+        (~F.col("intact"), "not a manifest"),
+        (F.col("version") != VERSION, "unknown version"),
+        (F.col("shard") != F.col("partition"), "another shard's partition"),
+        (F.hex("installation") != F.hex("last_installation"), "another installation"),
+        (~first & (F.col("batch_no") != F.col("last_batch_no") + 1), "gap in batch_no"),
+        (~first & (F.col("prev_crc") != F.col("last_crc")), "prev_crc is not the last crc"),
+        (F.col("gen") < F.col("last_gen"), "gen fell"),
+        (~ordered, "its range runs backwards"),
+        (
+            ~first
+            & (F.col("kind") == int(Kind.BATCH))
+            & (position > F.struct(F.col("last_to_xid"), F.col("last_to_n"))),
+            "positions between the two are in no manifest",
+        ),
+    )
+    return F.coalesce(*[F.when(wrong, F.lit(name)) for wrong, name in faults])
+
+
+def _by_shard(offsets: Mapping[int, int]) -> Column:
+    """Return the offset that is given for a manifest's shard, or null."""
+    pairs = [F.lit(each).cast("bigint") for pair in (offsets or {-1: -1}).items() for each in pair]
+    return F.try_element_at(F.create_map(*pairs), F.col("shard"))
+
+
+def _begins_a_chain() -> Column:
+    return F.col("prev_crc") == 0
+
+
+def _before_all() -> Column:
+    zeros = (F.lit(0).cast("bigint").alias(name) for name in ("from_xid", "from_n"))
+    return F.struct(*zeros)
+
+
+def _prefix(body: Column) -> dict[str, Column]:
+    columns: dict[str, Column] = {}
+    at = 0
+    for name, size in FIELDS:
+        raw = F.substring(body, at + 1, size)
+        columns[name] = raw if name == "installation" else _as_number(raw)
+        at += size
+    return columns
+
+
+def _entry(place: Column) -> Column:
+    start = place * ENTRY_BYTES + PREFIX.size + 1
+    return F.substring(F.col("body"), start, F.lit(ENTRY_BYTES))
+
+
+def _number(body: Column, at: Column, size: Column) -> Column:
+    return _as_number(F.substring(body, at + 1, size))
+
+
+def _as_number(raw: Column) -> Column:
+    return F.conv(F.hex(raw), 16, 10).cast("bigint")

@@ -1,0 +1,1 @@
+"""The comparison of both sides, and the diagnosis of what differs."""

@@ -1,0 +1,265 @@
+"""From a suspect to its findings: reduce it to the facts that decide, classify, say why.
+
+Pure. A record that bears a suspect's half id with other random bits is a stranger: it is judged by
+itself and is no copy of the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+from outbox.messages.manifest import Position
+from outbox.messages.message import Resolution
+from outbox.messages.message_id import HalfId, shard_in
+from outbox.reconciliation.log import Partition
+from outbox.reconciliation.snapshot import KnownHalf
+from spark.columns.segments import JUDGED
+from spark.compare.decision_table import Content, Decision, Facts, Held, Listed, classify
+from spark.compare.evidence import Copy, Suspect
+from spark.findings.finding import Finding
+from spark.findings.finding_class import RULES, FindingClass, Kind
+
+
+class Unverifiable(Enum):
+    """Why a message without a record cannot be called missing."""
+
+    UNREAD = auto()
+    """Its topic was not read to the cut."""
+    EXPIRED = auto()
+    """The log begins behind its place, or may do so where no place is recorded."""
+    COMPACTED = auto()
+    """Compaction may have taken it."""
+    ACCEPTED = auto()
+    """Its topic was made anew since, and accepted as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What must be known of the run to judge a suspect."""
+
+    retired_below: HalfId
+    starts: Mapping[Partition, int]
+    """Where each partition's log begins: a record noted below it has expired."""
+    unread_topics: frozenset[str] = frozenset()
+    expired_topics: frozenset[str] = frozenset()
+    """Topics of which it is told already that something expired before it was read."""
+    compacted_topics: frozenset[str] = frozenset()
+    baselines: Mapping[str, Mapping[int, Position]] = field(default_factory=dict)
+    """By topic that was made anew and accepted, then by shard: nothing up to there is missed."""
+    unlisted_shards: frozenset[int] = frozenset()
+    """Shards that publish at least once, or have done so."""
+    continued: bool = False
+    """The run continues another one: a commit that it does not know was matched before."""
+
+
+def of_suspect(suspect: Suspect, judgement: Judgement) -> tuple[Finding, ...]:
+    """Return what is wrong with the message, and with records that only look like it."""
+    own = [copy for copy in suspect.found if copy not in suspect.strangers]
+    found: list[Finding] = []
+    for each in classify(facts_of(suspect, judgement)):
+        if RULES[each].kind is Kind.UNEXPECTED:
+            found += [_of_record(suspect, each, copy) for copy in own]
+        else:
+            found.append(_of_message(suspect, each))
+    if why_unverifiable(suspect, judgement) is Unverifiable.COMPACTED:
+        found.append(_of_message(suspect, FindingClass.COMPACTED))
+    for copy in suspect.strangers:
+        found += [_of_record(suspect, each, copy) for each in classify(_stranger(suspect, copy))]
+    return tuple(found)
+
+
+def is_unverifiable(suspect: Suspect, judgement: Judgement) -> bool:
+    """Tell whether a message without a record cannot be called missing: its record may be gone."""
+    return why_unverifiable(suspect, judgement) is not None
+
+
+def why_unverifiable(suspect: Suspect, judgement: Judgement) -> Unverifiable | None:
+    """Return why a judged message without a record cannot be called missing; None if it can."""
+    facts = facts_of(suspect, judgement)
+    if not facts.judged or facts.copies + facts.ahead:
+        return None
+    return _out_of_sight(suspect, judgement)
+
+
+def may_be_compacted(suspect: Suspect, judgement: Judgement) -> bool:
+    """Tell whether a later record of its key would explain that a message has none."""
+    topic = suspect.known.half.message.content.topic if suspect.known else None
+    facts = facts_of(suspect, judgement)
+    absent = facts.judged and facts.copies + facts.ahead == 0
+    return absent and topic in judgement.compacted_topics
+
+
+def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
+    """Reduce what is known of a suspect to what decides."""
+    unlisted = shard_in(suspect.half_id) in judgement.unlisted_shards
+    matched = _matched_before(suspect, judgement)
+    return Facts(
+        decision=_decision(suspect),
+        judged=suspect.standing == JUDGED,
+        matched=matched,
+        listed=_listed(suspect.listed),
+        unlisted=unlisted,
+        repeated=unlisted and any(copy.batch_no is None for copy in suspect.own),
+        copies=suspect.copies - sum(not c.ahead for c in suspect.strangers),
+        ahead=suspect.ahead - sum(c.ahead for c in suspect.strangers),
+        content=_content(suspect),
+        held=_held(suspect),
+        redriven=_redriven(suspect, matched),
+        forgotten=any(c.message_id in map(str, suspect.forgotten) for c in suspect.found),
+        retired=suspect.half_id < judgement.retired_below,
+        verifiable=_out_of_sight(suspect, judgement) is None,
+    )
+
+
+def _decision(suspect: Suspect) -> Decision:
+    """Return the decision in the snapshot; a place in the commit log is one as well."""
+    if suspect.standing is not None:
+        return Decision.COMMIT
+    if suspect.known is None:
+        return Decision.ABSENT
+    if suspect.known.decision is Resolution.COMMIT:
+        return Decision.COMMIT
+    return Decision.NONE if suspect.known.decision is None else Decision.ROLLBACK
+
+
+def _matched_before(suspect: Suspect, judgement: Judgement) -> bool:
+    """Tell whether an earlier run has settled the message: it is committed and not read again."""
+    known = suspect.known
+    committed = known is not None and known.decision is Resolution.COMMIT
+    return judgement.continued and suspect.standing is None and committed
+
+
+def _redriven(suspect: Suspect, matched: bool) -> int:
+    """Count the records that an operator's repair explains.
+
+    Where an earlier run matched the message and the repair's record is not among those seen now, it
+    was the repair's that matched, and what turns up is the one that had been lost.
+    """
+    if suspect.hold is None or not suspect.hold.repaired:
+        return 0
+    seen = sum(copy.redriven for copy in suspect.own)
+    return seen or int(matched and suspect.hold.released)
+
+
+def _listed(listings: Sequence[Mapping[str, Any]]) -> Listed:
+    statuses = {listing["status"] for listing in listings}
+    return next((each for each in Listed if each.value in statuses), Listed.NOWHERE)
+
+
+def _content(suspect: Suspect) -> Content:
+    if suspect.comparison is not None:
+        return suspect.comparison.content
+    first = suspect.first
+    return Content.SAME if first is None or first.digest == suspect.digest else Content.VALUE
+
+
+def _held(suspect: Suspect) -> Held:
+    if suspect.hold is None:
+        return Held.NEVER
+    if suspect.hold.dropped:
+        return Held.DROPPED
+    return Held.RELEASED if suspect.hold.released else Held.OPEN
+
+
+def _out_of_sight(suspect: Suspect, judgement: Judgement) -> Unverifiable | None:
+    """Return why a record need not be there to be read; None if it must be."""
+    topic = suspect.known.half.message.content.topic if suspect.known else None
+    if topic in judgement.unread_topics:
+        return Unverifiable.UNREAD
+    baseline = judgement.baselines.get(topic or "", {}).get(shard_in(suspect.half_id))
+    if baseline is not None and suspect.position is not None and suspect.position <= baseline:
+        return Unverifiable.ACCEPTED
+    if suspect.superseded:
+        return Unverifiable.COMPACTED
+    starts = {p.number: start for p, start in judgement.starts.items() if p.topic == topic}
+    if suspect.place is None:
+        return Unverifiable.EXPIRED if any(starts.values()) else None
+    expired = suspect.place.offset < starts.get(suspect.place.partition, 0)
+    return Unverifiable.EXPIRED if expired else None
+
+
+def _stranger(suspect: Suspect, copy: Copy) -> Facts:
+    forgotten = copy.message_id in map(str, suspect.forgotten)
+    return Facts(decision=Decision.ABSENT, copies=1, forgotten=forgotten)
+
+
+def _of_message(suspect: Suspect, finding_class: FindingClass) -> Finding:
+    message_id = str(suspect.message_id or suspect.half_id)
+    known = suspect.known
+    return Finding(
+        finding_class=finding_class,
+        subject=f"message:{message_id}",
+        half_id=suspect.half_id,
+        message_id=message_id,
+        topic=known.half.message.content.topic if known else None,
+        key=known.half.message.content.key if known else None,
+        shard=shard_in(suspect.half_id),
+        position=suspect.position,
+        decided_at=suspect.committed_at,
+        **_of_known(known),
+        **_place_of(suspect.first),
+        expected_digest=suspect.digest,
+        detail=_evidence(suspect),
+    )
+
+
+def _of_record(suspect: Suspect, finding_class: FindingClass, copy: Copy) -> Finding:
+    topic, number = copy.partition
+    stranger = copy in suspect.strangers
+    known = None if stranger else suspect.known
+    return Finding(
+        finding_class=finding_class,
+        subject=f"record:{topic}/{number}/{copy.offset}/{copy.message_id}",
+        half_id=suspect.half_id,
+        message_id=copy.message_id,
+        topic=topic,
+        key=known.half.message.content.key if known else None,
+        shard=shard_in(suspect.half_id),
+        decided_at=known.decided_at if known else None,
+        **_of_known(known),
+        **_place_of(copy),
+        detail={"decided_by": known.decided_by, "parked": known.parked} if known else {},
+    )
+
+
+def _of_known(known: KnownHalf | None) -> dict[str, Any]:
+    if known is None:
+        return {"decision": Decision.ABSENT.value}
+    decision = known.decision or Decision.NONE
+    return {"producer_group": known.half.message.producer_group, "decision": decision.value}
+
+
+def _place_of(copy: Copy | None) -> dict[str, Any]:
+    if copy is None:
+        return {}
+    return {
+        "partition": copy.partition.number,
+        "offset": copy.offset,
+        "key_hash": copy.key_hash,
+        "batch_no": copy.batch_no,
+        "record_time": copy.published_at,
+        "actual_digest": copy.digest,
+    }
+
+
+def _evidence(suspect: Suspect) -> dict[str, Any]:
+    """Return what the stores say, in words for a report."""
+    detail: dict[str, Any] = {"copies": suspect.copies, "manifests": list(suspect.listed)}
+    if len(suspect.own) > 1:
+        detail["places"] = [
+            {"topic": c.partition.topic, "partition": c.partition.number, "offset": c.offset}
+            | {"batch_no": c.batch_no, "redriven": c.redriven, "same": c.digest == suspect.digest}
+            for c in suspect.own
+        ]
+    if suspect.comparison is not None:
+        detail["differs"] = dict(suspect.comparison.detail)
+    if suspect.place is not None:
+        detail["recorded"] = {"partition": suspect.place.partition, "offset": suspect.place.offset}
+    if suspect.hold is not None:
+        detail["publish_error"] = suspect.hold.publish_error
+        detail["held_at"] = suspect.hold.held_at.isoformat()
+        detail["held_in_shard"] = suspect.hold.waiting
+    return detail

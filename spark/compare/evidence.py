@@ -1,0 +1,163 @@
+"""What is asked one by one of the two stores about suspects: bounded, on the driver, in the cut.
+
+Everything of the database is read in the plan's snapshot. A record is read again by its offset only
+where its digest differs from the committed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from outbox.messages.message_id import HalfId
+from outbox.reconciliation.log import LogRecord, Partition
+from outbox.reconciliation.ports import LogReader, SourceSnapshot
+from outbox.reconciliation.snapshot import Hold, KnownHalf, RecordedPlace
+from spark.compare.decision_table import Content
+from spark.compare.field_diff import Comparison, compare
+
+SUSPECTS_A_CALL: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A record that bears a suspect's half id."""
+
+    partition: Partition
+    offset: int
+    published_at: datetime
+    message_id: str
+    shard: int | None
+    batch_no: int | None
+    redriven: bool
+    digest: int
+    key_hash: int | None
+    ahead: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect:
+    """All that is known of one half id that is not exactly one clean pair."""
+
+    half_id: HalfId
+    standing: str | None
+    digest: int | None
+    position: tuple[int, int] | None
+    committed_at: datetime | None
+    copies: int
+    ahead: int
+    found: tuple[Copy, ...]
+    listed: tuple[Mapping[str, Any], ...]
+    known: KnownHalf | None = None
+    hold: Hold | None = None
+    place: RecordedPlace | None = None
+    forgotten: frozenset[UUID] = frozenset()
+    comparison: Comparison | None = None
+    superseded: bool = False
+    """Its topic is compacted, and may hold a later record of its key instead."""
+
+    @property
+    def message_id(self) -> UUID | None:
+        """The id of the half message that the database knows."""
+        return self.known.half.message_id if self.known else None
+
+    @property
+    def own(self) -> tuple[Copy, ...]:
+        """Its judged records: those that bear the very message id, not only the half id."""
+        return tuple(c for c in self.found if not c.ahead and self._is_own(c))
+
+    @property
+    def strangers(self) -> tuple[Copy, ...]:
+        """Records that bear the half id with other random bits."""
+        return tuple(c for c in self.found if not self._is_own(c))
+
+    @property
+    def first(self) -> Copy | None:
+        """The record that stands for the message: of equal digest, else the first in place."""
+        return min(self.own, key=self._rank, default=None)
+
+    def _rank(self, copy: Copy) -> tuple[bool, Partition, int]:
+        return copy.digest != self.digest, copy.partition, copy.offset
+
+    def _is_own(self, copy: Copy) -> bool:
+        return self.message_id is None or copy.message_id == str(self.message_id)
+
+
+def look_up(
+    rows: Sequence[Any], snapshot: SourceSnapshot, log_facts: LogReader
+) -> tuple[Suspect, ...]:
+    """Complete at most 1 000 rows of evidence with what both stores say of them."""
+    half_ids = [HalfId(row["half_id"]) for row in rows]
+    halves, holds = snapshot.halves(half_ids), snapshot.holds(half_ids)
+    places, forgotten = snapshot.places(half_ids), snapshot.already_published(half_ids)
+    suspects = [
+        _suspect(row, halves.get(i), holds.get(i), places.get(i), forgotten)
+        for i, row in zip(half_ids, rows, strict=True)
+    ]
+    return _compared(suspects, log_facts)
+
+
+def _suspect(
+    row: Any,
+    known: KnownHalf | None,
+    hold: Hold | None,
+    place: RecordedPlace | None,
+    forgotten: frozenset[UUID],
+) -> Suspect:
+    committed = row["committed_digest"]
+    return Suspect(
+        half_id=HalfId(row["half_id"]),
+        standing=row["standing"],
+        digest=known.half.content_digest if committed is None and known else committed,
+        position=None if row["xid"] is None else (row["xid"], row["n"]),
+        committed_at=row["committed_at"],
+        copies=row["copies"],
+        ahead=row["ahead"],
+        found=tuple(_copy(each) for each in row["found"] or ()),
+        listed=tuple(each.asDict() for each in row["listed"] or ()),
+        known=known,
+        hold=hold,
+        place=place,
+        forgotten=forgotten,
+    )
+
+
+def _copy(found: Any) -> Copy:
+    return Copy(
+        partition=Partition(found["topic"], found["partition"]),
+        offset=found["offset"],
+        published_at=found["published_at"],
+        message_id=found["message_id"],
+        shard=found["shard"],
+        batch_no=found["batch_no"],
+        redriven=found["redriven"],
+        digest=found["digest"],
+        key_hash=found["key_hash"],
+        ahead=found["ahead"],
+    )
+
+
+def _compared(suspects: Sequence[Suspect], log_facts: LogReader) -> tuple[Suspect, ...]:
+    """Read the records again whose digest differs, and compare them field by field."""
+    places = {
+        s.half_id: (s.first.partition, s.first.offset)
+        for s in suspects
+        if s.known and s.digest is not None and s.first and s.first.digest != s.digest
+    }
+    records = {(r.partition, r.offset): r for r in log_facts.records(sorted(places.values()))}
+    return tuple(
+        replace(s, comparison=_comparison(s.known, records.get(places[s.half_id])))
+        if s.known and s.half_id in places
+        else s
+        for s in suspects
+    )
+
+
+def _comparison(known: KnownHalf, record: LogRecord | None) -> Comparison:
+    if record is None:
+        reason = "by digest alone: the record could not be read again"
+        return Comparison(content=Content.VALUE, detail={"compared": reason})
+    return compare(known.half, record)

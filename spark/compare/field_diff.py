@@ -1,0 +1,92 @@
+"""A record beside its half message, field by field: which one differs, told without its content.
+
+Used where the digests differ, of whichever kind. Of several differences the worst names the
+finding, the rest stand in its detail. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from outbox.messages.message import HalfMessage
+from outbox.messages.record import MESSAGE_ID, REDRIVEN, covered_headers
+from outbox.reconciliation.log import LogRecord
+from spark.columns.digest import LEADING, UNCOVERED
+from spark.compare.decision_table import Content
+from spark.report.sanitizer import sanitized
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The worst difference, and evidence of each without any value."""
+
+    content: Content
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+def compare(half: HalfMessage, record: LogRecord) -> Comparison:
+    """Compare a record with what the half message should have become."""
+    content = half.message.content
+    differences: dict[Content, Any] = {}
+    if record.partition.topic != content.topic:
+        differences[Content.TOPIC] = {"expected": content.topic, "actual": record.partition.topic}
+    if record.value != content.value:
+        differences[Content.VALUE] = _bytes_apart(content.value, record.value)
+    if record.key != content.key:
+        differences[Content.KEY] = _bytes_apart(content.key, record.key)
+    if names := _headers_apart(half, record):
+        differences[Content.HEADER] = names
+    worst = next(iter(differences), Content.HEADER)
+    detail = {each.value: evidence for each, evidence in differences.items()}
+    return Comparison(content=worst, detail=detail or {"header": ["the stored digest differs"]})
+
+
+def covered_of(half: HalfMessage) -> tuple[tuple[str, bytes], ...]:
+    """Return the headers that the digest of the half message covers, in record order."""
+    message = half.message
+    covered = covered_headers(message.content, message.producer_group, message.transaction_id)
+    return tuple((name, text.encode()) for name, text in covered)
+
+
+def covered_in(record: LogRecord) -> tuple[tuple[str, bytes | None], ...]:
+    """Return the headers that the digest of the record covers: ``spark.columns.digest``."""
+    names = tuple(name for name, _ in record.headers)
+    if names[: len(LEADING)] == LEADING:
+        return record.headers[len(LEADING) + (names[len(LEADING) :][:1] == (REDRIVEN,)) :]
+    return tuple(header for header in record.headers if header[0] not in UNCOVERED)
+
+
+def message_id_in(record: LogRecord) -> bytes | None:
+    """Return the message id that the record bears, None without one."""
+    return next((value for name, value in record.headers if name == MESSAGE_ID), None)
+
+
+def _headers_apart(half: HalfMessage, record: LogRecord) -> list[str]:
+    """Return the names of headers that are missing, added, changed or out of their order."""
+    expected = [(MESSAGE_ID, str(half.message_id).encode()), *covered_of(half)]
+    actual = [(MESSAGE_ID, message_id_in(record)), *covered_in(record)]
+    if actual == expected:
+        return []
+    apart = {name for name, _ in {*actual} ^ {*expected}}
+    return sorted(sanitized(name) for name in apart) or ["the order of the headers"]
+
+
+def _bytes_apart(expected: bytes | None, actual: bytes | None) -> dict[str, Any]:
+    return {
+        "expected": _described(expected),
+        "actual": _described(actual),
+        "first_difference_at": _first_difference(expected or b"", actual or b""),
+    }
+
+
+def _described(given: bytes | None) -> dict[str, Any] | None:
+    return None if given is None else {"bytes": len(given), "sha256": sha256(given).hexdigest()}
+
+
+def _first_difference(expected: bytes, actual: bytes) -> int:
+    pairs = zip(expected, actual, strict=False)
+    shorter = min(len(expected), len(actual))
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), shorter)

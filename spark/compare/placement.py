@@ -1,0 +1,185 @@
+"""The comparison as named DataFrame -> DataFrame steps: place, count, compare, gather evidence.
+
+Commits and records meet on the half id. What is exactly once in both, with equal digests, is clean
+and never leaves Spark; all else is a suspect, whose evidence is gathered for ``classify``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from spark.columns import slot
+from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED
+
+COPIES_SHOWN: Final = 20
+"""A suspect's records beyond this many are counted, not listed."""
+COPY: Final = (
+    *("topic", "partition", "offset", "published_at", "message_id", "shard", "batch_no"),
+    *("index", "redriven", "digest", "key_hash", "ahead"),
+)
+"""What evidence keeps of a record; the place comes first, so that it sorts."""
+LISTING: Final = ("batch_no", "index", "status", "message_id", "shard")
+
+
+def standing(commits: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Return the messages with their standing at the cut of their shard."""
+    return commits.join(F.broadcast(cuts), "shard", "left").withColumn("standing", _standing())
+
+
+def placed(records: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Return the records with the cut of the shard they name, and whether they are ahead of it."""
+    return records.join(F.broadcast(cuts), "shard", "left").withColumn("ahead", slot.ahead())
+
+
+def counted(records: DataFrame) -> DataFrame:
+    """Return one row a half id: its judged copies, those ahead, and the range of its digests."""
+    judged = ~F.col("ahead")
+    return (
+        records.where(F.col("half_id").isNotNull())
+        .groupBy("half_id")
+        .agg(
+            F.count(F.when(judged, True)).alias("copies"),
+            F.count(F.when(F.col("ahead"), True)).alias("ahead"),
+            F.min(F.when(judged, F.col("digest"))).alias("low_digest"),
+            F.max(F.when(judged, F.col("digest"))).alias("high_digest"),
+        )
+    )
+
+
+def suspects(commits: DataFrame, counts: DataFrame) -> DataFrame:
+    """Return every half id whose commit and records are not exactly one clean pair.
+
+    A judged commit without a record is suspect, one in flight or before the baseline is not; a
+    record ahead of the cut excuses a missing one, but never the lack of a commit.
+    """
+    return unsettled(commits, counts).where("suspect").drop("suspect")
+
+
+def unsettled(commits: DataFrame, counts: DataFrame) -> DataFrame:
+    """Return every half id of which not all has been seen: what the next run must know of.
+
+    Settled is a message at or below the cut with exactly one record, of equal digest; nothing is
+    open of a commit in flight that has no record yet.
+    """
+    both = commits.join(counts, "half_id", "full_outer")
+    return both.where(~(_settled() | _untouched())).select(
+        "half_id",
+        (~_clean()).alias("suspect"),
+        F.col("standing"),
+        F.col("digest").alias("committed_digest"),
+        "xid",
+        "n",
+        "committed_at",
+        F.coalesce("copies", F.lit(0)).alias("copies"),
+        F.coalesce("ahead", F.lit(0)).alias("ahead"),
+    )
+
+
+def evidence(suspect: DataFrame, records: DataFrame, entries: DataFrame) -> DataFrame:
+    """Return the suspects with the records that bear their id and the manifests that list it."""
+    return (
+        suspect.join(_copies_of(suspect, records), "half_id", "left")
+        .join(_listings_of(suspect, entries), "half_id", "left")
+        .orderBy("half_id")
+    )
+
+
+def late_by_shard(segments: DataFrame, grace_seconds: int, cut_at: Column) -> DataFrame:
+    """Return, a shard, how many commits are in flight, how many overdue, and the oldest."""
+    late = F.col("committed_at") < cut_at - F.make_dt_interval(secs=F.lit(grace_seconds))
+    return (
+        segments.where(F.col("standing") == IN_FLIGHT)
+        .groupBy("shard")
+        .agg(
+            F.sum("size").alias("in_flight"),
+            F.sum(F.when(late, F.col("size")).otherwise(0)).alias("overdue"),
+            F.min("committed_at").alias("oldest"),
+        )
+    )
+
+
+def totals(segments: DataFrame, records: DataFrame) -> DataFrame:
+    """Return one row of counts: of commits by standing, of odd records by what they are."""
+    by_standing = segments.agg(
+        *[
+            F.sum(F.when(F.col("standing") == each, F.col("size")).otherwise(0)).alias(each)
+            for each in (JUDGED, IN_FLIGHT, BASELINE)
+        ]
+    )
+    by_record = records.agg(
+        F.count(F.when(F.col("ahead"), True)).alias("ahead"),
+        F.count(F.when(F.col("half_id").isNull(), True)).alias("foreign"),
+    )
+    return by_standing.crossJoin(by_record)
+
+
+def minutes(segments: DataFrame, records: DataFrame) -> DataFrame:
+    """Return committed and published messages a minute, for the chart; no verdict needs it."""
+    in_commit = segments.groupBy(F.date_trunc("minute", "committed_at").alias("minute"))
+    in_kafka = records.groupBy(F.date_trunc("minute", "published_at").alias("minute"))
+    return (
+        in_commit.agg(F.sum("size").alias("committed"))
+        .join(in_kafka.agg(F.count("*").alias("published")), "minute", "full_outer")
+        .select(
+            "minute",
+            F.coalesce("committed", F.lit(0)).alias("committed"),
+            F.coalesce("published", F.lit(0)).alias("published"),
+        )
+    )
+
+
+def _standing() -> Column:
+    position = (F.col("xid"), F.col("n"))
+    judged = _at_most(*position, F.col("cut_xid"), F.col("cut_n"))
+    before = _at_most(*position, F.col("base_xid"), F.col("base_n"))
+    return F.when(before, BASELINE).when(judged, JUDGED).otherwise(IN_FLIGHT)
+
+
+def _at_most(xid: Column, n: Column, end_xid: Column, end_n: Column) -> Column:
+    return F.coalesce((xid < end_xid) | ((xid == end_xid) & (n <= end_n)), F.lit(False))
+
+
+def _settled() -> Column:
+    judged = F.col("standing").isin(JUDGED, BASELINE)
+    return F.coalesce(judged & _once() & (F.col("ahead") == 0), F.lit(False))
+
+
+def _untouched() -> Column:
+    return F.coalesce(F.col("standing") == IN_FLIGHT, F.lit(False)) & F.col("copies").isNull()
+
+
+def _once() -> Column:
+    digest = F.col("digest")
+    same = (F.col("low_digest") == digest) & (F.col("high_digest") == digest)
+    return (F.col("copies") == 1) & same
+
+
+def _clean() -> Column:
+    copies, ahead = F.coalesce("copies", F.lit(0)), F.coalesce("ahead", F.lit(0))
+    excused = (F.col("standing") != JUDGED) | (ahead > 0)
+    absent = F.col("standing").isNotNull() & (copies == 0) & excused
+    return F.coalesce(_once() | absent, F.lit(False))
+
+
+def _copies_of(suspect: DataFrame, records: DataFrame) -> DataFrame:
+    """Return the first records of each suspect, in the order of their places."""
+    order = Window.partitionBy("half_id").orderBy("topic", "partition", "offset")
+    first = records.join(suspect.select("half_id"), "half_id", "left_semi").withColumn(
+        "place", F.row_number().over(order)
+    )
+    return (
+        first.where(F.col("place") <= COPIES_SHOWN)
+        .groupBy("half_id")
+        .agg(F.sort_array(F.collect_list(F.struct(*COPY))).alias("found"))
+    )
+
+
+def _listings_of(suspect: DataFrame, entries: DataFrame) -> DataFrame:
+    return (
+        entries.join(suspect.select("half_id"), "half_id", "left_semi")
+        .groupBy("half_id")
+        .agg(F.sort_array(F.collect_list(F.struct(*LISTING))).alias("listed"))
+    )

@@ -1,0 +1,132 @@
+"""Records whose content digest is the committed one, compared by SHA-256.
+
+By accident no two contents share an XXH64, but a writer can craft a second one. Looked at are the
+messages of a sample where that is asked for and, in every run, those that an earlier one told so:
+no other look finds them again, or can tell that they are gone. On the driver, bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from outbox.errors import InvalidMessageId
+from outbox.messages.content_digest import content_sha256
+from outbox.messages.message import HalfMessage
+from outbox.messages.message_id import HalfId, parse_message_id
+from outbox.reconciliation.log import LogRecord, Partition
+from outbox.reconciliation.ports import LogReader, SourceSnapshot
+from spark.compare.decision_table import Content
+from spark.compare.field_diff import compare, covered_in, covered_of, message_id_in
+from spark.findings.finding import Finding
+
+EQUAL_BY: Final = "equal by XXH64, not by SHA-256"
+Place = tuple[Partition, int]
+
+
+class Digest(StrEnum):
+    """By what the sample is compared; everything else is compared by the first."""
+
+    XXH64 = "xxh64"
+    SHA256 = "sha256"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Altered:
+    """A record that is not what its half message must be, for all that its digest says so."""
+
+    place: Place
+    content: Content
+    detail: Mapping[str, Any]
+
+
+def altered(half: HalfMessage, records: Sequence[LogRecord]) -> Altered | None:
+    """Return how the first of a message's records differs; None if one of them is as it must be."""
+    expected, actual = _expected(half), [_actual(each) for each in records]
+    if not actual or expected in actual:
+        return None
+    comparison = compare(half, records[0])
+    detail = {
+        "digests": EQUAL_BY,
+        "sha256": {"expected": expected.hex(), "actual": actual[0].hex()},
+        "differs": dict(comparison.detail),
+    }
+    place = (records[0].partition, records[0].offset)
+    return Altered(place=place, content=comparison.content, detail=detail)
+
+
+def read_again(
+    places: Mapping[HalfId, Sequence[Place]], snapshot: SourceSnapshot, log_facts: LogReader
+) -> Mapping[HalfId, Sequence[LogRecord]]:
+    """Return the records of each message, or none of them where one cannot be read.
+
+    A message that a repair has published again is left out: whatever its first record was, it is
+    mended.
+    """
+    holds = snapshot.holds(list(places)).items()
+    repaired = {half_id for half_id, hold in holds if hold.repaired and hold.released}
+    wanted = {half_id: at for half_id, at in places.items() if half_id not in repaired}
+    found = log_facts.records({place for at in wanted.values() for place in at})
+    by_place = {(each.partition, each.offset): each for each in found}
+    return {
+        half_id: [by_place[place] for place in at] if by_place.keys() >= {*at} else []
+        for half_id, at in wanted.items()
+    }
+
+
+def still_altered(
+    told: Sequence[Finding],
+    snapshot: SourceSnapshot,
+    log_facts: LogReader,
+    starts: Mapping[Partition, int],
+) -> Iterator[Finding]:
+    """Yield which of at most 1 000 findings are so still, or cannot be looked at for now.
+
+    ``starts`` is where each partition that can be read begins: what lies before it has expired.
+    """
+    by_half = {each.half_id: each for each in told if each.half_id is not None}
+    places = {half_id: _place_of(each) for half_id, each in by_half.items()}
+    kept = {i: (p, at) for i, (p, at) in places.items() if at >= starts.get(p, 0)}
+    readable = {i: [(p, at)] if p in starts else [] for i, (p, at) in kept.items()}
+    halves = snapshot.halves(list(kept))
+    for half_id, records in read_again(readable, snapshot, log_facts).items():
+        if half_id in halves and _is_still(halves[half_id].half, records):
+            yield by_half[half_id]
+
+
+def _is_still(half: HalfMessage, records: Sequence[LogRecord]) -> bool:
+    """Tell whether a message is altered still; where another one's record is now, its own is gone.
+
+    A record that cannot be read has not changed.
+    """
+    own = [each for each in records if _half_id_in(each) == half.half_id]
+    return not records or altered(half, own) is not None
+
+
+def _place_of(finding: Finding) -> Place:
+    return Partition(finding.topic or "", finding.partition or 0), finding.offset or 0
+
+
+def _half_id_in(record: LogRecord) -> HalfId | None:
+    try:
+        return parse_message_id((message_id_in(record) or b"").decode("utf-8", "replace"))[0]
+    except InvalidMessageId:
+        return None
+
+
+def _expected(half: HalfMessage) -> bytes:
+    content = half.message.content
+    message_id = str(half.message_id).encode()
+    return content_sha256(message_id, content.topic, content.key, content.value, covered_of(half))
+
+
+def _actual(record: LogRecord) -> bytes:
+    return content_sha256(
+        message_id_in(record),
+        record.partition.topic,
+        record.key,
+        record.value,
+        covered_in(record),
+    )

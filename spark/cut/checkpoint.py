@@ -1,0 +1,291 @@
+"""Where a run starts: at the cut of the run before it, as long as both stores still continue it.
+
+What has no continuation is read again from the beginning, with the reason in the report. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from outbox.errors import ConfigurationError
+from outbox.messages.manifest import Position
+from outbox.reconciliation.log import Partition
+from outbox.reconciliation.snapshot import SnapshotIdentity
+from outbox.reconciliation.stored_run import CarriedRow, Chain
+from spark.cut.cut_plan import LogCut, Origin, Plan, Range, ShardCut
+from spark.cut.time_bounds import EARLIEST, TimeBounds, since_of
+
+NOTHING: Final = 0
+"""In place of the version, where a run has left no cut to continue."""
+VERSION: Final = 1
+"""Of the stored cut; a run that finds another one reads everything."""
+
+
+class Mark(NamedTuple):
+    """The last manifest of a shard: it is read again first, to see that it is still there."""
+
+    offset: int
+    crc: int
+
+
+class MisplacedKeys(NamedTuple):
+    """Keys of a topic with so many partitions that lie elsewhere than Kafka puts them."""
+
+    partitions: int
+    keys: frozenset[int] | None = frozenset()
+    """By hash; None where there are too many to remember."""
+
+
+NOWHERE: Final[Mapping[str, MisplacedKeys]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Previous:
+    """The cut that a run continues, and what was left open there."""
+
+    run_id: str
+    cut_at: datetime
+    horizon: int
+    """The first transaction id that the snapshot knew nothing of."""
+    ends: Mapping[Partition, int]
+    manifest_ends: Mapping[int, int]
+    marks: Mapping[int, Mark]
+    shards: Mapping[int, ShardCut]
+    carried: Sequence[CarriedRow] = ()
+    away: Mapping[str, MisplacedKeys] = field(default_factory=dict)
+    """Of each topic that was looked at."""
+
+    @property
+    def origin(self) -> Origin:
+        """Where a run begins that continues this one."""
+        return Origin(run_id=self.run_id, cut_at=self.cut_at)
+
+    @property
+    def positions(self) -> Mapping[int, Position]:
+        """Up to where each shard was judged."""
+        return {shard: cut.position for shard, cut in self.shards.items()}
+
+    @property
+    def anchors(self) -> Mapping[int, int]:
+        """The offset of each shard's last manifest."""
+        return {shard: mark.offset for shard, mark in self.marks.items()}
+
+
+def previous_of(chain: Chain | None) -> Previous | None:
+    """Read a stored cut; None where there is none to continue."""
+    if chain is None or chain.cut is None or chain.cut["version"] != VERSION:
+        return None
+    shards = {each["shard"]: _shard_cut(each) for each in chain.cut["shards"]}
+    return Previous(
+        run_id=chain.run_id,
+        cut_at=datetime.fromisoformat(chain.cut["at"]),
+        horizon=_horizon(chain.cut["snapshot"]),
+        ends={Partition(p["topic"], p["partition"]): p["end"] for p in chain.cut["partitions"]},
+        manifest_ends={each["shard"]: each["end"] for each in chain.cut["manifests"]},
+        marks={
+            each["shard"]: Mark(each["offset"], each["crc"])
+            for each in chain.cut["manifests"]
+            if each["offset"] is not None
+        },
+        shards=shards,
+        carried=chain.carried,
+        away=_away_of(chain.cut.get("away", {})),
+    )
+
+
+def cut_of(
+    plan: Plan,
+    marks: Mapping[int, Mark],
+    previous: Previous | None = None,
+    away: Mapping[str, MisplacedKeys] = NOWHERE,
+) -> dict[str, Any]:
+    """Return the cut as it is stored; what could not be read ends where it had ended before."""
+    ends = {**(previous.ends if previous else {}), **_ends(plan.log.records)}
+    by_shard = {each.partition.number: each.end for each in plan.log.manifests}
+    manifest_ends = {**(previous.manifest_ends if previous else {}), **by_shard}
+    return {
+        "version": VERSION,
+        "at": plan.cut_at.isoformat(),
+        "from": plan.log.window.since.isoformat(),
+        "snapshot": plan.snapshot.visible,
+        "shards": [_shard_json(each) for each in sorted(plan.shards, key=lambda s: s.shard)],
+        "partitions": [
+            {"topic": each.topic, "partition": each.number, "end": end}
+            for each, end in sorted(ends.items())
+        ],
+        "manifests": [
+            {"shard": shard, "end": end}
+            | (marks[shard]._asdict() if shard in marks else {"offset": None, "crc": None})
+            for shard, end in sorted(manifest_ends.items())
+        ],
+        "away": _away_json(away),
+    }
+
+
+def no_cut_of(plan: Plan) -> dict[str, Any] | None:
+    """Return what is stored where too much is left open: from when on is judged, if not all."""
+    since = plan.log.window.since
+    return None if since == EARLIEST else {"version": NOTHING, "from": since.isoformat()}
+
+
+def window_of(
+    stored: Chain | None, since: datetime | None, until: datetime | None, *, full: bool
+) -> TimeBounds:
+    """Return the times that bound a run, beside what the runs before have kept to.
+
+    Raises ConfigurationError for times that contradict those, or each other.
+    """
+    known = previous_of(stored)
+    window = TimeBounds(
+        since=since_of(since, full=full, known=_since(stored)),
+        until=until,
+        floor=known.manifest_ends if known else {},
+        floor_at=known.cut_at if known else EARLIEST,
+    )
+    if until is not None and until <= window.since:
+        raise ConfigurationError(f"--to: the runs begin at {window.since.isoformat()}")
+    return window
+
+
+def why_full(previous: Previous, log: LogCut, snapshot: SnapshotIdentity) -> str | None:
+    """Return why the ends of both stores cannot continue the cut; None if they can."""
+    if _horizon(snapshot.visible) < previous.horizon:
+        return "PostgreSQL has gone back to before the last cut"
+    for each in log.records:
+        if each.end < previous.ends.get(each.partition, each.start):
+            return f"{each.partition.topic}/{each.partition.number} ends before the last cut"
+    for gap in log.changes:
+        if gap.finding_class == "LOG_TRUNCATED":
+            return f"{gap.partition.topic}/{gap.partition.number} was cut off: {gap.reason}"
+    return _why_unlisted(previous, log)
+
+
+def _why_unlisted(previous: Previous, log: LogCut) -> str | None:
+    for each in log.manifests:
+        known = previous.manifest_ends.get(each.partition.number, each.start)
+        if each.end < known:
+            return f"the manifests of shard {each.partition.number} end before the last cut"
+        if each.start > known:
+            return f"manifests of shard {each.partition.number} expired before they were read"
+    return None
+
+
+def why_broken(previous: Previous, log: LogCut, rows: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return why the manifests do not continue the cut; None if they do.
+
+    ``rows`` are those of ``manifests.cuts``, read from the last manifests that are known.
+    """
+    by_shard = {row["shard"]: row for row in rows}
+    for each in log.manifests:
+        shard = each.partition.number
+        row, mark = by_shard.get(shard), previous.marks.get(shard)
+        if mark is not None and each.start <= mark.offset:
+            found = row["anchor_crc"] if row else None
+            if found != mark.crc:
+                return f"the last known manifest of shard {shard} is gone"
+        known = previous.positions.get(shard)
+        if known and row and row["lowest"] is not None and Position(*row["lowest"]) < known:
+            return f"the history of shard {shard} begins anew"
+    return None
+
+
+def unread(ranges: Iterable[Range], ends: Mapping[Partition, int]) -> tuple[Range, ...]:
+    """Return what no run has read yet."""
+    return tuple(
+        replace(each, start=max(each.start, ends.get(each.partition, each.start)))
+        for each in ranges
+    )
+
+
+def unread_manifests(log: LogCut, previous: Previous) -> tuple[Range, ...]:
+    """Return the manifests that no run has read yet, and the last one of each shard before them."""
+    topic = log.progress_topic
+    known = {Partition(topic, shard): end for shard, end in previous.manifest_ends.items()}
+    anchors = {Partition(topic, shard): offset for shard, offset in previous.anchors.items()}
+    return unread(log.manifests, known | anchors)
+
+
+def continued(cuts: Iterable[ShardCut], previous: Previous) -> tuple[ShardCut, ...]:
+    """Return the cuts with what the run before knew; a shard never falls behind its last cut."""
+    new = {each.shard: each for each in cuts}
+    known = previous.shards
+    return tuple(_continued(new.get(s), known.get(s)) for s in sorted({*new, *known}))
+
+
+def marks_of(
+    rows: Iterable[Mapping[str, Any]], previous: Previous | None = None
+) -> Mapping[int, Mark]:
+    """Return the last manifest of each shard."""
+    found = {row["shard"]: Mark(row["offset"], row["crc"]) for row in rows}
+    return {**(previous.marks if previous else {}), **found}
+
+
+def _continued(new: ShardCut | None, known: ShardCut | None) -> ShardCut:
+    if known is None or new is None:
+        either = new or known
+        assert either is not None
+        return either
+    batch_no, position = max((new.batch_no, new.position), (known.batch_no, known.position))
+    return replace(
+        new,
+        batch_no=batch_no,
+        position=position,
+        baseline=known.baseline,
+        unlisted=new.unlisted or known.unlisted,
+    )
+
+
+def _ends(ranges: Iterable[Range]) -> dict[Partition, int]:
+    return {each.partition: each.end for each in ranges}
+
+
+def _shard_json(cut: ShardCut) -> dict[str, Any]:
+    return {
+        "shard": cut.shard,
+        "batch_no": cut.batch_no,
+        "position": list(cut.position),
+        "baseline": list(cut.baseline),
+        "unlisted": cut.unlisted,
+    }
+
+
+def _shard_cut(stored: Mapping[str, Any]) -> ShardCut:
+    return ShardCut(
+        shard=stored["shard"],
+        batch_no=stored["batch_no"],
+        position=Position(*stored["position"]),
+        baseline=Position(*stored["baseline"]),
+        unlisted=stored["unlisted"],
+    )
+
+
+def _away_json(away: Mapping[str, MisplacedKeys]) -> Mapping[str, Any]:
+    return {
+        topic: {"partitions": count, "keys": None if keys is None else sorted(keys)}
+        for topic, (count, keys) in sorted(away.items())
+    }
+
+
+def _away_of(stored: Mapping[str, Any]) -> Mapping[str, MisplacedKeys]:
+    return {
+        topic: MisplacedKeys(
+            each["partitions"], None if each["keys"] is None else frozenset(each["keys"])
+        )
+        for topic, each in stored.items()
+    }
+
+
+def _since(stored: Chain | None) -> datetime | None:
+    """Return from when on the runs so far have judged; None before the first run."""
+    if stored is None:
+        return None
+    kept = (stored.cut or {}).get("from")
+    return EARLIEST if kept is None else datetime.fromisoformat(kept)
+
+
+def _horizon(visible: str) -> int:
+    """Return ``xmax`` of a snapshot as PostgreSQL writes it: ``xmin:xmax:xids``."""
+    return int(visible.split(":")[1])

@@ -1,0 +1,158 @@
+"""The only reads: records and manifests from Kafka, commits from PostgreSQL, each up to the cut.
+
+Ranges are explicit, so Spark never asks for the latest, and a hole in a range fails the run rather
+than passing as empty. The database is read in the plan's snapshot, which each row proves by naming
+the snapshot it was read in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from outbox.messages.manifest import START, Position
+from outbox.messages.message_id import SHARDS
+from outbox.reconciliation.snapshot import JdbcAddress, SnapshotIdentity
+from spark.columns import digest, manifests, schemas, slot
+from spark.columns.expected_partition import expected_partition
+from spark.cut.cut_plan import Range
+
+CONNECTIONS: Final = 4
+"""Bound on the connections that Spark opens to PostgreSQL; each reads its share of the shards."""
+FETCH_ROWS: Final = 2000
+"""Zero, Spark's default, would mean autocommit: the imported snapshot would be lost silently."""
+RANGE_RECORDS: Final = 500_000
+"""A longer range of one partition is split between tasks."""
+
+COMMITS: Final = """(
+    SELECT shard::int4, xid, committed_at, cardinality(half_ids)::int8 AS size, half_ids,
+        content_digests, pg_current_snapshot()::text AS visible
+    FROM outbox.reconciliation_commits
+) commits"""
+UNREQUESTED: Final = """(
+    SELECT half_id FROM outbox.reconciliation_halves
+    WHERE "partition" IS NULL AND topic IN ({}) AND half_id BETWEEN {} AND {}
+) unrequested"""
+HIGHEST: Final = 2**63 - 1
+IMPORT_SNAPSHOT: Final = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}'"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where a run reads from."""
+
+    spark_session: SparkSession
+    kafka_options: Mapping[str, str]
+    jdbc: JdbcAddress
+    connections: int = CONNECTIONS
+
+    def read_records(self, ranges: Iterable[Range]) -> DataFrame:
+        """Return the records of the ranges: place, identity, digest; no key and no value.
+
+        ``message_id`` is not known to be well formed (``slot.identified``).
+        """
+        read = self._log(ranges).select(
+            *("topic", "partition", "offset", F.col("timestamp").alias("published_at")),
+            slot.id_text().alias("message_id"),
+            slot.batch().alias("batch"),
+            digest.redriven().alias("redriven"),
+            digest.content_digest().alias("digest"),
+            digest.key_hash().alias("key_hash"),
+            expected_partition(F.col("key")).alias("home"),
+        )
+        parts = (slot.shard().alias("shard"), slot.batch_no().alias("batch_no"))
+        return read.select(
+            *("topic", "partition", "offset", "published_at", "message_id"),
+            *(*parts, slot.index().alias("index")),
+            *("redriven", "digest", "key_hash", "home"),
+        )
+
+    def read_manifests(self, ranges: Iterable[Range]) -> DataFrame:
+        """Return the manifests of the ranges."""
+        return manifests.with_prefix(self._log(ranges))
+
+    def read_commits(
+        self, snapshot: SnapshotIdentity, after: Mapping[int, Position] | None = None
+    ) -> DataFrame:
+        """Return the commit log as the snapshot has it, with the snapshot each row was read in.
+
+        Of shards that ``after`` names, only the rows that begin there or later.
+        """
+        return self.spark_session.read.jdbc(
+            self.jdbc.url,
+            COMMITS,
+            predicates=shard_predicates(after or {}, self.connections),
+            properties=self._options(snapshot),
+        )
+
+    def read_unrequested(
+        self,
+        snapshot: SnapshotIdentity,
+        topics: Iterable[str],
+        half_ids: tuple[int, int] | None = None,
+    ) -> DataFrame:
+        """Return the half messages of topics whose producers asked for no partition, by id.
+
+        ``half_ids`` are the lowest and the highest that may matter; the bounds prune leaves.
+        """
+        quoted = ", ".join("'" + topic.replace("'", "''") + "'" for topic in topics)
+        low, high = half_ids or (0, HIGHEST)
+        return self.spark_session.read.jdbc(
+            self.jdbc.url, UNREQUESTED.format(quoted, low, high), properties=self._options(snapshot)
+        )
+
+    def _options(self, snapshot: SnapshotIdentity) -> dict[str, str]:
+        return {
+            "user": self.jdbc.user,
+            "password": self.jdbc.password,
+            "driver": "org.postgresql.Driver",
+            "fetchsize": str(FETCH_ROWS),
+            "sessionInitStatement": IMPORT_SNAPSHOT.format(snapshot.exported_id),
+        }
+
+    def _log(self, ranges: Iterable[Range]) -> DataFrame:
+        filled = [each for each in ranges if each.end > each.start]
+        if not filled:
+            nothing = [F.lit(None).cast(each.dataType).alias(each.name) for each in schemas.LOG]
+            return self.spark_session.range(0).select(*nothing)
+        return (
+            self.spark_session.read.format("kafka")
+            .options(**self.kafka_options)
+            .option("assign", _assignment(filled))
+            .option("startingOffsets", _offsets({each: each.start for each in filled}))
+            .option("endingOffsets", _offsets({each: each.end for each in filled}))
+            .option("maxRecordsPerPartition", str(RANGE_RECORDS))
+            .load()
+            .select(*schemas.LOG.fieldNames())
+        )
+
+
+def shard_predicates(after: Mapping[int, Position], connections: int) -> list[str]:
+    """Return what each of at most 16 connections reads: every shard once, from ``after`` on."""
+    shards = [range(first, SHARDS, connections) for first in range(connections)]
+    return [" OR ".join(_from(shard, after.get(shard, START)) for shard in some) for some in shards]
+
+
+def _from(shard: int, position: Position) -> str:
+    return f"shard = {shard} AND xid >= {position.xid}"
+
+
+def _assignment(ranges: Iterable[Range]) -> str:
+    assigned: dict[str, list[int]] = {}
+    for each in ranges:
+        assigned.setdefault(each.partition.topic, []).append(each.partition.number)
+    return json.dumps(assigned)
+
+
+def _offsets(offsets: Mapping[Range, int]) -> str:
+    asked: dict[str, dict[str, int]] = {}
+    for each, offset in offsets.items():
+        asked.setdefault(each.partition.topic, {})[str(each.partition.number)] = offset
+    return json.dumps(asked)

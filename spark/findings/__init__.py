@@ -1,0 +1,1 @@
+"""Findings: classes, evidence, rules, verdict. Pure."""

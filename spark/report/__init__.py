@@ -1,0 +1,1 @@
+"""The report: summary, documents, charts, storage."""

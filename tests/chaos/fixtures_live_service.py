@@ -1,0 +1,101 @@
+"""An API and a checker as supervised programs on the servers of a test's choice."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import httpx2
+
+from chaos.final_state.probes import is_alive
+from chaos.programs.children import Child, Programs
+from chaos.programs.environment import Reach, program_environment
+from chaos.servers.stage import PROGRAMS
+from devservers.ports import free_ports
+from tests.fixtures_waiting import wait_for
+
+CALL_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveService:
+    """A running API and checker, and further checkers."""
+
+    api: Child
+    checker: Child
+    others: tuple[Child, ...]
+
+    @property
+    def url(self) -> str:
+        """Where the API is."""
+        return f"http://127.0.0.1:{self.api.port}/v1"
+
+    def put_group(self, name: str, check_url: str, transaction_timeout: int) -> None:
+        """Register a producer group."""
+        body = {
+            "check_url": check_url,
+            "check_interval_seconds": 1,
+            "transaction_timeout_seconds": transaction_timeout,
+        }
+        answer = httpx2.put(f"{self.url}/producer-groups/{name}", json=body, timeout=CALL_SECONDS)
+        assert answer.status_code == 201, answer.text
+
+    def prepare(self, group: str, topic: str, value: str = "{}") -> httpx2.Response:
+        """Prepare a half message."""
+        body = {"producer_group": group, "topic": topic, "value": value}
+        body["transaction_id"] = uuid4().hex
+        return httpx2.post(f"{self.url}/half-messages", json=body, timeout=CALL_SECONDS)
+
+    def prepared(self, group: str, topic: str) -> str:
+        """Prepare a half message; return its id."""
+        answer = self.prepare(group, topic)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["message_id"])
+
+    def commit(self, message_id: str) -> None:
+        """Commit it."""
+        url = f"{self.url}/half-messages/{message_id}/end"
+        answer = httpx2.post(url, json={"decision": "COMMIT"}, timeout=CALL_SECONDS)
+        assert answer.status_code == 200, answer.text
+
+
+@contextmanager
+def live_service(
+    database_url: str, bootstrap: str, folder: Path, *, others: int = 0
+) -> Iterator[LiveService]:
+    """Run both programs for the block, and as many other checkers; the API answers already."""
+    http, spare, *metrics = free_ports(3 + others)
+    reach = Reach(
+        database_url=database_url,
+        bootstrap_servers=bootstrap,
+        pepper=base64.b64encode(os.urandom(32)).decode(),
+        encryption_key=base64.b64encode(os.urandom(32)).decode(),
+    )
+    programs = Programs(folder, lambda *_: None)
+
+    def add(name: str, role: str, http_port: int, metrics_port: int) -> Child:
+        settings = program_environment(
+            reach,
+            http_port=http_port,
+            metrics_port=metrics_port,
+            further={"OUTBOX_AUTH_MODE": "dev-insecure"},
+        )
+        child = programs.add(name, role, PROGRAMS[role], lambda _: settings)
+        child.port = http_port
+        return child
+
+    try:
+        api = add("api", "api", http, spare)
+        checker, *more = (add(f"checker-{n}", "checker", 0, port) for n, port in enumerate(metrics))
+        service = LiveService(api=api, checker=checker, others=tuple(more))
+        for role in PROGRAMS:
+            programs.start(role)
+        wait_for(lambda: is_alive(http), seconds=60)
+        yield service
+    finally:
+        programs.close()

@@ -1,0 +1,139 @@
+"""The whole model of a HalfStore: a dictionary of contents and first decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from outbox.messages.message import (
+    DecidedBy,
+    End,
+    Ended,
+    EndOutcome,
+    HalfMessage,
+    Message,
+    NoSuchMessage,
+    Prepared,
+    PrepareOutcome,
+    Resolution,
+    State,
+    TransactionIdReused,
+)
+from outbox.messages.message_id import HalfId
+
+STATE_OF: Final = {Resolution.COMMIT: State.COMMITTED, Resolution.ROLLBACK: State.ROLLED_BACK}
+
+
+@dataclass(slots=True)
+class Known:
+    """What a client knows of a message of its own."""
+
+    half: HalfMessage
+    decision: Resolution | None = None
+    decided_by: DecidedBy | None = None
+
+    @property
+    def state(self) -> State:
+        """Where it stands."""
+        return State.PREPARED if self.decision is None else STATE_OF[self.decision]
+
+
+@dataclass(slots=True)
+class Dictionary:
+    """The whole model of a HalfStore."""
+
+    messages: dict[HalfId, Known] = field(default_factory=dict)
+    first: dict[tuple[int, str], HalfId] = field(default_factory=dict)
+    """The message that each transaction id of a group belongs to."""
+    commits: list[HalfId] = field(default_factory=list)
+
+    def check_prepared(self, message: Message, answer: PrepareOutcome) -> HalfId | None:
+        """Hold an answer against the dictionary; return the id of a message that is new."""
+        known = self._known(message)
+        if known is None:
+            assert isinstance(answer, Prepared)
+            assert (answer.half.message, answer.state) == (message, State.PREPARED)
+            return self._learn(answer.half)
+        if known.half.message.content != message.content:
+            assert answer == TransactionIdReused(existing_message_id=known.half.message_id)
+        else:
+            assert answer == Prepared(half=known.half, state=known.state, replayed=True)
+        return None
+
+    def check_ended(self, ends: Sequence[End], answers: Sequence[EndOutcome]) -> None:
+        """Hold the answers of one flush against the dictionary and learn the first decisions.
+
+        What happens in one flush happens at once: an UNKNOWN may be told how things stood before
+        it or after.
+        """
+        before = {half_id: replace(known) for half_id, known in self.messages.items()}
+        for end, answer in zip(ends, answers, strict=True):
+            if end.decision is not Resolution.UNKNOWN:
+                self._check_decision(end, answer)
+        for end, answer in zip(ends, answers, strict=True):
+            if end.decision is Resolution.UNKNOWN:
+                self._check_unknown(before, end, answer)
+
+    def check_standing(self, known: Known, answer: Ended) -> None:
+        """Hold a standing against what is known of its message."""
+        assert _told(answer) == (known.state, known.decision, known.decided_by)
+
+    def decide(self, known: Known, end: End) -> None:
+        """Learn the first decision of a message."""
+        known.decision, known.decided_by = end.decision, end.decided_by
+        if end.decision is Resolution.COMMIT:
+            self.commits.append(known.half.half_id)
+
+    def _check_decision(self, end: End, answer: EndOutcome) -> None:
+        known = self._within_reach(end)
+        if known is None:
+            assert answer == NoSuchMessage()
+            return
+        assert isinstance(answer, Ended)
+        stood = known.decision
+        if stood is None:
+            self.decide(known, end)
+        assert answer.already_ended == (stood is not None)
+        assert answer.conflict == (known.decision is not end.decision)
+        self.check_standing(known, answer)
+
+    def _check_unknown(self, before: dict[HalfId, Known], end: End, answer: EndOutcome) -> None:
+        known = self._within_reach(end)
+        if known is None:
+            assert answer == NoSuchMessage()
+            return
+        assert isinstance(answer, Ended)
+        state, decision, decided_by = _told(answer)
+        possible = (before[end.half_id], known)
+        assert (state, decision, decided_by) in [
+            (k.state, k.decision, k.decided_by) for k in possible
+        ]
+        assert (answer.already_ended, answer.conflict) == (decision is not None, False)
+
+    def _within_reach(self, end: End) -> Known | None:
+        """Return the message that an end may touch: its random bits and its group must fit."""
+        known = self.messages.get(end.half_id)
+        if known is None or known.half.nonce != end.nonce:
+            return None
+        own = end.groups is None or known.half.message.producer_group_id in end.groups
+        return known if own else None
+
+    def _known(self, message: Message) -> Known | None:
+        if message.transaction_id is None:
+            return None
+        half_id = self.first.get((message.producer_group_id, message.transaction_id))
+        return None if half_id is None else self.messages[half_id]
+
+    def _learn(self, half: HalfMessage) -> HalfId:
+        assert half.half_id not in self.messages
+        self.messages[half.half_id] = Known(half)
+        if half.message.transaction_id is not None:
+            key = (half.message.producer_group_id, half.message.transaction_id)
+            self.first[key] = half.half_id
+        return half.half_id
+
+
+def _told(answer: Ended) -> tuple[State, Resolution | None, DecidedBy | None]:
+    op, state = answer.standing.op, answer.standing.state
+    return (state, op.decision, op.decided_by) if op else (state, None, None)

@@ -1,0 +1,167 @@
+"""Kafka in memory, as far as the relay sees it: epochs, transactions, one manifest log a shard.
+
+For tests and for reading: it keeps the same promises as the broker, and can be told to lose an
+answer or to be slow. Not for two threads at once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from outbox.errors import InvalidManifest, KafkaUnavailable, PublisherFenced
+from outbox.messages.manifest import crc_of, decode
+from outbox.messages.record import Record
+from outbox.relay.ports import THIS_CLOCK, Cluster, Delivery, Places, Refusal
+from outbox.relay.protocol.state import SHARDS, Found, Refused
+
+PARTITION: Final = 0
+LARGEST_VALUE: Final = 1_048_588
+
+
+@dataclass(slots=True)
+class _Written:
+    """A record in a log, and what became of its transaction (None: still open)."""
+
+    record: Record
+    transaction: int
+    committed: bool | None = None
+
+
+@dataclass(slots=True)
+class MemoryKafka:
+    """The broker: what every handle of every shard shares."""
+
+    cluster_id: str = "memory"
+    topic_id: str = "progress-1"
+    logs: dict[str, list[_Written]] = field(default_factory=lambda: defaultdict(list))
+    epochs: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    transactions: int = 0
+
+    def committed(self, topic: str) -> list[Record]:
+        """Return what a read_committed consumer sees, up to the first open transaction."""
+        seen = []
+        for written in self.logs[topic]:
+            if written.committed is None:
+                break
+            if written.committed:
+                seen.append(written.record)
+        return seen
+
+    def fence(self, shard: int) -> int:
+        """End whatever older handles of the shard left open; return the new epoch."""
+        self.epochs[shard] += 1
+        for log in self.logs.values():
+            for written in log:
+                if written.committed is None and written.transaction % SHARDS == shard:
+                    written.committed = False
+        return self.epochs[shard]
+
+
+class MemoryPublisher:
+    """The Publisher of one shard on a MemoryKafka."""
+
+    def __init__(self, kafka: MemoryKafka, shard: int) -> None:
+        self._kafka = kafka
+        self._shard = shard
+        self._epoch: int | None = None
+        self._transaction: int | None = None
+
+    def fence(self, installation: UUID) -> None:
+        """Make a new handle; older ones are refused from now on."""
+        self._epoch = self._kafka.fence(self._shard)
+        self._transaction = None
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._check()
+        self._kafka.transactions += 1
+        self._transaction = self._kafka.transactions * SHARDS + self._shard
+
+    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> Delivery:
+        """Append the records to their open transaction; a value that is too large is refused."""
+        offsets: list[int] = []
+        for place, record in enumerate(records):
+            if len(record.value or b"") > LARGEST_VALUE:
+                places = Places([PARTITION] * place, offsets)
+                return Delivery(place, places, Refusal(place, "MSG_SIZE_TOO_LARGE", Refused.RECORD))
+            offsets.append(self._append(record))
+        return Delivery(len(records), Places([PARTITION] * len(records), offsets), None)
+
+    def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
+        """Append the manifest to the shard's log; return its offset."""
+        return self._append(Record(progress_log_of(self._shard), None, value, None, ()))
+
+    def commit(self) -> None:
+        """Make the transaction's records visible, all at once."""
+        transaction = self._open()
+        for log in self._kafka.logs.values():
+            for written in log:
+                if written.transaction == transaction:
+                    written.committed = True
+        self._transaction = None
+
+    def drop(self) -> None:
+        """Forget the handle; what it left open stays open until the next fence."""
+        self._epoch = self._transaction = None
+
+    def _append(self, record: Record) -> int:
+        log = self._kafka.logs[record.topic]
+        log.append(_Written(record, self._open()))
+        return len(log) - 1
+
+    def _open(self) -> int:
+        self._check()
+        if self._transaction is None:
+            raise KafkaUnavailable("no transaction is open")
+        return self._transaction
+
+    def _check(self) -> None:
+        if self._epoch is None:
+            raise KafkaUnavailable("no handle is open")
+        if self._epoch != self._kafka.epochs[self._shard]:
+            raise PublisherFenced("a newer producer of the shard exists")
+
+
+class MemoryProgressLog:
+    """The ProgressLog of one shard on a MemoryKafka."""
+
+    def __init__(self, kafka: MemoryKafka, shard: int) -> None:
+        self._kafka = kafka
+        self._shard = shard
+
+    def cluster(self) -> Cluster:
+        """Return who the cluster and the progress topic are."""
+        return Cluster(self._kafka.cluster_id, self._kafka.topic_id, SHARDS)
+
+    def bounds(self) -> tuple[int, int]:
+        """Return where the shard's log starts and ends; aborted records count."""
+        return 0, len(self._log())
+
+    def read(self, first: int, end: int) -> tuple[tuple[Found, ...], bool]:
+        """Read committed manifests up to the first open transaction."""
+        found: list[Found] = []
+        for offset, written in enumerate(self._log()[first:end], first):
+            if written.committed is None:
+                return tuple(found), False
+            if written.committed:
+                found.append(_found(offset, written.record.value or b""))
+        return tuple(found), True
+
+    def _log(self) -> list[_Written]:
+        return self._kafka.logs[progress_log_of(self._shard)]
+
+
+def progress_log_of(shard: int) -> str:
+    """Return the name under which a shard's manifests are kept."""
+    return f"outbox.progress-{shard}"
+
+
+def _found(offset: int, value: bytes) -> Found:
+    try:
+        return Found(offset, decode(value), crc_of(value))
+    except InvalidManifest:
+        return Found(offset, None, 0)

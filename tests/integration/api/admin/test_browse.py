@@ -1,0 +1,134 @@
+"""Lists and single messages: newest first, filtered, page by page, never a total."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.admin.test_operations import CHECKED
+from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_service import GROUPS, HALVES, Service
+from tests.integration.api.ingest.test_main_path import PARK
+
+pytestmark = pytest.mark.postgres
+
+
+async def listed(service: Service, **query: Any) -> list[str]:
+    """Return the ids of one page."""
+    answer = await service.client.get(HALVES, params=query)
+    assert answer.status_code == 200, answer.text
+    return [message["message_id"] for message in answer.json()["data"]]
+
+
+async def test_pages_are_newest_first_and_miss_nothing(service: Service) -> None:
+    made = [await service.prepared_id(value=str(n)) for n in range(7)]
+    seen: list[str] = []
+    url = f"{HALVES}?limit=3"
+    while url:
+        answer = await service.client.get(url)
+        page = answer.json()
+        assert set(page) == {"data", "next_cursor", "has_more", "searched_back_to"}
+        seen += [message["message_id"] for message in page["data"]]
+        url = answer.links["next"]["url"] if page["has_more"] else ""
+    assert seen == made[::-1]
+
+
+async def test_each_state_is_found_where_it_is_kept(service: Service, pool: Pool) -> None:
+    parked = await service.prepared_id()
+    await select(pool, PARK)
+    ids = {state: await service.prepared_id() for state in ("PREPARED", "COMMITTED", "ROLLED_BACK")}
+    await service.end(ids["COMMITTED"], "COMMIT")
+    await service.end(ids["ROLLED_BACK"], "ROLLBACK")
+    for state, message_id in ids.items():
+        assert await listed(service, state=state) == [message_id]
+    assert await listed(service, state="PARKED") == [parked]
+    assert await listed(service, state="PUBLISHED") == []
+    await select(
+        pool,
+        "INSERT INTO outbox.progress (name, position, position_n)"
+        " SELECT 'relay:' || shard, xid, 1 FROM outbox.commit_log",
+    )
+    assert await listed(service, state="PUBLISHED") == [ids["COMMITTED"]]
+    assert await listed(service, state="COMMITTED") == []
+    await service.end(parked, "ROLLBACK")
+    assert await listed(service, state="PARKED") == []
+
+
+async def test_filters_are_all_of_them_conditions(service: Service, pool: Pool) -> None:
+    await service.put_group("shop")
+    service.topics.counts["orders"] = 1
+    plain = await service.prepared_id()
+    rich = await service.prepared_id(
+        producer_group="shop", topic="orders", key="k-1", tags=["red", "blue"], transaction_id="t-1"
+    )
+    await select(pool, CHECKED + " WHERE transaction_id IS NOT NULL", 1, 1, "bad_verdict")
+    await service.end(rich, "COMMIT")
+    for query in (
+        {"producer_group": "shop"},
+        {"topic": "orders"},
+        {"key": "k-1"},
+        {"tag": "blue"},
+        {"transaction_id": "t-1"},
+        {"decided_by": "producer"},
+        {"min_checks": 1},
+        {"last_outcome": "bad_verdict"},
+        {"producer_group": "shop", "tag": "red", "state": "COMMITTED"},
+    ):
+        assert await listed(service, **query) == [rich], query
+    assert await listed(service, prepared_from="2020-01-01T00:00:00Z") == [rich, plain]
+    assert await listed(service, prepared_to="2020-01-01T00:00:00+02:00") == []
+    for query in ({"producer_group": "none"}, {"tag": "green"}, {"decided_by": "check"}):
+        assert await listed(service, **query) == []
+
+
+async def test_a_message_shows_its_checks_and_when_it_is_asked_next(
+    service: Service, pool: Pool
+) -> None:
+    prepared = (await service.prepare(check_immunity_seconds=60)).json()
+    at = f"{HALVES}/{prepared['message_id']}"
+    first = (await service.client.get(at)).json()
+    assert first["next_check_at"] == prepared["next_check_at"]
+    assert (first["check_count"], first["last_check"], first["value_bytes"]) == (0, None, 2)
+    assert "value" not in first
+    await select(pool, CHECKED, 7, 1, "unknown")
+    later = (await service.client.get(at)).json()
+    assert later["check_count"] == 1
+    assert later["last_check"]["outcome"] == "unknown"
+    assert later["next_check_at"] > later["last_check"]["at"]
+
+
+async def test_an_unchanged_message_is_not_sent_again(service: Service) -> None:
+    at = f"{HALVES}/{await service.prepared_id()}"
+    first = await service.client.get(at)
+    tag = first.headers["etag"]
+    for header in (tag, f'"other", {tag}', f"W/{tag}", "*"):
+        again = await service.client.get(at, headers={"If-None-Match": header})
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["etag"] == tag
+    await service.end(at.rsplit("/", 1)[1], "COMMIT")
+    changed = await service.client.get(at, headers={"If-None-Match": tag})
+    assert changed.status_code == 200
+
+
+async def test_the_payload_comes_back_byte_by_byte(service: Service) -> None:
+    binary = await service.prepare(
+        value=..., value_base64="AP8=", key_base64="/w==", headers={"tenant": "nörd"}
+    )
+    shown = await service.client.get(binary.headers["location"], params={"include": "payload"})
+    body = shown.json()
+    assert (body["value_base64"], body["key_base64"]) == ("AP8=", "/w==")
+    assert body["headers"] == {"tenant": "nörd"}
+    tombstone = await service.prepare(value=None)
+    shown = await service.client.get(tombstone.headers["location"], params={"include": "payload"})
+    assert (shown.json()["value"], shown.json()["key"]) == (None, None)
+    assert shown.json()["value_bytes"] is None
+    wrong = await service.client.get(tombstone.headers["location"], params={"include": "all"})
+    assert wrong.status_code == 422
+
+
+async def test_a_key_bound_to_no_group_that_exists_sees_nothing(service: Service) -> None:
+    await service.prepared_id()
+    assert (await service.client.get(f"{GROUPS}/ghost")).status_code == 404
+    assert await listed(service, producer_group="ghost") == []

@@ -1,0 +1,217 @@
+"""Actions on many messages by filter: dry run, bound, reason, audit, and what became of each."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, LiteralString
+
+import httpx2
+import pytest
+
+from outbox.access import Scope
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_service import (
+    HALVES,
+    Service,
+    prepare_body,
+    running,
+    settings_for,
+)
+from tests.integration.api.http.test_keys_and_scopes import PEPPER, RING, token
+from tests.integration.api.ingest.test_main_path import PARK
+
+pytestmark = pytest.mark.postgres
+
+BULK = "/v1/bulk-actions"
+WHO = {"operator": "ops@example", "reason": "endpoint is back"}
+AUDITED: LiteralString = (
+    "SELECT action, operator, reason, count(*)::int FROM outbox.audit_log WHERE action ~ %s"
+    " GROUP BY 1, 2, 3 ORDER BY 1"
+)
+
+
+async def ask(
+    service: Service, action: str, filters: dict[str, Any], **more: Any
+) -> httpx2.Response:
+    """Ask for a bulk action."""
+    body = {**WHO, "action": action, "filter": filters, **more}
+    return await service.client.post(BULK, json=body)
+
+
+async def finished(service: Service, answer: httpx2.Response) -> dict[str, Any]:
+    """Wait for an action that was accepted; return what became of it."""
+    assert answer.status_code == 202, answer.text
+
+    async with asyncio.timeout(60):
+        while True:
+            read = await service.client.get(answer.headers["location"])
+            found: dict[str, Any] = read.json()
+            if found["status"] == "finished":
+                return found
+            await asyncio.sleep(0.05)
+
+
+async def states(service: Service) -> dict[str, int]:
+    """Count the messages by state."""
+    page = (await service.client.get(HALVES, params={"limit": 500})).json()["data"]
+    found = [each["state"] for each in page]
+    return {state: found.count(state) for state in set(found)}
+
+
+async def prepare_many(service: Service, count: int, **fields: Any) -> list[str]:
+    """Prepare messages in one batch; return their ids."""
+    body = {"items": [prepare_body(**fields)] * count}
+    answer = await service.client.post(f"{HALVES}/batch", json=body)
+    return [item["result"]["message_id"] for item in answer.json()["items"]]
+
+
+async def test_a_dry_run_says_how_many_and_which_and_changes_nothing(
+    service: Service, pool: Pool
+) -> None:
+    ids = await prepare_many(service, 3, tags=["mine"])
+    await prepare_many(service, 2)
+    answer = await ask(service, "force_end", {"tag": "mine"}, decision="ROLLBACK", dry_run=True)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert (found["matched"], found["more"], set(found["sample"])) == (3, False, set(ids))
+    bounded = await ask(service, "recheck", {"tag": "mine"}, dry_run=True, max_items=2)
+    assert (bounded.json()["matched"], bounded.json()["more"]) == (2, True)
+    assert await states(service) == {"PREPARED": 5}
+    assert await select(pool, "SELECT count(*) FROM outbox.bulk_action") == [(0,)]
+
+
+async def test_all_that_match_are_ended_in_the_operators_name_and_each_is_audited(
+    service: Service, pool: Pool
+) -> None:
+    await prepare_many(service, 250, tags=["mine"])
+    await prepare_many(service, 2)
+    begun = await ask(service, "force_end", {"tag": "mine"}, decision="COMMIT")
+    result = await finished(service, begun)
+    assert (result["matched"], result["done"], result["failed"]) == (250, 250, 0)
+    assert await states(service) == {"COMMITTED": 250, "PREPARED": 2}
+    assert await select(pool, AUDITED, "bulk|force_end") == [
+        ("bulk.force_end", "ops@example", "endpoint is back", 1),
+        ("message.force_end", "ops@example", "endpoint is back", 250),
+    ]
+    detail = await select(pool, "SELECT detail FROM outbox.audit_log WHERE action ~ 'bulk'")
+    assert detail == [({"filter": {"tag": "mine"}, "matched": 250},)]
+
+
+async def test_parked_messages_are_all_taken_up_again_after_a_fix(
+    service: Service, pool: Pool
+) -> None:
+    await prepare_many(service, 120)
+    await select(pool, PARK)
+    assert await states(service) == {"PARKED": 120}
+    result = await finished(service, await ask(service, "recheck", {"state": "PARKED"}))
+    assert (result["done"], result["failed"]) == (120, 0)
+    assert await states(service) == {"PREPARED": 120}
+    due: LiteralString = (
+        "SELECT count(*), count(DISTINCT half_id) FROM outbox.check_queue WHERE round = 2"
+    )
+    assert await select(pool, due) == [(120, 120)]
+
+
+async def test_what_was_decided_meanwhile_is_a_failure_of_its_own_and_stays_decided(
+    service: Service, pool: Pool
+) -> None:
+    ids = await prepare_many(service, 3)
+    begin: LiteralString = (
+        "INSERT INTO outbox.bulk_action (action, decision, operator, reason, half_ids)"
+        " SELECT 'force_end', 'ROLLBACK', 'o', 'r', array_agg(half_id ORDER BY half_id)"
+        " FROM outbox.half_message RETURNING id::text"
+    )
+    await service.end(ids[0], "COMMIT")
+    [(number,)] = await select(pool, begin)
+    stub = httpx2.Response(202, headers={"location": f"{BULK}/{number}"})
+    result = await finished(service, stub)
+    assert (result["done"], result["failed"]) == (2, 1)
+    assert result["failures"] == [{"message_id": ids[0], "code": "already-ended"}]
+    assert await states(service) == {"COMMITTED": 1, "ROLLED_BACK": 2}
+
+
+async def test_held_records_are_released_or_dropped_by_filter(service: Service, pool: Pool) -> None:
+    ids = await prepare_many(service, 2, key="k")
+    for message_id in ids:
+        await service.end(message_id, "COMMIT")
+    hold: LiteralString = (
+        "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, xid, n,"
+        " publish_error, next_attempt_at) SELECT half_id, nonce, half_id & 15, topic_id, key,"
+        " 1, half_id >> 4 & 7, 'too large', 'infinity' FROM outbox.half_message"
+    )
+    await select(pool, hold)
+    released = await finished(
+        service, await ask(service, "release_held", {"topic": "invoices.issued"})
+    )
+    assert (released["matched"], released["done"]) == (2, 2)
+    due: LiteralString = (
+        "SELECT count(*) FROM outbox.held_record WHERE next_attempt_at < clock_timestamp()"
+    )
+    assert await select(pool, due) == [(2,)]
+    dropped = await finished(service, await ask(service, "drop_held", {"topic": "invoices.issued"}))
+    assert (dropped["matched"], dropped["done"]) == (2, 2)
+    again = await ask(service, "drop_held", {"topic": "invoices.issued"}, dry_run=True)
+    assert again.json()["matched"] == 0
+    assert await select(pool, AUDITED, "^held") == [
+        ("held.drop", "ops@example", "endpoint is back", 2),
+        ("held.release", "ops@example", "endpoint is back", 2),
+    ]
+
+
+async def test_an_action_without_a_filter_a_reason_or_room_is_refused(
+    service: Service, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    await prepare_many(service, 3)
+    everything = {"producer_group": "billing"}
+    refused: list[tuple[str, dict[str, Any], str, str]] = [
+        ("no filter", {"filter": {}}, "filter-too-broad", "/filter"),
+        ("too many", {"max_items": 2}, "filter-too-broad", "/filter"),
+        ("no reason", {"reason": ""}, "invalid-request", "/reason"),
+        ("decided ones", {"filter": {"state": "COMMITTED"}}, "invalid-request", "/filter/state"),
+        ("a decision", {"decision": "COMMIT"}, "invalid-request", ""),
+        ("no decision", {"action": "force_end"}, "invalid-request", ""),
+        ("unknown filter", {"filter": {"colour": "red"}}, "invalid-request", "/filter/colour"),
+        ("above the bound", {"max_items": 100_001}, "invalid-request", "/max_items"),
+    ]
+    for name, change, slug, pointer in refused:
+        with subtests.test(name):
+            body = {**WHO, "action": "recheck", "filter": everything, **change}
+            answer = await service.client.post(BULK, json=body)
+            assert (answer.status_code, answer.json()["code"]) == (422, slug)
+            assert answer.json()["errors"][0]["pointer"] == pointer
+    assert await select(pool, "SELECT count(*) FROM outbox.bulk_action") == [(0,)]
+
+
+async def test_a_key_touches_and_sees_the_messages_of_its_own_groups_alone(
+    database_url: str, pool: Pool
+) -> None:
+    keys = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
+    async with running(settings_for(database_url, **keys)) as service:
+        service.client.headers.update(await token(pool, Scope.ADMIN))
+        for group in ("billing", "shop"):
+            await service.put_group(group)
+            await prepare_many(service, 2, producer_group=group)
+        own = await token(pool, Scope.OPS_FORCE, groups=("shop",))
+        body = {
+            **WHO,
+            "action": "force_end",
+            "decision": "ROLLBACK",
+            "filter": {"state": "PREPARED"},
+        }
+        begun = await service.client.post(BULK, json=body, headers=own)
+        result = await finished(service, begun)
+        assert (result["matched"], result["done"]) == (2, 2)
+        ended: LiteralString = (
+            "SELECT DISTINCT g.name FROM outbox.op_message"
+            " JOIN outbox.half_message h USING (half_id)"
+            " JOIN outbox.producer_group g ON g.id = h.producer_group_id"
+        )
+        assert await select(pool, ended) == [("shop",)]
+        at = begun.headers["location"]
+        other = await token(pool, Scope.OPS_FORCE, groups=("billing",))
+        foreign = await service.client.get(at, headers=other)
+        assert (foreign.status_code, foreign.json()["code"]) == (404, "not-found")
+        assert (await service.client.get(at, headers=own)).status_code == 200
+        reader = await token(pool, Scope.MESSAGES_READ)
+        assert (await service.client.post(BULK, json=body, headers=reader)).status_code == 403

@@ -1,0 +1,118 @@
+"""POST /v1/producer-groups/{producer_group}/test: a signed and a forged check, and nothing else."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from aiohttp import web
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from api.admin.check_endpoint_probe import CheckEndpointProbe
+from outbox.checks.ssrf_guard import policy_of
+from outbox.clock import SystemClock
+from outbox.http_checks.endpoint import HttpCheckEndpoint
+from outbox.postgres.checks.keyring import key_ring
+from outbox.postgres.checks.producer_groups import PostgresProducerGroups
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import stored
+from tests.integration.api.fixtures_service import GROUPS, Service
+from tests.integration.checker.fixtures_producer import Check, Producer, says, status, verdict
+
+pytestmark = pytest.mark.postgres
+
+
+class Verifying:
+    """An endpoint that answers what its secret has signed and refuses the rest."""
+
+    def __init__(self) -> None:
+        self.secret = ""
+        self.accepted: list[Check] = []
+
+    async def answer(self, request: web.Request, check: Check) -> web.StreamResponse:
+        """Answer one check."""
+        try:
+            Webhook(self.secret).verify(await request.read(), dict(request.headers))
+        except WebhookVerificationError:
+            return web.Response(status=401)
+        self.accepted.append(check)
+        return verdict(check, "UNKNOWN")
+
+
+async def test_an_endpoint_that_verifies_passes_and_decides_nothing(
+    bare_service: Service, pool: Pool
+) -> None:
+    endpoint = Verifying()
+    async with Producer(endpoint.answer) as producer:
+        made = await bare_service.put_group(check_url=producer.url)
+        endpoint.secret = made.json()["check_secret"]
+        answer = await bare_service.client.post(f"{GROUPS}/billing/test")
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert found.pop("latency_ms") >= 0
+    assert found == {
+        "reachable": True,
+        "signature_accepted": True,
+        "forgery_refused": True,
+        "outcome": "unknown",
+    }
+    assert (len(producer.asked), len(endpoint.accepted)) == (2, 1)
+    assert producer.asked[0]["message_id"] == producer.asked[1]["message_id"]
+    assert await stored(pool) == (0, 0, 0, 0)
+
+
+class HourAhead(SystemClock):
+    """The clock of a machine whose time is wrong."""
+
+    def now(self) -> datetime:
+        """Return a time that no receiver accepts."""
+        return super().now() + timedelta(hours=1)
+
+
+async def test_a_host_with_a_wrong_clock_still_signs_with_the_databases_time(
+    bare_service: Service, pool: Pool
+) -> None:
+    endpoint = Verifying()
+    groups = PostgresProducerGroups(pool, key_ring(None, insecure=True))
+    policy = policy_of(["127.0.0.0/8"], [], ["1-65535"])
+    tests = CheckEndpointProbe(groups, lambda: HttpCheckEndpoint(policy), HourAhead())
+    async with Producer(endpoint.answer) as producer:
+        made = await bare_service.put_group(check_url=producer.url)
+        endpoint.secret = made.json()["check_secret"]
+        found = await tests.run("billing")
+    assert (found.signature_accepted, found.forgery_refused) == (True, True)
+    [accepted] = endpoint.accepted
+    reply_by = datetime.fromisoformat(accepted["reply_by"])
+    assert abs(reply_by - SystemClock().now()) < timedelta(minutes=30)
+
+
+async def test_an_endpoint_that_believes_anybody_or_nobody_is_found_out(
+    bare_service: Service, subtests: pytest.Subtests
+) -> None:
+    for name, producer, expected in (
+        ("believes anybody", Producer(says("COMMIT")), (True, True, False, "commit")),
+        ("believes nobody", Producer(status(401)), (True, False, True, "http_error")),
+        ("is broken", Producer(status(500, "a secret")), (True, False, False, "http_error")),
+    ):
+        with subtests.test(name):
+            async with producer:
+                await bare_service.put_group(name.split()[-1], check_url=producer.url)
+                answer = await bare_service.client.post(f"{GROUPS}/{name.split()[-1]}/test")
+            found = answer.json()
+            assert expected == (
+                found["reachable"],
+                found["signature_accepted"],
+                found["forgery_refused"],
+                found["outcome"],
+            )
+            assert "secret" not in answer.text
+
+
+async def test_an_endpoint_that_nobody_answers_at_is_unreachable(bare_service: Service) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        url = producer.url
+    await bare_service.put_group(check_url=url)
+    found = (await bare_service.client.post(f"{GROUPS}/billing/test")).json()
+    assert (found["reachable"], found["outcome"]) == (False, "unreachable")
+    missing = await bare_service.client.post(f"{GROUPS}/nobody/test")
+    assert (missing.status_code, missing.json()["code"]) == (404, "unknown-group")

@@ -1,0 +1,153 @@
+"""Recheck and force-end: an operator's steps, each audited, each seen in the history."""
+
+from __future__ import annotations
+
+from typing import LiteralString
+
+import pytest
+
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import select, stored
+from tests.integration.api.fixtures_service import HALVES, Service
+from tests.integration.api.ingest.test_main_path import PARK, UNKNOWN
+
+pytestmark = pytest.mark.postgres
+
+WHO = {"operator": "ops@example", "reason": "endpoint is back"}
+QUEUED: LiteralString = (
+    "SELECT delay_seconds, round, check_count, only_unknown, due_at <= clock_timestamp(),"
+    " age_from = due_at FROM outbox.check_queue ORDER BY id"
+)
+CHECKED: LiteralString = (
+    "INSERT INTO outbox.check_attempt (half_id, look_id, round, attempt, asked_at, outcome,"
+    " http_status, latency_ms, counted, applied)"
+    " SELECT half_id, %s, 1, %s, clock_timestamp(), %s, 200, 3, true, true FROM outbox.half_message"
+)
+
+
+async def test_a17_a_parked_message_returns_once_and_the_second_recheck_only_makes_it_due(
+    service: Service, pool: Pool
+) -> None:
+    message_id = await service.prepared_id()
+    await select(pool, CHECKED, 1, 1, "unknown")
+    await select(pool, PARK)
+    first = await service.client.post(f"{HALVES}/{message_id}/recheck", json=WHO)
+    assert first.status_code == 202, first.text
+    assert (first.json()["message_id"], first.json()["state"]) == (message_id, "PREPARED")
+    assert await select(pool, QUEUED) == [(0, 2, 0, True, True, True)]
+    second = await service.client.post(f"{HALVES}/{message_id}/recheck", json=WHO)
+    assert second.status_code == 202
+    rows = await select(pool, QUEUED)
+    assert rows[1] == (0, 3, 0, True, True, False)
+    assert await select(pool, "SELECT round FROM outbox.recheck") == [(3,)]
+    shown = (await service.client.get(f"{HALVES}/{message_id}")).json()
+    assert (shown["state"], shown["check_count"]) == ("PREPARED", 0)
+    assert await select(pool, "SELECT count(*) FROM outbox.check_class") == [(1,)]
+
+
+async def test_a_recheck_of_a_prepared_message_keeps_its_spent_checks_and_its_age(
+    service: Service, pool: Pool
+) -> None:
+    message_id = await service.prepared_id()
+    await select(pool, CHECKED, 1, 1, "unknown")
+    await select(pool, CHECKED, 2, 2, "bad_verdict")
+    answer = await service.client.post(f"{HALVES}/{message_id}/recheck", json=WHO)
+    assert answer.status_code == 202
+    assert await select(pool, QUEUED) == [(0, 2, 2, False, True, False)]
+    kept = await select(
+        pool,
+        "SELECT age_from = prepared_at FROM outbox.check_queue"
+        " JOIN outbox.half_message USING (half_id)",
+    )
+    assert kept == [(True,)]
+
+
+async def test_a_decided_message_cannot_be_rechecked(service: Service, pool: Pool) -> None:
+    message_id = await service.prepared_id()
+    await service.end(message_id, "ROLLBACK")
+    answer = await service.client.post(f"{HALVES}/{message_id}/recheck", json=WHO)
+    assert (answer.status_code, answer.json()["code"]) == (409, "not-recheckable")
+    assert await select(pool, QUEUED) == []
+    missing = await service.client.post(f"{HALVES}/{UNKNOWN}/recheck", json=WHO)
+    assert (missing.status_code, missing.json()["code"]) == (404, "message-not-found")
+
+
+async def test_an_operators_decision_wins_like_any_other_and_is_audited(
+    service: Service, pool: Pool
+) -> None:
+    message_id = await service.prepared_id()
+    at = f"{HALVES}/{message_id}/force-end"
+    first = await service.client.post(at, json={**WHO, "decision": "ROLLBACK"})
+    assert first.status_code == 200
+    assert (first.json()["state"], first.json()["decided_by"]) == ("ROLLED_BACK", "operator")
+    again = await service.client.post(at, json={**WHO, "decision": "ROLLBACK"})
+    assert again.json()["already_ended"] is True
+    other = await service.client.post(at, json={**WHO, "decision": "COMMIT"})
+    assert (other.status_code, other.json()["code"]) == (409, "already-ended")
+    assert other.json()["winning_decision"] == "ROLLBACK"
+    assert await stored(pool) == (1, 1, 0, 0)
+    audit = await select(
+        pool,
+        "SELECT action, operator, reason, detail->>'applied' FROM outbox.audit_log"
+        " WHERE half_id IS NOT NULL ORDER BY id",
+    )
+    row = ("message.force_end", WHO["operator"], WHO["reason"])
+    assert audit == [(*row, "true"), (*row, "false"), (*row, "false")]
+    late = await service.end(message_id, "COMMIT")
+    assert (late.status_code, late.json()["decided_by"]) == (409, "operator")
+
+
+async def test_a_forced_commit_is_published_like_any_other(service: Service, pool: Pool) -> None:
+    message_id = await service.prepared_id()
+    body = {**WHO, "decision": "COMMIT"}
+    answer = await service.client.post(f"{HALVES}/{message_id}/force-end", json=body)
+    assert (answer.status_code, answer.json()["state"]) == (200, "COMMITTED")
+    assert await stored(pool) == (1, 1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"reason": "r"}, "/operator"),
+        ({"operator": "o"}, "/reason"),
+        ({"operator": "", "reason": "r"}, "/operator"),
+        ({"operator": "o" * 129, "reason": "r"}, "/operator"),
+        ({"operator": "o", "reason": "r" * 501}, "/reason"),
+        ({"operator": "o\x00", "reason": "r"}, "/operator"),
+        ({"operator": "o", "reason": "r", "x": 1}, "/x"),
+    ],
+)
+async def test_who_and_why_are_mandatory(
+    service: Service, pool: Pool, body: dict[str, object], pointer: str
+) -> None:
+    message_id = await service.prepared_id()
+    for path, more in (("recheck", {}), ("force-end", {"decision": "COMMIT"})):
+        answer = await service.client.post(f"{HALVES}/{message_id}/{path}", json={**body, **more})
+        assert answer.status_code == 422
+        assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
+    unknown = {**WHO, "decision": "UNKNOWN"}
+    answer = await service.client.post(f"{HALVES}/{message_id}/force-end", json=unknown)
+    assert answer.status_code == 422
+    assert await stored(pool) == (1, 0, 0, 0)
+
+
+async def test_the_history_tells_everything_in_order(service: Service, pool: Pool) -> None:
+    message_id = await service.prepared_id()
+    await select(pool, CHECKED, 1, 1, "unknown")
+    await select(pool, PARK)
+    await service.client.post(f"{HALVES}/{message_id}/recheck", json=WHO)
+    await service.end(message_id, "COMMIT", reason="late")
+    history = (await service.client.get(f"{HALVES}/{message_id}/history")).json()
+    assert history["message_id"] == message_id
+    events = history["events"]
+    assert [event["seq"] for event in events] == [1, 2, 3, 4, 5]
+    assert [event["type"] for event in events] == [
+        "prepared",
+        "check",
+        "parked",
+        "recheck",
+        "decided",
+    ]
+    assert events[1]["outcome"] == "unknown"
+    assert events[3]["operator"] == WHO["operator"]
+    assert (events[4]["decision"], events[4]["reason"]) == ("COMMIT", "late")

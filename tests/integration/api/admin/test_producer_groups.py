@@ -1,0 +1,215 @@
+"""Producer groups: registered once, changed under a version, never deleted while in use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from outbox.postgres.checks.keyring import key_ring
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_service import CHECK_URL, GROUPS, Service, prepare_body
+
+pytestmark = pytest.mark.postgres
+
+AT = f"{GROUPS}/shop"
+
+
+async def test_a_new_group_shows_its_secret_once_and_keeps_it_sealed(
+    bare_service: Service, pool: Pool
+) -> None:
+    created = await bare_service.put_group("shop")
+    assert created.status_code == 201
+    assert created.headers["etag"] == '"v1"'
+    secret = created.json()["check_secret"]
+    assert secret.startswith("whsec_")
+    again = await bare_service.put_group("shop")
+    assert (again.status_code, "check_secret" in again.json()) == (200, False)
+    shown = await bare_service.client.get(AT)
+    assert "secret" not in shown.text
+    [(sealed,)] = await select(pool, "SELECT secret FROM outbox.producer_group")
+    assert secret.encode() not in bytes(sealed)
+    assert key_ring(None, insecure=True).open(bytes(sealed)) == secret
+
+
+async def test_a_change_needs_the_version_that_was_read(bare_service: Service) -> None:
+    client = bare_service.client
+    await bare_service.put_group("shop")
+    body = {"check_url": CHECK_URL, "check_max": 3}
+    missing = await client.put(AT, json=body)
+    assert (missing.status_code, missing.json()["code"]) == (428, "precondition-required")
+    for stale in ('"v9"', "nonsense"):
+        refused = await client.put(AT, json=body, headers={"If-Match": stale})
+        assert (refused.status_code, refused.json()["code"]) == (412, "precondition-failed")
+    changed = await client.put(AT, json=body, headers={"If-Match": '"v1"'})
+    assert (changed.status_code, changed.headers["etag"]) == (200, '"v2"')
+    assert changed.json()["check_max"] == 3
+    star = await client.put(AT, json={"check_url": CHECK_URL}, headers={"If-Match": "*"})
+    assert (star.status_code, star.json()["check_max"], star.json()["version"]) == (200, 15, 3)
+    equal = await client.put(AT, json={"check_url": CHECK_URL})
+    assert (equal.status_code, equal.json()["version"]) == (200, 3)
+
+
+BAD: list[tuple[dict[str, Any], str, str]] = [
+    ({"check_url": ...}, "invalid-request", "/check_url"),
+    ({"check_url": ""}, "invalid-request", "/check_url"),
+    ({"check_url": "http://127.0.0.1:8999/" + "p" * 2048}, "invalid-request", "/check_url"),
+    ({"check_url": "ftp://127.0.0.1/x"}, "check-url-forbidden", "/check_url"),
+    ({"check_url": "http://user@127.0.0.1:8999/"}, "check-url-forbidden", "/check_url"),
+    ({"check_url": "http://127.0.0.1:8999/#f"}, "check-url-forbidden", "/check_url"),
+    ({"check_url": "http://169.254.169.254/"}, "check-url-forbidden", "/check_url"),
+    ({"check_url": "http://10.0.0.1/"}, "check-url-forbidden", "/check_url"),
+    ({"check_url": "http://127.0.0.1:8080/"}, "check-url-forbidden", "/check_url"),
+    ({"check_interval_seconds": 0}, "invalid-request", "/check_interval_seconds"),
+    ({"check_interval_seconds": 86401}, "invalid-request", "/check_interval_seconds"),
+    ({"check_interval_seconds": "30"}, "invalid-request", "/check_interval_seconds"),
+    ({"check_max": 0}, "invalid-request", "/check_max"),
+    ({"check_max": 1001}, "invalid-request", "/check_max"),
+    ({"check_max": 1.5}, "invalid-request", "/check_max"),
+    ({"check_timeout_seconds": 31}, "invalid-request", "/check_timeout_seconds"),
+    ({"transaction_timeout_seconds": 3601}, "invalid-request", "/transaction_timeout_seconds"),
+    ({"on_check_max": "commit"}, "invalid-request", "/on_check_max"),
+    ({"backoff": "linear"}, "invalid-request", "/backoff"),
+    ({"max_inflight": 257}, "invalid-request", "/max_inflight"),
+    ({"batch_check": 1}, "invalid-request", "/batch_check"),
+    ({"check_payload": "yes"}, "invalid-request", "/check_payload"),
+    ({"topics": "a"}, "invalid-request", "/topics"),
+    ({"topics": ["a/b"]}, "invalid-request", "/topics/0"),
+    ({"topics": ["a", "*b"]}, "invalid-request", "/topics/1"),
+    ({"topics": ["__x*"]}, "topic-reserved", "/topics/0"),
+    ({"max_age_seconds": 59}, "invalid-request", "/max_age_seconds"),
+    ({"max_age_seconds": 604800}, "invalid-request", "/max_age_seconds"),
+    ({"paused": True}, "invalid-request", "/paused"),
+    ({"colour": "red"}, "invalid-request", "/colour"),
+]
+
+
+async def test_a_group_that_breaks_a_rule_is_refused_and_not_stored(
+    bare_service: Service, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    for fields, slug, pointer in BAD:
+        with subtests.test(str(fields)[:60]):
+            body = {"check_url": CHECK_URL, **fields}
+            body = {name: value for name, value in body.items() if value is not ...}
+            answer = await bare_service.client.put(AT, json=body)
+            assert (answer.status_code, answer.json()["code"]) == (422, slug), answer.text
+            assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
+    for name in ("-x", "a b", "g" * 129, "%0a"):
+        answer = await bare_service.client.put(f"{GROUPS}/{name}", json={"check_url": CHECK_URL})
+        assert answer.status_code == 422, answer.text
+    assert await select(pool, "SELECT 1 FROM outbox.producer_group") == []
+
+
+async def test_a_body_is_read_as_strictly_as_on_the_hot_routes(bare_service: Service) -> None:
+    put, json = bare_service.client.put, {"content-type": "application/json"}
+    malformed = await put(AT, content=b'{"check_url":NaN}', headers=json)
+    assert (malformed.status_code, malformed.json()["code"]) == (400, "malformed-json")
+    twice = await put(AT, content=b'{"check_url":"http://a","check_url":"b"}', headers=json)
+    assert (twice.status_code, twice.json()["errors"][0]["pointer"]) == (422, "/check_url")
+    plain = await put(AT, content=b"{}", headers={"content-type": "text/plain"})
+    assert (plain.status_code, plain.json()["code"]) == (415, "unsupported-media-type")
+
+
+async def test_a_forbidden_check_url_names_the_rule(bare_service: Service) -> None:
+    answer = await bare_service.put_group("shop", check_url="http://169.254.169.254/latest")
+    assert answer.json()["rule"]
+    assert "169.254" not in answer.text
+
+
+async def test_a_group_is_deleted_only_when_nothing_of_it_is_unfinished(
+    service: Service,
+) -> None:
+    client = service.client
+    message_id = await service.prepared_id()
+    for decision in (None, "COMMIT"):
+        if decision:
+            await service.end(message_id, decision)
+        refused = await client.delete(f"{GROUPS}/billing")
+        assert (refused.status_code, refused.json()["code"]) == (409, "group-in-use")
+    await service.put_group("shop")
+    rolled_back = await service.prepared_id(producer_group="shop")
+    await service.end(rolled_back, "ROLLBACK")
+    stale = await client.delete(AT, headers={"If-Match": '"v7"'})
+    assert stale.status_code == 412
+    assert (await client.delete(AT)).status_code == 204
+    assert (await client.get(AT)).status_code == 404
+    prepared = await service.prepare(producer_group="shop")
+    assert (prepared.status_code, prepared.json()["code"]) == (404, "unknown-group")
+    back = await service.put_group("shop")
+    assert back.status_code == 201
+    assert back.json()["check_secret"]
+    shown = await client.get(f"/v1/half-messages/{rolled_back}")
+    assert shown.json()["producer_group"] == "shop"
+
+
+async def test_a_paused_group_goes_on_preparing_and_ending(service: Service, pool: Pool) -> None:
+    client, at = service.client, f"{GROUPS}/billing"
+    paused = await client.post(f"{at}/pause", json={"reason": "deploy"})
+    assert (paused.json()["paused"], paused.json()["pause_reason"]) == (True, "deploy")
+    message_id = await service.prepared_id()
+    assert (await service.end(message_id, "COMMIT")).status_code == 200
+    resumed = await client.post(f"{at}/resume", json={"reason": "done"})
+    assert (resumed.json()["paused"], resumed.json()["pause_reason"]) == (False, None)
+    for body in ({}, {"reason": ""}, {"reason": "r" * 501}, {"reason": "a\x00"}):
+        assert (await client.post(f"{at}/pause", json=body)).status_code == 422
+    actions = await select(pool, "SELECT action FROM outbox.audit_log ORDER BY id")
+    assert [row[0] for row in actions] == ["group.put", "group.pause", "group.resume"]
+
+
+async def test_a_rotated_secret_signs_beside_the_old_one(service: Service, pool: Pool) -> None:
+    at = f"{GROUPS}/billing/rotate-secret"
+    first = await service.client.post(at, json={"overlap_seconds": 60})
+    assert first.status_code == 200
+    ring = key_ring(None, insecure=True)
+    [(new, old)] = await select(pool, "SELECT secret, previous_secret FROM outbox.producer_group")
+    assert ring.open(bytes(new)) == first.json()["check_secret"]
+    assert ring.open(bytes(old)).startswith("whsec_")
+    assert first.json()["previous_expires_at"].endswith("Z")
+    for body in ({"overlap_seconds": 604801}, {"overlap_seconds": -1}, {"x": 1}):
+        assert (await service.client.post(at, json=body)).status_code == 422
+
+
+async def test_groups_are_listed_by_name_page_by_page(bare_service: Service) -> None:
+    names = [f"g{n}" for n in range(5)]
+    for name in reversed(names):
+        await bare_service.put_group(name)
+    seen: list[str] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = (await bare_service.client.get(GROUPS, params={"limit": "2", **cursor})).json()
+        seen += [group["producer_group"] for group in page["data"]]
+        if not page["has_more"]:
+            break
+        cursor = {"cursor": page["next_cursor"]}
+    assert seen == names
+    assert page["next_cursor"] is None
+
+
+async def test_a_narrowed_allow_list_counts_at_once(service: Service) -> None:
+    await service.prepared_id()
+    body = {"check_url": CHECK_URL, "topics": ["orders.*"]}
+    await service.client.put(f"{GROUPS}/billing", json=body, headers={"If-Match": "*"})
+    answer = await service.client.post("/v1/half-messages", json=prepare_body())
+    assert (answer.status_code, answer.json()["code"]) == (403, "topic-not-allowed")
+
+
+async def test_a_group_shows_its_breaker_and_a_change_or_resume_closes_it(
+    bare_service: Service, pool: Pool
+) -> None:
+    client = bare_service.client
+    await bare_service.put_group("shop")
+    [(group,)] = await select(pool, "SELECT id FROM outbox.producer_group")
+    opened = (
+        "INSERT INTO outbox.check_breaker (producer_group_id, wait_seconds, probe_at)"
+        f" VALUES ({group}, 60, clock_timestamp() + interval '1 minute') RETURNING wait_seconds"
+    )
+    assert (await client.get(AT)).json()["breaker"] == "closed"
+    await select(pool, opened)
+    assert (await client.get(AT)).json()["breaker"] == "open"
+    body = {"check_url": CHECK_URL, "check_max": 3}
+    changed = await client.put(AT, json=body, headers={"If-Match": "*"})
+    assert changed.json()["breaker"] == "closed"
+    await select(pool, opened)
+    resumed = await client.post(f"{AT}/resume", json={"reason": "mended"})
+    assert resumed.json()["breaker"] == "closed"

@@ -1,0 +1,181 @@
+"""Finished reconciliations over HTTP: listed, shown, drilled into, and to whom."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from outbox.access import Scope
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_service import Service
+from tests.integration.api.http.test_keys_and_scopes import guarded, token
+from tests.integration.postgres.reconciliation.test_look import make_look
+from tests.integration.postgres.reconciliation.test_run_store import make_finding, make_run, step
+
+pytestmark = pytest.mark.postgres
+
+RUNS = "/v1/reconciliations"
+
+
+async def get(service: Service, path: str, **query: Any) -> Any:
+    """Return the body of a successful GET."""
+    answer = await service.client.get(f"{RUNS}{path}", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_runs_are_listed_newest_first_page_by_page(
+    bare_service: Service, database_url: str
+) -> None:
+    store = PostgresRunStore(database_url)
+    assert await get(bare_service, "") == {"data": [], "next_cursor": None, "has_more": False}
+    for name in ("one", "two", "three"):
+        store.save(make_run(name, verdict="clean", totals={"missing": 0}))
+    first = await get(bare_service, "", limit=2)
+    rest = await get(bare_service, "", limit=2, cursor=first["next_cursor"])
+    assert [run["run_id"] for run in (*first["data"], *rest["data"])] == ["three", "two", "one"]
+    assert (first["has_more"], rest["has_more"], rest["next_cursor"]) == (True, False, None)
+    newest = first["data"][0]
+    assert (newest["verdict"], newest["totals"], newest["reports"]) == (
+        "clean",
+        {"missing": 0},
+        ["html"],
+    )
+
+
+async def test_a_run_is_shown_as_it_printed_itself_and_by_its_row_once_the_report_is_gone(
+    bare_service: Service, database_url: str
+) -> None:
+    body = {"schema_version": 1, "run_id": "kept", "anything": [1]}
+    store = PostgresRunStore(database_url)
+    store.save(make_run("kept", reports={"json": json.dumps(body), "html": "<p>page</p>"}))
+    store.save(make_run("bare", reports={}, totals={"missing": 2}))
+    assert await get(bare_service, "/kept") == body
+    bare = await get(bare_service, "/bare")
+    assert (bare["run_id"], bare["findings"], bare["findings_omitted"]) == ("bare", [], 2)
+    page = await bare_service.client.get(f"{RUNS}/kept/report.html")
+    assert (page.text, page.headers["content-type"]) == ("<p>page</p>", "text/html; charset=utf-8")
+    assert "sandbox" in page.headers["content-security-policy"]
+    gone = await bare_service.client.get(f"{RUNS}/bare/report.html")
+    assert (gone.status_code, gone.json()["code"]) == (404, "not-found")
+
+
+async def test_what_a_run_found_is_told_with_the_status_of_now(
+    bare_service: Service, database_url: str
+) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", "b"))
+    store.save(make_run("two", "b"))
+    store.save(make_run("three", "c"))
+
+    async def found(run_id: str, **query: Any) -> dict[str, str]:
+        page = await get(bare_service, f"/{run_id}/discrepancies", **query)
+        return {each["finding_id"]: each["status"] for each in page["data"]}
+
+    assert await found("one") == {"a": "resolved", "b": "resolved"}
+    assert await found("two") == {"b": "resolved"}
+    assert await found("three") == {"c": "open"}
+    assert await found("one", kind="duplicate") == {}
+    assert await found("one", **{"class": "LOST", "kind": "missing"}) == {
+        "a": "resolved",
+        "b": "resolved",
+    }
+    page = await get(bare_service, "/one/discrepancies", limit=1)
+    rest = await get(bare_service, "/one/discrepancies", limit=1, cursor=page["next_cursor"])
+    assert [each["finding_id"] for each in (*page["data"], *rest["data"])] == ["a", "b"]
+    assert rest["has_more"] is False
+    assert make_finding("a").finding_class == page["data"][0]["class"]
+
+
+async def test_what_happened_to_a_finding_is_told_oldest_first(
+    bare_service: Service, database_url: str
+) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", step=step(None)))
+    store.settle(make_look("a"))
+    store.save(make_run("two", "a", step=step("one")))
+    (found,) = (await get(bare_service, "/one/discrepancies"))["data"]
+    history = found["history"]
+    assert datetime.fromisoformat(history[0]["at"]).tzinfo is not None
+    assert [{**each, "at": None} for each in history] == [
+        told("found", "open", "one"),
+        told("resolved", "resolved", None),
+        told("reopened", "open", "two"),
+    ]
+
+
+def told(event: str, status: str, run_id: str | None) -> dict[str, Any]:
+    """Return an event of a lost message as it is told, without its time."""
+    graded = {"class": "LOST", "severity": "critical"}
+    return {"at": None, "event": event, **graded, "status": status, "run_id": run_id}
+
+
+async def test_what_is_not_there_or_not_ours_is_a_problem(
+    bare_service: Service, subtests: pytest.Subtests
+) -> None:
+    refused = [
+        ("/nowhere", {}, 404, "run-not-found"),
+        ("/%00", {}, 404, "run-not-found"),
+        ("/nowhere/discrepancies", {}, 404, "run-not-found"),
+        ("/nowhere/report.html", {}, 404, "run-not-found"),
+        ("/nowhere/report.pdf", {}, 422, "invalid-request"),
+        ("", {"cursor": "bm90aGluZw"}, 400, "cursor-invalid"),
+        ("", {"colour": "red"}, 422, "invalid-request"),
+        ("/nowhere/discrepancies", {"kind": "odd"}, 422, "invalid-request"),
+    ]
+    for path, query, status, code in refused:
+        with subtests.test(path, query=query):
+            answer = await bare_service.client.get(f"{RUNS}{path}", params=query)
+            assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+
+async def test_runs_are_measured_from_their_tables(
+    bare_service: Service, database_url: str
+) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", "b"))
+    counts = {"judged": 7, "records": 6}
+    for name in ("two", "three"):
+        plan = {"coverage": 0.5, "latency": {"points": {"0.99": 0.25}}}
+        more = {"verdict": "inconclusive", "plan": plan, "counts": counts}
+        store.save(make_run(name, "b", complete=name == "two", timings={"compare": 1.5}, **more))
+    metrics = (await bare_service.client.get("/metrics")).text.splitlines()
+    assert {
+        'outbox_reconcile_findings{kind="missing",severity="critical",topic="points"} 1.0',
+        'outbox_reconcile_discrepancies{kind="missing"} 1.0',
+        'outbox_reconcile_discrepancies{kind="duplicate"} 0.0',
+        'outbox_reconcile_verdict{verdict="inconclusive"} 1.0',
+        'outbox_reconcile_verdict{verdict="clean"} 0.0',
+        "outbox_reconcile_inconclusive_runs 2.0",
+        'outbox_reconcile_new_total{kind="missing"} 2.0',
+        'outbox_reconcile_resolved_total{kind="missing"} 1.0',
+        'outbox_reconcile_resolved_total{kind="duplicate"} 0.0',
+        "# TYPE outbox_reconcile_new_total counter",
+        "outbox_reconcile_coverage_ratio 0.5",
+        'outbox_reconcile_publish_latency_seconds{quantile="0.99",topic="points"} 0.25',
+        'outbox_reconcile_messages_checked{side="committed"} 7.0',
+        'outbox_reconcile_messages_checked{side="records"} 6.0',
+        'outbox_reconcile_duration_seconds{stage="compare"} 1.5',
+    } <= set(metrics)
+    names = {line.partition(" ")[0] for line in metrics}
+    assert {
+        "outbox_reconcile_last_success_timestamp_seconds",
+        "outbox_reconcile_cut_lag_seconds",
+    } <= names
+
+
+async def test_a_key_that_is_bound_to_groups_sees_no_run(database_url: str, pool: Pool) -> None:
+    PostgresRunStore(database_url).save(make_run("one", "a"))
+    async with guarded(database_url) as service:
+        bound = await token(pool, Scope.ADMIN, groups=("billing",))
+        listed = await service.client.get(RUNS, headers=bound)
+        assert listed.json()["data"] == []
+        for path in ("/one", "/one/discrepancies", "/one/report.html"):
+            answer = await service.client.get(f"{RUNS}{path}", headers=bound)
+            assert (answer.status_code, answer.json()["code"]) == (404, "run-not-found")
+        free = await token(pool, Scope.REPORTS_READ)
+        assert len((await service.client.get(RUNS, headers=free)).json()["data"]) == 1

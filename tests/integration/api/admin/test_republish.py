@@ -1,0 +1,197 @@
+"""Lost messages are ordered out again by finding: judged, audited, entered for the relay once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, LiteralString
+
+import pytest
+
+from outbox.access import Scope
+from outbox.messages.message_id import parse_message_id
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.admin.test_bulk_actions import AUDITED, BULK, WHO, ask, finished
+from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_service import Service, running, settings_for
+from tests.integration.api.http.test_keys_and_scopes import PEPPER, RING, token
+from tests.integration.postgres.reconciliation.test_run_store import make_finding, make_run
+
+pytestmark = pytest.mark.postgres
+
+HELD: LiteralString = (
+    "SELECT half_id, n, repair IS NOT NULL, released_at IS NULL, payload ->> 'producer_group'"
+    " FROM outbox.held_record ORDER BY half_id"
+)
+
+
+async def committed(service: Service, **fields: Any) -> str:
+    """Prepare and commit a message; return its id."""
+    message_id = await service.prepared_id(**fields)
+    await service.end(message_id, "COMMIT")
+    return message_id
+
+
+def find(database_url: str, run_id: str, **classes: tuple[str, str]) -> None:
+    """Save a run with one finding a name: (class, message id)."""
+    findings = [
+        replace(
+            make_finding(name), half_id=parse_message_id(message_id)[0], finding_class=finding_class
+        )
+        for name, (finding_class, message_id) in classes.items()
+    ]
+    PostgresRunStore(database_url).save(make_run(run_id, findings=tuple(findings)))
+
+
+async def test_a_plan_says_what_goes_out_again_and_why_the_rest_does_not(
+    service: Service, database_url: str, pool: Pool
+) -> None:
+    lost, skipped, altered, away, old = [await committed(service) for _ in range(5)]
+    overtaken, _ = [await committed(service, key="one-key") for _ in range(2)]
+    undecided = await service.prepared_id()
+    find(database_url, "old", resolved=("LOST", old))
+    find(
+        database_url,
+        "new",
+        lost=("LOST", lost),
+        skipped=("SKIPPED", skipped),
+        altered=("CORRUPT_VALUE", altered),
+        away=("WRONG_PARTITION", away),
+        overtaken=("LOST", overtaken),
+        undecided=("LOST", undecided),
+        gone=("LOST", "00000000-0000-8000-8000-000000000000"),
+    )
+    names = ["lost", "skipped", "altered", "away", "overtaken", "undecided", "gone", "resolved"]
+    names += ["nothing"]
+    answer = await ask(service, "republish", {"finding_ids": names}, dry_run=True)
+    assert answer.status_code == 200, answer.text
+    plan = answer.json()
+    assert (plan["matched"], set(plan["sample"])) == (3, {lost, skipped, altered})
+    assert {each["finding_id"]: each["code"] for each in plan["refused"]} == {
+        "away": "not-lost",
+        "overtaken": "order-risk",
+        "undecided": "not-stored",
+        "gone": "not-stored",
+        "resolved": "not-open",
+    }
+    accepted = await ask(
+        service, "republish", {"finding_ids": ["overtaken"]}, dry_run=True, accept_order=True
+    )
+    assert accepted.json()["matched"] == 1
+    assert await select(pool, HELD) == []
+
+
+async def test_on_a_topic_without_order_a_newer_message_of_the_key_stands_against_nothing(
+    service: Service, database_url: str
+) -> None:
+    lost, _ = [await committed(service, key="one-key") for _ in range(2)]
+    half_id = parse_message_id(lost)[0]
+    finding = replace(make_finding("lost"), half_id=half_id, detail={"ordered": False})
+    PostgresRunStore(database_url).save(make_run("run", findings=(finding,)))
+    plan = (await ask(service, "republish", {"finding_ids": ["lost"]}, dry_run=True)).json()
+    assert (plan["matched"], plan["refused"]) == (1, [])
+
+
+async def test_what_is_stored_otherwise_than_it_was_prepared_is_not_published_again(
+    service: Service, database_url: str, pool: Pool
+) -> None:
+    intact, rotten = [await committed(service) for _ in range(2)]
+    find(database_url, "run", intact=("LOST", intact), rotten=("LOST", rotten))
+    rot: LiteralString = "UPDATE outbox.half_message SET value = 'x' WHERE half_id = %s"
+    await select(pool, rot, parse_message_id(rotten)[0])
+    names = {"finding_ids": ["intact", "rotten"]}
+    plan = (await ask(service, "republish", names, dry_run=True)).json()
+    assert plan["sample"] == [intact]
+    assert plan["refused"] == [{"finding_id": "rotten", "code": "digest-differs"}]
+
+
+async def test_what_is_ordered_is_entered_once_and_audited(
+    service: Service, database_url: str, pool: Pool
+) -> None:
+    ids = [await committed(service, key=key) for key in ("a", "b")]
+    find(database_url, "run", one=("LOST", ids[0]), two=("LOST", ids[1]))
+    names = {"finding_ids": ["one", "two"]}
+    result = await finished(service, await ask(service, "republish", names))
+    assert (result["matched"], result["done"], result["failed"]) == (2, 2, 0)
+    halves = sorted(parse_message_id(each)[0] for each in ids)
+    assert await select(pool, HELD) == [(half, 1, True, True, "billing") for half in halves]
+    repairs: LiteralString = "SELECT DISTINCT repair FROM outbox.held_record"
+    assert await select(pool, repairs) == [(result["id"],)]
+    assert await select(pool, AUDITED, "republish") == [
+        ("bulk.republish", "ops@example", "endpoint is back", 1),
+        ("message.republish", "ops@example", "endpoint is back", 2),
+    ]
+    again = await ask(service, "republish", names, dry_run=True)
+    assert {each["code"] for each in again.json()["refused"]} == {"repair-pending"}
+    nothing = await finished(service, await ask(service, "republish", names))
+    assert (nothing["matched"], nothing["done"]) == (0, 0)
+
+
+async def test_a_message_that_was_released_or_dropped_may_be_repaired_all_the_same(
+    service: Service, database_url: str, pool: Pool
+) -> None:
+    message_id = await committed(service)
+    find(database_url, "run", one=("LOST", message_id))
+    before: LiteralString = (
+        "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error,"
+        " attempts, released_at, released_offset) SELECT half_id, nonce, half_id & 15, topic_id, 1,"
+        " 1, 'too large', 3, clock_timestamp(), 7 FROM outbox.half_message"
+    )
+    await select(pool, before)
+    result = await finished(service, await ask(service, "republish", {"finding_ids": ["one"]}))
+    assert result["done"] == 1
+    after: LiteralString = (
+        "SELECT attempts, released_at, released_offset, repair IS NOT NULL FROM outbox.held_record"
+    )
+    assert await select(pool, after) == [(0, None, None, True)]
+
+
+async def test_a_finding_that_closed_after_it_was_ordered_is_left_alone(
+    service: Service, database_url: str, pool: Pool
+) -> None:
+    message_id = await committed(service)
+    find(database_url, "one", one=("LOST", message_id))
+    begin: LiteralString = (
+        "INSERT INTO outbox.bulk_action (action, operator, reason, half_ids)"
+        " SELECT 'republish', 'o', 'r', array_agg(half_id) FROM outbox.half_message"
+        " RETURNING id::text"
+    )
+    PostgresRunStore(database_url).save(make_run("two"))
+    [(number,)] = await select(pool, begin)
+    begun = await ask(service, "republish", {"finding_ids": ["one"]})
+    await finished(service, begun)
+    found = (await service.client.get(f"{BULK}/{number}")).json()
+    assert (found["status"], found["done"], found["failed"]) == ("finished", 0, 1)
+    assert found["failures"] == [{"message_id": message_id, "code": "not-repairable"}]
+    assert await select(pool, HELD) == []
+
+
+async def test_findings_and_filters_do_not_mix(service: Service, subtests: pytest.Subtests) -> None:
+    refused: list[tuple[str, dict[str, Any]]] = [
+        ("republish", {"topic": "invoices.issued"}),
+        ("republish", {}),
+        ("republish", {"finding_ids": []}),
+        ("republish", {"finding_ids": ["one"], "topic": "invoices.issued"}),
+        ("recheck", {"finding_ids": ["one"]}),
+    ]
+    for action, filters in refused:
+        with subtests.test(action, filters=filters):
+            answer = await ask(service, action, filters)
+            assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    ordered = await ask(service, "recheck", {"producer_group": "billing"}, accept_order=True)
+    assert ordered.status_code == 422
+
+
+async def test_a_key_republishes_for_its_own_groups_alone(database_url: str, pool: Pool) -> None:
+    keys = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
+    async with running(settings_for(database_url, **keys)) as service:
+        service.client.headers.update(await token(pool, Scope.ADMIN))
+        await service.put_group()
+        find(database_url, "run", one=("LOST", await committed(service)))
+        body = {**WHO, "action": "republish", "filter": {"finding_ids": ["one"]}, "dry_run": True}
+        other = await token(pool, Scope.OPS_FORCE, groups=("shop",))
+        hidden = (await service.client.post(BULK, json=body, headers=other)).json()
+        assert (hidden["matched"], hidden["refused"]) == (0, [])
+        own = await token(pool, Scope.OPS_FORCE, groups=("billing",))
+        shown = (await service.client.post(BULK, json=body, headers=own)).json()
+        assert shown["matched"] == 1

@@ -1,0 +1,25 @@
+"""What the tables hold, for tests that ask whether anything was stored."""
+
+from __future__ import annotations
+
+from typing import Any, LiteralString
+
+from outbox.postgres.sessions.connections import Pool
+
+_STORED: LiteralString = """
+SELECT (SELECT count(*) FROM outbox.half_message), (SELECT count(*) FROM outbox.op_message),
+    (SELECT count(*) FROM outbox.transaction_key), (SELECT count(*) FROM outbox.commit_log)
+"""
+
+
+async def stored(pool: Pool) -> tuple[int, ...]:
+    """Count half messages, op messages, transaction keys and commit log rows."""
+    rows = await select(pool, _STORED)
+    return tuple(rows[0])
+
+
+async def select(pool: Pool, statement: LiteralString, *parameters: object) -> list[Any]:
+    """Run one statement and return its rows."""
+    async with pool.connection() as connection:
+        cursor = await connection.execute(statement, parameters)
+        return await cursor.fetchall() if cursor.description else []

@@ -1,0 +1,85 @@
+"""The service in this process on a real database, and what tests say to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from api.guard import Guard
+from api.wiring import build
+from outbox.settings.catalogue import Settings
+from outbox.settings.environment import load_settings
+from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
+
+HALVES = "/v1/half-messages"
+GROUPS = "/v1/producer-groups"
+CHECK_URL = "http://127.0.0.1:8999/check"
+GROUP = "billing"
+TOPIC = "invoices.issued"
+
+
+def settings_for(database_url: str, **overrides: Any) -> Settings:
+    """Return the settings of a service on this database, open to anybody on loopback."""
+    given = {
+        "database_url": database_url,
+        "kafka_bootstrap_servers": "127.0.0.1:9",
+        "auth_mode": "dev-insecure",
+        "check_allow_cidrs": "127.0.0.0/8",
+    }
+    return load_settings({}, {**given, **overrides})
+
+
+@dataclass(slots=True)
+class Service:
+    """A client of the service and the topics it believes in."""
+
+    client: httpx2.AsyncClient
+    topics: MemoryTopicCatalogue
+    app: Guard
+
+    async def put_group(self, name: str = GROUP, **fields: Any) -> httpx2.Response:
+        """Register a group."""
+        body = {"check_url": CHECK_URL, **fields}
+        return await self.client.put(f"{GROUPS}/{name}", json=body)
+
+    async def prepare(self, **fields: Any) -> httpx2.Response:
+        """Prepare a half message; name only what matters."""
+        return await self.client.post(HALVES, json=prepare_body(**fields))
+
+    async def prepared_id(self, **fields: Any) -> str:
+        """Prepare a half message and return its id."""
+        answer = await self.prepare(**fields)
+        assert answer.status_code == 201, answer.text
+        message_id: str = answer.json()["message_id"]
+        return message_id
+
+    async def end(self, message_id: str, decision: str, **fields: Any) -> httpx2.Response:
+        """End a half message."""
+        headers = fields.pop("headers", {})
+        body = {"decision": decision, **fields}
+        return await self.client.post(f"{HALVES}/{message_id}/end", json=body, headers=headers)
+
+
+def prepare_body(**fields: Any) -> dict[str, Any]:
+    """Return a valid prepare; a field given as ``...`` is left out."""
+    body = {"producer_group": GROUP, "topic": TOPIC, "value": "{}", **fields}
+    return {name: value for name, value in body.items() if value is not ...}
+
+
+@asynccontextmanager
+async def running(
+    settings: Settings, topics: MemoryTopicCatalogue | None = None, **options: Any
+) -> AsyncIterator[Service]:
+    """Run the service in this process for the block."""
+    catalogue = topics or MemoryTopicCatalogue(counts={TOPIC: 3})
+    app = build(settings, catalogue)
+    async with app.lifespan():
+        transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+        async with httpx2.AsyncClient(
+            transport=transport, base_url="http://outbox.test", timeout=30, **options
+        ) as client:
+            yield Service(client, catalogue, app)

@@ -1,0 +1,216 @@
+"""What is wrong before a rule of a message is even asked: syntax, size, kind, route, end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import stored
+from tests.integration.api.fixtures_service import GROUPS, HALVES, Service, prepare_body
+
+pytestmark = pytest.mark.postgres
+
+JSON = {"content-type": "application/json"}
+UNKNOWN = "00000000-0001-8001-8000-000000000000"
+GOOD = json.dumps(prepare_body()).encode()
+
+
+NOT_JSON = (
+    b"",
+    b"{",
+    GOOD + b"{}",
+    b'{"value":NaN}',
+    b"\xff" + GOOD,
+    b'{"a":' * 17 + b"1" + b"}" * 17,
+    b"[" * 50_000 + b"]" * 50_000,
+)
+
+
+async def test_a_body_that_is_not_json_is_malformed(
+    service: Service, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    for path in ("", "/batch", "/end-batch", f"/{UNKNOWN}/end"):
+        for body in NOT_JSON:
+            with subtests.test(path=path, body=body[:20]):
+                answer = await service.client.post(HALVES + path, content=body, headers=JSON)
+                assert (answer.status_code, answer.json()["code"]) == (400, "malformed-json")
+    assert await stored(pool) == (0, 0, 0, 0)
+
+
+async def test_a_member_named_twice_is_refused(service: Service, pool: Pool) -> None:
+    body = GOOD[:-1] + b',"headers":{"a":"1","a":"2"}}'
+    answer = await service.client.post(HALVES, content=body, headers=JSON)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert answer.json()["errors"][0]["pointer"] == "/headers/a"
+    assert await stored(pool) == (0, 0, 0, 0)
+
+
+async def test_an_unpaired_surrogate_is_refused(
+    service: Service, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    for field in ("value", "key", "transaction_id", "producer_group", "topic"):
+        with subtests.test(field):
+            body = json.dumps(prepare_body(**{field: "a\ud800b"})).encode()
+            answer = await service.client.post(HALVES, content=body, headers=JSON)
+            assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+            assert answer.json()["errors"][0]["pointer"] == f"/{field}"
+    assert await stored(pool) == (0, 0, 0, 0)
+
+
+MEDIA_TYPES: tuple[tuple[dict[str, str], int], ...] = (
+    ({}, 415),
+    ({"content-type": "text/plain"}, 415),
+    ({"content-type": "application/json-seq"}, 415),
+    ({"content-type": "application/json; charset=latin-1"}, 415),
+    ({"content-type": "application/json", "content-encoding": "gzip"}, 415),
+    ({"content-type": "application/json; charset=utf-8"}, 201),
+    ({"content-type": "Application/JSON"}, 201),
+)
+
+
+async def test_only_json_in_utf_8_is_taken(service: Service, subtests: pytest.Subtests) -> None:
+    for headers, status in MEDIA_TYPES:
+        with subtests.test(str(headers)):
+            answer = await service.client.post(HALVES, content=GOOD, headers=headers)
+            assert answer.status_code == status, answer.text
+            if status == 415:
+                assert answer.json()["code"] == "unsupported-media-type"
+
+
+async def test_a_body_over_its_limit_is_refused_declared_or_streamed(
+    service: Service, pool: Pool
+) -> None:
+    async def streamed() -> AsyncIterator[bytes]:
+        for _ in range(20):
+            yield b" " * 65_536
+
+    big = b" " * 1_048_577
+    for content in (big, streamed()):
+        answer = await service.client.post(HALVES, content=content, headers=JSON)
+        assert (answer.status_code, answer.json()["code"]) == (413, "payload-too-large")
+    batch = await service.client.post(f"{HALVES}/batch", content=b" " * 8_388_609, headers=JSON)
+    assert batch.status_code == 413
+    cold = await service.client.put(f"{GROUPS}/x", content=big, headers=JSON)
+    assert cold.status_code == 413
+    assert await stored(pool) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("items", "status", "slug", "pointer"),
+    [
+        ([], 422, "invalid-request", "/items"),
+        ({}, 422, "invalid-request", "/items"),
+        ([prepare_body()] * 1001, 413, "batch-too-large", None),
+    ],
+    ids=["empty", "object", "1001"],
+)
+async def test_a_batch_has_1_to_1000_items(
+    service: Service, pool: Pool, items: object, status: int, slug: str, pointer: str | None
+) -> None:
+    answer = await service.client.post(f"{HALVES}/batch", json={"items": items})
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (status, slug)
+    assert [each["pointer"] for each in problem.get("errors", [])] == ([pointer] if pointer else [])
+    assert await stored(pool) == (0, 0, 0, 0)
+
+
+async def test_a_long_url_and_a_large_header_block_are_refused(service: Service) -> None:
+    answer = await service.client.get(HALVES, params={"topic": "t" * 8200})
+    assert (answer.status_code, answer.json()["code"]) == (414, "uri-too-long")
+    answer = await service.client.get(HALVES, headers={"x-filler": "f" * 17_000})
+    assert (answer.status_code, answer.json()["code"]) == (431, "headers-too-large")
+
+
+REFUSED = (
+    ("GET", "/nothing", 404, "not-found"),
+    ("GET", "/v1/half-messages/", 404, "not-found"),
+    ("GET", "/problems/nothing", 404, "not-found"),
+    ("PUT", HALVES, 405, "method-not-allowed"),
+    ("DELETE", f"{HALVES}/{UNKNOWN}", 405, "method-not-allowed"),
+    ("GET", f"{HALVES}/{UNKNOWN}", 404, "message-not-found"),
+    ("GET", f"{HALVES}/not-an-id", 404, "message-not-found"),
+    ("GET", f"{HALVES}/{UNKNOWN}/history", 404, "message-not-found"),
+    ("GET", f"{GROUPS}/nobody", 404, "unknown-group"),
+    ("DELETE", f"{GROUPS}/nobody", 404, "unknown-group"),
+    ("DELETE", "/v1/api-keys/none", 404, "not-found"),
+    ("GET", f"{HALVES}?limit=0", 422, "invalid-request"),
+    ("GET", f"{HALVES}?limit=501", 422, "invalid-request"),
+    ("GET", f"{HALVES}?state=LOST", 422, "invalid-request"),
+    ("GET", f"{HALVES}?colour=red", 422, "invalid-request"),
+    ("GET", f"{HALVES}?prepared_from=2026-01-01T00:00:00", 422, "invalid-request"),
+    ("GET", f"{HALVES}?transaction_id=%00", 422, "invalid-request"),
+    ("GET", f"{HALVES}?cursor=nonsense", 400, "cursor-invalid"),
+    ("GET", f"{GROUPS}?cursor=nonsense", 400, "cursor-invalid"),
+    ("GET", f"{GROUPS}/billing?x=1", 422, "invalid-request"),
+    ("GET", "/livez?x=1", 422, "invalid-request"),
+)
+
+
+async def test_every_refusal_is_a_problem_document(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for method, path, status, slug in REFUSED:
+        with subtests.test(path, method=method):
+            answer = await service.client.request(method, path)
+            problem = answer.json()
+            assert (answer.status_code, problem["code"]) == (status, slug), answer.text
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert problem["request_id"] == answer.headers["x-request-id"]
+            assert (problem["type"], problem["status"]) == (f"/problems/{slug}", status)
+
+
+async def test_a_method_not_allowed_names_those_that_are(service: Service) -> None:
+    answer = await service.client.put(HALVES, json={})
+    assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
+
+
+async def test_a_hot_route_takes_no_query_parameter(service: Service, pool: Pool) -> None:
+    answer = await service.client.post(f"{HALVES}?wait=1", json=prepare_body())
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert await stored(pool) == (0, 0, 0, 0)
+
+
+async def test_a_request_id_is_kept_if_it_is_well_formed(service: Service) -> None:
+    cases = (("abc-1._", True), ("a" * 64, True), ("a" * 65, False), ("a b", False), ("", False))
+    for given, kept in cases:
+        answer = await service.client.get("/livez", headers={"x-request-id": given})
+        assert (answer.headers["x-request-id"] == given) is kept
+        assert answer.headers["x-request-id"]
+
+
+BAD_ENDS: tuple[tuple[dict[str, object], str], ...] = (
+    ({}, "/decision"),
+    ({"decision": "commit"}, "/decision"),
+    ({"decision": "MAYBE"}, "/decision"),
+    ({"decision": None}, "/decision"),
+    ({"decision": "COMMIT", "reason": "r" * 501}, "/reason"),
+    ({"decision": "COMMIT", "reason": "a\x00"}, "/reason"),
+    ({"decision": "COMMIT", "reason": 1}, "/reason"),
+    ({"decision": "COMMIT", "operator": "me"}, "/operator"),
+    ({"decision": "COMMIT", "transaction_id": "a\x00"}, "/transaction_id"),
+    ({"decision": "COMMIT", "transaction_id": ""}, "/transaction_id"),
+)
+
+
+async def test_an_end_that_breaks_a_rule_is_refused_and_decides_nothing(
+    service: Service, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    message_id = await service.prepared_id()
+    for body, pointer in BAD_ENDS:
+        with subtests.test(str(body)[:60]):
+            answer = await service.client.post(f"{HALVES}/{message_id}/end", json=body)
+            problem = answer.json()
+            assert (answer.status_code, problem["code"]) == (422, "invalid-request"), answer.text
+            assert [error["pointer"] for error in problem["errors"]] == [pointer]
+    assert await stored(pool) == (1, 0, 0, 0)
+
+
+async def test_prefer_wait_takes_0_to_30_seconds(service: Service, pool: Pool) -> None:
+    message_id = await service.prepared_id()
+    for wait in ("31", "-1", "1.5", "abc", "", "999999999999"):
+        answer = await service.end(message_id, "COMMIT", headers={"Prefer": f"wait={wait}"})
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert (await stored(pool))[1] == 0

@@ -1,0 +1,248 @@
+"""Keys: who may call, what a key may do, and whose messages it sees."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from outbox.access import ALL_GROUPS, NewApiKey, Scope
+from outbox.postgres.operators.api_keys import PostgresApiKeys, read_token, token_of
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_service import (
+    CHECK_URL,
+    GROUPS,
+    HALVES,
+    Service,
+    running,
+    settings_for,
+)
+
+pytestmark = pytest.mark.postgres
+
+PEPPER = "a pepper for tests"
+RING = base64.b64encode(b"k" * 32).decode()
+
+
+@asynccontextmanager
+async def guarded(database_url: str) -> AsyncIterator[Service]:
+    """Run the service with AUTH_MODE=keys."""
+    settings = settings_for(
+        database_url, auth_mode="keys", auth_pepper=PEPPER, encryption_keys=RING
+    )
+    async with running(settings) as service:
+        yield service
+
+
+async def token(
+    pool: Pool, *scopes: Scope, groups: tuple[str, ...] = (ALL_GROUPS,), lives: int | None = None
+) -> dict[str, str]:
+    """Create a key; return the header that carries it."""
+    expires_at = None if lives is None else datetime.now(UTC) + timedelta(seconds=lives)  # noqa: TID251
+    asked = NewApiKey(name="k", producer_groups=groups, scopes=scopes, expires_at=expires_at)
+    _, text = await PostgresApiKeys(pool, PEPPER.encode()).create(asked, None)
+    return {"Authorization": f"Bearer {text}"}
+
+
+async def test_only_a_standing_key_is_let_in(
+    database_url: str, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    async with guarded(database_url) as service:
+        good = await token(pool, Scope.ADMIN)
+        text = good["Authorization"].removeprefix("Bearer ")
+        key_id, secret = read_token(text) or ("", "")
+        other = secret[:-1] + ("0" if secret[-1] != "0" else "1")
+        expired = (await token(pool, Scope.ADMIN, lives=-1))["Authorization"]
+        refused = {
+            "none": None,
+            "empty": "",
+            "scheme": f"Basic {text}",
+            "checksum": f"Bearer {text[:-1]}0" if text[-1] != "0" else f"Bearer {text[:-1]}1",
+            "secret": f"Bearer {token_of(key_id, other)}",
+            "unknown": f"Bearer {token_of('0' * 16, secret)}",
+            "expired": expired,
+            "nonsense": "Bearer \x80\x81",
+        }
+        for name, header in refused.items():
+            with subtests.test(name):
+                headers = [] if header is None else [(b"Authorization", header.encode("latin-1"))]
+                answer = await service.client.get(HALVES, headers=headers)
+                assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+                assert answer.headers["www-authenticate"] == "Bearer"
+        assert (await service.client.get(HALVES, headers=good)).status_code == 200
+        for public in ("/livez", "/version", "/metrics", "/openapi.json", "/problems/not-found"):
+            assert (await service.client.get(public)).status_code == 200
+
+
+async def test_a_caller_is_known_before_the_body_is_read(database_url: str) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"{"
+        raise AssertionError("the body was read")
+
+    async with guarded(database_url) as service:
+        json = {"content-type": "application/json"}
+        for path in (HALVES, f"{HALVES}/batch"):
+            answer = await service.client.post(path, content=endless(), headers=json)
+            assert answer.status_code == 401
+        answer = await service.client.put(f"{GROUPS}/x", content=endless(), headers=json)
+        assert answer.status_code == 401
+
+
+NEEDED = (
+    ("POST", HALVES, Scope.MESSAGES_WRITE),
+    ("POST", f"{HALVES}/batch", Scope.MESSAGES_WRITE),
+    ("POST", f"{HALVES}/x/end", Scope.MESSAGES_END),
+    ("POST", f"{HALVES}/end-batch", Scope.MESSAGES_END),
+    ("GET", HALVES, Scope.MESSAGES_READ),
+    ("GET", f"{HALVES}/x", Scope.MESSAGES_READ),
+    ("GET", f"{HALVES}/x/history", Scope.MESSAGES_READ),
+    ("POST", f"{HALVES}/x/recheck", Scope.OPS_FORCE),
+    ("POST", f"{HALVES}/x/force-end", Scope.OPS_FORCE),
+    ("GET", GROUPS, Scope.GROUPS_READ),
+    ("GET", f"{GROUPS}/x", Scope.GROUPS_READ),
+    ("PUT", f"{GROUPS}/x", Scope.GROUPS_WRITE),
+    ("DELETE", f"{GROUPS}/x", Scope.GROUPS_WRITE),
+    ("POST", f"{GROUPS}/x/pause", Scope.GROUPS_WRITE),
+    ("POST", f"{GROUPS}/x/rotate-secret", Scope.GROUPS_WRITE),
+    ("POST", "/v1/api-keys", Scope.ADMIN),
+    ("GET", "/v1/api-keys", Scope.ADMIN),
+    ("DELETE", "/v1/api-keys/x", Scope.ADMIN),
+    ("GET", "/v1/reconciliations", Scope.REPORTS_READ),
+    ("GET", "/v1/reconciliations/x", Scope.REPORTS_READ),
+    ("GET", "/v1/reconciliations/x/discrepancies", Scope.REPORTS_READ),
+    ("GET", "/v1/reconciliations/x/report.html", Scope.REPORTS_READ),
+)
+BODIES = {
+    "recheck": {"operator": "o", "reason": "r"},
+    "force-end": {"operator": "o", "reason": "r", "decision": "COMMIT"},
+    "pause": {"reason": "r"},
+    "rotate-secret": {},
+}
+
+
+async def test_every_route_needs_its_scope(
+    database_url: str, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    async with guarded(database_url) as service:
+        for method, path, scope in NEEDED:
+            with subtests.test(path, method=method):
+                others = tuple(each for each in Scope if each not in (scope, Scope.ADMIN))
+                wrong, right = await token(pool, *others), await token(pool, scope)
+                body = BODIES.get(path.rsplit("/", 1)[1], {"check_url": CHECK_URL, "name": "n"})
+                sent = body if method in ("POST", "PUT") else None
+                refused = await service.client.request(method, path, headers=wrong, json=sent)
+                assert (refused.status_code, refused.json()["code"]) == (403, "scope-missing")
+                assert scope in refused.json()["detail"]
+                passed = await service.client.request(method, path, headers=right, json=sent)
+                assert passed.status_code not in (401, 403), passed.text
+
+
+async def test_the_payload_and_a_filter_by_key_need_their_own_scope(
+    database_url: str, pool: Pool
+) -> None:
+    async with guarded(database_url) as service:
+        admin, reader = await token(pool, Scope.ADMIN), await token(pool, Scope.MESSAGES_READ)
+        service.client.headers.update(admin)
+        await service.put_group()
+        at = f"{HALVES}/{await service.prepared_id(key='secret-key')}"
+        plain = await service.client.get(at, headers=reader)
+        assert plain.status_code == 200
+        assert "secret-key" not in plain.text
+        for path, query in ((at, {"include": "payload"}), (HALVES, {"key": "secret-key"})):
+            answer = await service.client.get(path, params=query, headers=reader)
+            assert (answer.status_code, answer.json()["code"]) == (403, "scope-missing")
+            assert (await service.client.get(path, params=query)).status_code == 200
+
+
+async def test_another_groups_objects_look_like_missing_ones(database_url: str, pool: Pool) -> None:
+    async with guarded(database_url) as service:
+        client = service.client
+        client.headers.update(await token(pool, Scope.ADMIN))
+        await service.put_group("mine")
+        await service.put_group("theirs")
+        theirs = await service.prepared_id(producer_group="theirs", transaction_id="t-1")
+        mine = await service.prepared_id(producer_group="mine")
+        bound = await token(
+            pool, *(each for each in Scope if each is not Scope.ADMIN), groups=("mine",)
+        )
+        client.headers.update(bound)
+        missing = await service.end("0" * 36, "COMMIT")
+        foreign = await service.end(theirs, "COMMIT")
+        assert foreign.status_code == missing.status_code == 404
+        assert {**foreign.json(), **_own(missing)} == missing.json()
+        operator = {"operator": "o", "reason": "r"}
+        for path, body in (
+            (f"{HALVES}/{theirs}/recheck", operator),
+            (f"{HALVES}/{theirs}/force-end", {**operator, "decision": "COMMIT"}),
+        ):
+            answer = await client.post(path, json=body)
+            assert (answer.status_code, answer.json()["code"]) == (404, "message-not-found")
+        for path in (f"{HALVES}/{theirs}", f"{HALVES}/{theirs}/history"):
+            assert (await client.get(path)).status_code == 404
+        for query in ({}, {"transaction_id": "t-1"}, {"producer_group": "theirs"}):
+            page = (await client.get(HALVES, params=query)).json()
+            assert theirs not in [message["message_id"] for message in page["data"]]
+        prepared = await service.prepare(producer_group="theirs")
+        assert (prepared.status_code, prepared.json()["code"]) == (404, "unknown-group")
+        assert (await client.get(f"{GROUPS}/theirs")).status_code == 404
+        assert (await service.put_group("theirs", check_max=2)).status_code == 404
+        groups = (await client.get(GROUPS)).json()["data"]
+        assert [group["producer_group"] for group in groups] == ["mine"]
+        assert (await service.end(mine, "COMMIT")).status_code == 200
+    assert await select(pool, "SELECT count(*) FROM outbox.op_message") == [(1,)]
+
+
+def _own(answer: object) -> dict[str, str]:
+    body: dict[str, str] = answer.json()  # type: ignore[attr-defined]
+    return {name: body[name] for name in ("instance", "request_id")}
+
+
+async def test_a_key_is_shown_once_and_stops_working_when_it_is_revoked(
+    database_url: str, pool: Pool
+) -> None:
+    async with guarded(database_url) as service:
+        client = service.client
+        client.headers.update(await token(pool, Scope.ADMIN))
+        asked = {"name": "ci", "producer_groups": ["*"], "scopes": ["messages:read"]}
+        created = await client.post("/v1/api-keys", json=asked)
+        assert created.status_code == 201
+        key = created.json()
+        assert created.headers["location"] == f"/v1/api-keys/{key['key_id']}"
+        listed = await client.get("/v1/api-keys")
+        assert key["key_id"] in listed.text
+        assert key["api_key"] not in listed.text
+        dump = str(await select(pool, "SELECT * FROM outbox.api_key"))
+        assert key["api_key"].split("_")[2] not in dump
+        own = {"Authorization": f"Bearer {key['api_key']}"}
+        assert (await client.get(HALVES, headers=own)).status_code == 200
+        assert (await client.delete(f"/v1/api-keys/{key['key_id']}")).status_code == 204
+        assert (await client.get(HALVES, headers=own)).status_code == 401
+        assert (await client.delete(f"/v1/api-keys/{key['key_id']}")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"name": ""},
+        {"name": "n" * 129},
+        {"producer_groups": []},
+        {"producer_groups": ["a b"]},
+        {"scopes": []},
+        {"scopes": ["messages:delete"]},
+        {"expires_at": "soon"},
+        {"expires_at": "2030-01-01T00:00:00"},
+        {"secret": "x"},
+    ],
+    ids=str,
+)
+async def test_a_key_that_breaks_a_rule_is_not_created(
+    service: Service, pool: Pool, fields: dict[str, object]
+) -> None:
+    body = {"name": "n", "producer_groups": ["*"], "scopes": ["admin"], **fields}
+    answer = await service.client.post("/v1/api-keys", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert await select(pool, "SELECT 1 FROM outbox.api_key") == []

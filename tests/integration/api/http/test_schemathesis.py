@@ -1,0 +1,66 @@
+"""Whatever a client sends, the service keeps its own OpenAPI document (reliability.md 6.1).
+
+``OUTBOX_FUZZ_CASES`` sets how many cases of each operation are made up; a release takes 300, which
+comes to more than 10 000 in all. ``OUTBOX_FUZZ_SEED`` makes up others, for a release in parts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.stores.bootstrap_key import administrator_key
+from devservers.kafka import EmbeddedKafka
+from outbox.settings.environment import process_environment
+from tests.fixtures_kafka import make_topic
+from tests.integration.api.fixtures_api_process import Process, served
+from tests.integration.api.fixtures_service import CHECK_URL, GROUP, GROUPS, TOPIC
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+PROGRAM = Path(sys.executable).with_name("schemathesis")
+CONFIG = Path(__file__).with_name("schemathesis.toml")
+PEPPER = base64.b64encode(b"pepper of the tests").decode()
+RING = base64.b64encode(bytes(32)).decode()
+CASES = int(process_environment().get("OUTBOX_FUZZ_CASES", "5"))
+SECONDS = 60.0 + 12.0 * CASES
+SEED = process_environment().get("OUTBOX_FUZZ_SEED", "20261121")
+
+
+async def test_no_request_gets_an_answer_that_the_contract_does_not_name(
+    database_url: str, kafka_broker: EmbeddedKafka, tmp_path: Path
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    make_topic(servers, partitions=1, name=TOPIC)
+    key = await asyncio.to_thread(administrator_key, database_url, PEPPER, "fuzz")
+    settings = {"AUTH_MODE": "keys", "AUTH_PEPPER": PEPPER, "ENCRYPTION_KEYS": RING}
+    settings["KAFKA_BOOTSTRAP_SERVERS"] = servers
+    async with served(database_url, seconds=SECONDS, **settings) as service:
+        service.client.headers["authorization"] = f"Bearer {key}"
+        await service.client.put(f"{GROUPS}/{GROUP}", json={"check_url": CHECK_URL})
+        code, said = await fuzzed(service, key, tmp_path)
+    sys.stdout.write(said)
+    cases = re.search(r"(\d+) generated", said)
+    assert code == 0, said[-20_000:]
+    assert cases is not None
+    assert int(cases[1]) > 30 * CASES
+
+
+async def fuzzed(service: Process, key: str, folder: Path) -> tuple[int | None, str]:
+    """Run all checks and phases over every operation; return the exit code and what was said."""
+    process = await asyncio.create_subprocess_exec(
+        PROGRAM,
+        *("--config-file", CONFIG, "run", f"http://127.0.0.1:{service.port}/openapi.json"),
+        *("--header", f"Authorization: Bearer {key}", "--seed", SEED),
+        *("--max-examples", str(CASES), "--continue-on-failure", "--no-color"),
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await process.communicate()
+    return process.returncode, said.decode()

@@ -1,0 +1,105 @@
+"""The service as a process of its own: what only a real server and real sockets show."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+
+import pytest
+
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_api_process import PROGRAM, environment, served
+from tests.integration.api.fixtures_rows import stored
+from tests.integration.api.fixtures_service import CHECK_URL, GROUP, GROUPS, HALVES, prepare_body
+
+pytestmark = pytest.mark.postgres
+
+
+async def test_the_service_speaks_http_and_stops_cleanly(database_url: str, pool: Pool) -> None:
+    async with served(database_url) as service:
+        client = service.client
+        await client.put(f"{GROUPS}/{GROUP}", json={"check_url": CHECK_URL})
+        prepared = await client.post(HALVES, json=prepare_body())
+        assert prepared.status_code == 201
+        ended = await client.post(
+            f"{prepared.headers['location']}/end", json={"decision": "COMMIT"}
+        )
+        assert ended.status_code == 200
+        many = [client.post(HALVES, json=prepare_body()) for _ in range(50)]
+        assert {answer.status_code for answer in await asyncio.gather(*many)} == {201}
+        assert await service.stop() == 0
+    assert await stored(pool) == (51, 1, 0, 1)
+
+
+async def test_a_stop_answers_the_end_that_still_waits(database_url: str) -> None:
+    async with served(database_url) as service:
+        client = service.client
+        await client.put(f"{GROUPS}/{GROUP}", json={"check_url": CHECK_URL})
+        prepared = await client.post(HALVES, json=prepare_body())
+        at = prepared.headers["location"]
+        waiting = asyncio.create_task(
+            client.post(f"{at}/end", json={"decision": "COMMIT"}, headers={"Prefer": "wait=3"})
+        )
+        while (await client.get(at)).json()["state"] == "PREPARED":
+            pass
+        assert await service.stop() == 0
+        answer = await waiting
+        assert (answer.status_code, answer.json()["state"]) == (200, "COMMITTED")
+
+
+async def test_ctrl_c_exits_130(database_url: str) -> None:
+    async with served(database_url) as service:
+        assert await service.stop(signal.SIGINT) == 130
+
+
+async def test_what_is_not_http_gets_a_problem_and_is_closed(database_url: str) -> None:
+    async with served(database_url) as service:
+        head, _, body = (await service.raw(b"NONSENSE\r\n\r\n")).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert b"application/problem+json" in head
+        assert json.loads(body)["code"] == "malformed-request"
+
+
+async def test_an_endless_head_is_cut_off(database_url: str) -> None:
+    async with served(database_url) as service:
+        head = b"GET /livez HTTP/1.1\r\nhost: x\r\n" + b"x-filler: " + b"f" * 200_000
+        answer = await service.raw(head)
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 431 ")
+        moderate = b"GET /livez HTTP/1.1\r\nconnection: close\r\nx-filler: " + b"f" * 20_000
+        answer = await service.raw(moderate + b"\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 431 ")
+
+
+async def test_a_head_that_does_not_end_within_ten_seconds_is_closed(database_url: str) -> None:
+    async with served(database_url) as service:
+        answer = await service.raw(b"GET /livez HTTP/1.1\r\nhost:")
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b"request-timeout" in answer
+
+
+async def test_fifty_megabytes_are_refused_by_their_declared_length(database_url: str) -> None:
+    async with served(database_url) as service:
+        head = (
+            f"POST {HALVES} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+            "content-length: 52428800\r\n\r\n"
+        )
+        answer = await service.raw(head.encode())
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        assert b"payload-too-large" in answer
+
+
+async def test_a_taken_address_is_one_line_and_exit_2(database_url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        process = await asyncio.create_subprocess_exec(
+            PROGRAM,
+            "--bind",
+            f"127.0.0.1:{taken.getsockname()[1]}",
+            env=environment(database_url),
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, error = await process.communicate()
+    assert process.returncode == 2
+    assert b"OUTBOX_HTTP_BIND" in error
+    assert error.count(b"\n") == 1

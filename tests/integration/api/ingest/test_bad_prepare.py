@@ -1,0 +1,255 @@
+"""Every rule of a prepare: its status, slug and pointer, and nothing is stored."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import stored
+from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
+
+pytestmark = pytest.mark.postgres
+
+INVALID = "invalid-request"
+LONG_KEY = "k" * 8193
+Case = tuple[dict[str, Any], int, str, str]
+
+CASES: list[Case] = [
+    ({"producer_group": ...}, 422, INVALID, "/producer_group"),
+    ({"producer_group": None}, 422, INVALID, "/producer_group"),
+    ({"producer_group": ""}, 422, INVALID, "/producer_group"),
+    ({"producer_group": "-billing"}, 422, INVALID, "/producer_group"),
+    ({"producer_group": "bill ing"}, 422, INVALID, "/producer_group"),
+    ({"producer_group": "billing\n"}, 422, INVALID, "/producer_group"),
+    ({"producer_group": "g" * 129}, 422, INVALID, "/producer_group"),
+    ({"producer_group": "bill\x00ing"}, 422, INVALID, "/producer_group"),
+    ({"producer_group": "nobody"}, 404, "unknown-group", "/producer_group"),
+    ({"topic": ...}, 422, INVALID, "/topic"),
+    ({"topic": ""}, 422, INVALID, "/topic"),
+    ({"topic": "."}, 422, INVALID, "/topic"),
+    ({"topic": ".."}, 422, INVALID, "/topic"),
+    ({"topic": "a/b"}, 422, INVALID, "/topic"),
+    ({"topic": "invoices.issued\n"}, 422, INVALID, "/topic"),
+    ({"topic": "t" * 250}, 422, INVALID, "/topic"),
+    ({"topic": "tópico"}, 422, INVALID, "/topic"),
+    ({"topic": "__consumer_offsets"}, 422, "topic-reserved", "/topic"),
+    ({"topic": "__transaction_state"}, 422, "topic-reserved", "/topic"),
+    ({"topic": "outbox.progress"}, 422, "topic-reserved", "/topic"),
+    ({"topic": "no.such.topic"}, 422, "unknown-topic", "/topic"),
+    ({"value": ...}, 422, INVALID, "/value"),
+    ({"value": "a", "value_base64": "YQ=="}, 422, INVALID, "/value"),
+    ({"value": None, "value_base64": "YQ=="}, 422, INVALID, "/value"),
+    ({"value": {"a": 1}}, 422, INVALID, "/value"),
+    ({"value": 7}, 422, INVALID, "/value"),
+    ({"value": ["a"]}, 422, INVALID, "/value"),
+    ({"value": True}, 422, INVALID, "/value"),
+    ({"value": ..., "value_base64": None}, 422, INVALID, "/value_base64"),
+    ({"value": ..., "value_base64": "YQ"}, 422, INVALID, "/value_base64"),
+    ({"value": ..., "value_base64": "YR=="}, 422, INVALID, "/value_base64"),
+    ({"value": ..., "value_base64": "YQ==\n"}, 422, INVALID, "/value_base64"),
+    ({"value": ..., "value_base64": "-_-_"}, 422, INVALID, "/value_base64"),
+    ({"value": ..., "value_base64": "é==="}, 422, INVALID, "/value_base64"),
+    ({"key": "a", "key_base64": "YQ=="}, 422, INVALID, "/key_base64"),
+    ({"key": 1}, 422, INVALID, "/key"),
+    ({"key": LONG_KEY}, 422, INVALID, "/key"),
+    ({"key": "é" * 4097}, 422, INVALID, "/key"),
+    ({"key_base64": base64.b64encode(LONG_KEY.encode()).decode()}, 422, INVALID, "/key_base64"),
+    ({"key_base64": "YQ"}, 422, INVALID, "/key_base64"),
+    ({"partition": -1}, 422, INVALID, "/partition"),
+    ({"partition": 2147483648}, 422, INVALID, "/partition"),
+    ({"partition": 99999999999999999999}, 422, INVALID, "/partition"),
+    ({"partition": 1.5}, 422, INVALID, "/partition"),
+    ({"partition": "1"}, 422, INVALID, "/partition"),
+    ({"partition": True}, 422, INVALID, "/partition"),
+    ({"partition": 3}, 422, "partition-out-of-range", "/partition"),
+    ({"headers": []}, 422, INVALID, "/headers"),
+    ({"headers": {"a": 1}}, 422, INVALID, "/headers/a"),
+    ({"headers": {"a": None}}, 422, INVALID, "/headers/a"),
+    ({"headers": {"": "x"}}, 422, INVALID, "/headers"),
+    ({"headers": {"a b": "x"}}, 422, INVALID, "/headers"),
+    ({"headers": {"a\n": "x"}}, 422, INVALID, "/headers"),
+    ({"headers": {"n" * 129: "x"}}, 422, INVALID, "/headers"),
+    ({"headers": {"a": "x\r\ny"}}, 422, INVALID, "/headers/a"),
+    ({"headers": {"a": "\x00"}}, 422, INVALID, "/headers/a"),
+    ({"headers": {"a": "\x85"}}, 422, INVALID, "/headers/a"),
+    ({"headers": {"a": "v" * 4097}}, 422, INVALID, "/headers/a"),
+    ({"headers": {"a": "é" * 2049}}, 422, INVALID, "/headers/a"),
+    ({"headers": {f"h{n}": "v" for n in range(65)}}, 422, INVALID, "/headers"),
+    ({"headers": {f"h{n}": "v" * 4096 for n in range(8)}}, 422, INVALID, "/headers"),
+    ({"headers": {"outbox_x": "v"}}, 422, "header-reserved", "/headers/outbox_x"),
+    ({"headers": {"OUTBOX_X": "v"}}, 422, "header-reserved", "/headers/OUTBOX_X"),
+    ({"headers": {"webhook-id": "v"}}, 422, "header-reserved", "/headers/webhook-id"),
+    ({"headers": {"Content-Type": "v"}}, 422, "header-reserved", "/headers/Content-Type"),
+    ({"headers": {"traceparent": "v"}}, 422, "header-reserved", "/headers/traceparent"),
+    ({"headers": {"tracestate": "v"}}, 422, "header-reserved", "/headers/tracestate"),
+    ({"headers": {"DELAY": "3"}}, 422, "delay-not-supported", "/headers/DELAY"),
+    ({"headers": {"delay": "3"}}, 422, "delay-not-supported", "/headers/delay"),
+    (
+        {"headers": {"TIMER_DELIVER_MS": "3"}},
+        422,
+        "delay-not-supported",
+        "/headers/TIMER_DELIVER_MS",
+    ),
+    ({"deliver_after": 5}, 422, "delay-not-supported", "/deliver_after"),
+    ({"deliver_after": None}, 422, "delay-not-supported", "/deliver_after"),
+    ({"deliver_after": "2030-01-01T00:00:00Z"}, 422, "delay-not-supported", "/deliver_after"),
+    ({"transaction_id": ""}, 422, INVALID, "/transaction_id"),
+    ({"transaction_id": "t" * 129}, 422, INVALID, "/transaction_id"),
+    ({"transaction_id": "a\tb"}, 422, INVALID, "/transaction_id"),
+    ({"transaction_id": "a\x00"}, 422, INVALID, "/transaction_id"),
+    ({"transaction_id": 7}, 422, INVALID, "/transaction_id"),
+    ({"check_immunity_seconds": 0}, 422, INVALID, "/check_immunity_seconds"),
+    ({"check_immunity_seconds": -1}, 422, INVALID, "/check_immunity_seconds"),
+    ({"check_immunity_seconds": 3601}, 422, INVALID, "/check_immunity_seconds"),
+    ({"check_immunity_seconds": 100.5}, 422, INVALID, "/check_immunity_seconds"),
+    ({"check_immunity_seconds": "100.5"}, 422, INVALID, "/check_immunity_seconds"),
+    ({"content_type": ""}, 422, INVALID, "/content_type"),
+    ({"content_type": "json"}, 422, INVALID, "/content_type"),
+    ({"content_type": "text/plain\r\nx: y"}, 422, INVALID, "/content_type"),
+    ({"content_type": "text/é"}, 422, INVALID, "/content_type"),
+    ({"content_type": "text/" + "p" * 251}, 422, INVALID, "/content_type"),
+    ({"tags": "a"}, 422, INVALID, "/tags"),
+    ({"tags": [""]}, 422, INVALID, "/tags/0"),
+    ({"tags": ["a", "t" * 65]}, 422, INVALID, "/tags/1"),
+    ({"tags": ["a", "b\x00"]}, 422, INVALID, "/tags/1"),
+    ({"tags": [1]}, 422, INVALID, "/tags/0"),
+    ({"tags": ["t"] * 17}, 422, INVALID, "/tags"),
+    ({"colour": "red"}, 422, INVALID, "/colour"),
+    ({"state": "COMMITTED"}, 422, INVALID, "/state"),
+    ({"value": "v" * 1_000_001}, 413, "payload-too-large", ""),
+    ({"value": "v" * 999_999, "key": "kk"}, 413, "payload-too-large", ""),
+    ({"value": "v" * 999_999, "headers": {"a": "b"}}, 413, "payload-too-large", ""),
+]
+
+
+async def test_a_prepare_that_breaks_a_rule_is_refused_and_stores_nothing(
+    service: Service, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    for fields, status, slug, pointer in CASES:
+        with subtests.test(str(fields)[:60]):
+            answer = await service.prepare(**fields)
+            problem = answer.json()
+            assert (answer.status_code, problem["code"]) == (status, slug), answer.text
+            assert [error["pointer"] for error in problem["errors"]] == [pointer]
+            assert answer.headers["content-type"] == "application/problem+json"
+    assert await stored(pool) == (0, 0, 0, 0)
+
+
+async def test_an_item_of_a_batch_gets_the_answer_of_the_single_call(
+    service: Service, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    cases = [case for case in CASES if case[2] != "payload-too-large"]
+    for fields, status, slug, pointer in cases:
+        with subtests.test(str(fields)[:60]):
+            items = [prepare_body(**fields), prepare_body()]
+            answer = await service.client.post(f"{HALVES}/batch", json={"items": items})
+            assert answer.status_code == 207, answer.text
+            first, second = answer.json()["items"]
+            assert (first["index"], first["status"], first["problem"]["code"]) == (0, status, slug)
+            assert [error["pointer"] for error in first["problem"]["errors"]] == [pointer]
+            assert "result" not in first
+            assert (second["index"], second["status"]) == (1, 201)
+    assert (await stored(pool))[0] == len(cases)
+
+
+ALLOWED: list[dict[str, Any]] = [
+    {"value": None},
+    {"value": ""},
+    {"value": "\x00"},
+    {"value": "\U0001f600 ü"},
+    {"value": ..., "value_base64": ""},
+    {"value": ..., "value_base64": "AP8="},
+    {"key": None},
+    {"key": ""},
+    {"key": "\x00"},
+    {"key": "k" * 8192},
+    {"key_base64": "/w=="},
+    {"key_base64": None},
+    {"partition": 0},
+    {"partition": 2},
+    {"partition": None},
+    {"headers": None},
+    {"headers": {}},
+    {"headers": {f"h{n}": "v" for n in range(64)}},
+    {"headers": {"ce_id": "1", "a": ""}},
+    {"headers": {"a": "v" * 4096}},
+    {"transaction_id": None},
+    {"transaction_id": "ü" * 128},
+    {"check_immunity_seconds": 1},
+    {"check_immunity_seconds": 3600},
+    {"check_immunity_seconds": None},
+    {"content_type": "application/vnd.x+json; charset=utf-8"},
+    {"content_type": None},
+    {"tags": []},
+    {"tags": ["t" * 64] * 16},
+    {"value": "v" * 1_000_000},
+]
+
+
+async def test_what_the_rules_allow_is_stored_as_it_was_given(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for fields in ALLOWED:
+        with subtests.test(str(fields)[:60]):
+            await store_and_read_back(service, fields)
+
+
+async def store_and_read_back(service: Service, fields: dict[str, Any]) -> None:
+    answer = await service.prepare(**fields)
+    assert answer.status_code == 201, answer.text
+    shown = await service.client.get(answer.headers["location"], params={"include": "payload"})
+    for name, value in fields.items():
+        if name in ("value", "key", "value_base64") and isinstance(value, str):
+            assert shown.json().get(name, value) == value
+
+
+async def test_a_wrong_idempotency_key_is_refused(
+    service: Service, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, dict[str, str], str]] = [
+        ('"t-1"', {"transaction_id": "t-2"}, "idempotency-key-mismatch"),
+        ("", {}, INVALID),
+        ('""', {}, INVALID),
+        ("k" * 129, {}, INVALID),
+        ("a\tb", {}, INVALID),
+    ]
+    for key, fields, slug in cases:
+        with subtests.test(key):
+            headers = {"Idempotency-Key": key}
+            answer = await service.client.post(HALVES, json=prepare_body(**fields), headers=headers)
+            assert (answer.status_code, answer.json()["code"]) == (422, slug)
+    assert await stored(pool) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("key", ['"t-1"', "t-1"])
+async def test_an_idempotency_key_is_an_alias_of_the_transaction_id(
+    service: Service, pool: Pool, key: str
+) -> None:
+    first = await service.prepare(transaction_id="t-1")
+    again = await service.client.post(HALVES, json=prepare_body(), headers={"Idempotency-Key": key})
+    assert again.status_code == 201
+    assert again.headers["idempotency-replayed"] == "true"
+    assert again.json()["message_id"] == first.json()["message_id"]
+    assert (await stored(pool))[0] == 1
+
+
+async def test_a_topic_that_the_group_may_not_write_is_refused(
+    service: Service, pool: Pool
+) -> None:
+    service.topics.counts.update({"orders.new": 1, "orders.old": 1, "other": 1})
+    await service.put_group("shop", topics=["orders.*", "exact"])
+    for topic, status in (("orders.new", 201), ("other", 403), ("exact.not", 403)):
+        answer = await service.prepare(producer_group="shop", topic=topic)
+        assert answer.status_code == status, answer.text
+        if status == 403:
+            assert answer.json()["code"] == "topic-not-allowed"
+    assert (await stored(pool))[0] == 1
+
+
+async def test_a_topic_unknown_to_kafka_is_stored_while_kafka_is_away(service: Service) -> None:
+    service.topics.away = True
+    assert (await service.prepare(topic="no.such.topic")).status_code in (201, 422)
+    assert (await service.prepare(topic="no.such.topic")).status_code == 201

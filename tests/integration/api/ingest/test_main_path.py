@@ -1,0 +1,312 @@
+"""The acceptance scenarios of prepare and end, over HTTP on a real database."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import select, stored
+from tests.integration.api.fixtures_service import (
+    CHECK_URL,
+    HALVES,
+    Service,
+    prepare_body,
+    running,
+    settings_for,
+)
+
+pytestmark = pytest.mark.postgres
+
+UNKNOWN = "00000000-0001-8001-8000-000000000000"
+
+PARK = """
+INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest, producer_group_id,
+    topic_id, "partition", check_immunity_seconds, transaction_id, key, value, headers,
+    content_type, traceparent, tags, key_id, parked_at, parked_reason, check_count)
+SELECT *, clock_timestamp(), 'check_max', 15 FROM outbox.half_message
+"""
+
+
+async def test_a1_a_commit_is_one_op_and_one_entry_of_the_commit_log(
+    service: Service, pool: Pool
+) -> None:
+    message_id = await service.prepared_id(
+        key="cust-58", headers={"tenant": "north"}, transaction_id="invoice-7731"
+    )
+    answer = await service.end(message_id, "COMMIT", reason="paid")
+    ended = answer.json()
+    assert answer.status_code == 200
+    assert ended.pop("decided_at").endswith("Z")
+    assert ended == {
+        "message_id": message_id,
+        "state": "COMMITTED",
+        "decision": "COMMIT",
+        "decided_by": "producer",
+        "already_ended": False,
+        "publication": None,
+    }
+    assert await stored(pool) == (1, 1, 1, 1)
+    metrics = (await service.client.get("/metrics")).text
+    assert 'outbox_half_prepared_total{producer_group="billing"} 1.0' in metrics
+    assert (
+        'outbox_half_ended_total{decided_by="producer",decision="COMMIT",'
+        'producer_group="billing"} 1.0' in metrics
+    )
+    assert 'outbox_half_messages{producer_group="billing",state="COMMITTED"} 1.0' in metrics
+    took = 'outbox_half_resolution_duration_seconds_count{decided_by="producer",decision="COMMIT"}'
+    assert f"{took} 1.0" in metrics
+
+
+async def test_a3_an_unknown_end_changes_nothing(service: Service, pool: Pool) -> None:
+    message_id = await service.prepared_id()
+    before = (await service.client.get(f"{HALVES}/{message_id}")).json()
+    answer = await service.end(message_id, "UNKNOWN")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "message_id": message_id,
+        "state": "PREPARED",
+        "decision": None,
+        "decided_by": None,
+        "decided_at": None,
+        "already_ended": False,
+        "publication": None,
+    }
+    assert (await service.client.get(f"{HALVES}/{message_id}")).json() == before
+    assert await stored(pool) == (1, 0, 0, 0)
+
+
+async def test_a4_a_rollback_is_one_op_and_nothing_to_publish(service: Service, pool: Pool) -> None:
+    message_id = await service.prepared_id()
+    answer = await service.end(message_id, "ROLLBACK")
+    assert (answer.status_code, answer.json()["state"]) == (200, "ROLLED_BACK")
+    assert await stored(pool) == (1, 1, 0, 0)
+    unknown = await service.end(message_id, "UNKNOWN")
+    assert unknown.json()["decision"] == "ROLLBACK"
+    assert unknown.json()["already_ended"] is True
+
+
+async def test_a6_a_prepare_is_durable_before_its_answer(service: Service, pool: Pool) -> None:
+    answer = await service.prepare(key="k", tags=["a"], check_immunity_seconds=60)
+    assert answer.status_code == 201
+    prepared = answer.json()
+    assert answer.headers["location"] == f"{HALVES}/{prepared['message_id']}"
+    assert prepared["state"] == "PREPARED"
+    assert "idempotency-replayed" not in answer.headers
+    rows = await select(
+        pool, "SELECT prepared_at, key, value, check_immunity_seconds FROM outbox.half_message"
+    )
+    [(prepared_at, key, value, immunity)] = rows
+    assert prepared_at.isoformat().replace("+00:00", "Z") == prepared["prepared_at"]
+    assert (bytes(key), bytes(value), immunity) == (b"k", b"{}", 60)
+    assert (await stored(pool))[3] == 0
+
+
+@pytest.mark.parametrize("decision", ["COMMIT", "ROLLBACK", "UNKNOWN"])
+async def test_a7_an_unknown_or_malformed_id_is_not_found_and_writes_nothing(
+    service: Service, pool: Pool, decision: str
+) -> None:
+    known = await service.prepared_id()
+    forged = known[:-1] + ("0" if known[-1] != "0" else "1")
+    for message_id in (UNKNOWN, forged, "x", "0" * 36, "%00", "a" * 500):
+        answer = await service.end(message_id, decision)
+        assert (answer.status_code, answer.json()["code"]) == (404, "message-not-found")
+    assert await stored(pool) == (1, 0, 0, 0)
+
+
+async def test_a25_of_200_racing_ends_over_two_processes_exactly_one_wins(
+    database_url: str, pool: Pool
+) -> None:
+    async with AsyncExitStack() as stack:
+        services = [
+            await stack.enter_async_context(running(settings_for(database_url))) for _ in range(2)
+        ]
+        assert (await services[0].put_group()).status_code == 201
+        message_id = await services[0].prepared_id()
+        answers = await asyncio.gather(
+            *(
+                services[n % 2].end(message_id, "COMMIT" if n % 4 < 2 else "ROLLBACK")
+                for n in range(200)
+            )
+        )
+    fresh = [
+        each for each in answers if each.status_code == 200 and not each.json()["already_ended"]
+    ]
+    assert len(fresh) == 1
+    winner = fresh[0].json()["decision"]
+    for answer in answers:
+        assert answer.status_code in (200, 409)
+        named = answer.json()["winning_decision" if answer.status_code == 409 else "decision"]
+        assert named == winner
+    assert sum(answer.status_code == 409 for answer in answers) == 100
+    assert await stored(pool) == (1, 1, 0, 1 if winner == "COMMIT" else 0)
+
+
+async def test_a32_a_parked_message_is_still_ended_once(service: Service, pool: Pool) -> None:
+    message_id = await service.prepared_id()
+    await select(pool, PARK)
+    shown = (await service.client.get(f"{HALVES}/{message_id}")).json()
+    assert (shown["state"], shown["parked_reason"]) == ("PARKED", "check_max")
+    first = await service.end(message_id, "COMMIT")
+    assert (first.status_code, first.json()["already_ended"]) == (200, False)
+    again = await service.end(message_id, "COMMIT")
+    assert (again.status_code, again.json()["already_ended"]) == (200, True)
+    assert again.json()["decided_at"] == first.json()["decided_at"]
+    other = await service.end(message_id, "ROLLBACK")
+    problem = other.json()
+    assert (other.status_code, problem["code"]) == (409, "already-ended")
+    assert problem["winning_decision"] == "COMMIT"
+    assert problem["decided_by"] == "producer"
+    assert problem["decided_at"] == first.json()["decided_at"]
+    assert await stored(pool) == (1, 1, 0, 1)
+    metrics = (await service.client.get("/metrics")).text
+    assert 'outbox_end_conflicts_total{decided_by="producer",decision="COMMIT"' in metrics
+
+
+async def test_a36_a_delay_is_refused_and_a_batch_decides_each_item_alone(
+    service: Service, pool: Pool
+) -> None:
+    delays: list[dict[str, Any]] = [
+        {"deliver_after": 5},
+        {"headers": {"DELAY": "1"}},
+        {"headers": {"TIMER_DELIVER_MS": "1"}},
+    ]
+    for fields in delays:
+        answer = await service.prepare(**fields)
+        assert (answer.status_code, answer.json()["code"]) == (422, "delay-not-supported")
+    assert await stored(pool) == (0, 0, 0, 0)
+    items = [prepare_body(value=str(n)) for n in range(100)]
+    for place, fields in zip((3, 50, 99), delays, strict=True):
+        items[place] |= fields
+    answer = await service.client.post(f"{HALVES}/batch", json={"items": items})
+    assert answer.status_code == 207
+    results = answer.json()["items"]
+    assert [result["index"] for result in results] == list(range(100))
+    refused = {result["index"] for result in results if result["status"] == 422}
+    assert refused == {3, 50, 99}
+    assert sum(result["status"] == 201 for result in results) == 97
+    assert (await stored(pool))[0] == 97
+    kept = {
+        result["index"]: result["result"]["message_id"]
+        for result in results
+        if result["status"] == 201
+    }
+    ends = [
+        {"message_id": kept[0], "decision": "COMMIT"},
+        {"message_id": kept[1], "decision": "ROLLBACK"},
+        {"message_id": kept[0], "decision": "ROLLBACK"},
+        {"message_id": UNKNOWN, "decision": "COMMIT"},
+        {"message_id": kept[2], "decision": "MAYBE"},
+        {"message_id": kept[1], "decision": "ROLLBACK"},
+    ]
+    answer = await service.client.post(f"{HALVES}/end-batch", json={"items": ends})
+    assert answer.status_code == 207
+    results = answer.json()["items"]
+    assert [result["status"] for result in results] == [200, 200, 409, 404, 422, 200]
+    assert [results[n]["result"]["already_ended"] for n in (0, 1, 5)] == [False, False, True]
+    assert (await stored(pool))[1] == 2
+
+
+async def test_a_batch_that_fails_altogether_is_still_207(service: Service, pool: Pool) -> None:
+    items = [prepare_body(topic="..")] * 3
+    answer = await service.client.post(f"{HALVES}/batch", json={"items": items})
+    assert answer.status_code == 207
+    assert [result["status"] for result in answer.json()["items"]] == [422] * 3
+    assert await stored(pool) == (0, 0, 0, 0)
+
+
+async def test_a37_a_repeated_prepare_is_replayed_and_a_changed_one_is_refused(
+    service: Service, pool: Pool
+) -> None:
+    first = await service.prepare(transaction_id="t-1", key="a", headers={"x": "1", "y": "2"})
+    again = await service.prepare(transaction_id="t-1", key="a", headers={"y": "2", "x": "1"})
+    assert again.status_code == 201
+    assert again.headers["idempotency-replayed"] == "true"
+    assert again.json() == first.json()
+    spelt = await service.prepare(
+        transaction_id="t-1",
+        key_base64="YQ==",
+        value=...,
+        value_base64="e30=",
+        headers={"x": "1", "y": "2"},
+    )
+    assert spelt.json()["message_id"] == first.json()["message_id"]
+    changes: tuple[dict[str, Any], ...] = (
+        {"key": "b"},
+        {"value": "[]"},
+        {"headers": {}},
+        {"tags": ["t"]},
+        {"partition": 1},
+    )
+    for fields in changes:
+        other = await service.prepare(
+            **{"transaction_id": "t-1", "key": "a", "headers": {"x": "1", "y": "2"}, **fields}
+        )
+        assert (other.status_code, other.json()["code"]) == (422, "transaction-id-reused")
+        assert other.json()["existing_message_id"] == first.json()["message_id"]
+    await service.end(first.json()["message_id"], "ROLLBACK")
+    late = await service.prepare(transaction_id="t-1", key="a", headers={"x": "1", "y": "2"})
+    assert (late.status_code, late.json()["state"]) == (201, "ROLLED_BACK")
+    assert late.json()["next_check_at"] is None
+    assert (await stored(pool))[0] == 1
+
+
+async def test_concurrent_twins_over_two_processes_give_one_message(
+    database_url: str, pool: Pool
+) -> None:
+    async with AsyncExitStack() as stack:
+        services = [
+            await stack.enter_async_context(running(settings_for(database_url))) for _ in range(2)
+        ]
+        await services[0].put_group()
+        answers = await asyncio.gather(
+            *(services[n % 2].prepare(transaction_id="t-1") for n in range(40))
+        )
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json()["message_id"] for answer in answers}) == 1
+    assert sum("idempotency-replayed" not in answer.headers for answer in answers) == 1
+    assert (await stored(pool))[0] == 1
+
+
+async def test_the_trace_context_of_the_prepare_is_stored(service: Service, pool: Pool) -> None:
+    good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    for given in (good, "nonsense", "00-" + "0" * 32 + "-b7ad6b7169203331-01"):
+        await service.client.post(HALVES, json=prepare_body(), headers={"traceparent": given})
+    rows = await select(pool, "SELECT traceparent FROM outbox.half_message ORDER BY half_id")
+    assert [row[0] for row in rows] == [good, None, None]
+
+
+async def test_prepares_are_refused_while_the_installation_is_drained(
+    database_url: str, pool: Pool
+) -> None:
+    async with running(settings_for(database_url)) as service:
+        await service.put_group()
+        message_id = await service.prepared_id()
+    async with running(settings_for(database_url, reject_half_messages=True)) as draining:
+        answer = await draining.prepare()
+        assert (answer.status_code, answer.json()["code"]) == (403, "half-messages-refused")
+        assert (await draining.end(message_id, "COMMIT")).status_code == 200
+    assert await stored(pool) == (1, 1, 0, 1)
+
+
+async def test_a_missing_topic_is_created_first_where_it_is_allowed(database_url: str) -> None:
+    async with running(settings_for(database_url, create_topics=True)) as service:
+        await service.put_group()
+        assert (await service.prepare(topic="brand.new")).status_code == 201
+        assert "brand.new" in service.topics.counts
+        refused = await service.prepare(topic="brand..new/")
+        assert refused.status_code == 422
+
+
+async def test_a_group_left_out_of_a_put_takes_the_installations_defaults(
+    database_url: str,
+) -> None:
+    settings = settings_for(database_url, check_interval_seconds=60, max_age_seconds=3600)
+    async with running(settings) as service:
+        group = (await service.put_group(check_max=3)).json()
+    assert (group["check_interval_seconds"], group["check_max"]) == (60, 3)
+    assert group["max_age_seconds"] == 3600
+    assert group["check_url"] == CHECK_URL

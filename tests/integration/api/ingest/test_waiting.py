@@ -1,0 +1,74 @@
+"""Waiting for Kafka's acknowledgement, and who waits outside when there are too many requests."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import select, stored
+from tests.integration.api.fixtures_service import HALVES, TOPIC, Service, running, settings_for
+
+pytestmark = pytest.mark.postgres
+
+
+async def test_prefer_wait_answers_committed_when_kafka_takes_longer(service: Service) -> None:
+    message_id = await service.prepared_id()
+    answer = await service.end(message_id, "COMMIT", headers={"Prefer": "wait=1"})
+    assert (answer.status_code, answer.json()["state"]) == (200, "COMMITTED")
+    assert answer.json()["publication"] is None
+    assert answer.headers["preference-applied"] == "wait=1"
+    again = await service.end(message_id, "COMMIT")
+    assert "preference-applied" not in again.headers
+
+
+PUBLISH = (
+    "INSERT INTO outbox.publication_log SELECT shard, xid, 1, 1, xid, 0, clock_timestamp(),"
+    " half_ids, ARRAY[2], ARRAY[41::bigint] FROM outbox.commit_log",
+    "INSERT INTO outbox.progress (name, position, position_n)"
+    " SELECT 'relay:' || shard, xid, 1 FROM outbox.commit_log",
+)
+
+
+async def test_prefer_wait_answers_as_soon_as_kafka_has_acknowledged(
+    service: Service, pool: Pool
+) -> None:
+    message_id = await service.prepared_id()
+    ending = asyncio.create_task(
+        service.end(message_id, "COMMIT", headers={"Prefer": "respond-async, wait=30"})
+    )
+    async with asyncio.timeout(60):
+        while (await stored(pool))[3] == 0:
+            pass
+    for statement in PUBLISH:
+        await select(pool, statement)
+    answer = await ending
+    published = answer.json()
+    assert (answer.status_code, published["state"]) == (200, "PUBLISHED")
+    place = published["publication"]
+    assert (place["topic"], place["partition"], place["offset"]) == (TOPIC, 2, 41)
+    shown = (await service.client.get(f"{HALVES}/{message_id}")).json()
+    assert shown["state"] == "PUBLISHED"
+    history = (await service.client.get(f"{HALVES}/{message_id}/history")).json()
+    assert [event["type"] for event in history["events"]] == ["prepared", "decided", "published"]
+
+
+async def test_at_the_limit_of_requests_prepares_and_reads_wait_outside_and_ends_pass(
+    database_url: str,
+) -> None:
+    async with running(settings_for(database_url, http_max_inflight=1)) as service:
+        await service.put_group()
+        message_id = await service.prepared_id()
+        waiting = asyncio.create_task(
+            service.end(message_id, "COMMIT", headers={"Prefer": "wait=2"})
+        )
+        async with asyncio.timeout(60):
+            while (refused := await service.prepare()).status_code == 201:
+                pass
+        assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+        assert int(refused.headers["retry-after"]) >= 1
+        assert (await service.client.get(HALVES)).status_code == 503
+        assert (await service.client.get("/livez")).status_code == 200
+        assert (await service.end(message_id, "COMMIT")).status_code == 200
+        assert (await waiting).status_code == 200

@@ -1,0 +1,131 @@
+"""What machines ask about the service, and the contract it publishes of itself."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from openapi_spec_validator import validate
+
+from api.http.problems import KINDS
+from outbox.postgres.maintenance.heartbeats import PostgresHeartbeats
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_service import Service, running, settings_for
+
+pytestmark = pytest.mark.postgres
+
+
+async def test_ready_means_that_all_four_parts_are_fine(service: Service, pool: Pool) -> None:
+    answer = await service.client.get("/readyz")
+    assert (answer.status_code, answer.json()["code"]) == (503, "not-ready")
+    assert answer.json()["checks"] == {
+        "postgres": "ok",
+        "migrations": "ok",
+        "checker_heartbeat": "silent",
+        "kafka": "ok",
+    }
+    assert int(answer.headers["retry-after"]) >= 1
+    await PostgresHeartbeats(pool).beat("sweep")
+    answer = await service.client.get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "ok")
+    assert set(answer.json()["checks"].values()) == {"ok"}
+
+
+async def test_without_postgresql_the_service_answers_503_and_lives() -> None:
+    settings = settings_for("postgresql://nobody@127.0.0.1:1/none")
+    async with running(settings) as service:
+        assert (await service.client.get("/livez")).status_code == 200
+        ready = await service.client.get("/readyz")
+        assert (ready.status_code, ready.json()["checks"]["postgres"]) == (503, "unavailable")
+        answer = await service.prepare()
+        assert (answer.status_code, answer.json()["code"]) == (503, "database-unavailable")
+        assert int(answer.headers["retry-after"]) >= 1
+        assert (await service.client.get("/metrics")).status_code == 200
+
+
+async def test_the_openapi_document_is_valid_and_whole(service: Service) -> None:
+    document = (await service.client.get("/openapi.json")).json()
+    validate(document)
+    assert set(document["paths"]) >= {
+        "/v1/half-messages",
+        "/v1/half-messages/batch",
+        "/v1/half-messages/end-batch",
+        "/v1/half-messages/{message_id}",
+        "/v1/half-messages/{message_id}/end",
+        "/v1/half-messages/{message_id}/history",
+        "/v1/half-messages/{message_id}/recheck",
+        "/v1/half-messages/{message_id}/force-end",
+        "/v1/producer-groups",
+        "/v1/producer-groups/{producer_group}",
+        "/v1/producer-groups/{producer_group}/pause",
+        "/v1/producer-groups/{producer_group}/resume",
+        "/v1/producer-groups/{producer_group}/rotate-secret",
+        "/v1/api-keys",
+        "/v1/api-keys/{key_id}",
+        "/readyz",
+    }
+    prepare = document["components"]["schemas"]["PrepareRequest"]
+    assert prepare["additionalProperties"] is False
+    assert set(prepare["required"]) == {"producer_group", "topic"}
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            assert "application/problem+json" in operation["responses"]["default"]["content"]
+
+
+async def test_every_problem_explains_itself(service: Service) -> None:
+    for slug, kind in KINDS.items():
+        page = await service.client.get(f"/problems/{slug}")
+        assert page.status_code == 200
+        assert kind.title in page.text
+        read = await service.client.get(f"/problems/{slug}", headers={"accept": "application/json"})
+        assert read.json()["status"] == kind.status
+
+
+async def test_the_documentation_needs_nobody_elses_server(service: Service) -> None:
+    page = await service.client.get("/docs")
+    assert page.status_code == 200
+    assert "/v1/half-messages/{message_id}/end" in page.text
+    assert "<script" not in page.text
+    assert "http" not in page.text.replace("http-equiv", "")
+
+
+async def test_requests_are_counted_by_route_template_never_by_id(service: Service) -> None:
+    message_id = await service.prepared_id()
+    await service.end(message_id, "COMMIT")
+    await service.client.get(f"/v1/half-messages/{message_id}")
+    await service.client.get("/nothing/here")
+    metrics = (await service.client.get("/metrics")).text
+    for route in (
+        "/v1/half-messages/{message_id}/end",
+        "/v1/half-messages/{message_id}",
+        "unmatched",
+    ):
+        assert f'route="{route}"' in metrics, route
+    assert message_id not in metrics
+    assert "outbox_db_pool_max 10.0" in metrics
+    assert "outbox_build_info{" in metrics
+
+
+async def test_the_gauges_equal_the_tables(service: Service) -> None:
+    ids = [await service.prepared_id() for _ in range(5)]
+    await service.end(ids[0], "COMMIT")
+    await service.end(ids[1], "ROLLBACK")
+    metrics = (await service.client.get("/metrics")).text
+    assert 'outbox_half_messages{producer_group="billing",state="PREPARED"} 3.0' in metrics
+    assert 'outbox_half_messages{producer_group="billing",state="COMMITTED"} 1.0' in metrics
+
+
+async def test_what_is_published_in_sql_and_not_admitted_is_counted_apart(
+    service: Service, pool: Pool
+) -> None:
+    async with pool.connection() as connection:
+        await connection.execute(
+            "SELECT outbox.allow_publish(current_user::text, 'billing', ARRAY['invoices.issued'])"
+        )
+        for _ in range(2):
+            await connection.execute("SELECT outbox.publish('billing', 'invoices.issued', 'v')")
+    metrics = (await service.client.get("/metrics")).text
+    assert 'outbox_plain_backlog_messages{producer_group="billing"} 2.0' in metrics
+    (age,) = re.findall(r'outbox_plain_oldest_age_seconds{producer_group="billing"} (\S+)', metrics)
+    assert 0 <= float(age) < 60
+    assert "outbox_half_messages{" not in metrics

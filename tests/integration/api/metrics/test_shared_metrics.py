@@ -1,0 +1,95 @@
+"""Several workers are one service: they share their listeners and tell what all of them did."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import httpx2
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.postgres.sessions.connections import Pool
+from tests.fixtures_waiting import wait_for
+from tests.integration.api.fixtures_api_process import free_port, served
+from tests.integration.api.fixtures_rows import stored
+from tests.integration.api.fixtures_service import CHECK_URL, GROUP, GROUPS, HALVES, prepare_body
+from tests.integration.postgres.reconciliation.test_run_store import make_run
+
+pytestmark = pytest.mark.postgres
+
+Page = dict[str, dict[tuple[str, ...], float]]
+"""Samples by name and label values."""
+COUNTERS = "outbox-metrics-*/counter_*.db"
+GAUGES = "outbox-metrics-*/gauge_livesum_*.db"
+"""Where workers tell of themselves; of a dead one only the counters stay."""
+
+
+async def test_any_worker_tells_what_all_did_those_that_died_too(
+    database_url: str, pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    PostgresRunStore(database_url).save(make_run("one", "a", "b"))
+    metrics = f"127.0.0.1:{free_port()}"
+    async with served(database_url, seconds=180, HTTP_WORKERS="2", METRICS_BIND=metrics) as service:
+        await service.client.put(f"{GROUPS}/{GROUP}", json={"check_url": CHECK_URL})
+        one_each = httpx2.Limits(max_keepalive_connections=0)
+        async with httpx2.AsyncClient(limits=one_each, timeout=120) as client:
+            await prepare_ten(client, service.port)
+            killed = await asyncio.to_thread(worker_that_counted, tmp_path)
+            os.kill(killed, signal.SIGKILL)
+            await asyncio.to_thread(wait_for, lambda: not tells(tmp_path, killed))
+            await prepare_ten(client, service.port)
+            pages = [await page_of_both(client, metrics)]
+            pages += [await scrape(client, metrics) for _ in range(4)]
+        assert await service.stop() == 0
+    for page in pages:
+        assert page["outbox_half_prepared_total"] == {(GROUP,): 20}
+        assert page["outbox_half_messages"] == {(GROUP, "PREPARED"): 20}
+        assert page["outbox_db_pool_max"] == {(): 20}
+        assert len(page["outbox_build_info"]) == 1
+        assert page["outbox_reconcile_new_total"][("missing",)] == 2
+        assert page["outbox_db_tx_duration_seconds_count"][("prepare",)] >= 2
+    assert (await stored(pool))[0] == 20
+    assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
+
+
+async def page_of_both(client: httpx2.AsyncClient, metrics: str) -> Page:
+    """Return the page once both workers tell of their pools, of 10 connections each."""
+    while True:
+        page = await scrape(client, metrics)
+        if page["outbox_db_pool_max"] == {(): 20}:
+            return page
+        await asyncio.sleep(0.25)
+
+
+def worker_that_counted(directory: Path) -> int:
+    """Return a worker that has counted messages of the group."""
+    files = directory.glob(COUNTERS)
+    counted = [path for path in files if GROUP.encode() in path.read_bytes()]
+    return int(counted[0].stem.rpartition("_")[2])
+
+
+def tells(directory: Path, pid: int) -> bool:
+    """Tell whether a worker's own gauges are shown."""
+    return any(path.stem.endswith(f"_{pid}") for path in directory.glob(GAUGES))
+
+
+async def prepare_ten(client: httpx2.AsyncClient, port: int) -> None:
+    """Prepare on connections that any worker may take."""
+    url = f"http://127.0.0.1:{port}{HALVES}"
+    answers = await asyncio.gather(*(client.post(url, json=prepare_body()) for _ in range(10)))
+    assert {answer.status_code for answer in answers} == {201}
+
+
+async def scrape(client: httpx2.AsyncClient, metrics: str) -> Page:
+    """Return the page of whichever worker takes the connection."""
+    text = (await client.get(f"http://{metrics}/metrics")).raise_for_status().text
+    samples: Page = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            samples.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
+    return samples

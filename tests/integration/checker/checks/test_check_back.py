@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import pytest
+
+from outbox.checks.producer_group import OnCheckMax
+from outbox.messages.message import DecidedBy, Ended, State
+from tests.integration.checker.fixtures_checks import World
+from tests.integration.checker.fixtures_producer import Producer, in_turn, says, status
+
+pytestmark = pytest.mark.postgres
+
+
+async def test_a2_a_due_half_is_decided_by_its_check(world: World) -> None:
+    async with Producer(says("COMMIT", reason="invoice exists")) as producer:
+        group = await world.group(producer.url)
+        (half,) = await world.due(group)
+        round_ = await world.check(group)
+    standing = await world.standing(half)
+    assert (round_.asked, round_.decided, len(producer.asked)) == (1, 1, 1)
+    assert standing.state is State.COMMITTED
+    assert standing.op is not None
+    assert (standing.op.decided_by, standing.op.reason) == (DecidedBy.CHECK, "invoice exists")
+    assert await world.attempts(half) == [(1, "commit", False, True)]
+    assert await world.rows("SELECT half_ids FROM outbox.commit_log") == [([half.half_id],)]
+
+
+async def test_a_half_message_within_immunity_is_not_checked(world: World) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        group = await world.group(producer.url)
+        (half,) = await world.prepare(group)
+        await world.pass_time(5)
+        await world.sweep()
+        assert (await world.check(group)).asked == 0
+        await world.pass_time(1)
+        assert (await world.check(group)).asked == 1
+    assert await world.states([half]) == [State.COMMITTED]
+
+
+@pytest.mark.parametrize("decision", ["COMMIT", "ROLLBACK"])
+async def test_a5_a_late_end_is_accepted_after_checks_that_said_unknown(
+    world: World, decision: str
+) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url)
+        (half,) = await world.prepare(group, check_immunity_seconds=60)
+        await world.pass_time(65)
+        await world.sweep()
+        await world.check(group)
+        outcome = await world.end(half, decision)
+        await world.pass_time(30)
+        after = await world.check(group)
+    assert isinstance(outcome, Ended)
+    assert (outcome.already_ended, outcome.conflict) == (False, False)
+    assert (len(producer.asked), after.asked, after.dropped) == (1, 0, 1)
+
+
+async def test_a8_checks_that_stay_unknown_end_in_parking(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url)
+        (half,) = await world.due(group)
+        for _ in range(15):
+            await world.check(group)
+            await world.pass_time(30)
+        assert await world.states([half]) == [State.PREPARED]
+        last = await world.check(group)
+        assert (last.parked, len(producer.asked)) == (1, 15)
+        await world.pass_time(3600)
+        assert (await world.check(group)).asked == 0
+    assert await world.states([half]) == [State.PARKED]
+    assert await world.rows(
+        "SELECT parked_reason, check_count, value FROM outbox.parked_message"
+    ) == [("check_max", 15, half.message.content.value)]
+    assert [check["attempt"] for check in producer.asked] == list(range(1, 16))
+
+
+async def test_a8_the_rollback_policy_decides_after_valid_unknowns_alone(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url, on_check_max=OnCheckMax.ROLLBACK, check_max=2)
+        (half,) = await world.due(group)
+        for _ in range(3):
+            await world.check(group)
+            await world.pass_time(30)
+    standing = await world.standing(half)
+    assert standing.op is not None
+    assert (standing.state, standing.op.decided_by) == (State.ROLLED_BACK, DecidedBy.POLICY)
+    assert await world.rows("SELECT * FROM outbox.commit_log") == []
+
+
+async def test_the_rollback_policy_parks_when_one_counted_answer_was_no_unknown(
+    world: World,
+) -> None:
+    async with Producer(in_turn(status(500), says("UNKNOWN"))) as producer:
+        group = await world.group(producer.url, on_check_max=OnCheckMax.ROLLBACK, check_max=2)
+        (half,) = await world.due(group)
+        for _ in range(3):
+            await world.check(group)
+            await world.pass_time(30)
+    assert await world.states([half]) == [State.PARKED]
+
+
+async def test_a9_only_the_undecided_half_between_decided_ones_is_asked(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url)
+        halves = await world.prepare(group, 5)
+        for half in (*halves[:2], *halves[3:]):
+            await world.end(half, "COMMIT")
+        await world.pass_time(6)
+        swept = await world.sweep()
+        await world.check(group)
+    assert (swept.looked, swept.queued) == (5, 1)
+    assert [check["message_id"] for check in producer.asked] == [str(halves[2].message_id)]
+
+
+async def test_a12_with_one_call_at_a_time_every_due_half_is_asked_once(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url, max_inflight=1)
+        halves = await world.due(group, 10)
+        await world.check(group)
+    asked = [check["message_id"] for check in producer.asked]
+    assert asked == [str(half.message_id) for half in halves]
+
+
+async def test_a13_checking_leaves_the_stored_half_as_it_was(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url)
+        (half,) = await world.due(group)
+        (before,) = await world.rows("SELECT half_id, nonce, value, xmin FROM outbox.half_message")
+        for _ in range(5):
+            await world.check(group)
+            await world.execute("UPDATE outbox.check_queue SET due_at = clock_timestamp()")
+    assert len(producer.asked) == 5
+    assert await world.rows("SELECT half_id, nonce, value, xmin FROM outbox.half_message") == [
+        before
+    ]
+    assert await world.states([half]) == [State.PREPARED]
+
+
+@pytest.mark.parametrize("seconds", [1, 5, 7, 60, 100])
+async def test_a14_the_first_check_comes_at_the_second_of_the_messages_own_immunity(
+    world: World, seconds: int
+) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url)
+        (half,) = await world.prepare(group, check_immunity_seconds=seconds)
+        await world.pass_time(1)
+        await world.sweep()
+        delay, count, left = await world.waiting(half)
+        assert (delay, count) == (seconds - 1, 0)
+        assert seconds - 3 < left <= seconds - 1
+        await world.pass_time(left)
+        assert (await world.check(group)).asked == 1
+
+
+async def test_a16_calls_that_reach_nobody_do_not_advance_the_attempt(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group("http://127.0.0.1:1/check")
+        (half,) = await world.due(group)
+        for _ in range(3):
+            await world.check(group)
+            await world.pass_time(30)
+        await world.execute(
+            "UPDATE outbox.producer_group SET check_url = %(url)s", url=producer.url
+        )
+        await world.check(group)
+    assert [check["attempt"] for check in producer.asked] == [1]
+    assert await world.attempts(half) == [(1, "unreachable", False, False)] * 3 + [
+        (1, "unknown", True, False)
+    ]
+
+
+async def test_a23_the_five_message_demo_ends_as_planned(world: World) -> None:
+    decisions = ["UNKNOWN", "COMMIT", "ROLLBACK"]
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url)
+        halves = await world.prepare(group, 5)
+        plan = {
+            str(half.message_id): what for half, what in zip(halves[2:], decisions, strict=True)
+        }
+
+        async def answer(request: object, check: dict[str, str]) -> object:
+            return await says(plan[check["message_id"]])(request, check)  # type: ignore[arg-type]
+
+        producer.answer = answer  # type: ignore[assignment]
+        await world.end(halves[0], "COMMIT")
+        await world.end(halves[1], "ROLLBACK")
+        await world.pass_time(6)
+        await world.sweep()
+        for _ in range(16):
+            await world.check(group)
+            await world.pass_time(30)
+    states = await world.states(halves)
+    assert states == [
+        State.COMMITTED,
+        State.ROLLED_BACK,
+        State.PARKED,
+        State.COMMITTED,
+        State.ROLLED_BACK,
+    ]
+    assert len(producer.asked) == 17
+
+
+async def test_time_moves_nothing_that_is_parked_or_decided(world: World) -> None:
+    """Neither asked nor parked again, however old: only PREPARED is ever due."""
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url, check_max=1, max_age_seconds=3600)
+        parked, committed, rolled_back = await world.due(group, 3)
+        await world.end(committed, "COMMIT")
+        await world.end(rolled_back, "ROLLBACK")
+        for _ in range(4):
+            await world.check(group)
+            await world.pass_time(3600)
+    assert len(producer.asked_about(parked.message_id)) == len(producer.asked) == 1
+    expected = [State.PARKED, State.COMMITTED, State.ROLLED_BACK]
+    assert await world.states([parked, committed, rolled_back]) == expected

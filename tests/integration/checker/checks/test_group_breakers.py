@@ -1,0 +1,144 @@
+"""An endpoint that keeps failing is asked seldom; nothing is spent and nothing is decided."""
+
+from __future__ import annotations
+
+import pytest
+
+from outbox.checks.breaker import LONGEST_WAIT_SECONDS, BreakerState
+from outbox.checks.producer_group import Backoff
+from outbox.messages.message import State
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.checker.fixtures_checks import World, open_world
+from tests.integration.checker.fixtures_producer import Producer, says, status
+
+pytestmark = pytest.mark.postgres
+
+FAILING = 12
+NOBODY = "http://127.0.0.1:1/check"
+
+
+async def test_ten_failures_open_it_and_then_nobody_is_asked(world: World) -> None:
+    async with Producer(status(500)) as producer:
+        group = await world.group(producer.url)
+        await world.due(group, FAILING)
+        await world.check(group)
+        assert len(producer.asked) == FAILING
+        assert await world.breaker(group) is BreakerState.OPEN
+        await world.due(group, 3)
+        round_ = await world.check(group)
+    assert (round_.asked, round_.more) == (0, False)
+    assert len(producer.asked) == FAILING
+
+
+async def test_a_probe_that_fails_doubles_the_wait_and_one_that_comes_back_frees_all(
+    world: World,
+) -> None:
+    async with Producer(status(500)) as producer:
+        group = await world.group(producer.url)
+        halves = await world.due(group, FAILING)
+        await world.check(group)
+        await world.pass_time(30)
+        assert await world.breaker(group) is BreakerState.HALF_OPEN
+        probe = await world.check(group)
+        assert (probe.asked, probe.more) == (1, False)
+        await world.pass_time(59)
+        assert await world.breaker(group) is BreakerState.OPEN
+        await world.pass_time(1)
+        producer.answer = says("COMMIT")
+        probe = await world.check(group)
+        assert (probe.asked, probe.decided, probe.more) == (1, 1, True)
+        assert await world.breaker(group) is BreakerState.CLOSED
+        await world.check(group)
+    assert set(await world.states(halves)) == {State.COMMITTED}
+
+
+async def test_an_outage_of_a_quarter_of_an_hour_spends_little_and_parks_nothing(
+    world: World,
+) -> None:
+    async with Producer(status(503)) as producer:
+        group = await world.group(producer.url, check_max=3)
+        halves = await world.due(group, FAILING)
+        for _ in range(30):
+            await world.check(group)
+            await world.pass_time(30)
+        while_away = len(producer.asked)
+        producer.answer = says("COMMIT")
+        await world.pass_time(300)
+        while (await world.check(group)).more:
+            pass
+    assert set(await world.states(halves)) == {State.COMMITTED}
+    assert while_away <= FAILING + 6
+
+
+async def test_every_checker_waits_where_one_has_opened_it(pool: Pool) -> None:
+    async with (
+        Producer(status(500)) as producer,
+        open_world(pool) as one,
+        open_world(pool) as other,
+    ):
+        group = await one.group(producer.url)
+        await one.due(group, FAILING)
+        await one.check(group)
+        await one.due(group, FAILING)
+        assert (await other.check(group)).asked == 0
+        await one.pass_time(30)
+        producer.answer = says("UNKNOWN")
+        await other.check(group)
+        assert (await one.check(group)).asked > 0
+
+
+async def test_a_half_that_is_too_old_is_parked_behind_an_open_breaker_too(world: World) -> None:
+    async with Producer(status(500)) as producer:
+        group = await world.group(producer.url, backoff=Backoff.FIXED, max_age_seconds=3600)
+        halves = await world.due(group, FAILING)
+        await world.check(group)
+        await world.pass_time(3600)
+        await world.check(group)
+    assert set(await world.states(halves)) == {State.PARKED}
+
+
+async def test_answers_that_do_not_decide_leave_it_closed(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url)
+        await world.due(group, FAILING)
+        await world.check(group)
+        assert await world.breaker(group) is BreakerState.CLOSED
+
+
+async def test_a_batch_is_one_call_to_it(world: World) -> None:
+    async with Producer(status(500)) as producer:
+        group = await world.group(producer.url, batch_check=True)
+        await world.due(group, 100)
+        await world.check(group)
+        assert await world.breaker(group) is BreakerState.CLOSED
+
+
+async def test_the_metric_tells_where_it_stands(world: World) -> None:
+    async with Producer(status(500)) as producer:
+        group = await world.group(producer.url)
+        await world.due(group, FAILING)
+        await world.check(group)
+        gauge = world.metrics["check_breaker_state"].labels(group.name)
+        assert gauge._value.get() == 2
+
+
+async def test_a29_an_outage_of_twenty_times_all_checks_spends_none_and_ends_within_one_back_off(
+    world: World,
+) -> None:
+    group = await world.group(NOBODY, check_max=3)
+    halves = await world.due(group, FAILING)
+    for _ in range(20 * group.check_max):
+        await world.check(group)
+        await world.pass_time(group.check_interval_seconds)
+    assert set(await world.states(halves)) == {State.PREPARED}
+    assert {(await world.waiting(half))[1] for half in halves} == {0}
+    alarmed = world.metrics["check_breaker_state"].labels(group.name)
+    assert alarmed._value.get() > 0
+    async with Producer(says("COMMIT")) as producer:
+        await world.execute(
+            "UPDATE outbox.producer_group SET check_url = %(url)s", url=producer.url
+        )
+        await world.pass_time(LONGEST_WAIT_SECONDS)
+        while (await world.check(group)).more:
+            pass
+    assert set(await world.states(halves)) == {State.COMMITTED}

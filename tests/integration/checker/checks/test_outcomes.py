@@ -1,0 +1,302 @@
+"""How whole schedules end: parking, pausing, rechecks, races, many halves at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from aiohttp import web
+
+from outbox.checks.producer_group import OnCheckMax
+from outbox.messages.message import DecidedBy, Ended, HalfMessage, State
+from tests.integration.checker.fixtures_checks import World
+from tests.integration.checker.fixtures_producer import Answer, Check, Producer, says, status
+
+pytestmark = pytest.mark.postgres
+
+NOBODY = "http://127.0.0.1:1/check"
+
+
+def planned(plan: dict[str, str]) -> Answer:
+    """Return an endpoint that answers each message as planned for it."""
+
+    async def answer(request: web.Request, check: Check) -> web.StreamResponse:
+        return await says(plan[check["message_id"]])(request, check)
+
+    return answer
+
+
+async def test_a18_every_kind_of_end_and_verdict_leads_where_it_should(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url, check_max=3)
+        halves = await world.prepare(group, 120)
+        by_kind: list[list[HalfMessage]] = [halves[kind::5] for kind in range(5)]
+        committed, rolled_back, check_commit, check_rollback, silent = by_kind
+        producer.answer = planned(
+            {str(half.message_id): "COMMIT" for half in check_commit}
+            | {str(half.message_id): "ROLLBACK" for half in check_rollback}
+            | {str(half.message_id): "UNKNOWN" for half in silent}
+        )
+        for half in committed:
+            await world.end(half, "COMMIT")
+        for half in rolled_back:
+            await world.end(half, "ROLLBACK")
+        await world.pass_time(6)
+        await world.sweep()
+        for _ in range(4):
+            while (await world.check(group)).more:
+                pass
+            await world.pass_time(30)
+    assert Counter(await world.states(halves)) == {
+        State.COMMITTED: 48,
+        State.ROLLED_BACK: 48,
+        State.PARKED: 24,
+    }
+    logged = await world.rows("SELECT unnest(half_ids) FROM outbox.commit_log")
+    expected = sorted(half.half_id for half in (*committed, *check_commit))
+    assert sorted(row[0] for row in logged) == expected
+    assert len(producer.asked) == 24 + 24 + 24 * 3
+
+
+async def test_a22_the_quickstart_is_decided_in_sixty_six_checks(world: World) -> None:
+    words = ["UNKNOWN", "COMMIT", "ROLLBACK"]
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url)
+        halves = await world.prepare(group, 10)
+        producer.answer = planned(
+            {str(half.message_id): words[n % 3] for n, half in enumerate(halves)}
+        )
+        for half in halves:
+            await world.end(half, "UNKNOWN")
+        await world.pass_time(6)
+        await world.sweep()
+        for _ in range(16):
+            await world.check(group)
+            await world.pass_time(30)
+    assert Counter(await world.states(halves)) == {
+        State.COMMITTED: 3,
+        State.ROLLED_BACK: 3,
+        State.PARKED: 4,
+    }
+    assert len(producer.asked) == 66
+
+
+@pytest.mark.parametrize(
+    ("ended", "said", "state", "conflict"),
+    [
+        ("ROLLBACK", "COMMIT", State.ROLLED_BACK, 1.0),
+        ("COMMIT", "ROLLBACK", State.COMMITTED, 1.0),
+        ("COMMIT", "COMMIT", State.COMMITTED, None),
+    ],
+)
+async def test_a26_an_end_that_is_durable_before_the_verdict_wins(
+    world: World, ended: str, said: str, state: State, conflict: float | None
+) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url)
+        (half,) = await world.due(group)
+
+        async def end_first(request: web.Request, check: Check) -> web.StreamResponse:
+            await world.end(half, ended)
+            return await says(said)(request, check)
+
+        producer.answer = end_first
+        round_ = await world.check(group)
+    standing = await world.standing(half)
+    assert standing.op is not None
+    assert (standing.state, standing.op.decided_by) == (state, DecidedBy.PRODUCER)
+    assert await world.attempts(half) == [(1, said.lower(), False, False)]
+    assert round_.decided == 0
+    counted = world.metrics.registry.get_sample_value(
+        "outbox_end_conflicts_total",
+        {"producer_group": "account", "decision": said, "decided_by": "check"},
+    )
+    assert counted == conflict
+
+
+async def test_a26_an_end_after_the_verdict_is_told_what_stands(world: World) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        group = await world.group(producer.url)
+        (half,) = await world.due(group)
+        await world.check(group)
+    outcome = await world.end(half, "ROLLBACK")
+    assert isinstance(outcome, Ended)
+    assert (outcome.conflict, outcome.standing.state) == (True, State.COMMITTED)
+
+
+async def test_d8_an_end_just_before_the_last_look_is_honoured(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url, check_max=1)
+        (half,) = await world.due(group)
+        await world.check(group)
+        await world.pass_time(30)
+        await world.end(half, "COMMIT")
+        last = await world.check(group)
+    assert (last.parked, last.dropped) == (0, 1)
+    assert await world.states([half]) == [State.COMMITTED]
+
+
+@pytest.mark.parametrize("answer", [status(503), status(429), None], ids=["503", "429", "nobody"])
+async def test_d9_a_group_that_cannot_answer_keeps_every_half_with_nothing_spent(
+    world: World, answer: Answer | None
+) -> None:
+    async with Producer(answer or says("UNKNOWN")) as producer:
+        group = await world.group(producer.url if answer else NOBODY, check_max=2)
+        halves = await world.due(group, 3)
+        for _ in range(40):
+            await world.check(group)
+            await world.pass_time(30)
+    assert await world.states(halves) == [State.PREPARED] * 3
+    assert {(await world.waiting(half))[1] for half in halves} == {0}
+    assert len(await world.attempts(halves[0])) > group.check_max
+
+
+async def test_a30_age_parks_under_the_rollback_policy_too(world: World) -> None:
+    group = await world.group(NOBODY, on_check_max=OnCheckMax.ROLLBACK, max_age_seconds=60)
+    (half,) = await world.due(group)
+    await world.check(group)
+    await world.pass_time(60)
+    await world.check(group)
+    assert await world.states([half]) == [State.PARKED]
+    assert await world.rows("SELECT parked_reason FROM outbox.parked_message") == [("max_age",)]
+
+
+async def test_d10_a_half_that_cannot_be_read_delays_no_other(world: World) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        group = await world.group(producer.url)
+        broken, sound = await world.prepare(group, 2)
+        await world.execute(
+            "UPDATE outbox.half_message SET headers = ARRAY['odd'] WHERE half_id = %(half)s",
+            half=broken.half_id,
+        )
+        await world.pass_time(6)
+        await world.sweep()
+        round_ = await world.check(group)
+    assert (round_.decided, round_.put_back) == (1, 1)
+    assert await world.states([sound]) == [State.COMMITTED]
+    assert (await world.waiting(broken))[:2] == (30, 0)
+    skipped = {"producer_group": "account", "outcome": "skipped"}
+    assert world.metrics.registry.get_sample_value("outbox_checks_total", skipped) == 1
+
+
+async def test_d10_a_half_that_is_gone_is_dropped_and_counted(world: World) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        group = await world.group(producer.url)
+        gone, sound = await world.due(group, 2)
+        await world.execute(
+            "DELETE FROM outbox.half_message WHERE half_id = %(half)s", half=gone.half_id
+        )
+        round_ = await world.check(group)
+    assert (round_.decided, round_.dropped) == (1, 1)
+    assert await world.states([sound]) == [State.COMMITTED]
+
+
+async def test_d11_with_more_halves_than_workers_each_is_asked_once(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url, max_inflight=3)
+        await world.due(group, 100)
+        while (await world.check(group)).more:
+            pass
+    asked = Counter((check["message_id"], check["attempt"]) for check in producer.asked)
+    assert (len(asked), set(asked.values())) == (100, {1})
+
+
+async def test_d24_at_the_exact_due_instant_a_half_is_checked_once(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url)
+        await world.due(group)
+        await world.execute("UPDATE outbox.check_queue SET due_at = clock_timestamp()")
+        rounds = [await world.check(group) for _ in range(3)]
+    assert [round_.asked for round_ in rounds] == [1, 0, 0]
+
+
+async def test_410_pauses_the_group_and_nothing_is_spent_or_rolled_back(world: World) -> None:
+    async with Producer(status(410)) as producer:
+        group = await world.group(producer.url, max_inflight=1)
+        halves = await world.due(group, 5)
+        await world.check(group)
+        paused = await world.rows("SELECT paused, pause_reason FROM outbox.producer_group")
+        await world.pass_time(30)
+        again = await world.check(group)
+    assert paused == [(True, "endpoint-gone")]
+    assert (len(producer.asked), again.asked) == (1, 0)
+    assert await world.states(halves) == [State.PREPARED] * 5
+    assert (await world.waiting(halves[0]))[1] == 0
+
+
+async def test_410_does_not_pause_a_group_that_was_changed_meanwhile(world: World) -> None:
+    async with Producer(status(410)) as producer:
+        group = await world.group(producer.url)
+        await world.due(group)
+
+        async def change(request: web.Request, check: Check) -> web.StreamResponse:
+            await world.execute("UPDATE outbox.producer_group SET version = version + 1")
+            return await status(410)(request, check)
+
+        producer.answer = change
+        await world.check(group)
+    assert await world.rows("SELECT paused FROM outbox.producer_group") == [(False,)]
+
+
+async def test_a_paused_group_is_not_asked_but_its_halves_grow_old(world: World) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        group = await world.group(producer.url, paused=True, max_age_seconds=60)
+        (half,) = await world.due(group)
+        assert (await world.check(group)).put_back == 1
+        await world.pass_time(60)
+        await world.check(group)
+    assert producer.asked == []
+    assert await world.states([half]) == [State.PARKED]
+
+
+async def test_an_unpaused_group_is_asked_again(world: World) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        group = await world.group(producer.url, paused=True, check_interval_seconds=3600)
+        (half,) = await world.due(group)
+        await world.check(group)
+        await world.execute("UPDATE outbox.producer_group SET paused = false")
+        await world.pass_time(30)
+        await world.check(group)
+    assert await world.states([half]) == [State.COMMITTED]
+
+
+async def test_group_settings_take_effect_at_the_next_look(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url)
+        (half,) = await world.due(group)
+        await world.check(group)
+        await world.execute("UPDATE outbox.producer_group SET check_max = 1")
+        await world.pass_time(30)
+        await world.check(group)
+    assert await world.states([half]) == [State.PARKED]
+
+
+async def test_retry_after_delays_the_next_check(world: World) -> None:
+    async with Producer(status(503, Retry_After="50")) as producer:
+        group = await world.group(producer.url)
+        (half,) = await world.due(group)
+        await world.check(group)
+    assert (await world.waiting(half))[:2] == (50, 0)
+
+
+async def test_a_batch_group_is_asked_in_one_call(world: World) -> None:
+    async def answer(_: web.Request, data: Check) -> web.StreamResponse:
+        verdicts = [
+            {"message_id": check["message_id"], "decision": "COMMIT"} for check in data["checks"]
+        ]
+        return web.json_response({"verdicts": verdicts})
+
+    async with Producer(answer) as producer:
+        group = await world.group(producer.url, batch_check=True)
+        halves = await world.due(group, 150)
+        await world.check(group)
+    assert (len(producer.headers), len(producer.asked)) == (2, 150)
+    assert set(await world.states(halves)) == {State.COMMITTED}
+
+
+async def test_the_value_goes_along_where_the_group_asks_for_it(world: World) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        group = await world.group(producer.url, check_payload=True)
+        await world.due(group, value=b"text")
+        await world.check(group)
+    assert producer.asked[0]["value"] == "text"

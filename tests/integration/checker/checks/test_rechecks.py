@@ -1,0 +1,91 @@
+"""A recheck starts a new round: once, due now, and it voids what waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from checker.checks.check_result import settlement_of
+from outbox.messages.message import State
+from tests.integration.checker.fixtures_checks import World
+from tests.integration.checker.fixtures_producer import Producer, says
+
+pytestmark = pytest.mark.postgres
+
+NOBODY = "http://127.0.0.1:1/check"
+
+
+async def test_a17_a_resumed_half_starts_anew_and_twice_is_once(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url, check_max=1)
+        (half,) = await world.due(group)
+        await world.check(group)
+        await world.pass_time(30)
+        await world.check(group)
+        assert await world.states([half]) == [State.PARKED]
+        await world.recheck(half)
+        await world.recheck(half)
+        assert await world.states([half]) == [State.PREPARED]
+        producer.answer = says("COMMIT")
+        round_ = await world.check(group)
+    assert (round_.asked, round_.dropped) == (1, 1)
+    assert await world.states([half]) == [State.COMMITTED]
+    assert [check["attempt"] for check in producer.asked] == [1, 1]
+    ids = [headers["webhook-id"] for headers in producer.headers]
+    assert ids == [f"chk_{half.message_id}_1_1", f"chk_{half.message_id}_3_1"]
+
+
+async def test_a31_a_resumed_old_half_is_not_parked_again_by_age(world: World) -> None:
+    group = await world.group(NOBODY)
+    (half,) = await world.due(group)
+    await world.pass_time(100 * 3600)
+    await world.check(group)
+    assert await world.states([half]) == [State.PARKED]
+    async with Producer(says("COMMIT")) as producer:
+        await world.execute(
+            "UPDATE outbox.producer_group SET check_url = %(url)s", url=producer.url
+        )
+        await world.recheck(half)
+        await world.check(group)
+    assert await world.states([half]) == [State.COMMITTED]
+
+
+async def test_a_recheck_voids_the_row_that_waits(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url)
+        (half,) = await world.prepare(group)
+        await world.pass_time(1)
+        await world.sweep()
+        await world.recheck(half)
+        first = await world.check(group)
+        await world.pass_time(5)
+        second = await world.check(group)
+    assert (first.asked, second.asked, second.dropped) == (1, 0, 1)
+
+
+async def test_a_recheck_that_met_the_parking_resumes_the_half(world: World) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url)
+        (half,) = await world.due(group)
+        await world.recheck(half)
+        await world.execute(
+            "INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest,"
+            " producer_group_id, topic_id, parked_at, parked_reason, check_count)"
+            " SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id,"
+            " clock_timestamp(), 'max_age', 0 FROM outbox.half_message"
+        )
+        assert await world.states([half]) == [State.PARKED]
+        await world.check(group)
+    assert await world.states([half]) == [State.PREPARED]
+
+
+async def test_a_half_rechecked_while_its_last_look_runs_is_not_parked(world: World) -> None:
+    group = await world.group(NOBODY)
+    (half,) = await world.due(group)
+    await world.pass_time(80 * 3600)
+    due = await world.queue.claim(group.id, 10)
+    assert due is not None
+    await world.recheck(half)
+    findings, _ = world.check_back._look_at(due)
+    settled = await world.queue.settle(settlement_of(due, findings, lambda: 0.0))
+    assert settled.parked == frozenset()
+    assert await world.states([half]) == [State.PREPARED]

@@ -1,0 +1,84 @@
+"""The checker as a process of its own, started and stopped by a test."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from outbox.settings.environment import process_environment
+
+STOP_SECONDS = 60
+
+
+@dataclass
+class CheckerProcess:
+    """A running checker and where it serves its metrics."""
+
+    process: asyncio.subprocess.Process
+    metrics_url: str
+
+    async def says(self, word: str) -> str:
+        """Read what it logs up to the first line that holds a word; return all of it."""
+        said = ""
+        assert self.process.stderr is not None
+        async with asyncio.timeout(STOP_SECONDS):
+            while word not in said:
+                said += (await self.process.stderr.readline()).decode()
+        return said
+
+    async def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal; return the exit code and everything it said."""
+        if self.process.returncode is None:
+            self.process.send_signal(number)
+        async with asyncio.timeout(STOP_SECONDS):
+            _, said = await self.process.communicate()
+        assert self.process.returncode is not None
+        return self.process.returncode, said.decode()
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def start_checker(*arguments: str, **settings: str) -> CheckerProcess:
+    """Start ``outbox-checker`` with these settings, named without their prefix."""
+    port = free_port()
+    mine = {
+        "auth_mode": "dev-insecure",
+        "check_allow_cidrs": "127.0.0.0/8",
+        "checker_heartbeat_seconds": "1",
+        "checker_metrics_bind": f"127.0.0.1:{port}",
+        **settings,
+    }
+    inherited = {
+        name: text for name, text in process_environment().items() if not name.startswith("OUTBOX_")
+    }
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "checker",
+        *arguments,
+        env=inherited | {f"OUTBOX_{name.upper()}": text for name, text in mine.items()},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    return CheckerProcess(process, f"http://127.0.0.1:{port}/metrics")
+
+
+@asynccontextmanager
+async def running_checker(database_url: str, **settings: str) -> AsyncIterator[CheckerProcess]:
+    """Run the sweep and the check backs on a database for the block."""
+    checker = await start_checker(
+        "--only", "check,sweep,retire", database_url=database_url, **settings
+    )
+    try:
+        yield checker
+    finally:
+        await checker.stop(signal.SIGKILL)

@@ -1,0 +1,176 @@
+"""The whole check path on a fresh database: real tables, real calls, time moved by hand.
+
+Time passes by moving everything that is stored into the past, which is the same to rules that read
+PostgreSQL's clock alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from checker.checks.check_back import CheckBack, CheckRound
+from checker.checks.check_caller import CheckCaller
+from checker.checks.check_observer import CheckObserver
+from checker.checks.fair_semaphore import FairSemaphore
+from checker.checks.sweeper import Sweeper
+from outbox.checks.breaker import BreakerState
+from outbox.checks.check_round import SweepRound
+from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
+from outbox.clock import SystemClock
+from outbox.http_checks.endpoint import HttpCheckEndpoint
+from outbox.messages.message import (
+    End,
+    EndOutcome,
+    HalfMessage,
+    MessageStatus,
+    Prepared,
+    Resolution,
+    State,
+)
+from outbox.postgres.checks.check_queue import PostgresCheckQueue
+from outbox.postgres.checks.sweep import PostgresSweep
+from outbox.postgres.messages.half_store import PostgresHalfStore
+from outbox.postgres.messages.message_status import read_statuses
+from outbox.postgres.sessions.connections import Pool
+from outbox.telemetry.metrics import Metrics
+from tests.fixtures_messages import make_group, make_message, store_group, store_topic
+
+LOOPBACK_ALLOWED = policy_of(["127.0.0.0/8"], [], ["1-65535"])
+PAST = """
+UPDATE outbox.half_message SET prepared_at = prepared_at - %(by)s * interval '1 second';
+UPDATE outbox.check_queue SET due_at = due_at - %(by)s * interval '1 second',
+    age_from = age_from - %(by)s * interval '1 second';
+UPDATE outbox.check_breaker SET probe_at = probe_at - %(by)s * interval '1 second';
+"""
+RECHECK = """
+WITH raised AS (
+    INSERT INTO outbox.recheck AS r (half_id, round, rechecked_at)
+    VALUES (%(half)s, 2, clock_timestamp())
+    ON CONFLICT (half_id) DO UPDATE SET round = r.round + 1 RETURNING round
+), resumed AS (
+    UPDATE outbox.parked_message SET resumed_at = clock_timestamp() WHERE half_id = %(half)s
+), opened AS (
+    INSERT INTO outbox.check_class (producer_group_id, delay_seconds) VALUES (%(group)s, 0)
+    ON CONFLICT DO NOTHING
+)
+INSERT INTO outbox.check_queue (
+    producer_group_id, delay_seconds, id, half_id, round, age_from, due_at)
+SELECT %(group)s, 0, outbox.current_xid() << 15, %(half)s, round, clock_timestamp(),
+    clock_timestamp()
+FROM raised
+"""
+
+
+class World:
+    """What one test drives."""
+
+    def __init__(self, pool: Pool, endpoint: HttpCheckEndpoint, limit: int) -> None:
+        self.pool = pool
+        self.metrics = Metrics()
+        self.store = PostgresHalfStore(pool)
+        self.sweeper = Sweeper(PostgresSweep(pool))
+        self.queue = PostgresCheckQueue(pool, bytes.decode)
+        facts, clock = CheckObserver(self.metrics), SystemClock()
+        asker = CheckCaller(endpoint, FairSemaphore(limit), clock, facts, batch_max=100)
+        self.check_back = CheckBack(self.queue, asker, facts)
+
+    async def group(self, url: str, name: str = "account", **fields: Any) -> ProducerGroup:
+        """Register a producer group with RocketMQ's defaults."""
+        secret = fields.pop("secret", b"")
+        return await store_group(self.pool, make_group(name, check_url=url, **fields), secret)
+
+    async def prepare(
+        self, group: ProducerGroup, count: int = 1, **fields: Any
+    ) -> list[HalfMessage]:
+        """Store some half messages."""
+        topic_id = await store_topic(self.pool, "points-earned")
+        message = make_message(group, topic_id=topic_id, **fields)
+        outcomes = await self.store.prepare([message] * count)
+        return [outcome.half for outcome in outcomes if isinstance(outcome, Prepared)]
+
+    async def end(self, half: HalfMessage, decision: str) -> EndOutcome:
+        """End a half message as its producer does."""
+        end = End(half_id=half.half_id, nonce=half.nonce, decision=Resolution(decision))
+        (outcome,) = await self.store.end([end])
+        return outcome
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass for everything that is stored."""
+        await self.execute(PAST, by=seconds)
+
+    async def sweep(self) -> SweepRound:
+        """Run one sweep."""
+        return await self.sweeper.run_once()
+
+    async def check(self, group: ProducerGroup) -> CheckRound:
+        """Run one round of check backs of a group."""
+        return await self.check_back.run_once(group.id)
+
+    async def due(self, group: ProducerGroup, count: int = 1, **fields: Any) -> list[HalfMessage]:
+        """Prepare halves, let their immunity pass and sweep them."""
+        halves = await self.prepare(group, count, **fields)
+        await self.pass_time(group.transaction_timeout_seconds)
+        await self.sweep()
+        return halves
+
+    async def recheck(self, half: HalfMessage) -> None:
+        """Do what an operator's recheck does to the tables."""
+        await self.execute(RECHECK, half=half.half_id, group=half.message.producer_group_id)
+
+    async def standing(self, half: HalfMessage) -> MessageStatus:
+        """Return where a message stands."""
+        async with self.pool.connection() as connection:
+            return (await read_statuses(connection, [half.half_id]))[half.half_id]
+
+    async def states(self, halves: Sequence[HalfMessage]) -> list[State]:
+        """Return the states of messages, in order."""
+        async with self.pool.connection() as connection:
+            found = await read_statuses(connection, sorted(half.half_id for half in halves))
+        return [found[half.half_id].state for half in halves]
+
+    async def rows(self, query: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        """Read rows of any table."""
+        async with self.pool.connection() as connection:
+            cursor = await connection.execute(query.encode(), parameters)
+            return await cursor.fetchall()
+
+    async def execute(self, statements: str, **parameters: Any) -> None:
+        """Run statements, one after the other."""
+        async with self.pool.connection() as connection:
+            for statement in filter(str.strip, statements.split(";")):
+                await connection.execute(statement.encode(), parameters)
+
+    async def attempts(self, half: HalfMessage) -> list[tuple[Any, ...]]:
+        """Return the history of a half's checks: attempt, outcome, counted, applied."""
+        return await self.rows(
+            "SELECT attempt, outcome, counted, applied FROM outbox.check_attempt"
+            " WHERE half_id = %(half)s ORDER BY look_id",
+            half=half.half_id,
+        )
+
+    async def breaker(self, group: ProducerGroup) -> BreakerState:
+        """Return where a group's breaker stands, as a poll of all groups sees it."""
+        due = {each.producer_group_id: each.breaker for each in await self.queue.due_groups()}
+        return due[group.id]
+
+    async def waiting(self, half: HalfMessage) -> tuple[int, int, float]:
+        """Return (delay class, check count, seconds until due) of a half's newest queue row."""
+        (row,) = await self.rows(
+            "SELECT delay_seconds, check_count,"
+            " extract(epoch FROM due_at - clock_timestamp())::float8"
+            " FROM outbox.check_queue WHERE half_id = %(half)s ORDER BY id DESC LIMIT 1",
+            half=half.half_id,
+        )
+        return row[0], row[1], row[2]
+
+
+@asynccontextmanager
+async def open_world(
+    pool: Pool, *, policy: SsrfPolicy = LOOPBACK_ALLOWED, limit: int = 256
+) -> AsyncIterator[World]:
+    """Yield a world whose checks may go to loopback."""
+    async with HttpCheckEndpoint(policy) as endpoint:
+        yield World(pool, endpoint, limit)

@@ -1,0 +1,178 @@
+"""Leaves go when all in them has ended and outlived its retention, and never before (I15, D32)."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import signal
+from typing import Any
+
+import psycopg
+import pytest
+
+from checker.maintenance.retention import Retirer
+from outbox.failpoints import POINTS, arm
+from outbox.messages.message import HalfMessage, Prepared, State
+from outbox.postgres.maintenance.partitions import PostgresPartitions
+from outbox.postgres.maintenance.retention import PostgresRetirement
+from outbox.postgres.messages.message_status import read_statuses
+from outbox.postgres.sessions.connections import make_pool
+from outbox.telemetry.metrics import Metrics
+from tests.integration.checker.fixtures_checks import World
+
+pytestmark = pytest.mark.postgres
+
+RETENTION = 1000
+HOLD = 500
+OLD = RETENTION + 10
+URL = "http://127.0.0.1:9/"
+NEXT_LEAF = "UPDATE outbox.installation SET base = base + (1 << 20)"
+AGE = """
+UPDATE outbox.half_message SET prepared_at = prepared_at - %(by)s * interval '1 second';
+UPDATE outbox.op_message SET decided_at = decided_at - %(by)s * interval '1 second';
+UPDATE outbox.commit_log SET committed_at = committed_at - %(by)s * interval '1 second';
+"""
+RELAYED = """
+INSERT INTO outbox.progress (name, position)
+SELECT name || shard, outbox.watermark()
+FROM generate_series(0, 15) AS shard, unnest(%(names)s::text[]) AS name
+ON CONFLICT (name) DO UPDATE SET position = EXCLUDED.position
+"""
+HELD = """
+INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error)
+SELECT %(half)s, 1, 0, 1, 1, 1, 'refused'
+"""
+LEAF_ZERO = "SELECT count(*)::int FROM pg_class WHERE relname ~ '_(message|log|attempt)_0$'"
+
+
+def retirer(world: World) -> Retirer:
+    retirement = PostgresRetirement(world.pool, retention_seconds=RETENTION, hold_seconds=HOLD)
+    return Retirer(retirement, world.metrics)
+
+
+def waiting(world: World, reason: str) -> float:
+    gauge = world.metrics["leaves_waiting"].labels(reason)
+    return float(gauge._value.get())
+
+
+async def ended(world: World, **fields: Any) -> list[HalfMessage]:
+    """Prepare one half to commit and one to roll back, and end both."""
+    group = await world.group(URL)
+    first = await world.prepare(group, **fields)
+    halves = first + await world.prepare(group)
+    for half, decision in zip(halves, ("COMMIT", "ROLLBACK"), strict=True):
+        await world.end(half, decision)
+    return halves
+
+
+async def known(world: World, halves: list[HalfMessage]) -> dict[int, State]:
+    """Return the states of those that an API would still find."""
+    async with world.pool.connection() as connection:
+        found = await read_statuses(connection, sorted(half.half_id for half in halves))
+    return {half_id: standing.state for half_id, standing in found.items()}
+
+
+async def grow_old(world: World, *readers: str, by: int = OLD) -> None:
+    """Let the leaf in use be the next one, the retention pass, and sweep and readers pass."""
+    await world.execute(AGE, by=by)
+    await world.execute(NEXT_LEAF)
+    await PostgresPartitions(world.pool).create_ahead(1)
+    await world.sweep()
+    await world.execute(RELAYED, names=list(readers))
+
+
+async def test_a_leaf_in_which_all_has_ended_goes_with_its_tables_and_its_messages_are_unknown(
+    world: World,
+) -> None:
+    halves = await ended(world)
+    await grow_old(world, "relay:")
+    assert await retirer(world).run_once() == [0]
+    assert await world.rows(LEAF_ZERO) == [(0,)]
+    assert await known(world, halves) == {}
+
+
+async def test_d32_nothing_undecided_unpublished_or_held_is_removed(world: World) -> None:
+    halves = await ended(world)
+    (undecided,) = await world.prepare(await world.group(URL, "slow"))
+    await grow_old(world)
+    assert await retirer(world).run_once() == []
+    await world.execute("UPDATE outbox.check_class SET position = outbox.watermark() << 15")
+    assert await retirer(world).run_once() == []
+    assert waiting(world, "undecided") == 1
+    await world.end(undecided, "ROLLBACK")
+    await world.execute("UPDATE outbox.op_message SET decided_at = decided_at - interval '1 day'")
+    assert await retirer(world).run_once() == []
+    assert waiting(world, "relay") == 1
+    await world.execute(RELAYED, names=["relay:"])
+    await world.execute(HELD, half=halves[0].half_id)
+    assert await retirer(world).run_once() == []
+    assert waiting(world, "held") == 1
+    await world.execute("UPDATE outbox.held_record SET released_at = clock_timestamp()")
+    assert await retirer(world).run_once() == [0]
+
+
+async def test_what_was_decided_lately_stays_however_long_ago_it_was_prepared(world: World) -> None:
+    await ended(world)
+    await grow_old(world, "relay:")
+    await world.execute("UPDATE outbox.op_message SET decided_at = clock_timestamp()")
+    assert await retirer(world).run_once() == []
+
+
+async def test_the_last_reconciliation_is_waited_for_no_longer_than_the_hold(world: World) -> None:
+    await ended(world)
+    await grow_old(world, "relay:")
+    await world.execute(RELAYED, names=["reconcile:"])
+    await world.execute("UPDATE outbox.progress SET position = 0 WHERE name LIKE 'reconcile:%%'")
+    assert await retirer(world).run_once() == []
+    assert waiting(world, "reconcile") == 1
+    await world.execute(AGE, by=HOLD)
+    assert await retirer(world).run_once() == [0]
+
+
+async def test_an_open_transaction_on_a_leaf_is_not_waited_for_and_prepares_go_on(
+    world: World, database_url: str
+) -> None:
+    await ended(world)
+    await grow_old(world, "relay:")
+    with psycopg.connect(database_url) as reader:
+        reader.execute("SELECT FROM outbox.half_message_0")
+        removed, prepared = await asyncio.gather(
+            retirer(world).run_once(), world.prepare(await world.group(URL, "other"))
+        )
+    assert (removed, len(prepared), waiting(world, "locked")) == ([], 1, 1)
+    assert await retirer(world).run_once() == [0]
+
+
+async def test_a_transaction_id_is_free_again_once_its_message_is_retired(world: World) -> None:
+    (committed, _) = await ended(world, transaction_id="order-7")
+    await grow_old(world, "relay:")
+    await retirer(world).run_once()
+    (outcome,) = await world.store.prepare([committed.message])
+    assert isinstance(outcome, Prepared)
+    assert outcome.half.half_id != committed.half_id
+
+
+def _die(database_url: str, point: str) -> None:
+    async def retire() -> None:
+        arm(f"{point}=kill")
+        async with make_pool(database_url, "retire", pool_max=2) as pool:
+            retirement = PostgresRetirement(pool, retention_seconds=RETENTION, hold_seconds=HOLD)
+            await Retirer(retirement, Metrics()).run_once()
+
+    asyncio.run(retire())
+
+
+@pytest.mark.parametrize("point", sorted(each for each in POINTS if each.startswith("retire.")))
+async def test_a_retirement_that_dies_anywhere_is_finished_by_the_next(
+    world: World, database_url: str, point: str
+) -> None:
+    halves = await ended(world)
+    await grow_old(world, "relay:")
+    (young,) = await world.prepare(await world.group(URL, "young"))
+    process = multiprocessing.get_context("spawn").Process(target=_die, args=(database_url, point))
+    process.start()
+    await asyncio.to_thread(process.join)
+    assert process.exitcode == -signal.SIGKILL
+    assert await retirer(world).run_once() == [0]
+    assert await world.rows(LEAF_ZERO) == [(0,)]
+    assert await known(world, [*halves, young]) == {young.half_id: State.PREPARED}

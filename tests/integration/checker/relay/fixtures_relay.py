@@ -1,0 +1,167 @@
+"""A database, topics and an installation of a test's own, and the relay between them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
+
+from benchmarks.committed import commit_directly, register
+from checker.relay.shard_relay import RelayRound, ShardRelay
+from checker.relay_wiring import RelayBuilder
+from outbox.clock import SystemClock
+from outbox.messages.message import Content, Message
+from outbox.messages.message_id import HalfId
+from outbox.messages.record import Record
+from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.postgres.sessions.connections import Connection
+from outbox.relay.protocol.state import Phase
+from outbox.settings.environment import load_settings
+from outbox.telemetry.metrics import Metrics
+from tests.fixtures_kafka import committed_records
+from tests.fixtures_paths import PROJECT
+
+SHARD = 3
+ROUNDS = 400
+
+
+@dataclass
+class RelayWorld:
+    """Everything a relay test touches; only shard 3 is used."""
+
+    database_url: str
+    bootstrap_servers: str
+    topic: str
+    progress_topic: str
+    connection: Connection
+    batch_max: int = 100
+    delivery: str = "exactly_once"
+    metrics: Metrics = field(default_factory=Metrics)
+    opened: list[ShardRelay] = field(default_factory=list)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The settings of a process in this world."""
+        return {
+            "OUTBOX_DATABASE_URL": self.database_url,
+            "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": self.bootstrap_servers,
+            "OUTBOX_RELAY_BATCH_MAX": str(self.batch_max),
+            "OUTBOX_RELAY_DELIVERY": self.delivery,
+        }
+
+    def builder(self) -> RelayBuilder:
+        """Return a process's builder of relays."""
+        return RelayBuilder(load_settings(self.environment), self.metrics, self.progress_topic)
+
+    def relay(self) -> ShardRelay:
+        """Open a relay of the shard, as another process would; it is closed after the test."""
+        relay = self.builder().open(SHARD)
+        self.opened.append(relay)
+        return relay
+
+    def relay_again(self) -> ShardRelay:
+        """Close every relay and open another."""
+        for relay in self.opened:
+            relay.close()
+        return self.relay()
+
+    def terminate_holder(self) -> None:
+        """End the session of whoever holds the shard."""
+        operator = PostgresCommitLog(self.database_url, SHARD, batch_max=1, owner="operator")
+        with closing(operator):
+            operator.terminate_holder()
+
+    @contextmanager
+    def process(self, failpoints: str = "") -> Iterator[subprocess.Popen[str]]:
+        """Run a relay of the shard as a process; it is killed at the end of the block."""
+        asked = {
+            "environment": {**self.environment, "OUTBOX_FAILPOINTS": failpoints},
+            "progress_topic": self.progress_topic,
+            "shard": SHARD,
+        }
+        command = [
+            sys.executable,
+            "-m",
+            "tests.integration.checker.relay.fixtures_relay_process",
+            json.dumps(asked),
+        ]
+        with subprocess.Popen(
+            command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def message(self, value: bytes = b"v", key: bytes | None = b"key", **content: Any) -> Message:
+        """Return a message for the world's topic."""
+        template = register(self.connection, self.topic)
+        return replace(template, content=Content(topic=self.topic, key=key, value=value, **content))
+
+    def commit(self, *messages: Message) -> list[HalfId]:
+        """Store and commit messages in one flush, all in the shard whatever their key."""
+        return commit_directly(self.connection, messages, shard=SHARD)
+
+    def commit_values(self, *values: bytes) -> list[HalfId]:
+        """Store and commit one message a value."""
+        template = self.message()
+        return self.commit(
+            *(replace(template, content=replace(template.content, value=value)) for value in values)
+        )
+
+    def records(self, expected: int) -> list[Record]:
+        """Return what a read_committed consumer sees in the topic."""
+        return committed_records(self.bootstrap_servers, self.topic, expected)
+
+    def log_end(self) -> int:
+        """Return where the topic's first partition ends, open and aborted transactions included."""
+        reading = {"bootstrap.servers": self.bootstrap_servers, "group.id": "end", "log_level": 0}
+        with closing(Consumer({**reading, "isolation.level": "read_uncommitted"})) as consumer:
+            return int(consumer.get_watermark_offsets(TopicPartition(self.topic, 0))[1])
+
+    def values(self, expected: int) -> list[bytes | None]:
+        """Return the values of those records."""
+        return [record.value for record in self.records(expected)]
+
+    def one(self, statement: str, *parameters: object) -> Any:
+        """Return the first column of the first row."""
+        row = self.connection.execute(statement.encode(), parameters).fetchone()
+        return None if row is None else row[0]
+
+
+def drain(relay: ShardRelay, rounds: int = ROUNDS) -> RelayRound:
+    """Go on until the relay waits for commits or has halted; AssertionError if it never does."""
+    pause = threading.Event()
+    for _ in range(rounds):
+        done = relay.run_once()
+        if done.until_commits or done.phase is Phase.HALT:
+            return done
+        pause.wait(min(done.rest_seconds, 0.2))
+    raise AssertionError(f"the relay is still in {done.phase}")
+
+
+def first_batch(relay: ShardRelay, rounds: int = ROUNDS) -> int:
+    """Go on until the relay has committed a batch; return how many records it published."""
+    pause = threading.Event()
+    for _ in range(rounds):
+        done = relay.run_once()
+        if done.published:
+            return done.published
+        pause.wait(min(done.rest_seconds, 0.2))
+    raise AssertionError("no batch was committed")
+
+
+def until(happened: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for something with a bound."""
+    pause, clock = threading.Event(), SystemClock()
+    deadline = clock.monotonic() + seconds
+    while not happened():
+        assert clock.monotonic() < deadline, "it did not happen in time"
+        pause.wait(0.02)

@@ -1,0 +1,46 @@
+"""A relay as a process of its own, to be killed; run with ``python -m``.
+
+Says ``running`` on stdout each time it has taken the shard over. It stops when stdin closes, so it
+never outlives its test.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+
+from checker.relay_wiring import RelayBuilder
+from outbox.failpoints import arm
+from outbox.relay.protocol.state import Phase
+from outbox.settings.environment import load_settings
+from outbox.telemetry.events import configure_logging
+from outbox.telemetry.metrics import Metrics
+
+
+def main() -> None:
+    """Relay the shard that the only argument describes, as JSON."""
+    asked = json.loads(sys.argv[1])
+    configure_logging("error", "json")
+    settings = load_settings(asked["environment"])
+    arm(settings.failpoints)
+    builder = RelayBuilder(settings, Metrics(), asked["progress_topic"])
+    relay, stop, was = builder.open(asked["shard"]), threading.Event(), Phase.IDLE
+    threading.Thread(target=_watch_parent, args=(stop,), daemon=True).start()
+    while not stop.is_set():
+        done = relay.run_once()
+        if done.phase is Phase.RUN is not was:
+            sys.stdout.write("running\n")
+            sys.stdout.flush()
+        was = done.phase
+        stop.wait(min(done.rest_seconds, 0.05))
+    relay.close()
+
+
+def _watch_parent(stop: threading.Event) -> None:
+    sys.stdin.read()
+    stop.set()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""The lane at_least_once: nothing lost, nothing else published; a crash repeats records."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from outbox.messages.manifest import decode
+from outbox.messages.record import Record
+from outbox.relay.protocol.state import NO_MANIFESTS
+from tests.fixtures_kafka import read_committed
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
+from tests.integration.checker.relay.test_crashes import (
+    KEYS,
+    commit_backlog,
+    published_up_to,
+    wait_running,
+)
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+
+@pytest.fixture
+def lane(world: RelayWorld) -> RelayWorld:
+    """A world whose relays publish at least once."""
+    world.delivery = "at_least_once"
+    return world
+
+
+def manifests(world: RelayWorld, expected: int) -> list[int]:
+    """Return the numbers of the batches that manifests list."""
+    found = read_committed(world.bootstrap_servers, world.progress_topic, expected)
+    return [decode(bytes(message.value() or b"")).batch_no for message in found]
+
+
+def manifest_offset(world: RelayWorld) -> int:
+    """Return the stored mark of the lane, or where the next manifest is."""
+    return int(world.one("SELECT manifest_offset FROM outbox.progress"))
+
+
+def first_seen(records: Sequence[Record]) -> list[int]:
+    """Return the numbers in the order in which a reader first sees them."""
+    return list(dict.fromkeys(int(record.value or b"") for record in records))
+
+
+def assert_complete_and_in_order(records: Sequence[Record], count: int) -> None:
+    """Each number at least once; the first records of a key ascend."""
+    numbers = first_seen(records)
+    assert sorted(numbers) == list(range(count))
+    for key in range(KEYS):
+        of_key = [n for n in numbers if n % KEYS == key]
+        assert of_key == sorted(of_key)
+
+
+def test_the_lane_publishes_everything_in_order_without_a_manifest(lane: RelayWorld) -> None:
+    commit_backlog(lane, range(1000))
+    relay = lane.relay()
+    drain(relay)
+    relay.close()
+    records = lane.records(1000)
+    assert len(records) == 1000
+    assert_complete_and_in_order(records, 1000)
+    assert published_up_to(lane) == 1000
+    assert manifest_offset(lane) == NO_MANIFESTS
+    assert manifests(lane, 0) == []
+
+
+def test_a_record_of_the_lane_names_no_batch(lane: RelayWorld) -> None:
+    lane.commit_values(b"one")
+    drain(lane.relay())
+    (record,) = lane.records(1)
+    assert [name for name, _ in record.headers] == [
+        "outbox_message_id",
+        "outbox_decided_by",
+        "outbox_producer_group",
+    ]
+
+
+def test_what_nobody_committed_is_not_published(lane: RelayWorld) -> None:
+    lane.commit_values(b"one", b"two")
+    lane.connection.execute(
+        "DELETE FROM outbox.commit_log WHERE xid = (SELECT max(xid) FROM outbox.commit_log)"
+    )
+    lane.commit_values(b"three")
+    drain(lane.relay())
+    assert lane.values(1) == [b"three"]
+
+
+def test_a_kill_between_acknowledgement_and_cursor_repeats_and_loses_nothing(
+    lane: RelayWorld,
+) -> None:
+    lane.batch_max = 10
+    commit_backlog(lane, range(100))
+    with lane.process("relay.after_data_flush=kill#3") as process:
+        assert process.wait(timeout=60) == -signal.SIGKILL
+    drain(lane.relay())
+    records = lane.records(110)
+    assert len(records) > 100
+    assert_complete_and_in_order(records, 100)
+
+
+def test_kills_at_any_moment_lose_nothing_and_keep_the_order_of_first_records(
+    lane: RelayWorld,
+) -> None:
+    lane.batch_max = 10
+    commit_backlog(lane, range(2000))
+    chance, pause = random.Random(7), threading.Event()
+    for _ in range(3):
+        with lane.process() as process:
+            wait_running(process)
+            pause.wait(chance.uniform(0.02, 0.3))
+            process.kill()
+    lane.batch_max = 500
+    drain(lane.relay())
+    assert_complete_and_in_order(lane.records(2000), 2000)
+
+
+def test_a_relay_that_stops_in_good_order_repeats_nothing(lane: RelayWorld) -> None:
+    lane.commit_values(b"one")
+    drain(lane.relay())
+    lane.commit_values(b"two")
+    drain(lane.relay_again())
+    assert lane.values(2) == [b"one", b"two"]
+
+
+def test_a_record_that_kafka_refuses_is_held_with_its_key(lane: RelayWorld) -> None:
+    lane.commit_values(b"x" * 1_100_000)
+    lane.commit_values(b"behind it")
+    lane.commit(lane.message(b"other", b"other"))
+    drain(lane.relay())
+    assert lane.values(1) == [b"other"]
+    assert lane.one("SELECT count(*) FROM outbox.held_record") == 2
+
+
+# -- From one lane to the other --------------------------------------------------------------------
+
+
+def test_the_lane_goes_on_where_exactly_once_stood(world: RelayWorld) -> None:
+    world.commit_values(b"one")
+    drain(world.relay())
+    world.delivery = "at_least_once"
+    world.commit_values(b"two")
+    drain(world.relay_again())
+    assert world.values(2) == [b"one", b"two"]
+    assert manifests(world, 1) == [1]
+
+
+def test_exactly_once_goes_on_behind_the_lane_and_lists_its_batches_again(
+    world: RelayWorld,
+) -> None:
+    for value, delivery in enumerate(("exactly_once", "at_least_once", "exactly_once")):
+        world.delivery = delivery
+        world.commit_values(b"%d" % value)
+        drain(world.relay_again())
+    assert world.values(3) == [b"0", b"1", b"2"]
+    before, after = manifests(world, 2)
+    assert before < after
+    drain(world.relay_again())
+    assert world.values(3) == [b"0", b"1", b"2"]
+
+
+def test_the_lane_passes_batch_numbers_that_only_manifests_know(world: RelayWorld) -> None:
+    world.batch_max = 10
+    commit_backlog(world, range(100))
+    with world.process("relay.after_commit=kill#4") as process:
+        assert process.wait(timeout=60) == -signal.SIGKILL
+    world.delivery = "at_least_once"
+    drain(world.relay())
+    world.delivery = "exactly_once"
+    world.commit(world.message(b"100", b"key-2"))
+    drain(world.relay_again())
+    listed = manifests(world, 5)
+    assert listed == sorted(set(listed))
+    assert_complete_and_in_order(world.records(101), 101)
+
+
+def test_a_lane_that_was_killed_is_left_without_a_loss(world: RelayWorld) -> None:
+    world.batch_max, world.delivery = 10, "at_least_once"
+    commit_backlog(world, range(100))
+    with world.process("relay.after_data_flush=kill#3") as process:
+        assert process.wait(timeout=60) == -signal.SIGKILL
+    world.delivery = "exactly_once"
+    relay = world.relay()
+    drain(relay)
+    relay.close()
+    assert_complete_and_in_order(world.records(110), 100)
+    assert published_up_to(world) == 100

@@ -1,0 +1,154 @@
+"""Whatever happens to a relay's process: one record a message, in the order of its key."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from outbox.messages.record import Record
+from outbox.relay.protocol import takeover
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
+
+KEYS = 7
+MESSAGES = 3000
+UNLOCKED = "relay.lock=skip"
+AMID_THE_THIRD = (10 + 1) + (10 + 1) + 10
+"""Where the topic ends after two batches of ten with their markers, and a third without."""
+ARROWS = """
+lock verify fence watermark replay select begin first_produce data_flush manifest commit cursor
+"""
+
+
+def commit_backlog(world: RelayWorld, numbers: Sequence[int], keys: int = KEYS) -> None:
+    """Commit numbered messages over a few keys, 50 a flush; a value begins with its number."""
+    template = world.message()
+    for first in range(0, len(numbers), 50):
+        world.commit(
+            *(
+                replace(
+                    template,
+                    content=replace(template.content, key=b"key-%d" % (n % keys), value=b"%d" % n),
+                )
+                for n in numbers[first : first + 50]
+            )
+        )
+
+
+def assert_once_and_in_order(records: Sequence[Record], count: int, keys: int = KEYS) -> None:
+    """Each number once; the numbers of a key ascend."""
+    numbers = [int((record.value or b"").rstrip(b".")) for record in records]
+    assert sorted(numbers) == list(range(count))
+    for key in range(keys):
+        of_key = [n for n in numbers if n % keys == key]
+        assert of_key == sorted(of_key)
+
+
+def wait_running(process: subprocess.Popen[str]) -> None:
+    """Wait until the process has taken the shard over."""
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+
+
+def published_up_to(world: RelayWorld) -> int:
+    """Return how many ids lie at or below the stored position."""
+    return int(
+        world.one(
+            "SELECT count(*) FROM outbox.commit_log l CROSS JOIN LATERAL unnest(l.half_ids)"
+            " WITH ORDINALITY i (half_id, n), outbox.progress p"
+            " WHERE (l.xid, i.n) <= (p.position, p.position_n)"
+        )
+    )
+
+
+def test_f1_a_relay_that_is_killed_again_and_again_publishes_each_message_once(
+    world: RelayWorld,
+) -> None:
+    world.batch_max = 10
+    commit_backlog(world, range(MESSAGES))
+    chance, pause = random.Random(7), threading.Event()
+    for _ in range(5):
+        with world.process() as process:
+            wait_running(process)
+            pause.wait(chance.uniform(0.02, 0.4))
+            process.kill()
+    world.batch_max = 500
+    drain(world.relay())
+    assert_once_and_in_order(world.records(MESSAGES), MESSAGES)
+
+
+def test_f4_a_relay_frozen_past_its_takeover_publishes_nothing_when_it_wakes(
+    world: RelayWorld,
+) -> None:
+    world.batch_max = 10
+    commit_backlog(world, range(1000))
+    with world.process() as frozen:
+        wait_running(frozen)
+        until(lambda: published_up_to(world) > 0)
+        frozen.send_signal(signal.SIGSTOP)
+        world.terminate_holder()
+        heir = world.relay()
+        drain(heir)
+        frozen.send_signal(signal.SIGCONT)
+        commit_backlog(world, range(1000, 1200))
+        drain(heir)
+        assert_once_and_in_order(world.records(1200), 1200)
+        assert frozen.poll() is None
+
+
+def test_a35_a_relay_frozen_between_produce_and_commit_is_overtaken_and_fenced(
+    world: RelayWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The heir waits a second instead of thirty before it ends the silent holder's session."""
+    monkeypatch.setattr(takeover, "STALL_SECONDS", 1.0)
+    world.batch_max = 10
+    commit_backlog(world, range(200))
+    with world.process("relay.before_commit=sleep:5000#3") as frozen:
+        wait_running(frozen)
+        until(lambda: world.log_end() >= AMID_THE_THIRD)
+        frozen.send_signal(signal.SIGSTOP)
+        assert world.log_end() == AMID_THE_THIRD
+        heir = world.relay()
+        drain(heir)
+        commit_backlog(world, range(200, 300))
+        drain(heir)
+        frozen.send_signal(signal.SIGCONT)
+        heir.close()
+        wait_running(frozen)
+        commit_backlog(world, range(300, 320))
+        assert_once_and_in_order(world.records(320), 320)
+
+
+def test_f18_two_relays_on_one_shard_without_the_lock_harm_nothing(world: RelayWorld) -> None:
+    world.batch_max = 10
+    commit_backlog(world, range(600))
+    with world.process(UNLOCKED) as one, world.process(UNLOCKED) as other:
+        wait_running(one)
+        wait_running(other)
+        commit_backlog(world, range(600, 1200))
+        until(lambda: published_up_to(world) == 1200, seconds=60)
+    assert_once_and_in_order(world.records(1200), 1200)
+
+
+@pytest.mark.parametrize(
+    "point", [*(f"relay.after_{step}" for step in ARROWS.split()), "relay.before_commit"]
+)
+def test_a_relay_that_dies_at_an_arrow_of_its_protocol_loses_and_doubles_nothing(
+    world: RelayWorld, point: str
+) -> None:
+    """The one before it died with a batch in Kafka that its progress row does not know."""
+    world.batch_max = 10
+    commit_backlog(world, range(100))
+    for failpoint in ("relay.after_commit=kill#3", f"{point}=kill#1"):
+        with world.process(failpoint) as process:
+            assert process.wait(timeout=60) == -signal.SIGKILL
+    world.batch_max = 500
+    drain(world.relay())
+    assert_once_and_in_order(world.records(100), 100)

@@ -1,0 +1,275 @@
+"""F15: a record that Kafka refuses holds up its own topic and key alone, until Kafka takes it."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+
+import pytest
+
+from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Kind, Manifest, decode
+from outbox.messages.message_id import HalfId
+from tests.fixtures_kafka import delete_topic, make_topic, read_committed, set_max_message_bytes
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, until
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+LARGE = 5000
+SMALLEST = 2000
+USUAL = 1_048_588
+
+
+def large(number: int) -> bytes:
+    """Return a value that a topic with lowered ``max.message.bytes`` refuses."""
+    return b"%d" % number + b"." * LARGE
+
+
+def lower(world: RelayWorld) -> None:
+    """Have a topic that takes small records only, from its first moment on."""
+    limit = {"max.message.bytes": str(SMALLEST)}
+    world.topic = make_topic(world.bootstrap_servers, partitions=1, config=limit)
+
+
+def raise_again(world: RelayWorld) -> None:
+    """Let the topic take large records again, and have the relay try at its next look."""
+    set_max_message_bytes(world.bootstrap_servers, world.topic, USUAL)
+    due_now(world)
+
+
+def due_now(world: RelayWorld) -> None:
+    world.connection.execute("UPDATE outbox.held_record SET next_attempt_at = clock_timestamp()")
+
+
+def commit(world: RelayWorld, key: bytes | None, *values: bytes) -> list[HalfId]:
+    template = world.message(key=key)
+    return [
+        world.commit(replace(template, content=replace(template.content, value=value)))[0]
+        for value in values
+    ]
+
+
+def open_rows(world: RelayWorld) -> int:
+    return int(
+        world.one(
+            "SELECT count(*) FROM outbox.held_record"
+            " WHERE released_at IS NULL AND dropped_at IS NULL"
+        )
+    )
+
+
+def heads(world: RelayWorld, expected: int) -> list[bytes]:
+    """Return the numbers that the values begin with, in order."""
+    return [(value or b"").rstrip(b".") for value in world.values(expected)]
+
+
+def manifests(world: RelayWorld, expected: int) -> list[Manifest]:
+    found = read_committed(world.bootstrap_servers, world.progress_topic, expected)
+    return [decode(bytes(message.value() or b"")) for message in found]
+
+
+def drain_until_free(world: RelayWorld) -> None:
+    """Let a relay go on until nothing is held."""
+    relay = world.relay()
+
+    def freed() -> bool:
+        due_now(world)
+        drain(relay)
+        return open_rows(world) == 0
+
+    until(freed, seconds=60)
+    relay.close()
+
+
+def test_f15_a_record_too_large_is_held_with_its_key_and_all_others_flow(
+    world: RelayWorld,
+) -> None:
+    lower(world)
+    commit(world, b"a", b"1", large(2), b"3")
+    commit(world, b"b", b"4")
+    drain(world.relay())
+    commit(world, b"a", b"5")
+    drain(world.relay_again())
+    assert heads(world, 2) == [b"1", b"4"]
+    rows = world.connection.execute(
+        "SELECT publish_error, attempts FROM outbox.held_record ORDER BY xid, n"
+    ).fetchall()
+    assert rows[0] == ("MSG_SIZE_TOO_LARGE", 1)
+    assert [attempts for _, attempts in rows] == [1, 0, 0]
+
+
+def test_f15_a_released_record_comes_before_what_waited_and_that_before_what_came_later(
+    world: RelayWorld,
+) -> None:
+    lower(world)
+    commit(world, b"a", large(1), b"2", large(3))
+    relay = world.relay()
+    drain(relay)
+    raise_again(world)
+    commit(world, b"a", b"4")
+    relay.close()
+    drain_until_free(world)
+    commit(world, b"a", b"5")
+    drain(world.relay())
+    assert heads(world, 5) == [b"1", b"2", b"3", b"4", b"5"]
+    kinds = [manifest.kind for manifest in manifests(world, 4)]
+    assert Kind.RELEASE in kinds
+    for manifest in manifests(world, len(kinds)):
+        if manifest.kind is Kind.RELEASE:
+            assert manifest.after == manifest.to
+
+
+def test_f15_a_record_without_a_key_holds_up_no_other(world: RelayWorld) -> None:
+    lower(world)
+    commit(world, None, large(1), b"2", b"3")
+    drain(world.relay())
+    assert sorted(heads(world, 2)) == [b"2", b"3"]
+    assert open_rows(world) == 1
+
+
+def test_f15_a_refused_retry_waits_longer_and_the_scope_stays_held(world: RelayWorld) -> None:
+    lower(world)
+    commit(world, b"a", large(1), b"2")
+    relay = world.relay()
+    drain(relay)
+    due_now(world)
+
+    def tried_again() -> bool:
+        drain(relay)
+        return bool(world.one("SELECT max(attempts) = 2 FROM outbox.held_record"))
+
+    until(tried_again, seconds=60)
+    wait = "SELECT extract(epoch FROM next_attempt_at - clock_timestamp()) FROM outbox.held_record"
+    assert 5 < float(world.one(f"{wait} WHERE attempts = 2")) <= 10
+    assert world.values(0) == []
+
+
+def test_f15_a_deleted_topic_is_held_as_a_whole_until_it_is_there_again(world: RelayWorld) -> None:
+    kept, gone = world.topic, make_topic(world.bootstrap_servers, partitions=1)
+    world.topic = gone
+    commit(world, b"a", b"0")
+    relay = world.relay()
+    drain(relay)
+    delete_topic(world.bootstrap_servers, gone)
+    commit(world, b"a", b"1")
+    commit(world, b"b", b"2")
+    world.topic = kept
+    commit(world, b"a", b"3")
+
+    def others_flow() -> bool:
+        relay.run_once()
+        return int(world.one("SELECT count(*) FROM outbox.held_record")) == 2
+
+    until(others_flow, seconds=90)
+    drain(relay)
+    assert heads(world, 1) == [b"3"]
+    assert world.one("SELECT bool_or(topic_wide) FROM outbox.held_record")
+    relay.close()
+    make_topic(world.bootstrap_servers, partitions=1, name=gone)
+    due_now(world)
+    drain_until_free(world)
+    world.topic = gone
+    assert heads(world, 2) == [b"1", b"2"]
+
+
+def test_a_dropped_record_frees_its_scope_and_is_never_published(world: RelayWorld) -> None:
+    lower(world)
+    first, *_ = commit(world, b"a", large(1), b"2")
+    relay = world.relay()
+    drain(relay)
+    world.connection.execute(
+        "UPDATE outbox.held_record SET dropped_at = clock_timestamp(), drop_reason = 'r'"
+        " WHERE half_id = %s",
+        (first,),
+    )
+    relay.close()
+    drain_until_free(world)
+    commit(world, b"a", b"3")
+    drain(world.relay())
+    assert heads(world, 2) == [b"2", b"3"]
+
+
+def test_a_release_lists_what_kafka_has_already_and_does_not_publish_it_again(
+    world: RelayWorld,
+) -> None:
+    lower(world)
+    first, _ = commit(world, b"a", large(1), b"2")
+    relay = world.relay()
+    drain(relay)
+    relay.close()
+    world.connection.execute(
+        "INSERT INTO outbox.already_published (half_id, nonce, shard, manifest_offset)"
+        " SELECT half_id, nonce, %s, 0 FROM outbox.half_message WHERE half_id = %s",
+        (SHARD, first),
+    )
+    due_now(world)
+    drain_until_free(world)
+    assert heads(world, 1) == [b"2"]
+    statuses = [entry.status for made in manifests(world, 2) for entry in made.entries]
+    assert PUBLISHED_BEFORE in statuses
+
+
+def test_a_repair_is_published_as_such_and_names_what_ordered_it(world: RelayWorld) -> None:
+    (half_id,) = commit(world, b"a", b"1")
+    relay = world.relay()
+    drain(relay)
+    relay.close()
+    world.connection.execute(
+        "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, xid, n,"
+        " publish_error, repair, payload)"
+        " SELECT h.half_id, h.nonce, %s, h.topic_id, h.key, o.xid, 1, 'lost', 'action-7',"
+        " jsonb_build_object('producer_group', 'account', 'transaction_id', NULL, 'decided_by', 1,"
+        " 'value', encode(h.value, 'base64'), 'partition', NULL, 'content_type', NULL,"
+        " 'traceparent', NULL, 'headers', NULL)"
+        " FROM outbox.half_message h JOIN outbox.op_message o USING (half_id) WHERE half_id = %s",
+        (SHARD, half_id),
+    )
+    drain_until_free(world)
+    last = world.records(2)[-1]
+    assert dict(last.headers)["outbox_redriven"] == b"action-7"
+    assert manifests(world, 2)[-1].kind is Kind.REPAIR
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize(
+    "point",
+    [
+        "relay.after_hold=kill#1",
+        "relay.after_hold=kill#2",
+        "relay.after_held_select=kill#1",
+        "relay.after_release_mark=kill#1",
+        "relay.after_commit=kill#2",
+        "relay.after_commit=kill#3",
+        "relay.after_manifest=kill#2",
+    ],
+)
+def test_a_relay_that_dies_at_an_arrow_of_hold_or_release_loses_and_doubles_nothing(
+    world: RelayWorld, point: str
+) -> None:
+    world.batch_max = 2
+    lower(world)
+    commit(world, b"a", large(1), b"2", b"3", large(4), b"5")
+    commit(world, b"b", b"6")
+    if "hold=" in point:
+        with world.process(point) as process:
+            assert process.wait(timeout=60) == -signal.SIGKILL
+    holder = world.relay_again()
+    drain(holder)
+    holder.close()
+    raise_again(world)
+    if "hold=" not in point:
+        with world.process(point) as process:
+            assert process.wait(timeout=60) == -signal.SIGKILL
+    raise_again(world)
+    drain_until_free(world)
+    published = heads(world, 6)
+    assert sorted(published) == [b"1", b"2", b"3", b"4", b"5", b"6"]
+    assert [each for each in published if each != b"6"] == [b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_a_held_record_is_named_k_and_stored_before_its_manifest(world: RelayWorld) -> None:
+    lower(world)
+    commit(world, b"a", large(1))
+    drain(world.relay())
+    (made,) = manifests(world, 1)
+    assert [entry.status for entry in made.entries] == [HELD]
+    assert PUBLISHED not in [entry.status for entry in made.entries]

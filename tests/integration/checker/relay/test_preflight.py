@@ -1,0 +1,207 @@
+"""Servers on which no promise holds: the doctor names the setting, the relay does not start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+
+from devservers.errors import ServerFailed
+from devservers.kafka import EmbeddedKafka
+from devservers.ports import LOOPBACK, free_ports
+from devservers.postgres import EmbeddedPostgres
+from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
+from tests.e2e.fixtures_command import outbox
+from tests.fixtures_databases import migrate
+from tests.fixtures_waiting import wait_for
+from tests.integration.checker.fixtures_checker_process import CheckerProcess, start_checker
+from tests.integration.checker.fixtures_pooler import pooled
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+USAGE = 2
+ALL_SHARDS = 16
+SHARD_LOCKS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+
+
+def starts(server: EmbeddedPostgres) -> bool:
+    """Try; processes of one that was killed may hold its shared memory for a moment yet."""
+    try:
+        server.start()
+    except ServerFailed:
+        return False
+    return True
+
+
+@contextmanager
+def postgres_with(
+    folder: Path, settings: Mapping[str, str], port: int = 0, *, erase: bool = True
+) -> Iterator[str]:
+    """Run a PostgreSQL of this test's own, migrated."""
+    server = EmbeddedPostgres(folder, port=port, settings=settings)
+    wait_for(lambda: starts(server))
+    try:
+        migrate(server.database_url)
+        yield server.database_url
+    finally:
+        server.kill()
+        if erase:
+            server.erase()
+
+
+@contextmanager
+def kafka_with(folder: Path, settings: Mapping[str, str]) -> Iterator[str]:
+    """Run a broker of this test's own, with the progress topic."""
+    broker = EmbeddedKafka(folder, settings=settings)
+    broker.start()
+    try:
+        ensure_progress_topic(broker.bootstrap_servers)
+        yield broker.bootstrap_servers
+    finally:
+        broker.kill()
+        broker.erase()
+
+
+def set_cleanup(servers: str, policy: str) -> None:
+    """Change how the progress topic is cleaned."""
+    entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, PROGRESS_TOPIC, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.incremental_alter_configs([resource])[resource].result(timeout=60)
+
+
+def shard_locks(connection: psycopg.Connection[Any]) -> int:
+    """Return how many shards a relay holds."""
+    row = connection.execute(SHARD_LOCKS).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def doctor(database_url: str, servers: str) -> tuple[int, set[str]]:
+    """Return its exit code and the checks that failed."""
+    ended = outbox(
+        "-o",
+        "json",
+        "doctor",
+        OUTBOX_DATABASE_URL=database_url,
+        OUTBOX_KAFKA_BOOTSTRAP_SERVERS=servers,
+        OUTBOX_API_URL=f"http://{LOOPBACK}:{free_ports(1)[0]}",
+    )
+    return ended.code, {each["check"] for each in ended.json() if each["verdict"] == "failed"}
+
+
+async def relay(database_url: str, servers: str) -> CheckerProcess:
+    return await start_checker(
+        "--only", "relay", database_url=database_url, kafka_bootstrap_servers=servers
+    )
+
+
+async def assert_refused(database_url: str, servers: str, setting: str) -> None:
+    checker = await relay(database_url, servers)
+    said = await checker.says("outbox-checker: ")
+    assert await checker.process.wait() == USAGE
+    assert setting in said.splitlines()[-1]
+    logged = [line for line in said.splitlines() if "relay_refused" in line]
+    assert len(logged) == 1
+    assert setting in logged[0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("fsync", "off"), ("full_page_writes", "off"), ("max_prepared_transactions", "5")],
+)
+async def test_an_unsafe_postgresql_is_refused_and_named(
+    setting: str,
+    value: str,
+    tmp_path: Path,
+    kafka_broker: EmbeddedKafka,
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    ensure_progress_topic(servers)
+    with postgres_with(tmp_path / "postgres", {setting: value}) as database_url:
+        code, failed = doctor(database_url, servers)
+        assert code == 1
+        assert setting in failed
+        await assert_refused(database_url, servers, setting)
+
+
+async def test_a_broker_that_does_not_verify_transactions_is_refused_and_named(
+    tmp_path: Path, database_url: str
+) -> None:
+    setting = "transaction.partition.verification.enable"
+    with kafka_with(tmp_path / "kafka", {setting: "false"}) as servers:
+        code, failed = doctor(database_url, servers)
+        assert code == 1
+        assert setting in failed
+        await assert_refused(database_url, servers, setting)
+
+
+async def test_a_progress_topic_that_is_compacted_is_refused_and_named(
+    database_url: str, kafka_broker: EmbeddedKafka
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    ensure_progress_topic(servers)
+    set_cleanup(servers, "compact")
+    try:
+        _, failed = doctor(database_url, servers)
+        assert "cleanup.policy" in failed
+        await assert_refused(database_url, servers, "cleanup.policy")
+    finally:
+        set_cleanup(servers, "delete")
+
+
+async def test_a_pooler_in_the_url_is_refused_and_named(
+    database_url: str, kafka_broker: EmbeddedKafka
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    ensure_progress_topic(servers)
+    async with pooled(database_url) as url:
+        _, failed = await asyncio.to_thread(doctor, url, servers)
+        assert "connection" in failed
+        await assert_refused(url, servers, "connection")
+
+
+async def test_a_relay_does_not_go_on_when_postgresql_comes_back_unsafe(
+    tmp_path: Path, kafka_broker: EmbeddedKafka
+) -> None:
+    ensure_progress_topic(kafka_broker.bootstrap_servers)
+    (port,) = free_ports(1)
+    with postgres_with(tmp_path / "postgres", {}, port, erase=False) as database_url:
+        checker = await relay(database_url, kafka_broker.bootstrap_servers)
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            await asyncio.to_thread(wait_for, lambda: shard_locks(connection) == ALL_SHARDS)
+    with postgres_with(tmp_path / "postgres", {"fsync": "off"}, port):
+        assert "dependency_lost" in await checker.says("fsync: off")
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            assert shard_locks(connection) == 0
+        code, _ = await checker.stop()
+    assert code == 0
+
+
+async def test_a_relay_does_not_start_on_an_unsafe_server_that_comes_later(
+    tmp_path: Path, kafka_broker: EmbeddedKafka
+) -> None:
+    """The checker starts while PostgreSQL is away, and takes no shard when it comes."""
+    ensure_progress_topic(kafka_broker.bootstrap_servers)
+    (port,) = free_ports(1)
+    safe = EmbeddedPostgres(tmp_path / "postgres", port=port)
+    safe.start()
+    database_url = safe.database_url
+    safe.stop()
+    checker = await relay(database_url, kafka_broker.bootstrap_servers)
+    await checker.says("started")
+    with postgres_with(tmp_path / "postgres", {"fsync": "off"}, port):
+        assert "fsync" in await checker.says("relay_refused")
+        with psycopg.connect(database_url) as connection:
+            held = shard_locks(connection)
+        code, _ = await checker.stop()
+    assert held == 0
+    assert code == 0

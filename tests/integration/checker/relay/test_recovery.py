@@ -1,0 +1,182 @@
+"""What a relay finds when it takes over, and what it makes of it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from uuid import UUID
+
+import pytest
+
+from checker.relay.observer import RelayObserver
+from checker.relay.publish_slots import PublishSlots
+from checker.relay.shard_relay import ShardRelay
+from outbox.clock import SystemClock
+from outbox.kafka.client_config import consumer_config, producer_config
+from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.kafka.publisher import KafkaPublisher
+from outbox.messages.message_id import HalfId
+from outbox.postgres.relay.commit_log import PostgresCommitLog
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+PROGRESS = "position, position_n, manifest_offset, batch_no, crc, gen"
+
+
+def forget_tail(world: RelayWorld, progress: tuple[object, ...], *half_ids: HalfId) -> None:
+    """Put PostgreSQL back to where it was: these ids undecided, the cursor before them."""
+    for statement in (
+        "DELETE FROM outbox.op_message WHERE half_id = ANY (%s)",
+        "DELETE FROM outbox.commit_log WHERE half_ids && %s::int8[]",
+        "DELETE FROM outbox.publication_log WHERE half_ids && %s::int8[]",
+    ):
+        world.connection.execute(statement.encode(), (list(half_ids),))
+    world.connection.execute(
+        f"UPDATE outbox.progress SET ({PROGRESS}) = (%s, %s, %s, %s, %s, %s)".encode(), progress
+    )
+
+
+def progress_of(world: RelayWorld) -> tuple[object, ...]:
+    row = world.connection.execute(f"SELECT {PROGRESS} FROM outbox.progress".encode()).fetchone()
+    assert row is not None
+    return tuple(row)
+
+
+def publish_and_forget(world: RelayWorld) -> list[HalfId]:
+    """Publish two messages in two batches; PostgreSQL then loses the second batch."""
+    world.commit_values(b"kept")
+    relay = world.relay()
+    drain(relay)
+    relay.close()
+    before = progress_of(world)
+    forgotten = world.commit_values(b"forgotten")
+    relay = world.relay()
+    drain(relay)
+    relay.close()
+    forget_tail(world, before, *forgotten)
+    return forgotten
+
+
+def test_a_batch_whose_progress_was_not_yet_written_is_adopted_and_not_repeated(
+    world: RelayWorld,
+) -> None:
+    relay = world.relay()
+    world.commit_values(b"one")
+    first_batch(relay)
+    world.commit_values(b"two")
+    first_batch(relay)
+    world.terminate_holder()
+    world.commit_values(b"three")
+    drain(relay)
+    assert world.values(3) == [b"one", b"two", b"three"]
+    assert world.metrics["relay_history_ids_total"]._value.get() == 0
+    assert world.one("SELECT count(*) FROM outbox.already_published") == 0
+
+
+def test_a_slow_commit_costs_the_handle_and_nothing_else(world: RelayWorld) -> None:
+    """One commit is slow for certain; on a busy machine another may be as well."""
+    relay, publisher = relay_with_slow_commit(world)
+    world.commit_values(b"one")
+    drain(relay)
+    world.commit_values(b"two")
+    drain(relay)
+    relay.close()
+    drops = world.metrics["relay_drops_total"].labels(reason="slow_commit")._value.get()
+    assert (drops >= 1, publisher.fences) == (True, 1 + drops)
+    assert world.values(2) == [b"one", b"two"]
+    assert world.one("SELECT sum(cardinality(offsets)) FROM outbox.publication_log") == 2
+
+
+def test_f10_a_forgotten_commit_is_learned_from_kafka_and_not_published_again(
+    world: RelayWorld,
+) -> None:
+    (forgotten,) = publish_and_forget(world)
+    relay = world.relay()
+    drain(relay)
+    world.commit_values(b"new")
+    drain(relay)
+    assert world.values(3) == [b"kept", b"forgotten", b"new"]
+    decided = world.connection.execute(
+        "SELECT decision, decided_by FROM outbox.op_message WHERE half_id = %s", (forgotten,)
+    ).fetchone()
+    assert decided == (1, 5)
+    assert world.one("SELECT half_id FROM outbox.already_published") == forgotten
+    assert world.one("SELECT count(*) FROM outbox.commit_log WHERE %s = ANY (half_ids)", forgotten)
+
+
+def test_f10_a_relay_that_dies_amid_its_recovery_is_followed_by_one_that_ends_it(
+    world: RelayWorld,
+) -> None:
+    forgotten = publish_and_forget(world)
+    with world.process("relay.after_history_chunk=kill#1") as process:
+        assert process.wait(timeout=60) == -signal.SIGKILL
+    world.commit_values(b"new")
+    drain(world.relay())
+    assert world.values(3) == [b"kept", b"forgotten", b"new"]
+    assert world.one("SELECT array_agg(half_id) FROM outbox.already_published") == forgotten
+
+
+def test_f10_an_orphan_is_named_and_new_commits_are_not_skipped(world: RelayWorld) -> None:
+    (orphan,) = publish_and_forget(world)
+    world.connection.execute("DELETE FROM outbox.half_message WHERE half_id = %s", (orphan,))
+    world.commit_values(b"new")
+    drain(world.relay())
+    assert world.values(3) == [b"kept", b"forgotten", b"new"]
+    assert world.one("SELECT half_id FROM outbox.already_published") == orphan
+
+
+def test_f10_a_message_that_was_rolled_back_anew_stays_so_and_is_an_incident(
+    world: RelayWorld,
+) -> None:
+    (recalled,) = publish_and_forget(world)
+    world.connection.execute(
+        "INSERT INTO outbox.op_message (half_id, xid, decided_at, decision, decided_by)"
+        " VALUES (%s, 1, now(), 2, 1)",
+        (recalled,),
+    )
+    drain(world.relay())
+    assert world.one("SELECT decision FROM outbox.op_message WHERE half_id = %s", recalled) == 2
+    audited = world.connection.execute("SELECT action, half_id FROM outbox.audit_log").fetchone()
+    assert audited == ("published_and_rolled_back", recalled)
+
+
+class SlowFirstCommit(KafkaPublisher):
+    """Commits, but the first time the answer takes longer than the CLEAN rule allows."""
+
+    fences = 0
+    commits = 0
+
+    def fence(self, installation: UUID) -> None:
+        """Count the handles."""
+        self.fences += 1
+        super().fence(installation)
+
+    def commit(self) -> None:
+        """Commit, and answer late the first time."""
+        super().commit()
+        self.commits += 1
+        if self.commits == 1:
+            threading.Event().wait(0.55)
+
+
+def relay_with_slow_commit(world: RelayWorld) -> tuple[ShardRelay, SlowFirstCommit]:
+    """Return a relay whose first commit answers late, and its publisher."""
+    servers, clock = world.bootstrap_servers, SystemClock()
+    config = producer_config(servers, {}, f"slow.{world.progress_topic}.{SHARD}")
+    publisher = SlowFirstCommit(lambda _: config, SHARD, world.progress_topic)
+    relay = ShardRelay(
+        SHARD,
+        PostgresCommitLog(world.database_url, SHARD, batch_max=100, owner="test"),
+        publisher,
+        KafkaProgressLog(
+            admin_client(servers, {}),
+            consumer_config(servers, {}),
+            SHARD,
+            topic=world.progress_topic,
+        ),
+        clock,
+        RelayObserver(world.metrics, clock),
+        PublishSlots(SystemClock()),
+    )
+    return relay, publisher

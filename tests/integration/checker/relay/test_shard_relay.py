@@ -1,0 +1,280 @@
+"""The relay on real PostgreSQL and Kafka: what it publishes, in which order, and what it notes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.committed import append_committed
+from outbox.messages.content_digest import content_digest
+from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Position, decode
+from outbox.postgres.sessions.connections import connect
+from outbox.relay.protocol.state import HaltReason, Phase
+from tests.fixtures_kafka import delete_all_records, delete_topic, make_topic, read_committed
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+
+def test_a_record_carries_key_value_and_headers_in_their_fixed_order(world: RelayWorld) -> None:
+    content = {
+        "content_type": "text/plain",
+        "traceparent": "00-1-2-01",
+        "headers": (("b", "2"), ("a", "1")),
+    }
+    message = replace(world.message(b"pay 100", b"member-1", **content), transaction_id="t-1")
+    (half_id,) = world.commit(message)
+    drain(world.relay())
+    (record,) = world.records(1)
+    digest = world.one("SELECT content_digest FROM outbox.half_message WHERE half_id = %s", half_id)
+    assert (record.key, record.value) == (b"member-1", b"pay 100")
+    assert [name for name, _ in record.headers] == [
+        "outbox_message_id",
+        "outbox_batch",
+        "outbox_decided_by",
+        "outbox_producer_group",
+        "outbox_transaction_id",
+        "content-type",
+        "traceparent",
+        "b",
+        "a",
+    ]
+    assert dict(record.headers)["outbox_batch"] == b"3.1.0"
+    covered = [(name, value.decode()) for name, value in record.headers[3:]]
+    message_id = record.headers[0][1].decode()
+    assert content_digest(message_id, world.topic, record.key, record.value, covered) == digest
+
+
+@pytest.mark.parametrize("value", [None, b""], ids=["tombstone", "empty"])
+def test_null_and_empty_values_stay_what_they_are(world: RelayWorld, value: bytes | None) -> None:
+    template = world.message()
+    world.commit(replace(template, content=replace(template.content, value=value, key=None)))
+    drain(world.relay())
+    (record,) = world.records(1)
+    assert (record.key, record.value) == (None, value)
+
+
+def test_d29_records_keep_the_order_of_their_commits_over_batches(world: RelayWorld) -> None:
+    values = [b"%d" % n for n in range(250)]
+    for first in range(0, 250, 25):
+        world.commit_values(*values[first : first + 25])
+    drain(world.relay())
+    assert world.values(250) == values
+
+
+def test_an_uncommitted_half_and_a_rolled_back_one_are_never_written(world: RelayWorld) -> None:
+    world.commit_values(b"yes")
+    world.connection.execute(
+        "INSERT INTO outbox.half_message (half_id, nonce, prepared_at, content_digest,"
+        " producer_group_id, topic_id, value) SELECT half_id + 16, nonce, prepared_at, 1,"
+        " producer_group_id, topic_id, 'no' FROM outbox.half_message"
+    )
+    drain(world.relay())
+    assert world.values(1) == [b"yes"]
+
+
+def test_f17_a_commit_that_took_its_xid_early_and_ends_late_is_not_skipped(
+    world: RelayWorld,
+) -> None:
+    relay = world.relay()
+    slow_message = world.message(b"slow")
+    with connect(world.database_url, "slow") as slow, slow.transaction(), slow.cursor() as cursor:
+        append_committed(cursor, [slow_message], shard=SHARD)
+        world.commit_values(b"quick")
+        drain(relay)
+        assert world.one("SELECT count(*) FROM outbox.publication_log") == 0
+    drain(relay)
+    assert world.values(2) == [b"slow", b"quick"]
+
+
+def test_the_progress_row_is_written_at_once_and_never_ahead_of_the_manifests(
+    world: RelayWorld,
+) -> None:
+    world.commit_values(b"one", b"two")
+    relay = world.relay()
+    assert first_batch(relay) == 2
+    row = world.connection.execute(
+        "SELECT position, position_n, manifest_offset, batch_no FROM outbox.progress"
+    ).fetchone()
+    assert row is not None
+    position, n, offset, batch_no = row
+    (message,) = read_committed(world.bootstrap_servers, world.progress_topic, 1)
+    manifest = decode(bytes(message.value() or b""))
+    assert (Position(position, n), batch_no) == (manifest.to, manifest.batch_no)
+    assert offset == (message.offset() or 0) + 1
+    assert message.partition() == SHARD
+
+
+def test_the_publication_log_says_where_each_record_lies(world: RelayWorld) -> None:
+    ids = world.commit_values(b"one", b"two", b"three")
+    relay = world.relay()
+    drain(relay)
+    row = world.connection.execute(
+        "SELECT shard, batch_no, half_ids, partitions, offsets FROM outbox.publication_log"
+    ).fetchone()
+    assert row == (SHARD, 1, ids, [0, 0, 0], [0, 1, 2])
+
+
+def test_the_first_and_last_record_of_a_batch_tell_how_long_publishing_took(
+    world: RelayWorld,
+) -> None:
+    world.commit_values(b"old", b"old too")
+    world.connection.execute(
+        "UPDATE outbox.commit_log SET committed_at = clock_timestamp() - interval '1 hour'"
+    )
+    world.commit_values(b"new")
+    drain(world.relay())
+    name, topic = "outbox_publish_latency_seconds", {"topic": world.topic}
+    seen = world.metrics.registry.get_sample_value
+    assert seen(f"{name}_count", topic) == 2
+    assert 3600 <= (seen(f"{name}_sum", topic) or 0) < 3700
+    assert seen(f"{name}_bucket", {**topic, "le": "600.0"}) == 1
+
+
+def test_a_batch_is_cut_at_four_mebibytes_but_takes_one_larger_value(world: RelayWorld) -> None:
+    world.commit_values(*[bytes([n]) * 900_000 for n in range(7)])
+    relay = world.relay()
+    assert first_batch(relay) == 5
+    drain(relay)
+    assert [len(value or b"") for value in world.values(7)] == [900_000] * 7
+
+
+def test_a_message_that_was_evacuated_to_parked_is_published_from_there(world: RelayWorld) -> None:
+    world.commit_values(b"parked", b"not parked")
+    world.connection.execute(
+        "WITH gone AS (DELETE FROM outbox.half_message WHERE value = 'parked' RETURNING *)"
+        " INSERT INTO outbox.parked_message SELECT half_id, nonce, prepared_at, content_digest,"
+        " producer_group_id, topic_id, partition, check_immunity_seconds, transaction_id, key,"
+        " value, headers, content_type, traceparent, tags, key_id, now(), 'check_max', 15 FROM gone"
+    )
+    drain(world.relay())
+    assert world.values(2) == [b"parked", b"not parked"]
+
+
+def test_what_kafka_has_already_is_listed_and_not_repeated(world: RelayWorld) -> None:
+    known, _ = world.commit_values(b"known", b"new")
+    world.connection.execute(
+        "INSERT INTO outbox.already_published (half_id, nonce, shard, manifest_offset)"
+        " SELECT half_id, nonce, %s, 0 FROM outbox.half_message WHERE half_id = %s",
+        (SHARD, known),
+    )
+    drain(world.relay())
+    (message,) = read_committed(world.bootstrap_servers, world.progress_topic, 1)
+    manifest = decode(bytes(message.value() or b""))
+    assert [entry.status for entry in manifest.entries] == [PUBLISHED_BEFORE, PUBLISHED]
+    (record,) = world.records(1)
+    assert dict(record.headers)["outbox_batch"] == b"3.1.1"
+
+
+def test_d30_a_refused_record_is_not_noted_as_published_and_holds_up_nobody_else(
+    world: RelayWorld,
+) -> None:
+    world.commit_values(b"small")
+    world.commit_values(b"x" * 1_100_000)
+    drain(world.relay())
+    errors = world.metrics["publish_errors_total"]
+    assert errors.labels(topic=world.topic, error="MSG_SIZE_TOO_LARGE")._value.get() > 0
+    assert world.values(1) == [b"small"]
+    assert world.one("SELECT sum(cardinality(half_ids)) FROM outbox.publication_log") == 1
+    assert world.one("SELECT publish_error FROM outbox.held_record") == "MSG_SIZE_TOO_LARGE"
+
+
+def test_d31_the_position_survives_a_restart_and_skips_nothing(world: RelayWorld) -> None:
+    world.commit_values(b"one")
+    first = world.relay()
+    drain(first)
+    first.close()
+    world.commit_values(b"two")
+    drain(world.relay())
+    assert world.values(2) == [b"one", b"two"]
+
+
+def test_a_second_relay_waits_for_the_lock_and_follows_at_once(world: RelayWorld) -> None:
+    owner, standby = world.relay(), world.relay()
+    drain(owner)
+    assert standby.run_once().phase is Phase.IDLE
+    world.commit_values(b"one")
+    owner.close()
+    drain(standby)
+    assert world.values(1) == [b"one"]
+
+
+# -- HALT ----------------------------------------------------------------------------------------
+
+
+def halted(world: RelayWorld) -> HaltReason | None:
+    """Start a relay anew; return why it halts, which must be stored as well."""
+    done = drain(world.relay())
+    assert done.phase is Phase.HALT
+    assert world.one("SELECT halt_reason FROM outbox.progress") == done.halt
+    return done.halt
+
+
+def start_and_stop(world: RelayWorld) -> None:
+    """Publish one record and stop."""
+    world.commit_values(b"one")
+    relay = world.relay()
+    drain(relay)
+    relay.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        ("cluster_id", HaltReason.CLUSTER_CHANGED),
+        ("topic_id", HaltReason.TOPIC_CHANGED),
+        ("pg_system_id", HaltReason.DATABASE_CHANGED),
+    ],
+)
+def test_another_identity_than_the_stored_one_halts(
+    world: RelayWorld, column: str, reason: HaltReason
+) -> None:
+    start_and_stop(world)
+    world.connection.execute(f"UPDATE outbox.progress SET {column} = 'other'".encode())
+    assert halted(world) is reason
+
+
+def test_f7_a_progress_topic_that_was_made_anew_halts(world: RelayWorld) -> None:
+    start_and_stop(world)
+    delete_topic(world.bootstrap_servers, world.progress_topic)
+    make_topic(world.bootstrap_servers, partitions=16, name=world.progress_topic)
+    assert halted(world) is HaltReason.TOPIC_CHANGED
+
+
+def test_f19_manifests_deleted_beyond_the_cursor_halt(world: RelayWorld) -> None:
+    start_and_stop(world)
+    world.connection.execute("UPDATE outbox.progress SET manifest_offset = 0")
+    delete_all_records(world.bootstrap_servers, world.progress_topic, SHARD)
+    assert halted(world) is HaltReason.PROGRESS_LOST
+
+
+def test_a_missing_row_halts_where_manifests_exist(world: RelayWorld) -> None:
+    start_and_stop(world)
+    world.connection.execute("DELETE FROM outbox.progress")
+    assert halted(world) is HaltReason.CURSOR_MISSING
+
+
+def test_an_offset_beyond_the_log_halts(world: RelayWorld) -> None:
+    start_and_stop(world)
+    world.connection.execute("UPDATE outbox.progress SET manifest_offset = 1000")
+    assert halted(world) is HaltReason.PROGRESS_LOST
+
+
+def test_a_gap_in_the_chain_halts(world: RelayWorld) -> None:
+    start_and_stop(world)
+    world.connection.execute("UPDATE outbox.progress SET manifest_offset = 0, batch_no = 7")
+    assert halted(world) is HaltReason.CHAIN_BROKEN
+
+
+def test_a_halted_shard_goes_on_once_it_is_resolved(world: RelayWorld) -> None:
+    start_and_stop(world)
+    world.connection.execute("UPDATE outbox.progress SET cluster_id = 'other'")
+    relay = world.relay()
+    drain(relay)
+    world.connection.execute(
+        "UPDATE outbox.progress SET halt_reason = NULL, cluster_id = NULL, batch_no = batch_no"
+    )
+    world.commit_values(b"two")
+    drain(relay)
+    assert world.values(2) == [b"one", b"two"]

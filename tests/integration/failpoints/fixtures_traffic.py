@@ -1,0 +1,218 @@
+"""Producers at work while processes die: whoever learns nothing of a call repeats it.
+
+A producer repeats a prepare with the same transaction id, and an end with the same decision, until
+it is answered. What it is told is kept for the verdict.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+
+import httpx2
+import psycopg
+
+from outbox.messages.message_id import HalfId, parse_message_id
+from outbox.postgres.sessions.connections import Connection
+from tests.integration.failpoints.fixtures_producer import KINDS, truth
+
+GROUP = "failpoints"
+PRODUCERS = 6
+PAUSE_SECONDS = 0.03
+PATIENCE_SECONDS = 120.0
+PLAIN = "plain"
+"""A transaction whose own commit in PostgreSQL decides."""
+PUBLISH = "SELECT outbox.publish(%s, %s, %s, key => %s, transaction_id => %s)"
+LARGE_VALUE = "x" * 5000
+"""More than the small topic takes for a while."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Transaction:
+    """One local transaction and everything that the service said about it."""
+
+    id: str
+    kind: str
+    topic: str
+    key: str
+    value: str
+    message_ids: set[str] = field(default_factory=set)
+    decisions: set[str] = field(default_factory=set)
+    """What answers named as the decision."""
+
+    @property
+    def half_id(self) -> HalfId:
+        """The half that the service named."""
+        (message_id,) = self.message_ids
+        return parse_message_id(message_id)[0]
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether its producer tells the decision."""
+        return self.kind in ("commit", "rollback")
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether its producer makes its commits one after the other."""
+        return self.is_ended or self.kind == PLAIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    """Where messages go: one that takes all, one that refuses large ones for a while."""
+
+    usual: str
+    small: str
+
+
+class Traffic:
+    """Several producers, each with one key, working until told to stop."""
+
+    def __init__(
+        self, url: str, name: str, topics: Topics, plain_database_url: str | None = None
+    ) -> None:
+        """``name`` tells this traffic's transactions from all others.
+
+        With a database URL one more producer publishes in transactions of its own there.
+        """
+        self.transactions: list[Transaction] = []
+        self.large = threading.Event()
+        """While set, some messages are too large for their topic."""
+        self._url, self._name, self._topics = url, name, topics
+        self._stop, self._abandon = threading.Event(), threading.Event()
+        self._numbers = count()
+        self._errors: list[BaseException] = []
+        self._threads = [
+            threading.Thread(target=self._produce, args=(n,), daemon=True) for n in range(PRODUCERS)
+        ]
+        if plain_database_url is not None:
+            plain = threading.Thread(target=self._publish, args=(plain_database_url,), daemon=True)
+            self._threads.append(plain)
+
+    def start(self) -> None:
+        """Let the producers begin."""
+        for thread in self._threads:
+            thread.start()
+
+    def finish(self) -> None:
+        """Begin nothing new and wait until every call is answered."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(PATIENCE_SECONDS)
+            assert not thread.is_alive(), "a producer was never answered"
+        if self._errors:
+            raise self._errors[0]
+
+    def abandon(self) -> None:
+        """Give up, whatever is not answered."""
+        self._stop.set()
+        self._abandon.set()
+
+    def repeat(self) -> None:
+        """Say everything once more, as a client does that lost the answers: they are the same."""
+        with self._client() as client:
+            for transaction in self.transactions:
+                if transaction.kind == PLAIN:
+                    continue
+                self._prepare(client, transaction)
+                if transaction.is_ended:
+                    self._end(client, transaction, truth(transaction.id))
+
+    def _produce(self, number: int) -> None:
+        try:
+            with self._client() as client:
+                while not self._stop.is_set():
+                    self._transact(client, self._next(number))
+                    self._stop.wait(PAUSE_SECONDS)
+        except BaseException as error:
+            self._errors.append(error)
+
+    def _publish(self, database_url: str) -> None:
+        try:
+            with psycopg.connect(database_url, autocommit=True) as session:
+                while not self._stop.is_set():
+                    self._publish_one(session)
+                    self._stop.wait(PAUSE_SECONDS)
+        except BaseException as error:
+            self._errors.append(error)
+
+    def _publish_one(self, session: Connection) -> None:
+        n, key = next(self._numbers), f"{self._name}-{PLAIN}"
+        transaction = Transaction(
+            id=f"{self._name}-{n}-{PLAIN}",
+            kind=PLAIN,
+            topic=self._topics.usual,
+            key=key,
+            value=f"{n}:",
+        )
+        self.transactions.append(transaction)
+        asked = (GROUP, transaction.topic, transaction.value.encode(), key, transaction.id)
+        row = session.execute(PUBLISH, asked).fetchone()
+        assert row is not None
+        transaction.message_ids.add(str(row[0]))
+
+    def _next(self, producer: int) -> Transaction:
+        n = next(self._numbers)
+        kind = KINDS[n % len(KINDS)]
+        large = self.large.is_set() and kind == "commit"
+        transaction = Transaction(
+            id=f"{self._name}-{n}-{kind}",
+            kind=kind,
+            topic=self._topics.small if large else self._topics.usual,
+            key=f"{self._name}-{producer}",
+            value=f"{n}:{LARGE_VALUE if large else ''}",
+        )
+        self.transactions.append(transaction)
+        return transaction
+
+    def _transact(self, client: httpx2.Client, transaction: Transaction) -> None:
+        self._prepare(client, transaction)
+        if transaction.is_ended:
+            decision = truth(transaction.id)
+            self._end(client, transaction, decision)
+            self._end(client, transaction, "ROLLBACK" if decision == "COMMIT" else "COMMIT")
+
+    def _prepare(self, client: httpx2.Client, transaction: Transaction) -> None:
+        answer = self._answered(
+            lambda: client.post(
+                "/v1/half-messages",
+                json={
+                    "producer_group": GROUP,
+                    "topic": transaction.topic,
+                    "key": transaction.key,
+                    "value": transaction.value,
+                    "transaction_id": transaction.id,
+                },
+            )
+        )
+        if answer is not None:
+            assert answer.status_code in (200, 201), answer.text
+            transaction.message_ids.add(answer.json()["message_id"])
+
+    def _end(self, client: httpx2.Client, transaction: Transaction, decision: str) -> None:
+        if not transaction.message_ids:
+            return
+        path = f"/v1/half-messages/{min(transaction.message_ids)}/end"
+        answer = self._answered(lambda: client.post(path, json={"decision": decision}))
+        if answer is not None:
+            assert answer.status_code in (200, 409), answer.text
+            named = "decision" if answer.status_code == 200 else "winning_decision"
+            transaction.decisions.add(answer.json()[named])
+
+    def _answered(self, call: Callable[[], httpx2.Response]) -> httpx2.Response | None:
+        """Call until somebody answers; None when the traffic was abandoned."""
+        while not self._abandon.is_set():
+            try:
+                answer = call()
+            except httpx2.TransportError:
+                self._abandon.wait(PAUSE_SECONDS)
+                continue
+            if answer.status_code < 500:
+                return answer
+            self._abandon.wait(PAUSE_SECONDS)
+        return None
+
+    def _client(self) -> httpx2.Client:
+        return httpx2.Client(base_url=self._url, timeout=10.0)

@@ -1,0 +1,316 @@
+"""HttpCheckEndpoint against real servers: good, bad and hostile ones."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aiohttp import web
+from standardwebhooks import Webhook
+
+from outbox.checks.check_round import Answer, Outcome, Question
+from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
+from outbox.clock import SystemClock
+from outbox.http_checks.endpoint import HttpCheckEndpoint
+from outbox.http_checks.guarded_connector import GuardedResolver
+from tests.fixtures_messages import make_group
+from tests.integration.checker import fixtures_hostile_endpoints
+from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
+from tests.integration.checker.fixtures_producer import Check, Producer, says, status, verdict
+from tests.unit.checker.checks.fixtures_queue_rows import make_half
+
+SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
+OLD_SECRET = "whsec_b29vb29vb29vb29vb29vb29vb29vb29vb29vb29vb28="
+
+
+@pytest.fixture
+async def endpoint() -> AsyncIterator[HttpCheckEndpoint]:
+    async with HttpCheckEndpoint(LOOPBACK_ALLOWED) as opened:
+        yield opened
+
+
+def group_at(url: str, **fields: Any) -> ProducerGroup:
+    return make_group(check_url=url, **{"check_timeout_seconds": 1, **fields})
+
+
+def question(half_id: int = 1 << 15) -> Question:
+    return Question(half=make_half(half_id), round=1, attempt=1, max_attempts=15)
+
+
+async def ask(endpoint: HttpCheckEndpoint, url: str, **fields: Any) -> Answer:
+    (answer,) = await endpoint.ask(group_at(url, **fields), [question()], SystemClock().now())
+    return answer
+
+
+async def test_a_verdict_comes_back_with_its_reason(endpoint: HttpCheckEndpoint) -> None:
+    async with Producer(says("ROLLBACK", reason="no such payment")) as producer:
+        answer = await ask(endpoint, producer.url)
+    assert answer == Answer(outcome=Outcome.ROLLBACK, http_status=200, reason="no such payment")
+
+
+async def test_receivers_can_verify_the_check_with_either_secret(
+    endpoint: HttpCheckEndpoint,
+) -> None:
+    bodies: list[str] = []
+
+    async def remember(request: web.Request, check: Check) -> web.StreamResponse:
+        bodies.append(await request.text())
+        return verdict(check, "UNKNOWN")
+
+    async with Producer(remember) as producer:
+        await ask(endpoint, producer.url, secrets=(SECRET, OLD_SECRET))
+    (headers,) = producer.headers
+    for secret in (SECRET, OLD_SECRET):
+        assert Webhook(secret).verify(bodies[0], headers)["type"] == "transaction.check"
+    assert headers["user-agent"].startswith("outbox-checker/")
+    assert {"traceparent", "outbox-attempt"} <= headers.keys()
+    assert "cookie" not in headers
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "code"),
+    [
+        (status(500), Outcome.HTTP_ERROR, 500),
+        (status(404), Outcome.HTTP_ERROR, 404),
+        (status(204), Outcome.HTTP_ERROR, 204),
+        (status(410), Outcome.HTTP_ERROR, 410),
+        (status(200, "<html>COMMIT</html>", Content_Type="text/html"), Outcome.BAD_VERDICT, 200),
+        (status(200, "COMMIT", Content_Type="application/json"), Outcome.BAD_VERDICT, 200),
+        (says("COMMIT", message_id="another"), Outcome.BAD_VERDICT, 200),
+        (says("MAYBE"), Outcome.BAD_VERDICT, 200),
+        (says("COMMIT", padding="x" * 17_000), Outcome.BAD_VERDICT, 200),
+        (says("COMMIT", padding="x" * 15_000), Outcome.COMMIT, 200),
+    ],
+    ids=["500", "404", "204", "410", "html", "words", "wrong id", "maybe", "17 kB", "15 kB"],
+)
+async def test_a11_an_answer_is_classified_by_what_it_is(
+    endpoint: HttpCheckEndpoint, answer: Any, outcome: Outcome, code: int
+) -> None:
+    async with Producer(answer) as producer:
+        came_back = await ask(endpoint, producer.url)
+    assert (came_back.outcome, came_back.http_status) == (outcome, code)
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+async def test_a11_a_redirect_is_never_followed(endpoint: HttpCheckEndpoint, code: int) -> None:
+    async with Producer(says("COMMIT")) as target, Producer(status(code, Location=target.url)) as p:
+        answer = await ask(endpoint, p.url)
+    assert (answer.outcome, answer.http_status, target.asked) == (Outcome.HTTP_ERROR, code, [])
+
+
+async def test_retry_after_comes_with_an_overloaded_answer(endpoint: HttpCheckEndpoint) -> None:
+    async with Producer(status(503, Retry_After="120")) as producer:
+        answer = await ask(endpoint, producer.url)
+    assert (answer.retry_after_seconds, answer.spent) == (120, False)
+
+
+@pytest.mark.parametrize(
+    ("handler", "outcomes"),
+    [
+        (fixtures_hostile_endpoints.silent, {Outcome.TIMEOUT}),
+        (fixtures_hostile_endpoints.drip, {Outcome.TIMEOUT}),
+        (fixtures_hostile_endpoints.endless_headers, {Outcome.UNREACHABLE}),
+        (fixtures_hostile_endpoints.endless_body, {Outcome.BAD_VERDICT}),
+        (fixtures_hostile_endpoints.reset, {Outcome.UNREACHABLE}),
+        (fixtures_hostile_endpoints.not_http, {Outcome.UNREACHABLE}),
+        (fixtures_hostile_endpoints.cut_short, {Outcome.UNREACHABLE}),
+    ],
+    ids=["silent", "drip", "endless headers", "endless body", "reset", "not http", "cut short"],
+)
+async def test_a11_a_hostile_endpoint_decides_nothing_and_holds_nobody(
+    endpoint: HttpCheckEndpoint, handler: fixtures_hostile_endpoints.Handler, outcomes: set[Outcome]
+) -> None:
+    async with fixtures_hostile_endpoints.raw_endpoint(handler) as url, asyncio.timeout(3):
+        answer = await ask(endpoint, url)
+    assert answer.outcome in outcomes
+    assert answer.verdict is None
+
+
+async def test_i14_an_answer_that_nobody_asked_for_counts_for_no_later_check(
+    endpoint: HttpCheckEndpoint,
+) -> None:
+    """The endpoint says UNKNOWN, and COMMIT behind it once the first check is over."""
+    over, said = asyncio.Event(), asyncio.Event()
+
+    def answer(decision: str) -> bytes:
+        text = f'{{"message_id":"{question().half.message_id}","decision":"{decision}"}}'
+        head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: "
+        return f"{head}{len(text)}\r\n\r\n{text}".encode()
+
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer("UNKNOWN"))
+        await over.wait()
+        writer.write(answer("COMMIT"))
+        said.set()
+
+    async with fixtures_hostile_endpoints.raw_endpoint(talk) as url, asyncio.timeout(60):
+        first = await ask(endpoint, url)
+        over.set()
+        await said.wait()
+        second = await ask(endpoint, url)
+    assert (first.outcome, second.outcome) == (Outcome.UNKNOWN, Outcome.UNKNOWN)
+
+
+async def test_a_gzip_bomb_is_not_unpacked(endpoint: HttpCheckEndpoint) -> None:
+    bomb = gzip.compress(b" " * 10_000_000)
+
+    async def answer(_: web.Request, __: Check) -> web.StreamResponse:
+        headers = {"content-encoding": "gzip", "content-type": "application/json"}
+        return web.Response(body=bomb, headers=headers)
+
+    async with Producer(answer) as producer:
+        came_back = await ask(endpoint, producer.url)
+    assert (came_back.outcome, came_back.error) == (Outcome.BAD_VERDICT, "encoded")
+
+
+async def test_nobody_listens(endpoint: HttpCheckEndpoint) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        answer = await ask(endpoint, f"http://127.0.0.1:{unused.getsockname()[1]}/check")
+    assert (answer.outcome, answer.spent) == (Outcome.UNREACHABLE, False)
+
+
+async def test_a_name_that_does_not_resolve_is_unreachable(endpoint: HttpCheckEndpoint) -> None:
+    answer = await ask(endpoint, "https://nobody.invalid/check", check_timeout_seconds=30)
+    assert (answer.outcome, answer.spent) == (Outcome.UNREACHABLE, False)
+
+
+async def test_tls_that_fails_is_unreachable(endpoint: HttpCheckEndpoint) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        answer = await ask(endpoint, producer.url.replace("http://", "https://"))
+    assert answer.outcome is Outcome.UNREACHABLE
+
+
+async def test_cookies_are_not_kept(endpoint: HttpCheckEndpoint) -> None:
+    async def answer(_: web.Request, check: Check) -> web.StreamResponse:
+        response = verdict(check, "UNKNOWN")
+        response.set_cookie("session", "1")
+        return response
+
+    async with Producer(answer) as producer:
+        await ask(endpoint, producer.url)
+        await ask(endpoint, producer.url)
+    assert ["cookie" in headers for headers in producer.headers] == [False, False]
+
+
+# -- Batches --------------------------------------------------------------------------------------
+
+
+async def test_a_batch_is_one_call_with_a_verdict_each(endpoint: HttpCheckEndpoint) -> None:
+    questions = [question(n << 15) for n in (1, 2, 3)]
+
+    async def answer(_: web.Request, data: Check) -> web.StreamResponse:
+        first, second, _unanswered = data["checks"]
+        verdicts = [
+            {"message_id": first["message_id"], "decision": "COMMIT"},
+            {"message_id": second["message_id"], "decision": "UNKNOWN"},
+        ]
+        return web.json_response({"verdicts": verdicts})
+
+    async with Producer(answer) as producer:
+        group = group_at(producer.url, batch_check=True, secrets=(SECRET,))
+        answers = await endpoint.ask(group, questions, SystemClock().now())
+    assert [each.outcome for each in answers] == [
+        Outcome.COMMIT,
+        Outcome.UNKNOWN,
+        Outcome.BAD_VERDICT,
+    ]
+    assert len(producer.headers) == 1
+
+
+# -- The callback guard at the socket -------------------------------------------------------------
+
+CLOSED = SsrfPolicy(ports=((1, 65_535),))
+
+
+async def blocked(url: str, policy: SsrfPolicy = CLOSED) -> Answer:
+    async with HttpCheckEndpoint(policy) as endpoint:
+        return await ask(endpoint, url)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::ffff:127.0.0.1]", "localhost", "localhost."])
+async def test_a_loopback_url_is_blocked_before_any_socket(scheme: str, host: str) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        answer = await blocked(f"{scheme}://{host}:{producer.port}/check")
+    assert (answer.outcome, answer.error, answer.spent) == (Outcome.BLOCKED, "not-global", False)
+    assert producer.headers == []
+
+
+class Answers(GuardedResolver):
+    """A name server of the attacker: it answers what the test says."""
+
+    def __init__(self, policy: SsrfPolicy, *addresses: str) -> None:
+        super().__init__(policy)
+        self._addresses = addresses
+
+    def _look_up(self, found: Any, host: str, port: int, family: int) -> None:
+        infos = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
+            for address in self._addresses
+        ]
+        found.get_loop().call_soon_threadsafe(self._deliver, found, infos, None)
+
+
+@pytest.mark.parametrize(
+    "addresses", [("127.0.0.1",), ("93.184.215.14", "127.0.0.1"), ("169.254.169.254",)]
+)
+async def test_a_public_name_with_an_inner_address_is_blocked(
+    monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(
+        "outbox.http_checks.endpoint.GuardedResolver", lambda policy: Answers(policy, *addresses)
+    )
+    async with Producer(says("COMMIT")) as producer:
+        answer = await blocked(f"https://example.com:{producer.port}/check")
+    assert (answer.outcome, producer.headers) == (Outcome.BLOCKED, [])
+
+
+async def test_the_address_is_judged_again_when_the_socket_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    careless = replace(CLOSED, networks=policy_of(["127.0.0.0/8"], [], []).networks)
+    monkeypatch.setattr(
+        "outbox.http_checks.endpoint.GuardedResolver", lambda _: Answers(careless, "127.0.0.1")
+    )
+    async with Producer(says("COMMIT")) as producer:
+        answer = await blocked(f"https://example.com:{producer.port}/check")
+    assert (answer.outcome, answer.error, producer.headers) == (Outcome.BLOCKED, "not-global", [])
+
+
+async def test_our_own_listener_is_blocked_inside_an_allowed_network() -> None:
+    async with Producer(says("COMMIT")) as producer:
+        policy = policy_of(["127.0.0.0/8"], [], ["1-65535"], own=[("127.0.0.0/8", producer.port)])
+        answer = await blocked(producer.url, policy)
+    assert (answer.outcome, answer.error) == (Outcome.BLOCKED, "own-listener")
+
+
+async def test_a_proxy_of_the_environment_is_ignored(
+    endpoint: HttpCheckEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    async with Producer(says("COMMIT")) as producer:
+        assert (await ask(endpoint, producer.url)).outcome is Outcome.COMMIT
+
+
+async def test_through_an_egress_proxy_the_resolved_name_is_judged_first() -> None:
+    seen: list[str] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append("asked")
+        writer.write(b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+
+    async with fixtures_hostile_endpoints.raw_endpoint(proxy) as url:
+        proxy_url = url.removesuffix("/check")
+        for policy, outcome in ((CLOSED, Outcome.BLOCKED), (LOOPBACK_ALLOWED, Outcome.HTTP_ERROR)):
+            async with HttpCheckEndpoint(policy, proxy_url=proxy_url) as endpoint:
+                answer = await ask(endpoint, "http://localhost:8099/check")
+            assert answer.outcome is outcome
+    assert seen == ["asked"]

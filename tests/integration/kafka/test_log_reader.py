@@ -1,0 +1,154 @@
+"""What the reconciliation asks a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from devservers.kafka import EmbeddedKafka
+from outbox.clock import SystemClock
+from outbox.errors import KafkaUnavailable
+from outbox.kafka.log_reader import KafkaLogReader
+from outbox.reconciliation.log import LogEnd, Offsets, Partition, TopicFacts
+from tests.fixtures_waiting import wait_for
+
+pytestmark = pytest.mark.kafka
+
+_NUMBERS = count(1)
+
+
+@pytest.fixture
+def facts(kafka_broker: EmbeddedKafka) -> KafkaLogReader:
+    """The facts of the suite's broker."""
+    return KafkaLogReader(kafka_broker.bootstrap_servers)
+
+
+@pytest.fixture
+def topic(kafka_broker: EmbeddedKafka) -> str:
+    """A fresh topic of one partition."""
+    name = f"facts-{next(_NUMBERS)}"
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
+    return name
+
+
+@pytest.fixture
+def producer(kafka_broker: EmbeddedKafka, topic: str) -> Iterator[Producer]:
+    """A producer inside a transaction that the test ends."""
+    opened = Producer(
+        {"bootstrap.servers": kafka_broker.bootstrap_servers, "transactional.id": topic}
+    )
+    opened.init_transactions(30)
+    opened.begin_transaction()
+    yield opened
+    opened.flush(5)
+
+
+def test_topics_that_do_not_exist_have_no_partition(facts: KafkaLogReader, topic: str) -> None:
+    assert facts.partitions([topic, "nowhere"]) == [Partition(topic, 0)]
+    assert facts.partitions([]) == []
+
+
+def test_an_open_transaction_holds_the_stable_end_back(
+    facts: KafkaLogReader, topic: str, producer: Producer
+) -> None:
+    partition = Partition(topic, 0)
+    producer.produce(topic, b"one")
+    producer.flush(30)
+    stable = facts.offsets([partition], LogEnd.LAST_STABLE)
+    high = facts.offsets([partition], LogEnd.HIGH_WATERMARK)
+    producer.abort_transaction(30)
+    assert (stable.offsets, high.offsets) == ({partition: 0}, {partition: 1})
+
+
+def test_a_record_is_read_again_by_its_offset_and_a_gone_one_is_left_out(
+    facts: KafkaLogReader, topic: str, producer: Producer, kafka_broker: EmbeddedKafka
+) -> None:
+    partition = Partition(topic, 0)
+    for number in range(3):
+        producer.produce(topic, f"v{number}", "k", headers=[("a", b"1"), ("b", None)])
+    producer.commit_transaction(30)
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
+    deleted = TopicPartition(topic, 0, 1)
+    admin.delete_records([deleted])[deleted].result(60)
+    (record,) = facts.records([(partition, 0), (partition, 2)])
+    assert (record.offset, record.key, record.value) == (2, b"k", b"v2")
+    assert record.headers == (("a", b"1"), ("b", None))
+    assert facts.offsets([partition], LogEnd.START).offsets == {partition: 1}
+
+
+def test_a_broker_that_is_away_is_told_as_such() -> None:
+    with pytest.raises(KafkaUnavailable):
+        KafkaLogReader("127.0.0.1:1").partitions(["points"])
+
+
+def test_a_time_names_the_first_record_of_then_or_later_and_none_if_all_are_older(
+    facts: KafkaLogReader, topic: str, producer: Producer
+) -> None:
+    partition = Partition(topic, 0)
+    for second in (1, 2, 4):
+        producer.produce(topic, b"", timestamp=second * 1000)
+    producer.commit_transaction(30)
+    wait_for(lambda: facts.offsets([partition], LogEnd.LAST_STABLE).offsets == {partition: 4})
+    told = [facts.offsets_since([partition], datetime.fromtimestamp(s, UTC)) for s in (2, 3)]
+    assert [each.offsets for each in told] == [{partition: 1}, {partition: 2}]
+    tomorrow = SystemClock().now() + timedelta(days=1)
+    assert facts.offsets_since([partition], tomorrow) == Offsets(offsets={})
+    with pytest.raises(KafkaUnavailable):
+        facts.offsets_since([Partition(topic, 7)], tomorrow)
+
+
+def test_the_next_record_of_each_partition_is_read_and_the_end_of_a_log_is_told(
+    facts: KafkaLogReader, topic: str, producer: Producer
+) -> None:
+    partition = Partition(topic, 0)
+    for value in (b"one", b"two"):
+        producer.produce(topic, value)
+    producer.commit_transaction(30)
+    marker = 2
+    for offset, value in ((0, b"one"), (1, b"two")):
+        (found,) = facts.next_records({partition: offset}).values()
+        assert found is not None
+        assert (found.offset, found.value) == (offset, value)
+    assert facts.next_records({partition: marker}) == {partition: None}
+    assert facts.next_records({}) == {}
+
+
+def test_of_a_record_that_has_expired_nothing_is_told(
+    kafka_broker: EmbeddedKafka, facts: KafkaLogReader, topic: str, producer: Producer
+) -> None:
+    for value in (b"one", b"two"):
+        producer.produce(topic, value)
+    producer.commit_transaction(30)
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
+    for future in admin.delete_records([TopicPartition(topic, 0, 1)]).values():
+        future.result(30)
+    assert facts.next_records({Partition(topic, 0): 0}) == {}
+    (found,) = facts.next_records({Partition(topic, 0): 1}).values()
+    assert found is not None
+    assert found.value == b"two"
+
+
+def test_a_topic_is_described_and_made_anew_it_bears_another_id(
+    kafka_broker: EmbeddedKafka, facts: KafkaLogReader, topic: str
+) -> None:
+    known = facts.describe([topic, "nowhere"])
+    assert [(n, isinstance(f, TopicFacts)) for n, f in known.items()] == [(topic, True)]
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
+    admin.delete_topics([topic])[topic].result(60)
+    wait_for(lambda: not facts.describe([topic]))
+    settings = {"cleanup.policy": "compact,delete"}
+    admin.create_topics([NewTopic(topic, 2, 1, config=settings)])[topic].result(60)
+    again = wait_for(lambda: facts.describe([topic]))[topic]
+    before = known[topic]
+    assert isinstance(again, TopicFacts)
+    assert isinstance(before, TopicFacts)
+    assert (before.partitions, before.compacts) == (1, False)
+    assert (again.partitions, again.compacts) == (2, True)
+    assert again.id != before.id

@@ -1,0 +1,115 @@
+"""Reading the manifests back to the very end: aborted records and markers fill offsets too."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from confluent_kafka import Producer
+
+from devservers.kafka import EmbeddedKafka
+from outbox.kafka.client_config import consumer_config, producer_config
+from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.messages.manifest import START, Kind, Manifest, Position, encode
+from tests.fixtures_kafka import make_topic
+from tests.fixtures_waiting import wait_for
+
+pytestmark = pytest.mark.kafka
+
+SECONDS = 60.0
+MARKER = 1
+"""The offsets that the end of a transaction takes."""
+
+
+class Shard:
+    """The only partition of a topic of its own, its writer and its reader."""
+
+    def __init__(self, servers: str) -> None:
+        self.topic = make_topic(servers, partitions=1)
+        self._servers = servers
+        self._admin = admin_client(servers, {})
+        self.producer = Producer(producer_config(servers, {}, self.topic))
+        self.producer.init_transactions(SECONDS)
+
+    def begin(self, batch_no: int) -> None:
+        """Write a manifest in a transaction that stays open."""
+        self.producer.begin_transaction()
+        self.producer.produce(self.topic, encode(manifest(batch_no)), partition=0)
+        self.producer.flush(SECONDS)
+
+    def commit(self, batch_no: int) -> None:
+        """Write a manifest that counts."""
+        self.begin(batch_no)
+        self.producer.commit_transaction(SECONDS)
+
+    def abort(self, batch_no: int) -> None:
+        """Write a manifest that does not count."""
+        self.begin(batch_no)
+        self.producer.abort_transaction(SECONDS)
+
+    def ends_at(self, end: int) -> bool:
+        """Tell whether the log begins at 0 and ends there; markers come a moment after a commit."""
+        return self._log(SECONDS).bounds() == (0, end)
+
+    def read(self, end: int, stuck_seconds: float = SECONDS) -> tuple[list[int], bool]:
+        """Return the numbers of the manifests below an offset, and whether it was reached."""
+        found, reached = self._log(stuck_seconds).read(0, end)
+        return [each.manifest.batch_no for each in found if each.manifest], reached
+
+    def _log(self, stuck_seconds: float) -> KafkaProgressLog:
+        config = consumer_config(self._servers, {})
+        return KafkaProgressLog(
+            self._admin, config, 0, topic=self.topic, stuck_seconds=stuck_seconds
+        )
+
+
+@pytest.fixture
+def shard(kafka_broker: EmbeddedKafka) -> Shard:
+    """Return a shard that nobody has written to."""
+    return Shard(kafka_broker.bootstrap_servers)
+
+
+def test_an_empty_log_ends_where_it_begins(shard: Shard) -> None:
+    assert shard.ends_at(0)
+    assert shard.read(0) == ([], True)
+
+
+def test_a_log_of_aborted_manifests_and_markers_is_read_to_its_end(shard: Shard) -> None:
+    shard.abort(1)
+    shard.abort(1)
+    wait_for(lambda: shard.ends_at(2 * (1 + MARKER)))
+    assert shard.read(4) == ([], True)
+
+
+def test_a_tail_of_aborted_manifests_hides_nothing_before_it(shard: Shard) -> None:
+    shard.commit(1)
+    shard.commit(2)
+    for _ in range(3):
+        shard.abort(3)
+    wait_for(lambda: shard.ends_at(5 * (1 + MARKER)))
+    assert shard.read(10) == ([1, 2], True)
+
+
+def test_the_end_counts_what_is_not_yet_decided_and_is_not_reached_before_it_is(
+    shard: Shard,
+) -> None:
+    shard.commit(1)
+    shard.begin(2)
+    wait_for(lambda: shard.ends_at(3))
+    assert shard.read(3, stuck_seconds=2.0)[1] is False
+    shard.producer.commit_transaction(SECONDS)
+    assert shard.read(3) == ([1, 2], True)
+
+
+def manifest(batch_no: int) -> Manifest:
+    return Manifest(
+        installation=UUID(int=1),
+        shard=0,
+        gen=1,
+        kind=Kind.BATCH,
+        batch_no=batch_no,
+        prev_crc=0,
+        after=START,
+        to=Position(batch_no, 1),
+        entries=(),
+    )

@@ -1,0 +1,276 @@
+"""The sweep and the check queue on real tables: watermark, cursors, plans."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from outbox.checks.check_round import CursorMove, Parking, Settlement
+from outbox.errors import CursorMoved
+from outbox.messages.message import ParkedReason, State
+from outbox.postgres.sessions.statements import load
+from tests.integration.checker.fixtures_checks import World
+from tests.integration.checker.fixtures_producer import Producer, says
+
+pytestmark = pytest.mark.postgres
+
+NOBODY = "http://127.0.0.1:1/check"
+
+
+async def test_each_half_is_looked_at_once(world: World) -> None:
+    group = await world.group(NOBODY)
+    await world.prepare(group, 10)
+    await world.pass_time(2)
+    first, second = await world.sweep(), await world.sweep()
+    assert (first.looked, first.queued, second.looked) == (10, 10, 0)
+    assert await world.rows("SELECT count(*) FROM outbox.check_queue") == [(10,)]
+
+
+async def test_a_half_of_the_last_second_is_left_for_the_next_sweep(world: World) -> None:
+    group = await world.group(NOBODY)
+    await world.prepare(group)
+    assert (await world.sweep()).looked == 0
+    await world.pass_time(1)
+    assert (await world.sweep()).queued == 1
+
+
+async def test_a_half_of_an_open_transaction_is_not_passed(world: World) -> None:
+    group = await world.group(NOBODY)
+    async with world.pool.connection() as other, other.transaction():
+        await other.execute("SELECT outbox.current_xid()")
+        await world.prepare(group)
+        await world.pass_time(2)
+        held_back = await world.sweep()
+    released = await world.sweep()
+    assert (held_back.looked, released.looked) == (0, 1)
+
+
+async def test_a_row_of_an_open_transaction_holds_back_the_rows_behind_it(world: World) -> None:
+    group = await world.group(NOBODY)
+    async with world.pool.connection() as other, other.transaction():
+        await other.execute("SELECT outbox.current_xid()")
+        await world.execute(
+            "INSERT INTO outbox.check_class VALUES (%(group)s, 0);"
+            "INSERT INTO outbox.check_queue VALUES (%(group)s, 0, outbox.current_xid() << 15, 1, 1,"
+            " 0, true, clock_timestamp(), clock_timestamp())",
+            group=group.id,
+        )
+        assert await world.queue.claim(group.id, 10) is None
+    assert await world.queue.claim(group.id, 10) is not None
+
+
+async def test_a_sweep_passes_a_bounded_slice(world: World) -> None:
+    group = await world.group(NOBODY)
+    await world.prepare(group, 10)
+    await world.pass_time(2)
+    world.sweeper._slice_halves = 4
+    rounds = [await world.sweep() for _ in range(4)]
+    assert [each.looked for each in rounds] == [4, 4, 2, 0]
+    assert [world.sweeper.is_full(each) for each in rounds] == [True, True, False, False]
+
+
+async def test_two_sweeps_at_once_queue_each_half_once(world: World) -> None:
+    group = await world.group(NOBODY)
+    await world.prepare(group, 50)
+    await world.pass_time(2)
+    await asyncio.gather(*(world.sweep() for _ in range(4)))
+    assert await world.rows("SELECT count(*) FROM outbox.check_queue") == [(50,)]
+
+
+async def test_a_sweep_that_comes_late_queues_for_the_time_that_is_left(world: World) -> None:
+    group = await world.group(NOBODY)
+    late, due = await world.prepare(group, check_immunity_seconds=1000), await world.prepare(group)
+    await world.pass_time(500)
+    await world.sweep()
+    assert (await world.waiting(late[0]))[0] == 503
+    assert (await world.waiting(due[0]))[0] == 0
+
+
+async def test_the_groups_timeout_applies_as_it_is_at_the_sweep(world: World) -> None:
+    group = await world.group(NOBODY)
+    (half,) = await world.prepare(group)
+    await world.execute("UPDATE outbox.producer_group SET transaction_timeout_seconds = 20")
+    await world.pass_time(1)
+    await world.sweep()
+    assert (await world.waiting(half))[0] == 19
+
+
+async def test_rows_of_one_class_come_due_in_order_and_stop_at_the_first_that_is_not(
+    world: World,
+) -> None:
+    group = await world.group(NOBODY)
+    halves = await world.due(group, 3)
+    await world.execute(
+        "UPDATE outbox.check_queue SET due_at = clock_timestamp() + interval '1 minute'"
+        " WHERE half_id = %(half)s",
+        half=halves[1].half_id,
+    )
+    due = await world.queue.claim(group.id, 10)
+    assert due is not None
+    assert [row.half_id for row in due.rows] == [halves[0].half_id]
+
+
+async def test_a_slice_holds_at_most_what_was_asked_for_in_due_order(world: World) -> None:
+    group = await world.group(NOBODY)
+    later = await world.due(group, 2)
+    sooner = await world.due(group, 2, check_immunity_seconds=1)
+    due = await world.queue.claim(group.id, 3)
+    assert due is not None
+    assert (len(due.rows), due.more) == (3, True)
+    assert [row.half_id for row in due.rows][:2] == [half.half_id for half in later]
+    assert due.rows[2].half_id == sooner[0].half_id
+
+
+async def test_only_one_of_two_rounds_over_the_same_rows_is_written(world: World) -> None:
+    group = await world.group(NOBODY)
+    (half,) = await world.due(group)
+    due = await world.queue.claim(group.id, 10)
+    assert due is not None
+    (row,) = due.rows
+    move = CursorMove(
+        delay_seconds=row.delay_seconds, position=due.cursors[row.delay_seconds], to=row.look_id
+    )
+    parking = Parking(half_id=half.half_id, round=1, reason=ParkedReason.MAX_AGE, check_count=0)
+    other = replace(parking, reason=ParkedReason.CHECK_MAX)
+    await world.queue.settle(Settlement(group=group, moves=(move,), parkings=(parking,)))
+    with pytest.raises(CursorMoved):
+        await world.queue.settle(Settlement(group=group, moves=(move,), parkings=(other,)))
+    assert await world.states([half]) == [State.PARKED]
+    rows = await world.rows("SELECT parked_reason FROM outbox.parked_message")
+    assert rows == [(ParkedReason.MAX_AGE.value,)]
+
+
+async def test_groups_are_listed_by_what_is_overdue(world: World) -> None:
+    early, late = await world.group(NOBODY), await world.group(NOBODY, "member")
+    await world.due(early)
+    await world.prepare(late)
+    await world.pass_time(1)
+    await world.sweep()
+    overdue = {each.producer_group: each.overdue_seconds for each in await world.queue.due_groups()}
+    assert 1 <= overdue["account"] < 3
+    assert -5 <= overdue["member"] < -2
+
+
+async def test_a_settlement_gets_its_xid_after_it_was_sealed(world: World) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        group = await world.group(producer.url)
+        (checked,) = await world.due(group)
+        (ended,) = await world.prepare(group)
+
+        async def end_first(request: Any, check: Any) -> Any:
+            await world.end(ended, "COMMIT")
+            return await says("COMMIT")(request, check)
+
+        producer.answer = end_first
+        await world.check(group)
+    rows = await world.rows("SELECT half_id, xid FROM outbox.op_message")
+    xids: dict[int, int] = dict(rows)
+    assert xids[ended.half_id] < xids[checked.half_id]
+
+
+# -- Plans ----------------------------------------------------------------------------------------
+
+LEAF = 1 << 35
+FILL = """
+SELECT outbox.create_leaf(leaf) FROM generate_series(1002, 1004) AS leaf;
+INSERT INTO outbox.half_message (
+    half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, value)
+SELECT 1003 * (1::bigint << 35) + n, n, clock_timestamp() - interval '1 hour', 0, 1, 1, 'x'
+FROM generate_series(1, 20000) AS n;
+INSERT INTO outbox.op_message (half_id, xid, decided_at, decision, decided_by)
+SELECT half_id, 1, clock_timestamp(), 1, 1 FROM outbox.half_message WHERE nonce %% 10 <> 0
+"""
+
+
+async def explain(world: World, statement: str, **parameters: Any) -> list[dict[str, Any]]:
+    """Run a statement on leaves without statistics; return the nodes of its plan."""
+    async with world.pool.connection() as connection, connection.transaction():
+        await connection.execute(load("check_queue")["in_key_order"])
+        cursor = await connection.execute(
+            f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}".encode(), parameters
+        )
+        row = await cursor.fetchone()
+    assert row is not None
+    plan = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    return list(_nodes(plan[0]["Plan"]))
+
+
+def _nodes(plan: dict[str, Any]) -> Any:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from _nodes(child)
+
+
+def scans(nodes: list[dict[str, Any]], table: str) -> list[dict[str, Any]]:
+    return [node for node in nodes if node.get("Relation Name", "").startswith(f"{table}_")]
+
+
+def rows_read(node: dict[str, Any]) -> float:
+    """Return the rows that a scan touched, those it threw away included."""
+    thrown = node.get("Rows Removed by Filter", 0)
+    return float((node["Actual Rows"] + thrown) * node["Actual Loops"])
+
+
+async def test_the_sweep_reads_its_slice_of_one_leaf_and_no_more(world: World) -> None:
+    await world.group(NOBODY)
+    await world.execute(FILL)
+    sweep, position = load("sweep"), 1003 * LEAF + 10_000
+    nodes = await explain(
+        world,
+        sweep["slice"],
+        position=position,
+        bound=1003 * LEAF + 20_001,
+        limit=4000,
+        young="2100-01-01T00:00:00Z",
+    )
+    (scan,) = scans(nodes, "half_message")
+    assert scan["Relation Name"] == "half_message_1003"
+    assert rows_read(scan) == 4000
+    nodes = await explain(world, sweep["undecided"], position=position, last=position + 4000)
+    for table in ("half_message", "op_message"):
+        (scan,) = scans(nodes, table)
+        assert scan["Relation Name"] == f"{table}_1003"
+        assert scan["Node Type"] in ("Index Scan", "Index Only Scan", "Bitmap Heap Scan")
+        assert rows_read(scan) <= 4000
+
+
+async def test_the_claim_reads_by_key_in_one_leaf(world: World) -> None:
+    await world.group(NOBODY)
+    await world.execute(FILL)
+    ids = [1003 * LEAF + n * 10 for n in range(1, 1001)]
+    nodes = await explain(
+        world,
+        load("check_queue")["claimed_halves"],
+        half_ids=ids,
+        low=ids[0],
+        high=ids[-1],
+        with_value=False,
+    )
+    for table in ("half_message", "op_message"):
+        (scan,) = scans(nodes, table)
+        assert scan["Relation Name"] == f"{table}_1003"
+        assert scan["Node Type"].startswith("Index")
+        assert rows_read(scan) <= len(ids)
+
+
+async def test_due_rows_are_read_from_each_cursor_on(world: World) -> None:
+    await world.execute(
+        "INSERT INTO outbox.check_class VALUES (1, 30, 15000);"
+        "INSERT INTO outbox.check_queue (producer_group_id, delay_seconds, id, half_id, age_from,"
+        " due_at) SELECT 1, 30, n, n, clock_timestamp(), clock_timestamp()"
+        " FROM generate_series(1, 20000) AS n"
+    )
+    await world.group(NOBODY)
+    queue = load("check_queue")
+    for statement, parameters, most in (
+        (queue["due_groups"], {}, 1),
+        (queue["due_rows"], {"group": 1, "now": "2100-01-01T00:00:00Z", "limit": 10}, 10),
+    ):
+        nodes = await explain(world, statement, **parameters)
+        (scan,) = [node for node in nodes if node.get("Relation Name") == "check_queue"]
+        assert scan["Node Type"] in ("Index Scan", "Index Only Scan")
+        assert rows_read(scan) == most

@@ -1,0 +1,140 @@
+"""What only the real store can show: durability, watermark, cost, outages."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from devservers.postgres import EmbeddedPostgres
+from outbox.errors import DatabaseUnavailable
+from outbox.messages.message import End, Prepared, Resolution, Unstorable
+from outbox.postgres.messages.half_store import PostgresHalfStore
+from outbox.postgres.sessions.connections import Pool, make_pool
+from tests.fixtures_messages import make_group, make_message, store_group, store_topic
+
+pytestmark = pytest.mark.postgres
+
+WAL_BYTES_A_CYCLE = 600
+"""The gate of prepare + COMMIT with 256-byte values in flushes of 250."""
+
+
+@pytest.fixture
+async def store(pool: Pool) -> PostgresHalfStore:
+    await store_group(pool, make_group())
+    await store_topic(pool, "points-earned")
+    return PostgresHalfStore(pool)
+
+
+def commits(answers: object) -> list[End]:
+    assert isinstance(answers, list)
+    return [
+        End(half_id=a.half.half_id, nonce=a.half.nonce, decision=Resolution.COMMIT)
+        for a in answers
+        if isinstance(a, Prepared)
+    ]
+
+
+async def insert_position(pool: Pool) -> str:
+    async with pool.connection() as connection:
+        cursor = await connection.execute("SELECT pg_current_wal_insert_lsn()::text")
+        row = await cursor.fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+async def test_a_cycle_writes_no_more_wal_than_its_gate(
+    store: PostgresHalfStore, pool: Pool
+) -> None:
+    messages = [make_message(key=b"member-%d" % n, value=b"x" * 256) for n in range(250)]
+    await store.end(commits(await store.prepare(messages)))
+    async with pool.connection() as connection:
+        await connection.execute("CHECKPOINT")
+    for _ in range(4):
+        await store.end(commits(await store.prepare(messages)))
+    before = await insert_position(pool)
+    for _ in range(20):
+        await store.end(commits(await store.prepare(messages)))
+    async with pool.connection() as connection:
+        cursor = await connection.execute(
+            "SELECT pg_current_wal_insert_lsn() - %s::pg_lsn", (before,)
+        )
+        row = await cursor.fetchone()
+    assert row is not None
+    assert float(row[0]) / (20 * 250) <= WAL_BYTES_A_CYCLE
+
+
+async def test_a_row_that_postgresql_refuses_fails_alone(store: PostgresHalfStore) -> None:
+    bad = make_message(content_type="text/\x00plain")
+    answers = await store.prepare([make_message(), bad, make_message()])
+    assert [type(answer) for answer in answers] == [Prepared, Unstorable, Prepared]
+
+
+async def test_a_commit_log_row_lists_a_shards_commits_in_order_of_arrival(
+    store: PostgresHalfStore, pool: Pool
+) -> None:
+    """O2: the log keeps the order of the ends, not of the prepares."""
+    ends = commits(await store.prepare([make_message() for _ in range(5)]))
+    arrival = [ends[n] for n in (3, 0, 4, 1, 2)]
+    await store.end(arrival)
+    async with pool.connection() as connection:
+        cursor = await connection.execute("SELECT half_ids, content_digests FROM outbox.commit_log")
+        rows = await cursor.fetchall()
+        digests = await (
+            await connection.execute("SELECT half_id, content_digest FROM outbox.half_message")
+        ).fetchall()
+    assert [rows[0][0]] == [[end.half_id for end in arrival]]
+    assert rows[0][1] == [dict(digests)[end.half_id] for end in arrival]
+
+
+async def test_an_acknowledged_half_survives_an_immediate_stop(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """G1, F8: what was answered is there after PostgreSQL was killed."""
+    from tests.fixtures_databases import make_database, make_template
+
+    server = EmbeddedPostgres(tmp_path_factory.mktemp("crash"))
+    server.start()
+    try:
+        url = make_database(server.database_url, make_template(server.database_url))
+        async with make_pool(url, "test", pool_max=2) as pool:
+            await store_group(pool, make_group())
+            await store_topic(pool, "points-earned")
+            store = PostgresHalfStore(pool)
+            answers = list(await store.prepare([make_message()]))
+            await store.end(commits(answers))
+            server.kill()
+            with pytest.raises(DatabaseUnavailable):
+                await store.prepare([make_message()])
+        server.start()
+        with psycopg.connect(url) as connection:
+            row = connection.execute(
+                "SELECT count(*) FROM outbox.half_message JOIN outbox.op_message USING (half_id)"
+                " JOIN outbox.commit_log ON half_id = ANY (half_ids)"
+            ).fetchone()
+        assert row == (1,)
+    finally:
+        server.stop()
+        server.erase()
+
+
+async def test_a_read_only_database_is_unavailable_and_nothing_is_written(
+    store: PostgresHalfStore, pool: Pool, database_url: str
+) -> None:
+    """P16."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    async with make_pool(database_url, "test", pool_max=2) as fresh:
+        with pytest.raises(DatabaseUnavailable):
+            await PostgresHalfStore(fresh).prepare([make_message()])
+    async with pool.connection() as other:
+        cursor = await other.execute("SELECT count(*) FROM outbox.half_message")
+        assert await cursor.fetchone() == (0,)
+
+
+async def test_every_session_commits_synchronously_and_plans_for_its_values(pool: Pool) -> None:
+    async with pool.connection() as connection:
+        cursor = await connection.execute(
+            "SELECT current_setting('synchronous_commit'), current_setting('plan_cache_mode')"
+        )
+        assert await cursor.fetchone() == ("on", "force_custom_plan")

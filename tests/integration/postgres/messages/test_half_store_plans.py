@@ -1,0 +1,94 @@
+"""The hot statements read by key: no plan of theirs scans a leaf (G9)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, LiteralString
+
+import pytest
+
+from outbox.messages.message import End, Prepared, Resolution
+from outbox.postgres.messages.decisions import END, END_RACING, _columns, _scope
+from outbox.postgres.messages.half_store import SQL, PostgresHalfStore
+from outbox.postgres.messages.message_status import SQL as STANDING
+from outbox.postgres.sessions.connections import Pool
+from tests.fixtures_messages import make_group, make_message, store_group, store_topic
+
+pytestmark = pytest.mark.postgres
+
+LEAVES = ("half_message_", "op_message_", "commit_log_")
+
+
+@pytest.fixture
+async def ends(pool: Pool) -> list[End]:
+    """Fill a leaf with 4 000 halves; return ends for a few that lie far apart in it."""
+    await store_group(pool, make_group())
+    await store_topic(pool, "points-earned")
+    store = PostgresHalfStore(pool)
+    halves = [await store.prepare([make_message()] * 1000) for _ in range(4)]
+    picked = [answer for flush in halves for answer in flush[::250]]
+    return [
+        End(half_id=p.half.half_id, nonce=p.half.nonce, decision=Resolution.COMMIT)
+        for p in picked
+        if isinstance(p, Prepared)
+    ]
+
+
+async def plan(pool: Pool, statement: LiteralString, parameters: dict[str, object]) -> Any:
+    async with pool.connection() as connection:
+        explain = "EXPLAIN (FORMAT JSON) " + statement
+        cursor = await connection.execute(explain, parameters)
+        row = await cursor.fetchone()
+    assert row is not None
+    return row[0] if isinstance(row[0], list) else json.loads(row[0])
+
+
+def nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(tree, list):
+        for item in tree:
+            yield from nodes(item)
+    elif isinstance(tree, dict):
+        if "Node Type" in tree:
+            yield tree
+        for item in tree.values():
+            yield from nodes(item)
+
+
+def leaf_reads(tree: Any) -> list[tuple[str, str]]:
+    """Return (node type, index condition) of every read of a leaf."""
+    return [
+        (node["Node Type"], node.get("Index Cond", ""))
+        for node in nodes(tree)
+        if node.get("Relation Name", "").startswith(LEAVES) and node["Node Type"] != "ModifyTable"
+    ]
+
+
+@pytest.mark.parametrize("statement", [END, END_RACING])
+async def test_ends_look_up_each_half_and_op_by_key(
+    pool: Pool, ends: list[End], statement: LiteralString
+) -> None:
+    reads = leaf_reads(await plan(pool, statement, {**_columns(ends), **_scope(ends)}))
+    assert len(reads) == 2
+    assert all("half_id = asked.half_id" in condition for _, condition in reads)
+    assert {kind for kind, _ in reads} <= {"Index Scan", "Index Only Scan"}
+
+
+async def test_standings_look_up_by_key(pool: Pool, ends: list[End]) -> None:
+    half_ids = [end.half_id for end in ends]
+    bounds = {"low": min(half_ids), "high": max(half_ids)}
+    tree = await plan(pool, STANDING["standing"], {"half_ids": half_ids, **bounds})
+    reads = leaf_reads(tree)
+    assert "Seq Scan" not in {kind for kind, _ in reads}
+    assert all("half_id = " in condition or "xid = " in condition for _, condition in reads)
+
+
+async def test_halves_are_read_by_key_from_the_leaves_in_range_alone(
+    pool: Pool, ends: list[End]
+) -> None:
+    half_ids = [end.half_id for end in ends]
+    bounds = {"low": min(half_ids), "high": max(half_ids)}
+    tree = await plan(pool, SQL["read_halves"], {"half_ids": half_ids, **bounds})
+    reads = [node for node in nodes(tree) if node.get("Relation Name", "").startswith(LEAVES)]
+    assert [node["Relation Name"] for node in reads] == ["half_message_0"]
+    assert reads[0]["Node Type"] in ("Index Scan", "Bitmap Heap Scan")

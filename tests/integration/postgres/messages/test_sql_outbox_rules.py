@@ -1,0 +1,102 @@
+"""What a producer's role may publish in its own transaction, and what it may not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from psycopg import errors
+
+from tests.integration.checker.relay.fixtures_shop import WAITING, Shop
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+
+def test_the_2049th_message_of_one_transaction_is_refused(shop: Shop) -> None:
+    many = "SELECT count(outbox.publish('account', %s, NULL)) FROM generate_series(1, %s)"
+    with shop.transaction() as session:
+        session.execute(many, (shop.world.topic, 2048))
+        with (
+            pytest.raises(errors.ProgramLimitExceeded, match="at most 2048"),
+            session.transaction(),
+        ):
+            shop.publish(session, b"one more")
+    assert shop.world.one(WAITING) == 2048
+
+
+FORBIDDEN = (
+    "SELECT * FROM outbox.half_message",
+    "SELECT * FROM outbox.plain_message",
+    "INSERT INTO outbox.plain_message (half_id) VALUES (1)",
+    "INSERT INTO outbox.commit_log VALUES (1, 1, now(), '{1}', '{1}')",
+    "SELECT outbox.allow_publish('shop_1', 'account', '{}')",
+    "SELECT outbox.publish('other', 'orders', 'v')",
+    "SELECT outbox.publish('account', 'unheard-of', 'v')",
+)
+
+REFUSED: tuple[dict[str, Any], ...] = (
+    {"key": "k" * 8193},
+    {"value": b"v" * 1_000_001},
+    {"headers": '{"outbox_batch": "1"}'},
+    {"headers": '{"Content-Type": "a/b"}'},
+    {"headers": '{"delay": "1"}'},
+    {"headers": '{"a b": "1"}'},
+    {"headers": '{"a": 1}'},
+    {"headers": '{"a": "line\\nbreak"}'},
+    {"headers": '["a"]'},
+    {"headers": json.dumps({str(n): "v" for n in range(65)})},
+    {"transaction_id": "t" * 129},
+    {"transaction_id": ""},
+    {"content_type": "no media type"},
+)
+
+
+def test_a_producers_role_may_publish_for_its_group_and_nothing_else(shop: Shop) -> None:
+    with shop.transaction() as session:
+        for statement in FORBIDDEN:
+            with pytest.raises(errors.InsufficientPrivilege), session.transaction():
+                session.execute(statement.encode())
+
+
+def test_what_prepare_would_refuse_is_refused(shop: Shop) -> None:
+    with shop.transaction() as session:
+        for refused in REFUSED:
+            given = {"value": b"v", "topic": shop.world.topic, "producer_group": "account"}
+            asked = {**given, **refused}
+            arguments = ", ".join(f"{name} => %({name})s" for name in asked)
+            with pytest.raises(errors.InvalidParameterValue), session.transaction():
+                session.execute(f"SELECT outbox.publish({arguments})".encode(), asked)
+    assert shop.world.one(WAITING) == 0
+
+
+def test_a_service_without_superuser_rights_tells_foreign_transactions_apart(shop: Shop) -> None:
+    service = f"{shop.role}_service"
+    shop.world.connection.execute(
+        f"CREATE ROLE {service}; GRANT USAGE ON SCHEMA outbox TO {service};"
+        f" GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA outbox TO {service}".encode()
+    )
+    with shop.transaction() as long:
+        shop.publish(long, b"late")
+        shop.publish_alone(b"one")
+        first = long.execute("SELECT pg_current_xact_id()::text::bigint").fetchone()
+        with shop.world.connection.transaction(force_rollback=True):
+            shop.world.connection.execute(f"SET LOCAL ROLE {service}".encode())
+            assert first is not None
+            assert shop.world.one("SELECT outbox.watermark()") > first[0]
+    shop.world.connection.execute(f"DROP OWNED BY {service}; DROP ROLE {service}".encode())
+
+
+def test_a_role_that_may_become_the_services_is_not_foreign(shop: Shop) -> None:
+    service = f"{shop.role}_service"
+    foreign = (
+        "SELECT outbox.is_foreign(%s::regrole, oid) FROM pg_database"
+        " WHERE datname = current_database()"
+    )
+    assert shop.world.one(foreign, shop.role) is True
+    shop.world.connection.execute(
+        f"CREATE ROLE {service}; GRANT INSERT ON outbox.commit_log TO {service};"
+        f" ALTER ROLE {shop.role} NOINHERIT; GRANT {service} TO {shop.role}".encode()
+    )
+    assert shop.world.one(foreign, shop.role) is False
+    shop.world.connection.execute(f"DROP OWNED BY {service}; DROP ROLE {service}".encode())

@@ -1,0 +1,125 @@
+"""A repair that an operator ordered is published by the relay: same record, marked, once."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from outbox.messages.manifest import PUBLISHED, Kind
+from outbox.messages.message_id import HalfId
+from outbox.operators.bulk_actions import BulkKind, BulkOrder
+from outbox.operators.message_view import OperatorAction
+from outbox.postgres.operators.bulk_actions import PostgresBulkActions
+from outbox.postgres.operators.repairs import PostgresRepairs
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.postgres.sessions.connections import make_pool
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
+from tests.integration.checker.relay.test_held import drain_until_free, manifests
+from tests.integration.postgres.reconciliation.test_run_store import make_finding, make_run
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+ACTION = OperatorAction(operator="ann", reason="unclean election", key_id=None)
+
+
+def lose(world: RelayWorld, run_id: str, *half_ids: HalfId) -> None:
+    """Save a run that found these messages lost; their finding ids are their half ids."""
+    findings = [replace(make_finding(str(each)), half_id=each) for each in half_ids]
+    PostgresRunStore(world.database_url).save(make_run(run_id, findings=tuple(findings)))
+
+
+def repair(world: RelayWorld, *half_ids: HalfId, rate: int | None = None) -> str:
+    """Plan and order the repair of these messages; return the action's id."""
+
+    async def ordered() -> str:
+        async with make_pool(world.database_url, "test", pool_max=1, pool_min=1) as pool:
+            names = [str(each) for each in half_ids]
+            plan = await PostgresRepairs(pool).plan(names, None, accept_order=True)
+            assert {each.half_id for each in plan if each.refused is None} == set(half_ids)
+            actions = PostgresBulkActions(pool)
+            order = BulkOrder(
+                kind=BulkKind.REPUBLISH,
+                decision=None,
+                groups=None,
+                asked={},
+                action=ACTION,
+                rate=rate,
+            )
+            number = await actions.begin(order, sorted(half_ids))
+            assert await actions.advance()
+            return str(number)
+
+    return asyncio.run(ordered())
+
+
+def test_a_lost_message_is_published_again_unaltered_and_names_the_action(
+    world: RelayWorld,
+) -> None:
+    lost, kept = world.commit(
+        world.message(key=b"a", value=b"1", headers=(("tenant", "north"),), content_type="t/x"),
+        world.message(key=b"b", value=b"2"),
+    )
+    relay = world.relay()
+    drain(relay)
+    relay.close()
+    world.connection.execute(
+        "INSERT INTO outbox.already_published (half_id, nonce, shard, manifest_offset)"
+        " SELECT half_id, nonce, %s, 0 FROM outbox.half_message WHERE half_id = %s",
+        (SHARD, lost),
+    )
+    lose(world, "run", lost)
+    number = repair(world, lost)
+    drain_until_free(world)
+    first, _, again = world.records(3)
+    assert (again.topic, again.key, again.value) == (first.topic, first.key, first.value)
+    headers = dict(again.headers)
+    assert headers.pop("outbox_redriven") == number.encode()
+    assert headers == {**dict(first.headers), "outbox_batch": headers["outbox_batch"]}
+    last = manifests(world, 2)[-1]
+    assert (last.kind, [entry.status for entry in last.entries]) == (Kind.REPAIR, [PUBLISHED])
+    PostgresRunStore(world.database_url).save(make_run("next"))
+    status = "SELECT status FROM outbox.reconciliation_finding WHERE half_id = %s"
+    assert world.one(status, lost) == "fixed"
+    assert kept != lost
+    drain(world.relay())
+    assert len(world.records(3)) == 3
+
+
+def test_what_comes_right_by_itself_is_resolved_and_not_fixed(world: RelayWorld) -> None:
+    (half_id,) = world.commit_values(b"1")
+    lose(world, "run", half_id)
+    repair(world, half_id)
+    PostgresRunStore(world.database_url).save(make_run("next"))
+    status = "SELECT status FROM outbox.reconciliation_finding WHERE half_id = %s"
+    assert world.one(status, half_id) == "resolved"
+
+
+def test_a_paced_repair_makes_its_messages_due_one_after_the_other(world: RelayWorld) -> None:
+    half_ids = world.commit_values(b"1", b"2", b"3")
+    lose(world, "run", *half_ids)
+    repair(world, *half_ids, rate=4)
+    apart = (
+        "SELECT array_agg(extract(epoch FROM r.next_attempt_at - a.created_at)::float8 ORDER BY"
+        " r.half_id) FROM outbox.held_record r JOIN outbox.bulk_action a ON a.id::text = r.repair"
+    )
+    assert world.one(apart) == [0.0, 0.25, 0.5]
+
+
+def test_what_is_not_due_yet_lets_nothing_of_its_key_pass(world: RelayWorld) -> None:
+    half_ids = world.commit(*[world.message(key=b"a", value=value) for value in (b"1", b"2", b"3")])
+    drain(world.relay())
+    lose(world, "run", *half_ids)
+    repair(world, *half_ids)
+    world.connection.execute(
+        "UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() + interval '1 hour'"
+        " WHERE half_id = %s",
+        (half_ids[1],),
+    )
+    relay = world.relay_again()
+    assert first_batch(relay) == 1
+    relay.close()
+    assert [record.value for record in world.records(4)][3:] == [b"1"]
+    drain_until_free(world)
+    assert [record.value for record in world.records(6)][3:] == [b"1", b"2", b"3"]

@@ -1,0 +1,239 @@
+"""What happened to a finding is kept: each change with its run, in the change's own transaction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from outbox.clock import SystemClock
+from outbox.errors import RunOvertaken
+from outbox.messages.message_id import HalfId
+from outbox.operators.acceptances import AcceptanceOrder
+from outbox.operators.message_view import OperatorAction
+from outbox.postgres.operators.acceptances import PostgresAcceptances
+from outbox.postgres.reconciliation.finished_runs import EVENTS_SHOWN, PostgresReconciliationRuns
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.postgres.sessions.connections import Pool
+from outbox.reconciliation.finished_runs import FindingFilter
+from outbox.reconciliation.stored_run import Gone, StoredFinding
+from tests.integration.postgres.reconciliation.test_look import make_look, refined
+from tests.integration.postgres.reconciliation.test_run_store import (
+    make_finding,
+    make_run,
+    statuses,
+    step,
+)
+
+pytestmark = pytest.mark.postgres
+
+
+def history(database_url: str) -> list[tuple[str, str, str, str | None]]:
+    """Return the finding, event, class and run of all that happened, in its order."""
+    with psycopg.connect(database_url) as connection:
+        return connection.execute(
+            "SELECT finding_id, event, class, run_id"
+            " FROM outbox.reconciliation_finding_event ORDER BY id"
+        ).fetchall()
+
+
+def order() -> AcceptanceOrder:
+    """Return an order that accepts findings for a day."""
+    action = OperatorAction(operator="ops", reason="known", key_id=None)
+    return AcceptanceOrder(
+        until=SystemClock().now() + timedelta(days=1), groups=None, action=action
+    )
+
+
+def repair(database_url: str, half_id: HalfId) -> None:
+    """Note that a repair has published a message."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n,"
+            " publish_error, repair, released_at)"
+            " VALUES (%s, 1, 1, 1, 1, 1, '', 'action', clock_timestamp())",
+            (half_id,),
+        )
+
+
+def change(database_url: str, statement: str) -> None:
+    """Run one statement on the findings or what belongs to them."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(statement.encode())
+
+
+def graver(finding_id: str) -> StoredFinding:
+    """Return that finding with another severity."""
+    return replace(make_finding(finding_id), severity="high")
+
+
+def test_a_run_writes_what_it_changes_of_a_finding_and_nothing_of_one_that_is_as_before(
+    database_url: str,
+) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", "b"))
+    store.save(make_run("two", "a", "b"))
+    store.save(make_run("three", findings=(refined("a"), graver("b"))))
+    store.save(make_run("four", findings=(refined("a"),)))
+    store.save(make_run("five", findings=(refined("a"), make_finding("b"))))
+    assert history(database_url) == [
+        ("a", "found", "LOST", "one"),
+        ("b", "found", "LOST", "one"),
+        ("a", "refined", "SKIPPED", "three"),
+        ("b", "refined", "LOST", "three"),
+        ("b", "resolved", "LOST", "four"),
+        ("b", "reopened", "LOST", "five"),
+    ]
+
+
+def test_an_event_names_the_class_severity_and_status_after_it(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a"))
+    store.save(make_run("two", findings=(graver("a"),)))
+    store.save(make_run("three"))
+    with psycopg.connect(database_url) as connection:
+        told = connection.execute(
+            "SELECT event, class, severity, status FROM outbox.reconciliation_finding_event"
+            " WHERE happened_at <= clock_timestamp() ORDER BY id"
+        ).fetchall()
+    assert told == [
+        ("found", "LOST", "critical", "open"),
+        ("refined", "LOST", "high", "open"),
+        ("resolved", "LOST", "high", "resolved"),
+    ]
+
+
+def test_it_says_how_a_finding_was_closed(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    names = ("mended", "expired", "gone")
+    found = [replace(make_finding(n), half_id=HalfId(h)) for h, n in enumerate(names, 7)]
+    store.save(make_run("one", findings=tuple(found)))
+    repair(database_url, HalfId(7))
+    store.save(make_run("two", gone=Gone(half_ids=[HalfId(8)])))
+    assert set(history(database_url)[3:]) == {
+        ("mended", "fixed", "LOST", "two"),
+        ("expired", "unverifiable", "LOST", "two"),
+        ("gone", "resolved", "LOST", "two"),
+    }
+
+
+def test_two_findings_of_one_run_with_one_id_are_one_and_the_last_counts(
+    database_url: str,
+) -> None:
+    PostgresRunStore(database_url).save(make_run("one", findings=(make_finding("a"), refined("a"))))
+    assert history(database_url) == [("a", "found", "SKIPPED", "one")]
+
+
+async def test_an_acceptance_is_an_event_and_so_is_its_end_where_a_run_sees_the_finding(
+    database_url: str, pool: Pool
+) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a"))
+    await PostgresAcceptances(pool).accept(["a", "nothing"], order())
+    store.save(make_run("two", "a"))
+    store.save(make_run("three", findings=(refined("a"),)))
+    change(database_url, "UPDATE outbox.reconciliation_finding SET accepted_until = now()")
+    store.save(make_run("four", "a"))
+    assert history(database_url) == [
+        ("a", "found", "LOST", "one"),
+        ("a", "accepted", "LOST", None),
+        ("a", "refined", "SKIPPED", "three"),
+        ("a", "reopened", "LOST", "four"),
+    ]
+
+
+def test_what_a_rerun_changes_is_an_event_without_a_run(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", "b", "c", step=step(None)))
+    store.settle(make_look("a", "b", "c", seen=[refined("b"), make_finding("c")]))
+    store.settle(make_look("a", "b", "c", seen=[refined("b"), make_finding("c")]))
+    assert history(database_url)[3:] == [
+        ("a", "resolved", "LOST", None),
+        ("b", "refined", "SKIPPED", None),
+    ]
+
+
+def test_a_run_that_stores_nothing_leaves_no_event(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", step=step(None)))
+    before = history(database_url)
+    with pytest.raises(RunOvertaken):
+        store.save(make_run("late", "b", step=step(None)))
+    with pytest.raises(RunOvertaken):
+        store.settle(make_look("a", after="zero"))
+    with pytest.raises(psycopg.errors.CheckViolation):
+        store.save(make_run("two", "b", step=step("one"), reports={"pdf": ""}))
+    assert (statuses(database_url), history(database_url)) == ({"a": "open"}, before)
+
+
+async def test_an_acceptance_that_stores_nothing_leaves_no_event(
+    database_url: str, pool: Pool
+) -> None:
+    PostgresRunStore(database_url).save(make_run("one", "a"))
+    change(database_url, "ALTER TABLE outbox.bulk_action ADD CHECK (finished_at IS NULL)")
+    with pytest.raises(psycopg.errors.CheckViolation):
+        await PostgresAcceptances(pool).accept(["a"], order())
+    assert statuses(database_url) == {"a": "open"}
+    assert history(database_url) == [("a", "found", "LOST", "one")]
+
+
+def test_a_finding_is_forgotten_with_its_history_and_no_other_ones(database_url: str) -> None:
+    store = PostgresRunStore(database_url, keep_days=90)
+    store.save(make_run("one", "open", "old"))
+    store.save(make_run("two", "open"))
+    change(
+        database_url,
+        "UPDATE outbox.reconciliation_finding SET updated_at = now() - interval '91 days'",
+    )
+    store.save(make_run("three", "open"))
+    assert history(database_url) == [("open", "found", "LOST", "one")]
+
+
+def test_what_reruns_have_closed_is_counted_once_by_the_next_run_that_is_stored(
+    database_url: str,
+) -> None:
+    store = PostgresRunStore(database_url)
+
+    def resolved() -> Any:
+        with psycopg.connect(database_url) as connection:
+            rows = connection.execute(
+                "SELECT plan -> 'ever' -> 'resolved' FROM outbox.reconciliation_run"
+                " ORDER BY finished_at"
+            ).fetchall()
+        return rows[-1][0]
+
+    found = [replace(make_finding(n), half_id=HalfId(h)) for h, n in enumerate("abcd", 7)]
+    altered = replace(found[3], kind="mismatch")
+    store.save(make_run("one", findings=(*found[:3], altered), step=step(None)))
+    repair(database_url, HalfId(8))
+    store.settle(make_look("a", "b", "c", "d", gone=Gone(half_ids=[HalfId(9)])))
+    assert set(statuses(database_url).values()) == {"resolved", "fixed", "unverifiable"}
+    assert resolved() == {}
+    store.save(make_run("two", "e", step=step("one")))
+    assert resolved() == {"missing": 2, "mismatch": 1}
+    store.settle(make_look("e", after="two"))
+    for _ in range(2):
+        store.save(make_run("two", step=step("one")))
+    assert resolved() == {"missing": 2, "mismatch": 1}
+    for _ in range(2):
+        store.save(make_run("three", "f", step=step("two")))
+        assert resolved() == {"missing": 3, "mismatch": 1}
+    store.save(make_run("four", step=step("three")))
+    assert resolved() == {"missing": 4, "mismatch": 1}
+
+
+async def test_operators_are_told_the_last_changes_oldest_first(
+    database_url: str, pool: Pool
+) -> None:
+    store, runs = PostgresRunStore(database_url), PostgresReconciliationRuns(pool)
+    for number in range(EVENTS_SHOWN + 2):
+        store.save(make_run(f"run-{number:02}", *(["a"] if number % 2 == 0 else ["b"])))
+    (one,) = await runs.findings("run-00", FindingFilter(), 10, "")
+    assert (one.finding_id, len(one.history)) == ("a", EVENTS_SHOWN)
+    assert (one.history[0].event, one.history[0].run_id) == ("reopened", "run-02")
+    last = one.history[-1]
+    assert (last.event, last.status, last.run_id) == ("resolved", one.status, "run-51")
+    assert [each.at for each in one.history] == sorted(each.at for each in one.history)

@@ -1,0 +1,170 @@
+"""What does not move on, on a real PostgreSQL: the exact moment at which each thing counts."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from outbox.messages.message import End, HalfMessage, Prepared, Resolution
+from outbox.postgres.messages.half_store import PostgresHalfStore
+from outbox.postgres.reconciliation.stalled import read_stalled
+from outbox.postgres.sessions.connections import Pool, connect
+from outbox.reconciliation.stalled import Stalled
+from tests.fixtures_messages import make_group, make_message, store_group, store_topic
+
+pytestmark = pytest.mark.postgres
+
+INTERVAL = 60
+MAX_AGE = 3600
+IMMUNITY = 6
+
+
+@pytest.fixture
+async def half(pool: Pool) -> HalfMessage:
+    """A half message of a group, not yet seen by the sweep."""
+    group = await store_group(
+        pool,
+        make_group(
+            check_interval_seconds=INTERVAL,
+            max_age_seconds=MAX_AGE,
+            check_max=2,
+            transaction_timeout_seconds=IMMUNITY,
+        ),
+    )
+    message = make_message(group, topic="points", topic_id=await store_topic(pool, "points"))
+    (answer,) = await PostgresHalfStore(pool).prepare([message])
+    assert isinstance(answer, Prepared)
+    return answer.half
+
+
+def execute(url: str, statement: str, **given: Any) -> None:
+    """Run one statement."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement.encode(), given)
+
+
+def stuck_at(url: str, at: datetime) -> Stalled:
+    """Return what is stuck as seen from some moment."""
+    with connect(url, "test") as connection:
+        return read_stalled(connection, at)
+
+
+def put_back(url: str, half: HalfMessage, **fields: Any) -> None:
+    """Put the half into the queue of checks, as the sweep does, and move the sweep beyond it."""
+    group = half.message.producer_group_id
+    row = {"group": group, "half": half.half_id, "at": half.prepared_at, "count": 0, **fields}
+    execute(
+        url,
+        "INSERT INTO outbox.progress (name, position) VALUES ('sweep', %(half)s)"
+        " ON CONFLICT (name) DO UPDATE SET position = excluded.position",
+        half=half.half_id,
+    )
+    execute(
+        url,
+        "INSERT INTO outbox.check_class (producer_group_id, delay_seconds) VALUES (%(group)s, 60)",
+        group=group,
+    )
+    execute(
+        url,
+        "INSERT INTO outbox.check_queue"
+        " (producer_group_id, delay_seconds, id, half_id, check_count, age_from, due_at)"
+        " VALUES (%(group)s, 60, 1, %(half)s, %(count)s, %(at)s, %(at)s)",
+        **row,
+    )
+
+
+def after(half: HalfMessage, seconds: int) -> datetime:
+    """Return a moment after the prepare."""
+    return half.prepared_at + timedelta(seconds=seconds)
+
+
+def test_a_half_is_stuck_two_intervals_after_its_age_was_spent(
+    half: HalfMessage, database_url: str
+) -> None:
+    assert stuck_at(database_url, after(half, MAX_AGE + 2 * INTERVAL)).halves == ()
+    (found,) = stuck_at(database_url, after(half, MAX_AGE + 2 * INTERVAL + 1)).halves
+    assert (found.half_id, found.nonce, found.reason) == (half.half_id, half.nonce, "max_age")
+    assert (found.topic, found.check_count, found.last_outcome) == ("points", 0, None)
+
+
+@pytest.mark.parametrize(("spent", "stuck"), [(1, []), (2, ["check_max"])])
+def test_a_half_in_the_queue_is_stuck_once_its_checks_are_spent(
+    half: HalfMessage, database_url: str, spent: int, stuck: list[str]
+) -> None:
+    put_back(database_url, half, count=spent)
+    assert stuck_at(database_url, after(half, 2 * INTERVAL)).halves == ()
+    late = stuck_at(database_url, after(half, 2 * INTERVAL + 1))
+    assert [each.reason for each in late.halves] == stuck
+
+
+async def test_a_decided_half_is_not_stuck(
+    half: HalfMessage, database_url: str, pool: Pool
+) -> None:
+    end = End(half_id=half.half_id, nonce=half.nonce, decision=Resolution.ROLLBACK)
+    await PostgresHalfStore(pool).end([end])
+    found = stuck_at(database_url, after(half, 10 * MAX_AGE))
+    assert (found.halves, found.silent) == ((), ())
+
+
+def test_a_parked_half_is_counted_and_not_stuck(half: HalfMessage, database_url: str) -> None:
+    execute(
+        database_url,
+        "INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest,"
+        " producer_group_id, topic_id, parked_at, parked_reason, check_count)"
+        " SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id,"
+        " prepared_at, 'max_age', 2 FROM outbox.half_message",
+    )
+    found = stuck_at(database_url, after(half, 10 * MAX_AGE))
+    assert (found.halves, found.silent) == ((), ())
+    (parked,) = found.parked
+    assert (parked.halves, parked.reasons) == (1, {"max_age": 1})
+    execute(database_url, "UPDATE outbox.parked_message SET resumed_at = clock_timestamp()")
+    assert stuck_at(database_url, after(half, 0)).parked == ()
+
+
+def test_a_group_is_silent_two_intervals_after_a_half_was_due(
+    half: HalfMessage, database_url: str
+) -> None:
+    assert stuck_at(database_url, after(half, IMMUNITY + 2 * INTERVAL)).silent == ()
+    (unswept,) = stuck_at(database_url, after(half, IMMUNITY + 2 * INTERVAL + 1)).silent
+    assert unswept.due_since == after(half, IMMUNITY)
+    put_back(database_url, half)
+    (queued,) = stuck_at(database_url, after(half, 2 * INTERVAL + 1)).silent
+    assert (queued.due_since, queued.positions) == (after(half, 0), {"60": 0})
+    assert queued.last_heartbeat_at is None
+
+
+@pytest.mark.parametrize(
+    "excuse",
+    [
+        "UPDATE outbox.producer_group SET paused = true",
+        "INSERT INTO outbox.check_breaker (producer_group_id, wait_seconds, probe_at)"
+        " SELECT id, 60, clock_timestamp() FROM outbox.producer_group",
+        "INSERT INTO outbox.check_attempt (half_id, look_id, round, attempt, asked_at, outcome,"
+        " latency_ms, counted, applied)"
+        " VALUES (%(half)s, 1, 1, 1, %(asked_at)s, 'unknown', 1, true, false)",
+    ],
+    ids=["paused", "behind a breaker", "asked about"],
+)
+def test_a_group_that_is_paused_or_broken_off_or_asked_about_is_not_silent(
+    half: HalfMessage, database_url: str, excuse: str
+) -> None:
+    put_back(database_url, half)
+    late = after(half, 2 * INTERVAL + 30)
+    assert stuck_at(database_url, late).silent
+    given = {"half": half.half_id, "asked_at": after(half, 60)} if "%(" in excuse else {}
+    execute(database_url, excuse, **given)
+    assert stuck_at(database_url, late).silent == ()
+
+
+def test_the_session_that_holds_up_the_xmin_is_named_after_five_minutes(database_url: str) -> None:
+    with psycopg.connect(database_url, application_name="a forgotten shell") as idle:
+        row = idle.execute("SELECT pg_current_xact_id(), clock_timestamp()").fetchone()
+        assert row is not None
+        soon, late = (row[1] + timedelta(seconds=seconds) for seconds in (299, 301))
+        assert stuck_at(database_url, soon).transactions == ()
+        sessions = stuck_at(database_url, late).transactions
+    assert [each.application for each in sessions] == ["a forgotten shell"]

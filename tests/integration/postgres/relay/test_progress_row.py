@@ -1,0 +1,69 @@
+"""The progress row under two owners: the lock is for liveness only, so both may write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from outbox.errors import CursorMoved
+from outbox.messages.manifest import Position
+from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.relay.protocol.state import Cursor, HaltReason, Identity
+
+pytestmark = pytest.mark.postgres
+
+IDENTITY = Identity("cluster", "topic", "system")
+CURSOR = Cursor(Position(90, 2), 5, 3, 0xAA, 4)
+
+
+@pytest.fixture
+def commit_log(database_url: str) -> Iterator[PostgresCommitLog]:
+    log = PostgresCommitLog(database_url, 3, batch_max=100, owner="test")
+    yield log
+    log.close()
+
+
+def test_the_row_comes_back_as_it_was_saved(commit_log: PostgresCommitLog) -> None:
+    assert commit_log.progress() is None
+    commit_log.save(CURSOR, IDENTITY, ())
+    assert commit_log.progress() == (CURSOR, IDENTITY, None)
+
+
+@pytest.mark.parametrize("older", [CURSOR._replace(gen=3, batch_no=9), CURSOR._replace(batch_no=2)])
+def test_an_older_cursor_moves_nothing(commit_log: PostgresCommitLog, older: Cursor) -> None:
+    commit_log.save(CURSOR, IDENTITY, ())
+    with pytest.raises(CursorMoved):
+        commit_log.save(older, IDENTITY, ())
+    assert commit_log.progress() == (CURSOR, IDENTITY, None)
+
+
+def test_a_halted_shard_takes_no_cursor(commit_log: PostgresCommitLog) -> None:
+    commit_log.save(CURSOR, IDENTITY, ())
+    commit_log.halt(HaltReason.CHAIN_BROKEN)
+    with pytest.raises(CursorMoved):
+        commit_log.save(CURSOR._replace(gen=5), IDENTITY, ())
+    assert commit_log.progress() == (CURSOR, IDENTITY, HaltReason.CHAIN_BROKEN)
+
+
+def test_a_foreign_transaction_in_the_way_halts_no_longer_than_it_lasts(
+    commit_log: PostgresCommitLog,
+) -> None:
+    commit_log.save(CURSOR, IDENTITY, ())
+    commit_log.halt(HaltReason.REPLAY_STUCK)
+    commit_log.save(CURSOR, IDENTITY, ())
+    assert commit_log.progress() == (CURSOR, IDENTITY, None)
+
+
+def test_a_missing_row_halts_the_shard(commit_log: PostgresCommitLog) -> None:
+    commit_log.halt(HaltReason.CURSOR_MISSING)
+    assert commit_log.progress() == (None, None, HaltReason.CURSOR_MISSING)
+
+
+def test_a_row_that_another_owner_has_just_made_is_not_missing(
+    commit_log: PostgresCommitLog,
+) -> None:
+    """Two relays at a shard's first start: the one that was fenced must not stop the other."""
+    commit_log.save(CURSOR, IDENTITY, ())
+    commit_log.halt(HaltReason.CURSOR_MISSING)
+    assert commit_log.progress() == (CURSOR, IDENTITY, None)

@@ -1,0 +1,84 @@
+"""Every session of ours commits synchronously, whatever role, database or URL would have it do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from devservers.postgres import EmbeddedPostgres
+from outbox.postgres.sessions.advisory_locks import PostgresAdvisoryLocks
+from outbox.postgres.sessions.connections import connect, make_pool
+
+pytestmark = pytest.mark.postgres
+
+SHOWN = "SELECT current_setting('synchronous_commit')"
+THEIRS = "SELECT current_setting('work_mem'), current_setting('application_name')"
+WEAKER = ["off", "local", "remote_write"]
+
+
+def with_options(url: str, options: str) -> str:
+    return f"{url}?options={quote(options)}"
+
+
+async def pool_shows(url: str, statement: str = SHOWN) -> tuple[str, ...]:
+    async with make_pool(url, "test", pool_max=1) as pool, pool.connection() as connection:
+        cursor = await connection.execute(statement.encode())
+        row: tuple[str, ...] | None = await cursor.fetchone()
+    assert row is not None
+    return row
+
+
+def thread_shows(url: str, statement: str = SHOWN) -> tuple[str, ...]:
+    with connect(url, "test") as connection:
+        row: tuple[str, ...] | None = connection.execute(statement.encode()).fetchone()
+    assert row is not None
+    return row
+
+
+@pytest.fixture
+def role(postgres_server: EmbeddedPostgres, database_url: str) -> Iterator[str]:
+    """Yield the database's URL for a role of the test's own."""
+    parts = {"user": "weak", "password": "weak"}
+    with psycopg.connect(postgres_server.database_url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE weak LOGIN PASSWORD 'weak'")
+        yield make_conninfo(database_url, **parts)
+        connection.execute("DROP ROLE weak")
+
+
+@pytest.mark.parametrize("weaker", WEAKER)
+async def test_no_default_weakens_the_commits_of_our_sessions(
+    postgres_server: EmbeddedPostgres, role: str, weaker: str
+) -> None:
+    name = conninfo_to_dict(role)["dbname"]
+    with psycopg.connect(postgres_server.database_url, autocommit=True) as connection:
+        for whose in ("ROLE weak", f"DATABASE {name}", f"ROLE weak IN DATABASE {name}"):
+            change = f"ALTER {whose} SET synchronous_commit = {weaker}"
+            connection.execute(change.encode())
+    with psycopg.connect(role) as plain:
+        assert plain.execute(SHOWN).fetchone() == (weaker,)
+    assert (await pool_shows(role), thread_shows(role)) == (("on",), ("on",))
+
+
+@pytest.mark.parametrize("weaker", WEAKER)
+async def test_the_urls_options_are_kept_but_do_not_weaken_our_commits(
+    database_url: str, weaker: str
+) -> None:
+    url = with_options(database_url, f"-c synchronous_commit={weaker} -c work_mem=5MB")
+    assert (await pool_shows(url), thread_shows(url)) == (("on",), ("on",))
+    assert await pool_shows(url, THEIRS) == thread_shows(url, THEIRS) == ("5MB", "outbox-test")
+
+
+async def test_a_url_that_asks_for_more_than_on_gets_it(database_url: str) -> None:
+    url = with_options(database_url, "-c synchronous_commit=remote_apply")
+    assert (await pool_shows(url), thread_shows(url)) == (("remote_apply",), ("remote_apply",))
+
+
+async def test_turns_are_taken_on_a_url_with_options(database_url: str) -> None:
+    turns = PostgresAdvisoryLocks(with_options(database_url, "-c work_mem=5MB"))
+    async with turns.turn("sweep") as held:
+        assert held
+    await turns.close()

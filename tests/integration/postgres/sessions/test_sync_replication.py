@@ -1,0 +1,117 @@
+"""F9: a wait for the synchronous standby that is given up acknowledges nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+
+import httpx2
+import psycopg
+import pytest
+
+from chaos.servers.nodes import PostgresNode
+from chaos.servers.server_thread import ServerThread
+from chaos.servers.standby import PrimaryAndStandby
+from tests.fixtures_databases import migrate
+from tests.fixtures_waiting import wait_for
+from tests.integration.api.fixtures_service import GROUP, Service, running, settings_for
+
+pytestmark = pytest.mark.postgres
+
+WAITS = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+Ask = Callable[[], Awaitable[httpx2.Response]]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrimaryAndStandby]:
+    """Yield a migrated primary with a synchronous standby; the last test may promote that one."""
+    home, keeper = tmp_path_factory.mktemp("pair"), ServerThread()
+    primary = PostgresNode(home / "primary", keeper)
+    made = PrimaryAndStandby(primary, home / "standby", keeper)
+    try:
+        primary.start()
+        primary.make_database()
+        migrate(primary.dsn())
+        made.follow()
+        made.be_synchronous()
+        yield made
+    finally:
+        for node in (made.primary, made.standby):
+            node.server.kill()
+            node.server.erase()
+        keeper.close()
+
+
+def waiting(pair: PrimaryAndStandby) -> int:
+    with psycopg.connect(pair.primary.dsn(), autocommit=True) as connection:
+        row = connection.execute(WAITS).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def unanswered_until(
+    pair: PrimaryAndStandby, ask: Ask, then: Callable[[], object]
+) -> httpx2.Response:
+    """Ask, see that the answer waits for the standby, do something, and return the answer."""
+    asked = asyncio.ensure_future(ask())
+    await asyncio.to_thread(wait_for, lambda: waiting(pair))
+    assert not asked.done()
+    await asyncio.to_thread(then)
+    return await asyncio.wait_for(asked, 60)
+
+
+def assert_unknown(answer: httpx2.Response) -> None:
+    assert answer.status_code == 503, answer.text
+    assert answer.json()["type"].endswith("database-unavailable")
+    assert int(answer.headers["retry-after"]) > 0
+
+
+async def registered(service: Service, pair: PrimaryAndStandby) -> None:
+    """Register the group; a test that failed may have left no standby to wait for."""
+    if pair.standby.server.pid is None:
+        await asyncio.to_thread(pair.standby.start)
+    answer = await service.put_group(GROUP)
+    assert answer.status_code in (200, 201), answer.text
+
+
+@pytest.mark.parametrize("function", ["pg_cancel_backend", "pg_terminate_backend"])
+async def test_f9_a_wait_that_is_given_up_is_unknown_and_so_is_its_retry_until_the_standby_is_back(
+    pair: PrimaryAndStandby, function: str
+) -> None:
+    def give_up() -> object:
+        return pair.give_up_waits(function)
+
+    async with running(settings_for(pair.primary.dsn())) as service:
+        await registered(service, pair)
+        half = await service.prepared_id()
+        ends: Ask = partial(service.end, half, "COMMIT")
+        prepares: Ask = partial(service.prepare, transaction_id=function)
+        pair.standby.server.kill()
+        for ask in (ends, ends, prepares, prepares):
+            assert_unknown(await unanswered_until(pair, ask, give_up))
+        ended = await unanswered_until(pair, ends, pair.standby.start)
+        prepared = await prepares()
+    assert (ended.status_code, ended.json()["state"]) == (200, "COMMITTED")
+    assert prepared.is_success, prepared.text
+
+
+async def test_f9_what_is_answered_after_a_wait_that_was_given_up_survives_the_promotion(
+    pair: PrimaryAndStandby,
+) -> None:
+    """The last test of the pair: the primary shuts down while another commit waits."""
+    async with running(settings_for(pair.primary.dsn())) as service:
+        await registered(service, pair)
+        half, other = await service.prepared_id(), await service.prepared_id()
+        ends: Ask = partial(service.end, half, "ROLLBACK")
+        pair.standby.server.kill()
+        assert_unknown(await unanswered_until(pair, ends, pair.give_up_waits))
+        assert (await unanswered_until(pair, ends, pair.standby.start)).is_success
+        pair.standby.server.kill()
+        leaves: Ask = partial(service.end, other, "COMMIT")
+        assert_unknown(await unanswered_until(pair, leaves, pair.primary.server.stop))
+    pair.standby.start()
+    promoted = pair.promote()
+    async with running(settings_for(promoted.dsn())) as service:
+        told = await service.end(half, "COMMIT")
+    assert told.status_code == 409, told.text

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from outbox.messages.message import Resolution
+from spark.audit import run_once
+from spark.findings.verdict import Verdict
+from spark.run_context import Options, RunContext
+from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+
+pytestmark = REAL_STORES
+
+
+def test_a_system_without_a_fault_is_clean(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    halves = writer.prepare(topic, 40, headers=(("tenant", "north"),), content_type="text/plain")
+    writer.end(halves[:30], Resolution.COMMIT)
+    writer.end(halves[30:35], Resolution.ROLLBACK)
+    writer.publish()
+    writer.end(writer.prepare(topic, 5, key=None, value=None), Resolution.COMMIT)
+    writer.publish()
+    writer.abort(*[writer.record(half) for half in halves])
+
+    report = run_once(parts, options)
+
+    assert report.findings == ()
+    assert (report.verdict, report.counts.judged, report.counts.records) == (Verdict.CLEAN, 35, 35)
+    assert (report.counts.prepared, report.counts.in_flight) == (5, 0)
+
+
+def test_what_producers_published_in_transactions_of_their_own_is_clean(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-plain"
+    group, headers = f"group-of-{topic}", '{"tenant": "north"}'
+    writer.create_topics(topic)
+    halves = writer.prepare(topic, 5)
+    writer.execute("SELECT outbox.allow_publish(current_user, %s, %s)", group, [topic])
+    for n in range(10):
+        key = f"member-{n % 3}"
+        writer.execute(
+            "SELECT outbox.publish(%s, %s, %s, %s, %s)", group, topic, b"v", key, headers
+        )
+    writer.execute("SELECT outbox.publish(%s, %s, NULL, transaction_id => 't-1')", group, topic)
+    writer.end(halves, Resolution.COMMIT)
+    writer.publish()
+
+    report = run_once(parts, options)
+
+    assert report.findings == ()
+    assert (report.verdict, report.counts.judged, report.counts.records) == (Verdict.CLEAN, 16, 16)

@@ -1,0 +1,134 @@
+"""`outbox-reconcile run` as a process of its own, on servers of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from devservers.kafka import EmbeddedKafka
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
+from outbox.messages.message import Resolution
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.settings.environment import process_environment
+from tests.integration.api.fixtures_api_process import served
+from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+
+pytestmark = REAL_STORES
+
+COMMAND = Path(sys.executable).parent / "outbox-reconcile"
+OPERATORS = COMMAND.with_name("outbox")
+LOST = (b"member-0", b"member-1")
+
+
+def run(
+    *arguments: str, program: Path | str = COMMAND, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end with these settings and no others."""
+    inherited = process_environment().items()
+    environment = {name: text for name, text in inherited if not name.startswith("OUTBOX_")}
+    environment |= {f"OUTBOX_{name.upper()}": text for name, text in settings.items()}
+    return subprocess.run(
+        [program, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_command_exits_7_with_findings_and_ends_with_verdict_totals_and_report(
+    database_url: str, own_broker: EmbeddedKafka, tmp_path: Path
+) -> None:
+    writer = OutboxWriter(database_url, own_broker.bootstrap_servers, PROGRESS_TOPIC.split(".")[0])
+    writer.create_topics("points")
+    halves = writer.prepare("points", 5)
+    writer.end(halves[:4], Resolution.COMMIT)
+    writer.publish(lambda record: () if record.key in LOST else (record,))
+
+    done = run(
+        *("run", "--report", str(tmp_path / "reports"), "-o", "table"),
+        database_url=database_url,
+        kafka_bootstrap_servers=own_broker.bootstrap_servers,
+    )
+
+    *_, verdict, totals, report = done.stdout.splitlines()
+    assert (done.returncode, verdict) == (7, "verdict: findings")
+    assert totals.startswith("totals: missing 2, duplicate 0, unexpected 0, mismatch 0, ")
+    assert re.findall(r"[1-9]", totals.removeprefix("totals: missing 2")) == []
+    page = Path(report.removeprefix("report: ")).read_text("utf-8")
+    assert str(halves[0].message_id) in page
+    assert "Traceback" not in done.stderr
+    assert "webhook" not in done.stderr
+    (run_id,) = (folder.name.partition("=")[2] for folder in runs_of(tmp_path))
+
+    assert [line for line in done.stderr.splitlines() if line.startswith("read records")]
+
+    writer.produce(writer.record(halves[1]))
+    again = asyncio.run(planned(writer, run_id, tmp_path))
+    assert again.returncode == 0, again.stderr
+    told = json.loads(again.stdout)
+    assert {each["message_id"]: each["plan"] for each in told["plan"]} == {
+        str(halves[0].message_id): "republish",
+        str(halves[1].message_id): "resolved",
+    }
+    assert (told["run_id"], told["applied"]) == (run_id, False)
+    left_out = f"1 of 2 are no longer open and left out, at the cut of {told['rerun']}"
+    assert left_out in again.stderr
+    assert [folder.name for folder in runs_of(tmp_path)] == [f"run_id={run_id}"]
+    assert [run.run_id for run in PostgresRunStore(database_url).past("", 9)] == [run_id]
+
+
+def runs_of(folder: Path) -> list[Path]:
+    """Return what runs have left there, and what they staged."""
+    return [each for each in (folder / "reports").iterdir() if each.is_dir()]
+
+
+async def planned(
+    writer: OutboxWriter, run_id: str, folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Plan a repair as an operator does, beside a service on the same database."""
+    async with served(writer.database_url, seconds=600) as service:
+        return await asyncio.to_thread(
+            run,
+            *("reconcile", "fix", run_id, "-o", "json", "--plan-file", str(folder / "plan.json")),
+            program=OPERATORS,
+            api_url=f"http://127.0.0.1:{service.port}",
+            database_url=writer.database_url,
+            kafka_bootstrap_servers=writer.bootstrap_servers,
+            reconcile_report_dir=str(folder / "reports"),
+        )
+
+
+def test_a_rerun_of_a_run_that_never_was_exits_3(database_url: str) -> None:
+    done = run(
+        *("rerun", "nothing"), database_url=database_url, kafka_bootstrap_servers="127.0.0.1:1"
+    )
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (3, "", 1)
+
+
+def test_a_store_that_is_away_exits_6_in_one_line(database_url: str, tmp_path: Path) -> None:
+    done = run(
+        *("run", "--report", str(tmp_path)),
+        database_url=database_url,
+        kafka_bootstrap_servers="127.0.0.1:1",
+    )
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (6, "", 1)
+    assert done.stderr.startswith("outbox-reconcile: Kafka: ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({}, "OUTBOX_DATABASE_URL"),
+        ({"reconcile_jars_dir": "/nowhere"}, "spark-sql-kafka-0-10_2.13-4.0.0.jar"),
+        ({"reconcile_fail_on": "often"}, "OUTBOX_RECONCILE_FAIL_ON"),
+        ({"reconcile_topic_rules": '{"a": {"ordered": 1}}'}, "RULES: 'a': ordered is neither"),
+    ],
+)
+def test_a_wrong_configuration_exits_2_and_is_named(settings: dict[str, str], named: str) -> None:
+    done = run("run", **settings)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert named in done.stderr

@@ -1,0 +1,190 @@
+"""A run goes on where the last one ended: each row is read once, and what is open is carried."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from outbox.errors import RunOvertaken
+from outbox.messages.message import HalfMessage, Resolution
+from outbox.messages.record import MESSAGE_ID, Record
+from spark.audit import run_once
+from spark.cut.late_arrivals import MISSED
+from spark.findings.verdict import Verdict
+from spark.report.progress import Progress
+from spark.report.report import Report
+from spark.report.store_run import publish
+from spark.run_context import Options, RunContext
+from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_runs import make_options, make_parts
+
+pytestmark = REAL_STORES
+
+
+class Killed(Exception):
+    """The run ends here, as if its process had been killed."""
+
+
+class Brittle(StringIO):
+    """A terminal that kills the run when the stage of this name has ended."""
+
+    def __init__(self, stage: str) -> None:
+        super().__init__()
+        self.stage = stage
+
+    def write(self, text: str) -> int:
+        """Die at the stage's line."""
+        if text.startswith(self.stage):
+            raise Killed
+        return len(text)
+
+
+def run(parts: RunContext, options: Options) -> Report:
+    """Run and store the outcome."""
+    report = run_once(parts, options)
+    publish(report, parts.run_store, samples=50)
+    return report
+
+
+def classes(report: Report) -> Counter[str]:
+    """Count the findings by class."""
+    return Counter(each.finding_class.value for each in report.findings)
+
+
+def commit(writer: OutboxWriter, topic: str, count: int) -> list[HalfMessage]:
+    """Prepare and commit messages."""
+    halves = writer.prepare(topic, count)
+    writer.end(halves, Resolution.COMMIT)
+    return halves
+
+
+def message_id(record: Record) -> str:
+    return dict(record.headers)[MESSAGE_ID].decode()
+
+
+def test_a_run_reads_what_is_new_and_judges_again_what_is_open(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    (phantom,) = writer.prepare(topic, 1, key=b"phantom")
+    lost, doubled, again, redriven, *_ = commit(writer, topic, 12)
+    copies = {str(lost.message_id): 0, str(doubled.message_id): 2}
+    writer.publish(lambda record: (record,) * copies.get(message_id(record), 1))
+    writer.produce(writer.record(phantom))
+
+    first = run(parts, options)
+    assert (first.plan.origin.mode, first.counts.records, first.counts.judged) == ("full", 13, 12)
+    assert classes(first) == {"LOST": 1, "DUPLICATE": 1, "UNDECIDED": 1}
+
+    writer.end([phantom], Resolution.ROLLBACK)
+    commit(writer, topic, 5)
+    writer.publish()
+    writer.order_repair(lost)
+    writer.order_repair(redriven)
+    writer.produce(writer.record(again))
+    second = run(parts, options)
+    assert second.plan.origin.run_id == first.run_id
+    assert (second.counts.records, second.counts.judged) == (8, 5)
+    assert classes(second) == {"DUPLICATE": 1, "ROLLED_BACK": 1, "DUPLICATE_LATE": 1, "REDRIVEN": 1}
+    assert (second.changes.new, second.changes.closed) == (2, {"LOST": 1})
+
+    third = run(parts, options)
+    assert (third.counts.records, third.counts.judged) == (0, 0)
+    assert third.plan.origin.run_id == second.run_id
+    ids = {each.finding_id for each in second.findings}
+    assert {each.finding_id for each in third.findings} == ids
+
+    whole = run(parts, replace(options, full=True))
+    assert (whole.plan.origin.sentence, whole.counts.records) == ("full run: asked for", 21)
+    assert {each.finding_id for each in whole.findings} == ids
+
+
+def test_a_message_that_came_late_is_judged_beside_all_that_came_before(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    """Its key's later messages were read by an earlier run; a repair in its place is no matter."""
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    late, repaired = (writer.prepare(topic, 1, key=key)[0] for key in (b"late", b"repaired"))
+    writer.end([late, repaired], Resolution.COMMIT)
+    for key in (b"late", b"repaired"):
+        writer.end(writer.prepare(topic, 1, key=key), Resolution.COMMIT)
+    missing = {str(late.message_id), str(repaired.message_id)}
+    writer.publish(lambda record: () if message_id(record) in missing else (record,))
+    assert classes(run(parts, options)) == {"LOST": 2}
+
+    writer.order_repair(repaired)
+    mended = run(parts, options)
+    assert (mended.plan.origin.mode, classes(mended)) == ("incremental", {"LOST": 1})
+
+    writer.produce(writer.record(late, batch=f"{late.shard}.1.0"))
+    found = run(parts, options)
+    assert found.plan.origin.sentence == f"full run: {MISSED}"
+    assert classes(found)["ORDER_INVERSION"] == 1
+    assert classes(found)["LOST"] == 0
+    (inverted,) = [f for f in found.findings if f.finding_class.value == "ORDER_INVERSION"]
+    assert inverted.message_id == str(late.message_id)
+
+
+def test_what_is_in_flight_at_one_cut_is_judged_at_the_next_though_its_record_was_read_before(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    commit(writer, topic, 4)
+    writer.publish()
+    (early,) = writer.prepare(topic, 1, key=b"one-member")
+    writer.end([early], Resolution.COMMIT)
+    batch_no = writer.shards[early.shard].batch_no if early.shard in writer.shards else 0
+    writer.produce(writer.record(early, batch=f"{early.shard}.{batch_no + 1}.0"))
+    first = run(parts, options)
+    assert (first.verdict, first.counts.in_flight, first.counts.ahead) == (Verdict.CLEAN, 1, 1)
+    writer.publish(lambda record: ())
+    second = run(parts, options)
+    assert (second.verdict, second.counts.judged, second.counts.records) == (Verdict.CLEAN, 1, 0)
+    third = run(parts, options)
+    assert third.verdict is Verdict.CLEAN
+
+
+def test_of_two_runners_one_wins_and_the_other_stores_nothing(
+    writer: OutboxWriter, session: SparkSession, tmp_path: Path
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    commit(writer, topic, 3)
+    writer.publish()
+    parts, other = make_parts(session, writer), make_parts(session, writer)
+    one = run_once(parts, make_options(writer, tmp_path / "one"))
+    writer.produce(Record(topic, None, b"", None, ()))
+    two = run_once(other, make_options(writer, tmp_path / "two"))
+    publish(two, other.run_store, samples=50)
+    with pytest.raises(RunOvertaken):
+        publish(one, parts.run_store, samples=50)
+    assert [each.run_id for each in parts.run_store.past("", 9)] == [two.run_id]
+
+
+def test_a_run_that_is_killed_at_the_edge_of_a_stage_changes_nothing(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    lost, *_ = commit(writer, topic, 6)
+    writer.publish(lambda r: () if message_id(r) == str(lost.message_id) else (r,))
+    first = run(parts, options)
+    commit(writer, topic, 2)
+    writer.publish()
+    for stage in ("read manifests", "look up findings", "sum up"):
+        brittle = Progress(stream=Brittle(stage), clock=parts.clock)
+        with pytest.raises(Killed):
+            run(replace(parts, progress=brittle), options)
+    second = run(parts, options)
+    assert second.plan.origin.run_id == first.run_id
+    assert (second.counts.records, second.counts.judged) == (2, 2)
+    assert [each.half_id for each in second.findings] == [lost.half_id]

@@ -1,0 +1,236 @@
+"""What is newer than the cut is counted and not judged; what was not read is never clean."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from outbox.messages.message import Resolution
+from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
+from outbox.reconciliation.ports import LogReader, ReconciliationSource, SourceSnapshot
+from outbox.reconciliation.snapshot import JdbcAddress, RelayCut
+from spark.audit import run_once
+from spark.cut import sources
+from spark.cut.reader import SnapshotMismatch
+from spark.findings.finding_class import FindingClass
+from spark.findings.verdict import Verdict
+from spark.run_context import Options, RunContext
+from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_runs import make_options
+
+pytestmark = REAL_STORES
+
+
+@dataclass
+class JumpingClock:
+    """A clock on which each look costs a minute, so that no test waits for a timeout."""
+
+    seconds: float = 0.0
+
+    def now(self) -> datetime:
+        """Return some time."""
+        return datetime(2026, 1, 1, tzinfo=UTC)
+
+    def monotonic(self) -> float:
+        """Return a later time at each call."""
+        self.seconds += 60
+        return self.seconds
+
+
+@dataclass
+class Distracted:
+    """A source whose database goes on as soon as the snapshot has been taken."""
+
+    real: ReconciliationSource
+    writer: OutboxWriter
+    jdbc: JdbcAddress
+
+    def topics(self) -> Sequence[str]:
+        """Answer as the database does."""
+        return self.real.topics()
+
+    def unlisted(self) -> Sequence[RelayCut]:
+        """Answer as the database does."""
+        return self.real.unlisted()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SourceSnapshot]:
+        """Take the snapshot, then commit something else."""
+        with self.real.snapshot() as snapshot:
+            self.writer.prepare(f"{self.writer.prefix}-points", 1)
+            yield snapshot
+
+
+@dataclass
+class SilentPartition:
+    """Log facts of which one partition's leader does not answer."""
+
+    real: LogReader
+    silent: Partition
+
+    def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
+        """Answer as the brokers do."""
+        return self.real.partitions(topics)
+
+    def offsets(self, partitions: Collection[Partition], end: LogEnd) -> Offsets:
+        """Answer for all partitions but one."""
+        told = self.real.offsets([p for p in partitions if p != self.silent], end)
+        if self.silent not in partitions:
+            return told
+        return replace(told, errors={self.silent: "leader not available"})
+
+    def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
+        """Answer as the brokers do."""
+        return self.real.offsets_since(partitions, at)
+
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
+        """Answer as the brokers do."""
+        return self.real.describe(topics)
+
+    def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
+        """Answer as the brokers do."""
+        return self.real.next_records(places)
+
+    def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
+        """Answer as the brokers do."""
+        return self.real.records(places)
+
+
+def test_what_is_not_yet_published_is_in_flight_and_overdue_after_the_grace(
+    writer: OutboxWriter, parts: RunContext, options: Options, tmp_path: Path
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    writer.end(writer.prepare(topic, 20), Resolution.COMMIT)
+    writer.publish()
+    later = writer.prepare(topic, 5, key=b"one-member")
+    writer.end(later, Resolution.COMMIT)
+    ahead = writer.record(later[0], batch=f"{later[0].shard}.99.0")
+    writer.produce(ahead)
+
+    young = run_once(parts, options)
+    assert (young.verdict, young.findings) == (Verdict.CLEAN, ())
+    assert (young.counts.judged, young.counts.in_flight, young.counts.ahead) == (20, 5, 1)
+
+    old = run_once(parts, make_options(writer, tmp_path, grace_seconds=0))
+    (finding,) = old.findings
+    assert (finding.finding_class, finding.shard) == (FindingClass.OVERDUE, later[0].shard)
+    assert finding.detail["overdue"] == 5
+
+
+def test_a_record_ahead_of_the_cut_without_a_commit_is_unexpected_all_the_same(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    (half,) = writer.prepare(topic, 1)
+    writer.produce(writer.record(half, batch=f"{half.shard}.99.0"))
+    report = run_once(parts, options)
+    assert [each.finding_class for each in report.findings] == [FindingClass.UNDECIDED]
+
+
+def test_manifests_that_do_not_chain_are_a_finding_of_their_shard(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    (first,) = writer.prepare(topic, 1, key=b"one-member")
+    writer.end([first], Resolution.COMMIT)
+    writer.publish()
+    writer.shards[first.shard].batch_no += 3
+    writer.end(writer.prepare(topic, 1, key=b"one-member"), Resolution.COMMIT)
+    writer.publish()
+    (finding,) = run_once(parts, options).findings
+    assert (finding.finding_class, finding.shard) == (FindingClass.MANIFEST_BREAK, first.shard)
+    assert [each["fault"] for each in finding.detail["breaks"]] == ["gap in batch_no"]
+
+
+def test_a_partition_that_does_not_answer_makes_the_run_inconclusive_and_loses_nothing(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    writer.end(writer.prepare(topic, 20), Resolution.COMMIT)
+    writer.publish()
+    silent = SilentPartition(parts.log_facts, Partition(topic, 0))
+    report = run_once(replace(parts, log_facts=silent), options)
+    assert report.verdict is Verdict.INCONCLUSIVE
+    assert [each.finding_class for each in report.findings] == [FindingClass.NOT_READ]
+    assert report.partitions_read == (1, 2)
+
+
+def test_a_transaction_that_stays_open_makes_the_run_inconclusive(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    writer.end(writer.prepare(topic, 3), Resolution.COMMIT)
+    writer.publish()
+    hanging = Producer(
+        {"bootstrap.servers": writer.bootstrap_servers, "transactional.id": f"{topic}-hanging"}
+    )
+    hanging.init_transactions(30)
+    hanging.begin_transaction()
+    hanging.produce(topic, b"", partition=1)
+    hanging.flush(30)
+    report = run_once(replace(parts, clock=JumpingClock()), options)
+    hanging.abort_transaction(30)
+    assert report.verdict is Verdict.INCONCLUSIVE
+    assert [each.finding_class for each in report.findings] == [FindingClass.LSO_STUCK]
+
+
+def test_spark_reads_the_database_as_the_snapshot_has_it(
+    writer: OutboxWriter, parts: RunContext
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.end(writer.prepare(topic, 4), Resolution.COMMIT)
+    with parts.source.snapshot() as snapshot:
+        writer.end(writer.prepare(topic, 4), Resolution.COMMIT)
+        commits = parts.sources.read_commits(snapshot.identity)
+        rows = commits.select("visible", "half_ids").collect()
+    assert {row["visible"] for row in rows} == {snapshot.identity.visible}
+    assert sum(len(row["half_ids"]) for row in rows) == 4
+
+
+def test_a_run_over_records_that_expired_with_the_log_calls_none_lost_and_is_not_clean(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    writer.end(writer.prepare(topic, 20), Resolution.COMMIT)
+    writer.publish()
+    writer.expire(topic, before=1)
+    report = run_once(parts, options)
+    assert report.verdict is Verdict.INCONCLUSIVE
+    assert {each.finding_class for each in report.findings} == {FindingClass.RETENTION_GAP}
+    told = sum(each.detail["messages"] for each in report.findings)
+    assert told == report.counts.unverifiable
+    assert report.counts.records + report.counts.unverifiable == report.counts.judged == 20
+    assert report.counts.unverifiable > 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "broken"), [("IMPORT_SNAPSHOT", "SELECT '{}'"), ("FETCH_ROWS", 0)]
+)
+def test_a_reader_that_lost_the_snapshot_is_noticed(
+    writer: OutboxWriter,
+    parts: RunContext,
+    options: Options,
+    monkeypatch: pytest.MonkeyPatch,
+    setting: str,
+    broken: object,
+) -> None:
+    monkeypatch.setattr(sources, setting, broken)
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    writer.end(writer.prepare(topic, 4), Resolution.COMMIT)
+    late = replace(parts, source=Distracted(parts.source, writer, parts.source.jdbc))
+    with pytest.raises(SnapshotMismatch):
+        run_once(late, options)

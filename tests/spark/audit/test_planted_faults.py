@@ -1,0 +1,257 @@
+"""One fault of each class is planted on real stores; a run finds exactly those, by class and id."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+
+from outbox.messages.message import HalfMessage, Resolution
+from outbox.messages.message_id import Nonce, message_id_of
+from outbox.messages.record import MESSAGE_ID, Record
+from spark.audit import run_once
+from spark.compare.bucket_checksums import Mode
+from spark.findings.verdict import Verdict
+from spark.report.report import Report
+from spark.report.store_run import publish
+from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_runs import make_options, make_parts
+
+pytestmark = REAL_STORES
+
+SECRET = b"the-value-nobody-may-see"
+UNKNOWN = UUID("00000000-0001-8000-8000-000000000007")
+FORGOTTEN = UUID("00000000-0002-8000-8000-000000000007")
+
+
+@dataclass(frozen=True)
+class Planted:
+    """What was planted and what a run made of it."""
+
+    expected: dict[str, str]
+    """Message id by class."""
+    report: Report
+    document: dict[str, Any]
+    writer: OutboxWriter
+    folder: Path
+
+    def finding(self, name: str) -> dict[str, Any]:
+        """Return the one finding of a class as the JSON shows it."""
+        (found,) = [each for each in self.document["findings"] if each["class"] == name]
+        return dict(found)
+
+
+@pytest.fixture(scope="module")
+def planted(
+    session: SparkSession,
+    module_writer: OutboxWriter,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Planted:
+    """Plant one fault of each class among clean messages, and run once."""
+    writer, folder = module_writer, tmp_path_factory.mktemp("planted")
+    expected = plant(writer)
+    parts = make_parts(session, writer)
+    report = run_once(parts, make_options(writer, folder, show_keys=True, mode=Mode.TWO_LEVEL))
+    document = publish(report, parts.run_store, samples=50)
+    return Planted(expected, report, document, writer, folder)
+
+
+def plant(writer: OutboxWriter) -> dict[str, str]:
+    """Write both stores with one fault of each class; return the message id of each."""
+    topic, other = f"{writer.prefix}-points", f"{writer.prefix}-other"
+    writer.create_topics(topic, other)
+    halves = writer.prepare(topic, 60, value=SECRET, headers=(("tenant", "north"),))
+    clean_elsewhere = writer.prepare(other, 3)
+    names = ("LOST", "SKIPPED", "HELD", "GIVEN_UP", "DUPLICATE", *ALTERED)
+    by_name = dict(zip((*names, "ROLLED_BACK", "UNDECIDED"), halves, strict=False))
+    rolled_back, undecided = by_name["ROLLED_BACK"], by_name["UNDECIDED"]
+    writer.end([h for h in halves if h not in (rolled_back, undecided)], Resolution.COMMIT)
+    writer.end(clean_elsewhere, Resolution.COMMIT)
+    writer.end([rolled_back], Resolution.ROLLBACK)
+    held = [by_name["HELD"], by_name["GIVEN_UP"]]
+    writer.publish(
+        partial(_altered, _alterations(by_name, other)),
+        held=[each.half_id for each in held],
+        skipped=[by_name["SKIPPED"].half_id],
+    )
+    _hold(writer, held)
+    _produce_phantoms(writer, [rolled_back, undecided], halves[-1])
+    expected = {name: str(half.message_id) for name, half in by_name.items()}
+    stranger = message_id_of(halves[-1].half_id, Nonce(halves[-1].nonce ^ 1))
+    return expected | {
+        "UNKNOWN_ID": str(UNKNOWN),
+        "PG_REGRESSION": str(FORGOTTEN),
+        "UNKNOWN_ID of a known half": str(stranger),
+    }
+
+
+ALTERED = ("WRONG_TOPIC", "WRONG_KEY", "CORRUPT_VALUE", "HEADER_DRIFT")
+
+Alteration = Callable[[Record], Iterable[Record]]
+
+
+def _alterations(by_name: dict[str, HalfMessage], other: str) -> dict[str, Alteration]:
+    made: dict[str, Alteration] = {
+        "LOST": lambda record: (),
+        "DUPLICATE": lambda record: (record, record),
+        "WRONG_TOPIC": lambda record: (record._replace(topic=other),),
+        "WRONG_KEY": lambda record: (record._replace(key=b"=HYPERLINK(<b>)"),),
+        "CORRUPT_VALUE": lambda record: (record._replace(value=SECRET + b"!"),),
+        "HEADER_DRIFT": lambda record: (record._replace(headers=record.headers[:-1]),),
+    }
+    return {str(by_name[name].message_id): alter for name, alter in made.items()}
+
+
+def _altered(alterations: dict[str, Alteration], record: Record) -> Iterable[Record]:
+    alter = alterations.get(dict(record.headers)[MESSAGE_ID].decode())
+    return (record,) if alter is None else alter(record)
+
+
+def _hold(writer: OutboxWriter, halves: list[HalfMessage]) -> None:
+    for half, dropped in zip(halves, (False, True), strict=True):
+        writer.execute(
+            "INSERT INTO outbox.held_record"
+            " (half_id, nonce, shard, topic_id, xid, n, publish_error,"
+            " dropped_at) VALUES (%s, %s, %s, %s, 1, 1, 'MSG_SIZE_TOO_LARGE',"
+            " CASE WHEN %s THEN clock_timestamp() END)",
+            *(half.half_id, half.nonce, half.shard, half.message.topic_id, dropped),
+        )
+
+
+def _produce_phantoms(
+    writer: OutboxWriter, known: list[HalfMessage], committed: HalfMessage
+) -> None:
+    stranger = message_id_of(committed.half_id, Nonce(committed.nonce ^ 1))
+    model = writer.record(committed)
+    writer.produce(
+        *[writer.record(each) for each in known],
+        *[_with_id(model, each) for each in (UNKNOWN, FORGOTTEN, stranger)],
+        Record(model.topic, b"k", b"of another writer", None, ()),
+    )
+    writer.execute(
+        "INSERT INTO outbox.already_published (half_id, nonce, shard, manifest_offset)"
+        " VALUES (%s, %s, 0, 1)",
+        *(2 << 15, 7),
+    )
+
+
+def _with_id(record: Record, message_id: UUID) -> Record:
+    return record._replace(headers=((MESSAGE_ID, str(message_id).encode()), *record.headers[1:]))
+
+
+def test_a40_each_planted_fault_is_found_by_class_and_id_and_nothing_else(planted: Planted) -> None:
+    expected = {(name.split(" ")[0], message) for name, message in planted.expected.items()}
+    found = {(each.finding_class.value, each.message_id) for each in planted.report.findings}
+    assert found == expected
+    assert len(planted.report.findings) == len(expected)
+
+
+def test_the_verdict_and_totals_count_discrepancies_only(planted: Planted) -> None:
+    assert planted.report.verdict is Verdict.FINDINGS
+    assert planted.report.totals == {
+        "missing": 3,
+        "duplicate": 1,
+        "unexpected": 5,
+        "mismatch": 4,
+        "disordered": 0,
+        "stuck": 0,
+        "latency": 0,
+        "coverage": 0,
+    }
+
+
+def test_records_of_other_writers_are_counted_and_not_judged(planted: Planted) -> None:
+    assert planted.report.counts.foreign == 1
+
+
+def test_a_lost_message_names_the_manifest_that_lists_it(planted: Planted) -> None:
+    (listing,) = planted.finding("LOST")["detail"]["manifests"]
+    assert (listing["status"], listing["message_id"]) == ("P", planted.expected["LOST"])
+
+
+def test_a_duplicate_names_every_place(planted: Planted) -> None:
+    places = planted.finding("DUPLICATE")["detail"]["places"]
+    assert [(place["same"], place["redriven"]) for place in places] == [(True, False)] * 2
+
+
+def test_a_held_message_tells_why(planted: Planted) -> None:
+    assert planted.finding("HELD")["detail"]["publish_error"] == "MSG_SIZE_TOO_LARGE"
+
+
+@pytest.mark.parametrize(
+    ("name", "difference"),
+    [
+        ("WRONG_TOPIC", "topic"),
+        ("WRONG_KEY", "key"),
+        ("CORRUPT_VALUE", "value"),
+        ("HEADER_DRIFT", "header"),
+    ],
+)
+def test_an_altered_record_tells_what_differs(planted: Planted, name: str, difference: str) -> None:
+    assert set(planted.finding(name)["detail"]["differs"]) == {difference}
+
+
+def test_a_changed_value_is_told_by_length_place_and_hash(planted: Planted) -> None:
+    differs = planted.finding("CORRUPT_VALUE")["detail"]["differs"]["value"]
+    assert differs["first_difference_at"] == len(SECRET)
+    assert differs["actual"]["bytes"] == len(SECRET) + 1
+
+
+def test_no_value_is_in_any_output(planted: Planted) -> None:
+    files = [each for each in (planted.folder / "reports").rglob("*") if each.is_file()]
+    assert files
+    assert not [each for each in files if SECRET in each.read_bytes()]
+
+
+def test_the_parquet_holds_every_finding(planted: Planted, session: SparkSession) -> None:
+    rows = session.read.parquet(planted.document["report"]["parquet"]).collect()
+    assert {row["message_id"] for row in rows} == set(planted.expected.values())
+
+
+def test_the_json_file_is_what_the_command_prints(planted: Planted) -> None:
+    file = Path(planted.document["report"]["json"])
+    assert json.loads(file.read_text("utf-8")) == json.loads(json.dumps(planted.document))
+
+
+def test_the_run_its_findings_and_its_reports_are_stored(planted: Planted) -> None:
+    with psycopg.connect(planted.writer.database_url) as connection:
+        verdict = connection.execute(
+            "SELECT verdict FROM outbox.reconciliation_run WHERE run_id = %s",
+            (planted.report.run_id,),
+        ).fetchall()
+        findings = connection.execute(
+            "SELECT count(*) FROM outbox.reconciliation_finding WHERE status = 'open'"
+        ).fetchall()
+        formats = connection.execute(
+            "SELECT format FROM outbox.reconciliation_report ORDER BY format"
+        ).fetchall()
+    assert verdict == [("findings",)]
+    assert findings == [(len(planted.expected),)]
+    assert formats == [("csv",), ("html",), ("json",), ("md",)]
+
+
+def test_a_second_run_knows_what_is_new_and_what_has_gone(
+    planted: Planted, session: SparkSession, tmp_path: Path
+) -> None:
+    writer = planted.writer
+    writer.execute(
+        "UPDATE outbox.held_record SET dropped_at = clock_timestamp() WHERE dropped_at IS NULL"
+    )
+    writer.produce(Record(f"{writer.prefix}-points", None, b"", None, _headers_of(UNKNOWN)))
+    parts = make_parts(session, writer)
+    report = run_once(parts, make_options(writer, tmp_path))
+    assert (report.changes.new, report.changes.resolved) == (1, 0)
+    assert report.count(*[each.finding_class for each in report.findings]) == 15
+
+
+def _headers_of(message_id: UUID) -> tuple[tuple[str, bytes], ...]:
+    return ((MESSAGE_ID, str(message_id).encode()),)

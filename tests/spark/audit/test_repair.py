@@ -1,0 +1,68 @@
+"""Messages that are published again: the next run calls them fixed, and finds nothing worse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import psycopg
+
+from outbox.messages.message import Resolution
+from outbox.messages.record import Record
+from outbox.reconciliation.stored_run import Changes
+from spark.audit import run_once
+from spark.findings.verdict import Verdict
+from spark.report.store_run import publish
+from spark.run_context import Options, RunContext
+from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+
+pytestmark = REAL_STORES
+
+
+def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    halves = writer.prepare(topic, 6)
+    writer.end(halves, Resolution.COMMIT)
+    lost, altered = halves[2:4]
+
+    def damage(record: Record) -> Iterable[Record]:
+        if record.key == lost.message.content.key:
+            return ()
+        bad = record.key == altered.message.content.key
+        return (record._replace(value=b"damaged") if bad else record,)
+
+    writer.publish(damage)
+    first = run_once(parts, options)
+    publish(first, parts.run_store, samples=50)
+    assert {each.half_id: each.finding_class.value for each in first.findings} == {
+        lost.half_id: "LOST",
+        altered.half_id: "CORRUPT_VALUE",
+    }
+
+    for half in (lost, altered):
+        writer.execute(
+            "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n,"
+            " publish_error, repair, released_at)"
+            " VALUES (%s, %s, %s, %s, 1, 1, '', 'action', clock_timestamp())",
+            *(half.half_id, half.nonce, half.shard, half.message.topic_id),
+        )
+        writer.repair(half, "action")
+    second = run_once(parts, options)
+    publish(second, parts.run_store, samples=50)
+
+    assert second.verdict is Verdict.CLEAN
+    told = [(each.finding_class.value, each.half_id) for each in second.findings]
+    assert told == [("REDRIVEN", altered.half_id)]
+    assert second.changes == Changes(new=1, resolved=0, fixed=2)
+    assert second.changes.closed == {"LOST": 1, "CORRUPT_VALUE": 1}
+    assert [(run.run_id, run.open) for run in second.past] == [(first.run_id, 2)]
+    (of_topic,) = [each for each in second.latencies if each.topic is not None]
+    assert (of_topic.topic, of_topic.messages) == (topic, 2)
+    assert 0 < of_topic.p50 <= of_topic.p95 <= of_topic.p99 < 600
+    assert sum(each.messages for each in second.latencies if each.minute is not None) == 2
+    with psycopg.connect(writer.database_url) as connection:
+        rows = connection.execute("SELECT class, status FROM outbox.reconciliation_finding")
+        assert set(rows) == {("LOST", "fixed"), ("CORRUPT_VALUE", "fixed"), ("REDRIVEN", "open")}

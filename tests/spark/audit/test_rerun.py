@@ -1,0 +1,98 @@
+"""A look between two runs: it judges as the next run will, which cannot tell that it was there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from outbox.messages.message import HalfMessage, Resolution
+from spark.audit import run_once
+from spark.report.report import Report
+from spark.report.store_run import publish
+from spark.rerun import rerun_once
+from spark.run_context import Options, RunContext
+from spark.spark_errors import RunNotFound
+from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_outbox_writer import Alter, OutboxWriter
+
+pytestmark = REAL_STORES
+
+TABLES = (
+    *("reconciliation_run", "reconciliation_report", "reconciliation_cut", "reconciliation_carry"),
+    "progress",
+)
+
+
+def run(parts: RunContext, options: Options) -> Report:
+    """Run and store the outcome."""
+    report = run_once(parts, options)
+    publish(report, parts.run_store, samples=50)
+    return report
+
+
+def classes(report: Report) -> Counter[str]:
+    """Count the findings by class."""
+    return Counter(each.finding_class.value for each in report.findings)
+
+
+def left_behind(writer: OutboxWriter, folder: Path) -> dict[str, Any]:
+    """Return all that a run changes besides its findings: its tables and its folder."""
+    with psycopg.connect(writer.database_url) as connection:
+        rows = {
+            name: sorted(connection.execute(f"SELECT t::text FROM outbox.{name} t").fetchall())
+            for name in TABLES
+        }
+    return {**rows, "files": sorted(folder.rglob("*"))}
+
+
+def all_but(*lost: HalfMessage) -> Alter:
+    """Publish everything but these messages."""
+    ids = {str(each.message_id).encode() for each in lost}
+    return lambda record: () if ids & {value for _, value in record.headers} else (record,)
+
+
+def test_a_rerun_stores_what_open_findings_became_and_leaves_all_else_to_the_next_run(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    (phantom,) = writer.prepare(topic, 1, key=b"phantom")
+    mended, lost, *others = writer.prepare(topic, 6)
+    writer.end([mended, lost, *others], Resolution.COMMIT)
+    writer.publish(all_but(mended, lost))
+    writer.produce(writer.record(phantom))
+    first = run(parts, options)
+    assert classes(first) == {"LOST": 2, "UNDECIDED": 1}
+
+    writer.order_repair(mended)
+    writer.end([phantom], Resolution.ROLLBACK)
+    new, *_ = fresh = writer.prepare(topic, 3)
+    writer.end(fresh, Resolution.COMMIT)
+    writer.publish(all_but(new))
+    before = left_behind(writer, options.report_dir)
+    rerun = rerun_once(parts, options, first.run_id)
+    assert Counter((each.finding_class, each.status) for each in rerun.findings) == {
+        ("LOST", "fixed"): 1,
+        ("LOST", "open"): 1,
+        ("ROLLED_BACK", "open"): 1,
+    }
+    assert (rerun.new, rerun.report.plan.origin.run_id) == (1, first.run_id)
+    assert left_behind(writer, options.report_dir) == before
+
+    second = run(parts, options)
+    assert second.plan.origin.run_id == second.previous_run_id == first.run_id
+    assert classes(second) == {"LOST": 2, "ROLLED_BACK": 1}
+    assert (second.counts.records, second.counts.judged, second.changes.new) == (3, 3, 1)
+    assert {each.half_id for each in second.findings if each.finding_class.value == "LOST"} == {
+        lost.half_id,
+        new.half_id,
+    }
+    became = Counter(each.status for each in parts.run_store.statuses(first.run_id) or ())
+    assert became == {"fixed": 1, "open": 2}
+
+    with pytest.raises(RunNotFound):
+        rerun_once(parts, options, "nothing")

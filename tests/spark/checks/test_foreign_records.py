@@ -1,0 +1,55 @@
+"""Records of other writers on frames of a few rows: one finding a topic that forbids them."""
+
+from __future__ import annotations
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+
+from spark.checks import foreign_records
+from spark.columns import schemas
+from spark.findings.topic_rules import topic_rules
+from tests.spark.fixtures_markers import ON_SPARK
+
+pytestmark = ON_SPARK
+
+RECORDS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("half_id", pa.int64()),
+    ]
+)
+RULES = topic_rules({"ours": {"foreign": "high"}, "ours.open": {}})
+
+
+def records(session: SparkSession, *rows: tuple[str, int, int, int | None]) -> DataFrame:
+    """Return records by topic, partition, offset and half id."""
+    given = [dict(zip(RECORDS.names, row, strict=True)) for row in rows]
+    return schemas.frame_of(session, given, RECORDS)
+
+
+def test_each_run_adds_what_is_new_to_what_was_found_before(session: SparkSession) -> None:
+    first = records(
+        session,
+        ("ours", 0, 3, None),
+        ("ours", 0, 4, 7),
+        ("ours", 0, 9, None),
+        ("ours", 1, 2, None),
+        ("ours.open", 0, 1, None),
+        ("others", 0, 1, None),
+    )
+    (found,) = foreign_records.findings(first, RULES)
+    assert (found.topic, found.partition, found.offset) == ("ours", 0, 3)
+    assert found.detail == {
+        "records": 3,
+        "partitions": {
+            "0": {"records": 2, "first": 3, "last": 9},
+            "1": {"records": 1, "first": 2, "last": 2},
+        },
+    }
+    (more,) = foreign_records.findings(records(session, ("ours", 0, 12, None)), RULES, [found])
+    assert more.finding_id == found.finding_id
+    assert more.detail["records"] == 4
+    assert more.detail["partitions"]["0"] == {"records": 3, "first": 3, "last": 12}
+    assert list(foreign_records.findings(records(session, ("ours", 0, 13, 8)), RULES, [more])) == []

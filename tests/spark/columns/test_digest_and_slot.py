@@ -1,0 +1,213 @@
+"""The Column expressions against the library's own functions, on random and odd records."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from outbox.messages import record
+from outbox.messages.content_digest import content_digest
+from outbox.messages.manifest import Entry, Kind, Manifest, Position, crc_of, encode
+from outbox.messages.message_id import NONCE_BITS, HalfId, Nonce, message_id_of
+from spark.columns import digest, manifests, slot
+from tests.spark.fixtures_markers import ON_SPARK
+
+pytestmark = ON_SPARK
+
+LOG = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+ID = str(message_id_of(HalfId(123456789 << 15 | 77 << 4 | 5), Nonce(42)))
+GROUP = (record.PRODUCER_GROUP, "billing")
+
+
+def log(session: SparkSession, *rows: dict[str, Any]) -> DataFrame:
+    """Return records as the Kafka source gives them."""
+    filled = [
+        {"topic": "points", "partition": 0, "offset": place, "key": None, "value": None, **row}
+        for place, row in enumerate(rows)
+    ]
+    return session.createDataFrame(pa.Table.from_pylist(filled, schema=LOG))
+
+
+def named(session: SparkSession, *rows: dict[str, Any]) -> DataFrame:
+    """Return records as a run reads them, before it drops their headers."""
+    texts = {"message_id": slot.id_text(), "batch": slot.batch()}
+    return slot.identified(log(session, *rows).withColumns(texts))
+
+
+def headers(*pairs: tuple[str, str | None]) -> list[dict[str, Any]]:
+    """Return headers as Spark's structs."""
+    return [{"key": n, "value": None if t is None else t.encode()} for n, t in pairs]
+
+
+def leading(message_id: str = ID, batch: str = "5.17.3") -> tuple[tuple[str, str], ...]:
+    """Return the headers that come first."""
+    return (
+        (record.MESSAGE_ID, message_id),
+        (record.BATCH, batch),
+        (record.DECIDED_BY, "producer"),
+    )
+
+
+def test_the_digest_is_the_librarys_for_random_records(session: SparkSession) -> None:
+    random = Random(20)
+    rows, expected = [], []
+    for _ in range(400):
+        key = random.choice([None, b"", random.randbytes(random.randrange(40))])
+        value = random.choice([None, b"", random.randbytes(random.randrange(1000))])
+        covered = [GROUP] + [
+            (random.choice("añ日"), random.choice(["", "north", "ünïcode"]))
+            for _ in range(random.randrange(4))
+        ]
+        rows.append({"key": key, "value": value, "headers": headers(*leading(), *covered)})
+        expected.append(content_digest(ID, "points", key, value, covered))
+    found = named(session, *rows).orderBy("offset").select(digest.content_digest().alias("d"))
+    assert [row["d"] for row in found.collect()] == expected
+
+
+@pytest.mark.parametrize(
+    "placed",
+    [
+        (*leading(), (record.REDRIVEN, "7"), GROUP),
+        (GROUP, *leading()),
+        (leading()[0], GROUP, (record.REDRIVEN, "7"), *leading()[1:]),
+    ],
+    ids=["redriven", "shifted", "scattered"],
+)
+def test_headers_out_of_place_are_found_by_name(
+    session: SparkSession, placed: tuple[tuple[str, str], ...]
+) -> None:
+    (row,) = (
+        named(session, {"headers": headers(*placed)})
+        .select(
+            digest.content_digest().alias("digest"),
+            F.col("message_id").alias("id"),
+            slot.batch_no().alias("batch_no"),
+        )
+        .collect()
+    )
+    expected = content_digest(ID, "points", None, None, (GROUP,))
+    assert (row["digest"], row["id"], row["batch_no"]) == (expected, ID, 17)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        [],
+        headers((record.MESSAGE_ID, "not an id"), *leading()[1:]),
+        headers((record.MESSAGE_ID, None), *leading()[1:]),
+        headers((record.MESSAGE_ID, ID.upper()), *leading()[1:]),
+    ],
+    ids=["null", "none", "malformed", "null value", "upper case"],
+)
+def test_a_record_without_a_well_formed_id_is_foreign(
+    session: SparkSession, given: list[dict[str, Any]] | None
+) -> None:
+    (row,) = named(session, {"headers": given}).select("message_id", "half_id").collect()
+    assert row["half_id"] is None
+    assert row["message_id"] is None or len(row["message_id"]) == len(ID)
+
+
+@pytest.mark.parametrize("batch", ["", "5", "5.17", "5.17.3.1", "a.b.c", "99999999999.1.1"])
+def test_a_broken_batch_header_names_no_place(session: SparkSession, batch: str) -> None:
+    frame = named(session, {"headers": headers(*leading(batch=batch))})
+    (row,) = frame.select(slot.shard().alias("shard"), slot.batch_no().alias("batch")).collect()
+    assert row["shard"] is None
+
+
+def test_the_half_id_is_read_out_of_the_message_id(session: SparkSession) -> None:
+    random = Random(7)
+    half_ids = [0, (1 << 63) - 1, *[random.getrandbits(63) for _ in range(200)]]
+    ids = [message_id_of(HalfId(each), Nonce(random.getrandbits(NONCE_BITS))) for each in half_ids]
+    table = pa.table({"text": [str(i) for i in ids], "raw": pa.array([i.bytes for i in ids])})
+    found = session.createDataFrame(table).select(
+        slot.half_id_in(F.col("text")).alias("half_id"), slot.uuid_text(F.col("raw")).alias("text")
+    )
+    assert [tuple(row) for row in found.collect()] == [
+        (half_id, str(each)) for half_id, each in zip(half_ids, ids, strict=True)
+    ]
+
+
+def manifest(batch_no: int, prev_crc: int, *entries: Entry, **fields: Any) -> Manifest:
+    """Return a manifest of shard 5 that continues the one before."""
+    defaults: dict[str, Any] = {
+        "installation": UUID(int=7),
+        "shard": 5,
+        "gen": 1,
+        "kind": Kind.BATCH,
+        "after": Position(batch_no, 1),
+        "to": Position(batch_no + 1, 1),
+    }
+    return Manifest(batch_no=batch_no, prev_crc=prev_crc, entries=entries, **{**defaults, **fields})
+
+
+def chain(session: SparkSession, *values: bytes) -> DataFrame:
+    """Return these manifests as the progress topic holds them."""
+    rows = [{"partition": 5, "value": value, "headers": None} for value in values]
+    return manifests.with_prefix(log(session, *rows))
+
+
+def test_a_manifest_is_read_field_by_field(session: SparkSession) -> None:
+    entries = (Entry(UUID(ID).bytes, b"P"), Entry(UUID(int=9).bytes, b"K"))
+    given = manifest(8, 123, *entries, after=Position(1 << 40, 2), to=Position(1 << 47, 2047))
+    (row,) = chain(session, encode(given)).collect()
+    assert row["intact"]
+    assert (row["shard"], row["gen"], row["batch_no"], row["prev_crc"]) == (5, 1, 8, 123)
+    assert (row["from_xid"], row["from_n"]) == given.after
+    assert (row["to_xid"], row["to_n"]) == given.to
+    assert (row["entries"], row["published"]) == (2, 1)
+    assert row["crc"] == crc_of(encode(given))
+
+
+def test_entries_are_told_with_their_status_and_place(session: SparkSession) -> None:
+    entries = (Entry(UUID(int=9).bytes, b"K"), Entry(UUID(ID).bytes, b"P"))
+    read = manifests.entries(
+        chain(session, encode(manifest(8, 0, *entries)), encode(manifest(9, 0)))
+    )
+    found = {(row["index"], row["status"], row["message_id"]) for row in read.collect()}
+    assert found == {(0, "K", str(UUID(int=9))), (1, "P", ID)}
+
+
+def test_a_chain_has_no_breaks(session: SparkSession) -> None:
+    first = encode(manifest(1, 0))
+    assert manifests.breaks(chain(session, first, encode(manifest(2, crc_of(first))))).count() == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"batch_no": 3}, "gap in batch_no"),
+        ({"prev_crc": 1}, "prev_crc is not the last crc"),
+        ({"gen": 0}, "gen fell"),
+        ({"shard": 6}, "another shard's partition"),
+        ({"installation": UUID(int=8)}, "another installation"),
+        ({"to": Position(0, 0)}, "its range runs backwards"),
+        ({"after": Position(3, 0), "to": Position(4, 0)}, "positions between the two"),
+    ],
+)
+def test_a_break_is_named(session: SparkSession, fields: dict[str, Any], fault: str) -> None:
+    first = encode(manifest(1, 0))
+    second = manifest(**{"batch_no": 2, "prev_crc": crc_of(first), **fields})
+    (row,) = manifests.breaks(chain(session, first, encode(second))).collect()
+    assert row["fault"].startswith(fault)
+
+
+@pytest.mark.parametrize("value", [b"", b"short", bytes(200)])
+def test_bytes_that_are_no_manifest_are_a_break(session: SparkSession, value: bytes) -> None:
+    (row,) = manifests.breaks(chain(session, value)).collect()
+    assert row["fault"] == "not a manifest"

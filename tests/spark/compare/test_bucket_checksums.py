@@ -1,0 +1,274 @@
+"""Each lane of a fold sees what the two others do not: on slots searched for just that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from xxhash import xxh64_intdigest
+
+from spark.columns import commit_rank, schemas, slot
+from spark.columns.frames import Frames
+from spark.columns.segments import JUDGED, opened, segments
+from spark.compare import bucket_checksums
+from tests.spark.fixtures_markers import ON_SPARK
+
+pytestmark = ON_SPARK
+
+DIGEST: Final = 7
+SEED: Final = 42
+SEARCHED: Final = 300_000
+"""Enough slots for two whose upper halves are equal, and for two whose upper halves cancel."""
+ONE_BUCKET: Final = 40
+NOON: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
+COLUMNS: Final = "shard int, slot bigint, digest bigint, standing string"
+
+
+def mixed(slot_no: int) -> int:
+    """Return what Spark's xxhash64 makes of the digest and a slot, unsigned."""
+    digest = SEED
+    for number in (DIGEST, slot_no):
+        digest = xxh64_intdigest(number.to_bytes(8, "little"), digest)
+    return digest
+
+
+def upper(slot_no: int) -> int:
+    """Return the part that is summed: the upper half of the hash, signed."""
+    half = mixed(slot_no) >> 32
+    return half - (1 << 32) if half >> 31 else half
+
+
+def pairs_of_opposites() -> tuple[list[int], list[int]]:
+    """Return nothing, and records of two slots, each twice: neither bits nor sum show them."""
+    known: dict[int, int] = {}
+    for slot_no in range(SEARCHED):
+        if (other := known.get(-upper(slot_no))) is not None:
+            return [], [slot_no, slot_no, other, other]
+        known[upper(slot_no)] = slot_no
+    raise AssertionError("search more slots")
+
+
+def one_for_another() -> tuple[list[int], list[int]]:
+    """Return a commit and a record of another slot: neither count nor sum show it."""
+    known: dict[int, int] = {}
+    for slot_no in range(SEARCHED):
+        if (other := known.get(upper(slot_no))) is not None:
+            return [slot_no], [other]
+        known[upper(slot_no)] = slot_no
+    raise AssertionError("search more slots")
+
+
+def half_for_half() -> tuple[list[int], list[int]]:
+    """Return as many commits as records of other slots: neither count nor bits show them.
+
+    Of 66 hashes with a bit for the number of them, some combine to nothing, an even number.
+    """
+    basis: list[tuple[int, frozenset[int]]] = []
+    for slot_no in range(1, 67):
+        bits, of = mixed(slot_no) << 1 | 1, frozenset({slot_no})
+        for known, parts in basis:
+            if bits ^ known < bits:
+                bits, of = bits ^ known, of ^ parts
+        if bits == 0:
+            slots = sorted(of)
+            return slots[::2], slots[1::2]
+        basis = sorted([*basis, (bits, of)], key=lambda each: -each[0])
+    raise AssertionError("66 vectors of 65 bits are not independent")
+
+
+def dirty(commits: DataFrame, records: DataFrame) -> bool:
+    """Tell whether both sides differ; all slots share a bucket."""
+    (row,) = bucket_checksums.compared(commits, records, ONE_BUCKET).collect()
+    return bool(row["dirty"])
+
+
+@pytest.mark.parametrize("apart", [pairs_of_opposites, one_for_another, half_for_half])
+def test_each_lane_sees_what_the_two_others_do_not(session: SparkSession, apart: Any) -> None:
+    commits, records = apart()
+    assert commits != records
+    lanes = (len, _xor, _sum)
+    assert [lane(commits) == lane(records) for lane in lanes].count(False) == 1
+    others = list(range(1_000_000, 1_000_050))
+    sides = [_frame(session, side + others) for side in (commits, records)]
+    assert dirty(*sides)
+
+
+def test_a_bucket_of_equal_sides_is_clean_in_any_order(session: SparkSession) -> None:
+    slots = list(range(50))
+    sides = [_frame(session, side) for side in (slots, slots[::-1])]
+    assert not dirty(*sides)
+
+
+def test_what_cancels_in_one_lane_shows_in_another(session: SparkSession) -> None:
+    """A loss beside a duplicate keeps the count; three copies of one keep the combined bits."""
+    a, b, c = (5, 1, 10, "judged"), (5, 2, 20, "judged"), (5, 3, 30, "judged")
+    swapped = [(5, 1, 20, "judged"), (5, 2, 10, "judged"), c]
+    altered = [(5, 1, 11, "judged"), (5, 2, 21, "judged"), c]
+    commits, shuffled = (session.createDataFrame(each, COLUMNS) for each in ([a, b, c], [c, a, b]))
+    assert not dirty(commits, shuffled)
+    for records in ([a, a, c], [a, a, a, b, c], [a, b], swapped, altered, [a, b, c, c]):
+        assert dirty(commits, session.createDataFrame(records, COLUMNS))
+
+
+def test_a_row_without_a_slot_always_differs(session: SparkSession) -> None:
+    """Else a record that names no place would be in no bucket, and in no comparison."""
+    stray = [(None, None, DIGEST, JUDGED)]
+    sides = [session.createDataFrame(stray, COLUMNS) for _ in range(2)]
+    assert [
+        row["dirty"] for row in bucket_checksums.compared(sides[0], sides[1], ONE_BUCKET).collect()
+    ] == [
+        True,
+        True,
+    ]
+
+
+def test_a_record_elsewhere_makes_the_bucket_of_its_message_odd(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """All of that bucket is joined, or the message would seem to have that one record alone."""
+    kept = [(half_id, half_id, 5, half_id << slot.INDEX_BITS) for half_id in (1, 2, 3)]
+    columns = "half_id bigint, digest bigint, shard int, slot bigint"
+    commits = session.createDataFrame(kept, columns).selectExpr(
+        "*", "'judged' AS standing", "1 AS xid", "1 AS n", "current_timestamp() AS committed_at"
+    )
+    stray = (2, 2, None, None)
+    records = session.createDataFrame([*kept, stray], columns).withColumn("ahead", F.lit(False))
+    frames = Frames(
+        manifests=records,
+        listings=records,
+        segments=records,
+        batches=session.range(len(kept)),
+        commits=commits,
+        records=records,
+        size=len(kept),
+    )
+    odd = bucket_checksums.mismatches(
+        frames, bucket_checksums.Mode.TWO_LEVEL, tmp_path.as_uri(), bucket_messages=1
+    )
+    assert odd is not None
+    joined = bucket_checksums.odd_commits(commits, odd).select("half_id").collect()
+    assert [row["half_id"] for row in joined] == [2]
+    (found,) = bucket_checksums.open_ids(commits, records, odd).collect()
+    assert (found["half_id"], found["copies"], found["suspect"]) == (2, 2, True)
+
+
+def test_a_stretch_lies_in_one_batch_and_one_side_of_the_cut(session: SparkSession) -> None:
+    """Commits of a batch that does not list its whole range, or of none, are in no slot."""
+    batches = [(2, 1, 3, True, True), (3, 3, 4, True, False)]
+    laid = laid_over(session, batches, cut_row(cut=(8, 2), base=(7, 1), seen=(7, 0)))
+    found = laid.select("xid", "n", "standing", "slot").orderBy("xid", "n").collect()
+    second = 2 << slot.INDEX_BITS
+    assert [tuple(each) for each in found] == [
+        (7, 1, "baseline", None),
+        (7, 2, "judged", second),
+        (7, 3, "judged", second + 1),
+        (8, 1, "judged", None),
+        (8, 2, "judged", None),
+        (8, 3, "in_flight", None),
+    ]
+
+
+def test_what_an_earlier_run_has_judged_is_in_no_stretch(session: SparkSession) -> None:
+    laid = laid_over(session, [(2, 0, 6, True, True)], cut_row(seen=(8, 1)))
+    found = laid.select("xid", "n", "digest", "slot").orderBy("n").collect()
+    second = 2 << slot.INDEX_BITS
+    assert [tuple(each) for each in found] == [(8, 2, 50, second + 4), (8, 3, 60, second + 5)]
+
+
+def test_of_two_batches_that_claim_a_commit_the_later_one_names_its_slot(
+    session: SparkSession,
+) -> None:
+    """So it is where PostgreSQL had lost a tail. Either is safe: no commit is in two slots."""
+    batches = [(2, 0, 4, True, True), (3, 2, 6, True, True), (4, 2, 6, False, True)]
+    laid = laid_over(session, batches, cut_row())
+    found = [row["slot"] for row in laid.orderBy("rank").collect()]
+    at = [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (3, 3)]
+    assert found == [(batch << slot.INDEX_BITS) + index for batch, index in at]
+
+
+def test_two_manifests_of_one_number_name_no_slot(session: SparkSession) -> None:
+    listed = session.createDataFrame(
+        [(5, 1, 3, 0, 0, 7, 3, 1), (5, 2, 3, 7, 3, 8, 3, 1), (5, 2, 3, 7, 3, 8, 3, 1)],
+        "shard int, batch_no bigint, entries int, from_xid bigint, from_n bigint, to_xid bigint, "
+        "to_n bigint, kind int",
+    ).withColumn("intact", F.lit(True))
+    log = committed(session)
+    claims = commit_rank.batches(listed, log)
+    rows = segments(commit_rank.flushes(log), claims, cuts(session, cut_row())).collect()
+    assert sorted((row["xid"], row["batch_no"]) for row in rows) == [(7, 1), (8, None)]
+
+
+def test_a_record_names_a_slot_only_up_to_the_cut_of_its_shard(session: SparkSession) -> None:
+    """Nor does it with an index that no batch can have: it would be another batch's slot."""
+    named = [(2, 0), (2, 4095), (2, 4096), (2, -1), (9, 0), (10, 0), (None, 0), (2, None)]
+    records = session.createDataFrame(
+        [(*place, 9) for place in named], "batch_no bigint, index int, cut_batch bigint"
+    )
+    found = {
+        (row["batch_no"], row["index"]): row["slot"] for row in slot.slotted(records).collect()
+    }
+    assert found == dict.fromkeys(named) | {
+        (2, 0): 2 << 12,
+        (2, 4095): (2 << 12) + 4095,
+        (9, 0): 9 << 12,
+    }
+
+
+def committed(session: SparkSession) -> DataFrame:
+    """Return two rows of three commits; the digests are 10 to 60."""
+    rows = [
+        (5, 7, NOON, 3, [1, 2, 3], [10, 20, 30]),
+        (5, 8, NOON, 3, [4, 5, 6], [40, 50, 60]),
+    ]
+    columns = "shard int, xid bigint, committed_at timestamp, size bigint, "
+    return session.createDataFrame(
+        rows, f"{columns}half_ids array<bigint>, content_digests array<bigint>"
+    )
+
+
+def cut_row(
+    cut: Any = (9, 0), base: Any = (0, 0), seen: Any = (None, None)
+) -> dict[str, int | None]:
+    """Return a cut of the shard, and up to where an earlier run has seen it."""
+    row: dict[str, int | None] = {"shard": 5, "cut_batch": 9}
+    for name, (xid, n) in {"cut": cut, "base": base, "seen": seen}.items():
+        row |= {f"{name}_xid": xid, f"{name}_n": n}
+    return row
+
+
+def cuts(session: SparkSession, row: dict[str, int | None]) -> DataFrame:
+    return schemas.frame_of(session, [row], schemas.SHARD_CUTS)
+
+
+def laid_over(
+    session: SparkSession, batches: Sequence[Any], cut: dict[str, int | None]
+) -> DataFrame:
+    """Return the commits of both rows with the slots that these batches give them."""
+    claims = session.createDataFrame(
+        [(5, *each) for each in batches],
+        "shard int, batch_no bigint, from_rank bigint, to_rank bigint, in_turn boolean, "
+        "whole boolean",
+    )
+    rows = committed(session)
+    return opened(rows, segments(commit_rank.flushes(rows), claims, cuts(session, cut)))
+
+
+def _frame(session: SparkSession, slots: Sequence[int]) -> DataFrame:
+    rows = [(5, slot_no, DIGEST, JUDGED) for slot_no in slots]
+    return session.createDataFrame(rows, COLUMNS)
+
+
+def _sum(slots: Sequence[int]) -> int:
+    return sum(map(upper, slots))
+
+
+def _xor(slots: Sequence[int]) -> int:
+    combined = 0
+    for slot_no in slots:
+        combined ^= mixed(slot_no)
+    return combined

@@ -1,0 +1,177 @@
+"""What becomes of a real log between two runs: expired, made anew, grown; each is told once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import SparkSession
+
+from outbox.kafka.log_reader import KafkaLogReader
+from outbox.messages.message import HalfMessage, Resolution
+from outbox.messages.record import Record
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.reconciliation.log import Partition
+from spark.audit import run_once
+from spark.cut.log_history import digest_of
+from spark.findings.topic_rules import topic_rules
+from spark.findings.verdict import Verdict
+from spark.report.report import Report
+from spark.report.store_run import publish
+from tests.fixtures_waiting import wait_for
+from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_runs import make_options, make_parts
+
+pytestmark = REAL_STORES
+
+TO_THE_END = -1
+
+
+@dataclass(frozen=True)
+class Story:
+    """An installation whose log changed between its first and its second run."""
+
+    writer: OutboxWriter
+    lost: HalfMessage
+    first: Report
+    second: Report
+    third: Report
+
+    def topic(self, name: str) -> str:
+        """Return a topic of this installation."""
+        return f"{self.writer.prefix}-{name}"
+
+
+@pytest.fixture(scope="module")
+def story(
+    session: SparkSession, module_writer: OutboxWriter, tmp_path_factory: pytest.TempPathFactory
+) -> Story:
+    """Run, change the log, run again, and once more with the new topic accepted."""
+    writer, folder = module_writer, tmp_path_factory.mktemp("history")
+    topics = [f"{writer.prefix}-{name}" for name in ("expired", "anew", "grown", "quiet")]
+    writer.create_topics(*topics)
+    _commit_some(writer, topics)
+    lost = _lose_one(writer, topics[0])
+    writer.produce(*[Record(topic, None, b"", None, ()) for topic in topics[2:]])
+    first = _run(session, writer, folder)
+    writer.produce(*[Record(topics[3], None, b"", None, ())] * 2)
+    _commit_some(writer, topics[:1])
+    writer.expire(topics[0], before=TO_THE_END)
+    _make_anew(writer, topics[1])
+    _grow(writer, topics[2])
+    second = _run(session, writer, folder)
+    third = _run(session, writer, folder, accepted={topics[1]})
+    return Story(writer, lost, first, second, third)
+
+
+def _lose_one(writer: OutboxWriter, topic: str) -> HalfMessage:
+    """Commit a message that its manifest lists and its topic lacks."""
+    (lost,) = writer.prepare(topic, 1)
+    writer.end([lost], Resolution.COMMIT)
+    writer.publish(lambda record: ())
+    return lost
+
+
+def _commit_some(writer: OutboxWriter, topics: Iterable[str]) -> None:
+    for topic in topics:
+        writer.end(writer.prepare(topic, 8), Resolution.COMMIT)
+    writer.publish()
+
+
+def _run(
+    session: SparkSession, writer: OutboxWriter, folder: Path, accepted: Iterable[str] = ()
+) -> Report:
+    parts = make_parts(session, writer)
+    own = topic_rules(
+        {f"{writer.prefix}-quiet": {"foreign": "low", "severity": {"FOREIGN": "info"}}}
+    )
+    accept = frozenset(accepted)
+    report = run_once(parts, make_options(writer, folder, accept_topics=accept, topic_rules=own))
+    publish(report, parts.run_store, samples=5)
+    return report
+
+
+def _make_anew(writer: OutboxWriter, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": writer.bootstrap_servers})
+    admin.delete_topics([topic])[topic].result(30)
+
+    def made() -> bool:
+        try:
+            admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
+        except KafkaException:
+            return False
+        return True
+
+    wait_for(made)
+
+
+def _grow(writer: OutboxWriter, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": writer.bootstrap_servers})
+    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
+    facts = KafkaLogReader(writer.bootstrap_servers)
+    wait_for(lambda: len(facts.partitions([topic])) == 3)
+
+
+def test_of_a_log_that_has_not_changed_nothing_is_told(story: Story) -> None:
+    told = [(each.finding_class, each.half_id) for each in story.first.findings]
+    assert told == [("LOST", story.lost.half_id), ("FOREIGN", None)]
+
+
+def test_records_of_other_writers_add_up_from_run_to_run_on_a_topic_that_forbids_them(
+    story: Story,
+) -> None:
+    for report, count in ((story.first, 1), (story.second, 3), (story.third, 3)):
+        (foreign,) = [each for each in report.findings if each.finding_class == "FOREIGN"]
+        assert (foreign.topic, foreign.detail["records"]) == (story.topic("quiet"), count)
+        assert report.totals["unexpected"] == 0
+
+
+def test_what_was_lost_is_unverifiable_once_its_log_has_expired_and_not_resolved(
+    story: Story,
+) -> None:
+    lost, foreign = story.first.findings
+    found = PostgresRunStore(story.writer.database_url).statuses(story.first.run_id)
+    assert {each.finding_id: each for each in found or ()} == {
+        lost.finding_id: (lost.finding_id, "LOST", "critical", "unverifiable"),
+        foreign.finding_id: (foreign.finding_id, "FOREIGN", "info", "open"),
+    }
+    changes = story.second.changes
+    assert (changes.unverifiable, changes.expired, changes.resolved) == (1, {"LOST": 1}, 0)
+    assert story.third.changes.unverifiable == 0
+
+
+def test_what_expired_was_made_anew_or_grew_is_told_apart_and_each_once(story: Story) -> None:
+    told = Counter((each.finding_class.value, each.topic) for each in story.second.findings)
+    assert told == {
+        ("RETENTION_GAP", story.topic("expired")): 2,
+        ("TOPIC_RECREATED", story.topic("anew")): 2,
+        ("PARTITIONS_CHANGED", story.topic("grown")): 1,
+        ("FOREIGN", story.topic("quiet")): 1,
+    }
+    assert story.second.verdict is Verdict.FINDINGS
+    assert story.second.count() == 0
+
+
+def test_once_the_topic_is_accepted_nothing_more_is_told_of_it_or_of_the_growth(
+    story: Story,
+) -> None:
+    told = {each.topic for each in story.third.findings if each.finding_class != "FOREIGN"}
+    assert told <= {story.topic("expired")}
+    assert story.third.verdict is not Verdict.FINDINGS
+
+
+def test_the_anchor_that_spark_read_is_found_again_by_its_place_and_digest(story: Story) -> None:
+    facts = KafkaLogReader(story.writer.bootstrap_servers)
+    stored = story.third.log_state["partitions"]
+    (row,) = [p for p in stored if p["topic"] == story.topic("quiet") and p["partition"] == 0]
+    partition, (offset, digest) = Partition(row["topic"], 0), row["anchor"]
+    there = facts.next_records({partition: offset})[partition]
+    assert there is not None
+    assert (there.offset, digest_of(there)) == (offset, digest)

@@ -1,0 +1,149 @@
+"""Mutants of what leads from run to run: where a run begins, what it carries, and who may run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from outbox.postgres.reconciliation import stored_checkpoint
+from spark.checks import misplaced_keys
+from spark.compare import diagnosis
+from spark.cut import carry_over, checkpoint
+from spark.findings.finding_class import FindingClass
+from tests.integration.postgres.reconciliation import test_lease, test_run_store
+from tests.spark.checks import test_misplaced_keys
+from tests.spark.cut import test_carry_over
+from tests.spark.fixtures_mutant import Mutant, Needs
+from tests.unit.spark.compare import test_diagnosis
+from tests.unit.spark.cut import test_checkpoint
+
+SOME: Final = {"count": 100, "most_cuts": 2}
+"""Enough histories that each rule below decides in one of them."""
+ANY_SPLIT: Final = (
+    test_carry_over.test_any_split_of_a_history_into_runs_ends_with_what_counting_finds
+)
+BY_NAME: Final = test_carry_over.test_what_is_open_is_carried_by_name_or_not_at_all
+"""The same rules at a tenth of the price; random histories need them all as well."""
+BEFORE: Final = test_checkpoint.make_previous()
+
+WAS_AWAY: Final = {
+    "known": {"points": checkpoint.MisplacedKeys(2, frozenset({7}))},
+    "row": test_misplaced_keys.record(half_id=1),
+}
+
+MUTANTS: Final = (
+    # What a run remembers of keys.
+    Mutant(
+        name="keys away forgotten",
+        module=misplaced_keys,
+        rule='F.expr(IS_AWAY) | F.col("before") | of_many',
+        broken="F.expr(IS_AWAY)",
+        killer=test_misplaced_keys.test_a_key_that_may_lie_in_two_partitions_makes_a_run_read_everything,
+        needs=Needs.SPARK,
+        given=WAS_AWAY,
+    ),
+    # What a run carries.
+    Mutant(
+        name="carry dropped",
+        module=carry_over,
+        rule="    return (*(CarriedRow(*row) for row in found), *map(_of_finding, lasting))",
+        broken="    return tuple(map(_of_finding, lasting))",
+        killer=ANY_SPLIT,
+        needs=Needs.SPARK,
+        given=SOME,
+    ),
+    Mutant(
+        name="ahead rows dropped",
+        module=carry_over,
+        rule="        RECORD: frames.records,",
+        broken='        RECORD: frames.records.where("NOT ahead"),',
+        killer=BY_NAME,
+        needs=Needs.SPARK,
+    ),
+    Mutant(
+        name="late rows meet no commit",
+        module=carry_over,
+        rule='frames.commits.where(F.col("standing") != IN_FLIGHT)',
+        broken="frames.commits.where(F.lit(False))",
+        killer=BY_NAME,
+        needs=Needs.SPARK,
+    ),
+    Mutant(
+        name="what settled is forgotten",
+        module=diagnosis,
+        rule="    return judgement.continued and suspect.standing is None and committed",
+        broken="    return False",
+        killer=test_diagnosis.test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came_first,
+        given={"redriven": (False,), "released": False, "expected": FindingClass.DUPLICATE_LATE},
+    ),
+    # Where a run begins.
+    Mutant(
+        name="rows read twice",
+        module=checkpoint,
+        rule="start=max(each.start, ends.get(each.partition, each.start))",
+        broken="start=each.start",
+        killer=test_checkpoint.test_only_what_no_run_has_read_is_read_with_the_last_manifest_before_it,
+        given={"previous": BEFORE},
+    ),
+    Mutant(
+        name="another manifest in the place of the known one",
+        module=checkpoint,
+        rule="if found != mark.crc:",
+        broken="if False:",
+        killer=test_checkpoint.test_manifests_that_do_not_continue_the_known_one_are_read_again,
+        given={
+            "previous": BEFORE,
+            "found": [],
+            "reason": "the last known manifest of shard 3 is gone",
+        },
+    ),
+    Mutant(
+        name="a history that begins anew is continued",
+        module=checkpoint,
+        rule='row["lowest"] is not None and Position(*row["lowest"]) < known',
+        broken="False",
+        killer=test_checkpoint.test_manifests_that_do_not_continue_the_known_one_are_read_again,
+        given={
+            "previous": BEFORE,
+            "found": [test_checkpoint.row(lowest=(499, 9))],
+            "reason": "begins anew",
+        },
+    ),
+    Mutant(
+        name="a PostgreSQL that went back is continued",
+        module=checkpoint,
+        rule="_horizon(snapshot.visible) < previous.horizon",
+        broken="False",
+        killer=test_checkpoint.test_a_store_that_lost_its_end_is_read_again,
+        given={
+            "previous": BEFORE,
+            "now": test_checkpoint.log(),
+            "visible": "760:769:",
+            "reason": "has gone back",
+        },
+    ),
+    Mutant(
+        name="a shard that falls behind its last cut",
+        module=checkpoint,
+        rule="max((new.batch_no, new.position), (known.batch_no, known.position))",
+        broken="(new.batch_no, new.position)",
+        killer=test_checkpoint.test_a_shard_keeps_its_baseline_and_never_falls_behind_its_last_cut,
+        given={"previous": BEFORE},
+    ),
+    # Who may run.
+    Mutant(
+        name="two runs at once",
+        module=stored_checkpoint,
+        rule="if row is None or not row[0]:",
+        broken="if row is None:",
+        killer=test_lease.test_while_one_run_holds_the_chain_no_other_one_begins,
+        needs=Needs.STORES,
+    ),
+    Mutant(
+        name="a run that was overtaken is stored",
+        module=stored_checkpoint,
+        rule="if not moved.rowcount:",
+        broken="if False:",
+        killer=test_run_store.test_of_two_runs_that_began_at_one_cut_the_second_to_end_stores_nothing,
+        needs=Needs.STORES,
+    ),
+)

@@ -1,0 +1,65 @@
+"""Puts a run over one test installation together, as the wiring does for a real one."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyspark.sql import SparkSession
+
+from outbox.clock import SystemClock
+from outbox.kafka.log_reader import KafkaLogReader
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.postgres.reconciliation.source import PostgresSource
+from spark.cut.sources import Sources
+from spark.jvm.kafka_options import kafka_options
+from spark.report.progress import Progress
+from spark.run_context import Options, RunContext
+
+
+class Stores(Protocol):
+    """Where an installation is."""
+
+    @property
+    def database_url(self) -> str:
+        """Its database."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Its Kafka."""
+
+    @property
+    def progress_topic(self) -> str:
+        """Its topic of manifests."""
+
+
+def make_parts(session: SparkSession, writer: Stores) -> RunContext:
+    """Return everything a run over that installation needs."""
+    source = PostgresSource(writer.database_url)
+    clock = SystemClock()
+    return RunContext(
+        source=source,
+        log_facts=KafkaLogReader(writer.bootstrap_servers),
+        run_store=PostgresRunStore(writer.database_url),
+        sources=Sources(
+            spark_session=session,
+            kafka_options=kafka_options(writer.bootstrap_servers, {}),
+            jdbc=source.jdbc,
+        ),
+        clock=clock,
+        progress=Progress(stream=StringIO(), clock=clock),
+        pause=lambda seconds: None,
+    )
+
+
+def make_options(writer: Stores, folder: Path, **fields: Any) -> Options:
+    """Return options with a grace that nothing in a test outlives."""
+    defaults: dict[str, Any] = {
+        "progress_topic": writer.progress_topic,
+        "report_dir": folder / "reports",
+        "stage_uri": (folder / "stage").as_uri(),
+        "grace_seconds": 3600,
+        "versions": {"spark": "4.0.0"},
+    }
+    return Options(**{**defaults, **fields})

@@ -1,0 +1,84 @@
+"""Our session on a real Spark Connect server: jars, settings, frames, the stage, a whole audit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from operator import itemgetter
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from devservers.child import CLEAN_ENVIRONMENT
+from devservers.kafka import EmbeddedKafka
+from spark.jvm.session import SPARK_VERSION
+from tests.fixtures_paths import PROJECT
+from tests.spark.fixtures_clusters import SMALL_JOB, connect_server
+from tests.spark.fixtures_faults import found, planted
+from tests.spark.fixtures_markers import REAL_STORES
+
+pytestmark = REAL_STORES
+
+AUDIT: Final = Path(sys.executable).parent / "outbox-reconcile"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of one Spark Connect server."""
+    with connect_server(tmp_path_factory.mktemp("connect")) as address:
+        yield address
+
+
+def test_a_spark_connect_server_gives_back_what_an_audit_hands_it(
+    server: str, tmp_path: Path
+) -> None:
+    done = _run(sys.executable, "-m", "tests.spark.fixtures_connect_steps", server, str(tmp_path))
+    assert done.returncode == 0, done.stderr[-2000:]
+    seen = json.loads(done.stdout)
+    bills = {"topic": "bills", "target": 2.0, "allowed": None}
+    points = {"topic": "points", "target": 1.5, "allowed": None}
+    assert (seen["version"], seen["nothing"]) == (SPARK_VERSION, True)
+    assert seen["collected"] == {"sum": 3.5}
+    assert sorted(seen["iterated"], key=itemgetter("topic")) == [bills, points]
+    assert {"topic", "partition", "offset", "message_id", "digest", "key_hash"} <= {
+        *seen["records"]
+    }
+    refused = "OUTBOX_RECONCILE_SPARK_CONF: spark.executor.memory is the Spark Connect server's"
+    assert seen["refused"].startswith(refused)
+
+
+def test_an_audit_on_spark_connect_names_each_planted_fault_and_no_more(
+    server: str, database_url: str, own_broker: EmbeddedKafka, tmp_path: Path
+) -> None:
+    _, faults = planted(database_url, own_broker.bootstrap_servers)
+
+    done = _run(
+        *(str(AUDIT), "run", "--report", str(tmp_path / "reports")),
+        database_url=database_url,
+        kafka_bootstrap_servers=own_broker.bootstrap_servers,
+        reconcile_spark_remote=server,
+        reconcile_spark_conf=json.dumps(SMALL_JOB),
+        reconcile_stage_uri=(tmp_path / "stage").as_uri(),
+    )
+
+    assert done.returncode == 7, done.stderr[-2000:]
+    (written,) = (tmp_path / "reports").glob("run_id=*/report.json")
+    report = json.loads(written.read_text("utf-8"))
+    assert found(report) == faults
+    assert report["coverage"]["ratio"] == 1
+
+
+def _run(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run a program with nothing but these settings to its end."""
+    ours = {f"OUTBOX_{name.upper()}": text for name, text in settings.items()}
+    return subprocess.run(
+        words,
+        cwd=PROJECT,
+        env={**CLEAN_ENVIRONMENT, **ours},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -1,0 +1,119 @@
+"""JSON is read strictly, and what is wrong is named by slug and pointer without repeating it."""
+
+from __future__ import annotations
+
+import pytest
+
+from api.http.json_body import decode, items_of, parse
+from api.http.problems import Problem
+from api.ingest.schemas import END, END_ITEM, PREPARE
+
+GOOD = b'{"producer_group":"g","topic":"t","value":"x"}'
+
+
+def test_a_valid_body_is_read() -> None:
+    assert decode(GOOD, PREPARE).topic == "t"
+
+
+def test_quotes_and_backslashes_inside_text_are_no_repeated_members() -> None:
+    body = rb'{"producer_group":"g","topic":"t","value":"{\"a\":\"\\\\\"}","headers":{"a":"\\\""}}'
+    request = decode(body, PREPARE)
+    assert request.value == r'{"a":"\\"}'
+    assert request.headers == {"a": r"\""}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b'{"decision":"COMMIT"} x',
+        b'{"decision":NaN}',
+        b'{"decision":Infinity}',
+        b'{"decision":"\xff"}',
+        b'{"decision":"\xed\xa0\x80"}',
+        b'\xef\xbb\xbf{"decision":"COMMIT"}',
+        b'{"decision":"COMMIT",}',
+        b"{'decision':'COMMIT'}",
+        b'{"decision":"CO\nMMIT"}',
+        b'{"a":' * 17 + b"1" + b"}" * 17,
+        b"[" * 17 + b"]" * 17,
+        b"[" * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+    ],
+)
+def test_what_is_not_json_or_too_deep_is_malformed(body: bytes) -> None:
+    with pytest.raises(Problem) as refused:
+        decode(body, END)
+    assert refused.value.slug == "malformed-json"
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        (b"[]", ""),
+        (b"null", ""),
+        (b"{}", "/decision"),
+        (b'{"decision":"COMMIT","decision":"ROLLBACK"}', "/decision"),
+        (b'{"decision":"COMMIT","dec\\u0069sion":"ROLLBACK"}', "/decision"),
+        (b'{"decision":"MAYBE"}', "/decision"),
+        (b'{"decision":1}', "/decision"),
+        (b'{"decision":null}', "/decision"),
+        (b'{"decision":"COMMIT","reason":"\\ud800"}', "/reason"),
+        (b'{"decision":"COMMIT","reason":"\\udc00\\ud800"}', "/reason"),
+        (b'{"decision":"COMMIT","other":1}', "/other"),
+        (b'{"decision":"COMMIT","<script>":1}', ""),
+        (b"[" * 16 + b"]" * 16, ""),
+    ],
+)
+def test_what_breaks_the_schema_is_pointed_at(body: bytes, pointer: str) -> None:
+    with pytest.raises(Problem) as refused:
+        decode(body, END)
+    assert refused.value.slug == "invalid-request"
+    assert [at for at, _ in refused.value.errors] == [pointer]
+
+
+def test_the_callers_own_text_is_never_repeated() -> None:
+    canary = b"canary-7f3a"
+    for body in (
+        b'{"decision":"' + canary + b'"}',
+        b'{"decision":"COMMIT","<' + canary + b'>":1}',
+        b'{"decision":' + canary + b"}",
+    ):
+        with pytest.raises(Problem) as refused:
+            decode(body, END)
+        assert canary.decode() not in f"{refused.value.detail}{refused.value.errors}"
+
+
+def test_each_item_of_a_batch_is_judged_alone() -> None:
+    body = (
+        b'{"items":[{"message_id":"x","decision":"COMMIT"},{"message_id":"\\ud800",'
+        b'"decision":"COMMIT"},{"decision":"COMMIT"},5,'
+        b'{"message_id":"y","decision":"COMMIT","decision":"ROLLBACK"}]}'
+    )
+    first, *others = items_of(body, END_ITEM)
+    assert not isinstance(first, Problem)
+    pointers = [each.errors[0][0] for each in others if isinstance(each, Problem)]
+    assert pointers == ["/message_id", "/message_id", "", "/decision"]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        (b"[]", ""),
+        (b"{}", "/items"),
+        (b'{"items":{}}', "/items"),
+        (b'{"items":[],"items":[]}', "/items"),
+        (b'{"items":[],"more":1}', "/more"),
+    ],
+)
+def test_an_envelope_that_is_wrong_refuses_the_whole_batch(body: bytes, pointer: str) -> None:
+    with pytest.raises(Problem) as refused:
+        items_of(body, END_ITEM)
+    assert refused.value.errors[0][0] == pointer
+
+
+def test_parsing_any_shape_is_as_strict() -> None:
+    assert parse(b'{"a":[1,{"b":null}]}') == {"a": [1, {"b": None}]}
+    with pytest.raises(Problem):
+        parse(b'{"a":1,"a":1}')

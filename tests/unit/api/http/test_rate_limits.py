@@ -1,0 +1,69 @@
+"""The bucket of an API key: its rate, its depth, and how a batch goes into debt."""
+
+from __future__ import annotations
+
+import pytest
+
+from api.http.problems import Problem, headers_of
+from api.http.rate_limits import RateLimit, rate_limits
+from outbox.access import Caller
+from tests.unit.checker.checks.fixtures_fakes import ManualClock
+
+
+def key(key_id: str) -> Caller:
+    """Return a caller with this key."""
+    return Caller(key_id=key_id, scopes=frozenset(), groups=None)
+
+
+def refusal(limit: RateLimit, caller: Caller, items: int = 1) -> dict[str, str]:
+    """Spend what must be refused and return the header fields of the answer."""
+    with pytest.raises(Problem) as refused:
+        limit.spend(caller, items)
+    assert refused.value.slug == "rate-limited"
+    return headers_of(refused.value)
+
+
+def test_a_key_spends_one_seconds_worth_at_once_and_then_waits_for_more() -> None:
+    clock = ManualClock()
+    limit = RateLimit("prepare", 2, clock)
+    limit.spend(key("a"))
+    last = dict(limit.spend(key("a")))
+    assert last == {
+        b"ratelimit-policy": b'"prepare";q=2;w=1',
+        b"ratelimit": b'"prepare";r=0;t=1',
+    }
+    said = refusal(limit, key("a"))
+    assert (said["retry-after"], said["ratelimit"]) == ("1", '"prepare";r=0;t=1')
+    clock.seconds += 0.5
+    limit.spend(key("a"))
+    refusal(limit, key("a"))
+
+
+def test_one_key_spends_nothing_of_another() -> None:
+    limit = RateLimit("prepare", 1, ManualClock())
+    limit.spend(key("a"))
+    refusal(limit, key("a"))
+    limit.spend(key("b"))
+
+
+def test_a_batch_counts_its_items_and_one_beyond_the_rate_passes_and_is_paid_off() -> None:
+    clock = ManualClock()
+    limit = RateLimit("prepare", 10, clock)
+    limit.spend(key("a"), 4)
+    refusal(limit, key("a"), 7)
+    clock.seconds += 1
+    limit.spend(key("a"), 100)
+    assert refusal(limit, key("a"))["retry-after"] == "10"
+    clock.seconds += 9.2
+    limit.spend(key("a"))
+
+
+def test_processes_share_the_rate() -> None:
+    limit = rate_limits(4, 0, 2, ManualClock()).prepares
+    limit.spend(key("a"), 2)
+    refusal(limit, key("a"))
+
+
+def test_a_rate_of_zero_limits_nothing() -> None:
+    limit = RateLimit("prepare", 0, ManualClock())
+    assert [limit.spend(key("a"), 1000) for _ in range(100)] == [[]] * 100

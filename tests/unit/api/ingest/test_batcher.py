@@ -1,0 +1,168 @@
+"""The batcher gathers, seals, answers; nobody's leaving and no failure touches the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from api.ingest.batcher import FlushLimits, MicroBatcher
+from outbox.errors import DatabaseUnavailable, Overloaded
+
+
+class GatedStore:
+    """A store whose flushes wait until they are let through; remembers what each one held."""
+
+    def __init__(self) -> None:
+        self.flushes: list[list[str]] = []
+        self.begun = asyncio.Semaphore(0)
+        self.gate = asyncio.Semaphore(0)
+        self.failure: Exception | None = None
+
+    async def flush(self, items: Sequence[str]) -> Sequence[str]:
+        self.flushes.append(list(items))
+        self.begun.release()
+        await self.gate.acquire()
+        if self.failure is not None:
+            raise self.failure
+        return [item.upper() for item in items]
+
+
+def batcher_of(store: GatedStore, **limits: int) -> MicroBatcher[str, str]:
+    return MicroBatcher(store.flush, FlushLimits(**limits))
+
+
+async def submit(batcher: MicroBatcher[str, str], *items: str) -> asyncio.Task[Sequence[str]]:
+    """Submit in a task of its own and let it join the queue."""
+    task = asyncio.create_task(batcher.submit(items))
+    await asyncio.sleep(0)
+    return task
+
+
+async def test_a_request_that_arrives_while_a_flush_runs_goes_into_the_next_one() -> None:
+    store = GatedStore()
+    batcher = batcher_of(store)
+    first = await submit(batcher, "a")
+    await store.begun.acquire()
+    late = await submit(batcher, "b")
+    assert store.flushes == [["a"]]
+    store.gate.release()
+    assert await first == ["A"]
+    await store.begun.acquire()
+    assert store.flushes == [["a"], ["b"]]
+    store.gate.release()
+    assert await late == ["B"]
+
+
+async def test_requests_of_the_same_moment_share_a_flush_and_get_their_own_answers() -> None:
+    store = GatedStore()
+    batcher = batcher_of(store)
+    tasks = [asyncio.create_task(batcher.submit([name, name + name])) for name in "abc"]
+    await store.begun.acquire()
+    store.gate.release()
+    assert await asyncio.gather(*tasks) == [["A", "AA"], ["B", "BB"], ["C", "CC"]]
+    assert store.flushes == [["a", "aa", "b", "bb", "c", "cc"]]
+
+
+async def test_nobody_is_answered_before_the_flush_has_returned() -> None:
+    store = GatedStore()
+    task = await submit(batcher_of(store), "a")
+    await store.begun.acquire()
+    assert not task.done()
+    store.gate.release()
+    assert await task == ["A"]
+
+
+async def test_a_caller_who_goes_away_takes_nothing_from_the_others() -> None:
+    store = GatedStore()
+    batcher = batcher_of(store)
+    gone = asyncio.create_task(batcher.submit(["a"]))
+    stays = asyncio.create_task(batcher.submit(["b"]))
+    await store.begun.acquire()
+    gone.cancel()
+    store.gate.release()
+    assert await stays == ["B"]
+    assert store.flushes == [["a", "b"]]
+
+
+async def test_a_failed_flush_tells_each_of_its_callers_and_the_next_one_runs() -> None:
+    store = GatedStore()
+    batcher = batcher_of(store)
+    store.failure = DatabaseUnavailable("down")
+    first = asyncio.create_task(batcher.submit(["a"]))
+    second = asyncio.create_task(batcher.submit(["b"]))
+    store.gate.release()
+    for task in (first, second):
+        with pytest.raises(DatabaseUnavailable):
+            await task
+    store.failure = None
+    third = await submit(batcher, "c")
+    store.gate.release()
+    assert await third == ["C"]
+
+
+async def test_a_flush_takes_no_more_rows_than_its_limit_and_splits_no_submission() -> None:
+    store = GatedStore()
+    batcher = batcher_of(store, rows=3)
+    tasks = [asyncio.create_task(batcher.submit([name] * 2)) for name in "abc"]
+    for _ in tasks:
+        await store.begun.acquire()
+        store.gate.release()
+    await asyncio.gather(*tasks)
+    assert store.flushes == [["a", "a"], ["b", "b"], ["c", "c"]]
+
+
+async def test_a_flush_takes_no_more_bytes_than_its_limit() -> None:
+    store = GatedStore()
+    batcher = batcher_of(store, payload_bytes=10)
+    tasks = [asyncio.create_task(batcher.submit([name], 6)) for name in "ab"]
+    for _ in tasks:
+        await store.begun.acquire()
+        store.gate.release()
+    await asyncio.gather(*tasks)
+    assert store.flushes == [["a"], ["b"]]
+
+
+async def test_a_full_queue_refuses_and_stores_nothing() -> None:
+    store = GatedStore()
+    batcher = batcher_of(store, waiting_rows=1)
+    running = await submit(batcher, "a")
+    await store.begun.acquire()
+    waiting = await submit(batcher, "b")
+    with pytest.raises(Overloaded) as refused:
+        await batcher.submit(["c"])
+    assert refused.value.retry_after_seconds >= 1
+    store.gate.release()
+    store.gate.release()
+    assert [*await running, *await waiting] == ["A", "B"]
+    assert store.flushes == [["a"], ["b"]]
+
+
+async def test_a_queue_without_a_bound_refuses_nobody() -> None:
+    store = GatedStore()
+    batcher = batcher_of(store)
+    running = await submit(batcher, "a")
+    await store.begun.acquire()
+    waiting = [asyncio.create_task(batcher.submit(["e"])) for _ in range(5000)]
+    await asyncio.sleep(0)
+    assert batcher.waiting_rows == 5000
+    for _ in range(4):
+        store.gate.release()
+    assert await running == ["A"]
+    answers = await asyncio.gather(*waiting)
+    assert answers == [["E"]] * 5000
+    assert [len(flush) for flush in store.flushes] == [1, 2048, 2048, 904]
+
+
+async def test_draining_waits_for_everything_that_was_accepted() -> None:
+    store = GatedStore()
+    batcher = batcher_of(store)
+    first = await submit(batcher, "a")
+    await store.begun.acquire()
+    second = await submit(batcher, "b")
+    store.gate.release()
+    store.gate.release()
+    await batcher.drain()
+    assert [*await first, *await second] == ["A", "B"]
+    assert batcher.waiting_rows == 0

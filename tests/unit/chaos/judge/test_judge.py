@@ -1,0 +1,261 @@
+"""The judge passes a clean run, and finds what is broken alone by the invariant that forbids it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from chaos.judge import judge
+from chaos.judge.invariants import INVARIANTS
+from chaos.judge.verdict import Verdict
+from outbox.messages.manifest import Position
+from tests.unit.chaos.judge.fixtures_clean_run import (
+    COMMIT,
+    ROLLBACK,
+    TOPIC,
+    UNIX,
+    clean_run,
+    manifest_row,
+    resealed,
+)
+from tests.unit.chaos.judge.fixtures_run_folder import SHARD, RunFolder, half, name, tx
+
+Break = Callable[[RunFolder], object]
+
+
+def violated(verdict: Verdict) -> set[str]:
+    """Return the invariants that a verdict finds violated."""
+    return {each for each, found in verdict.invariants.items() if found["violations"]}
+
+
+def publish_again(run: RunFolder, number: int, kind: str = "REPAIR") -> None:
+    """Append a second record of a message, or the first, in a batch of its own."""
+    ends = run.watermarks[f"{TOPIC}/0"]
+    manifests = run.tables["manifests"]
+    to = Position(*manifests[-1]["to"])
+    batch = {"batch": f"1.{len(manifests) + 1}.0", "offset": ends["end"]}
+    like = next((r for r in run.tables["records"] if r["id"] == name(number)), None)
+    half_row = run.row("halves", number)
+    copied = {each: half_row[each] for each in ("tx", "sha", "content_digest")}
+    like = like or {**run.tables["records"][0], **copied, "id": name(number)}
+    run.tables["records"].append({**like, **batch})
+    place = {each: like[each] for each in ("topic", "partition", "id")}
+    run.tables["uncommitted"].append({**place, "offset": ends["end"]})
+    ends.update(stable=ends["end"] + 2, end=ends["end"] + 2)
+    manifests.append({**manifest_row((number,), to, to), "kind": kind})
+    resealed(run)
+
+
+def lose_record(run: RunFolder) -> None:
+    """The relay believes that it holds a record, and nobody holds it."""
+    run.drop_record(3)
+    run.tables["manifests"][1]["entries"][0][1] = "K"
+    resealed(run)
+
+
+def forget_acknowledged(run: RunFolder) -> None:
+    """A half whose prepare was answered, and everything about it, is gone."""
+    for table in ("halves", "ops"):
+        run.tables[table].remove(run.row(table, 6))
+    for process, lines in run.history.items():
+        kept = [line for line in lines if line.get("about") != 6 or line["f"] == "prepare"]
+        run.history[process] = kept
+
+
+def swap_values(run: RunFolder) -> None:
+    """Two records of different keys change places in one batch."""
+    first, second = run.record(3), run.record(4)
+    for table in ("records", "uncommitted"):
+        rows = run.tables[table]
+        one = next(row for row in rows if row["id"] == name(3))
+        other = next(row for row in rows if row["id"] == name(4))
+        one["offset"], other["offset"] = other["offset"], one["offset"]
+    assert first["offset"] > second["offset"]
+    for line in run.lines("read"):
+        for rec in line["recs"]:
+            rec[2] = {name(3): name(4), name(4): name(3)}.get(rec[2], rec[2])
+
+
+def pass_over(run: RunFolder) -> None:
+    """The cursor passes a commit of which it has read no manifest, though there is one."""
+    row = {"shard": SHARD, "xid": 2_500, "half_ids": [half(6)], "content_digests": [0]}
+    run.tables["commit_log"].append(row)
+    op = run.row("ops", 6)
+    op.update(xid=2_500, decision=1)
+    never_answered(run, 6, COMMIT)
+    run.tables["progress"][0].update(position=2_500, position_n=1)
+    publish_again(run, 6, "RELEASE")
+    run.tables["manifests"][-1]["offset"] += 2
+    run.watermarks["outbox.progress/1"].update(stable=99, end=99)
+    run.tables["progress"][0]["manifest_offset"] = run.tables["manifests"][-1]["offset"]
+
+
+def never_answered(run: RunFolder, number: int, sent: str) -> None:
+    """A message's end was a decision that nobody answered."""
+    for line in run.lines("end"):
+        if line["about"] == number and line["e"] == "ok":
+            line.update(e="info")
+        elif line["about"] == number:
+            line["items"][0]["d"] = sent
+
+
+def keep_refused(run: RunFolder) -> None:
+    """A prepare was refused, and yet there is a half of its transaction."""
+    refused = run.lines("prepare")[-2]["items"][0]["tx"]
+    run.row("halves", 10)["tx"] = refused
+    for line in run.lines("local"):
+        for item in line["items"]:
+            if item["tx"] == tx(10):
+                item["tx"] = refused
+
+
+def invent_decision(run: RunFolder) -> None:
+    """A producer asked for a commit, and a rollback stands in its name."""
+    never_answered(run, 6, COMMIT)
+
+
+def second_half(run: RunFolder, transaction: str | None = None) -> None:
+    """There is another half; it waits parked when it is of a transaction that has one."""
+    row = {**run.row("halves", 6), "half_id": half(50), "id": name(50)}
+    if transaction is None:
+        run.tables["parked"].append(row)
+    else:
+        run.tables["halves"].append({**row, "tx": transaction})
+
+
+def forget_checks(run: RunFolder) -> None:
+    """The endpoint was asked more often than the checkers noted, or lost by dying."""
+    for n in range(2):
+        items = [{"id": name(8), "answered": "UNKNOWN"}]
+        run.note("endpoint-0", 10.5 + n, "check", "ok", request=f"more {n}", items=items)
+
+
+def tell_otherwise(run: RunFolder) -> None:
+    """A second answer names the other decision."""
+    item = {"id": name(0), "d": ROLLBACK}
+    run.note("client-0", 17.0, "end", "invoke", items=[item], about=0, again=True)
+    answer = {"status": 409, "slug": "already-decided", "decision": ROLLBACK}
+    run.note("client-0", 17.1, "end", "ok", items=[answer], about=0, again=True)
+
+
+def acknowledge_other(run: RunFolder) -> None:
+    """The only answer says that a rollback was committed."""
+    for line in run.lines("end"):
+        if line["about"] == 6:
+            line["items"][0].update({"d": COMMIT} if line["e"] == "invoke" else {})
+            line["items"][0].update({"state": "COMMITTED"} if line["e"] == "ok" else {})
+    run.row("ops", 6)["decided_by"] = 3
+
+
+def decide_against_truth(run: RunFolder) -> None:
+    """The truth in SQLite is not what the check was told."""
+    for line in run.lines("local"):
+        for item in line["items"]:
+            if item["tx"] == tx(8):
+                item["decided"] = COMMIT
+
+
+def leave_alteration(run: RunFolder) -> None:
+    run.record(2)["sha"] = "another"
+
+
+def other_key_than_asked(run: RunFolder) -> None:
+    """Half and record agree on a key that nobody sent."""
+    run.record(2)["key"] = run.row("halves", 2)["key"] = b"other".hex()
+
+
+BREAKS: dict[str, tuple[Break, set[str]]] = {
+    "a record visible twice": (lambda run: publish_again(run, 9), {"I1"}),
+    "a record of a rollback": (lambda run: publish_again(run, 6), {"I2"}),
+    "a commit that is nowhere": (lose_record, {"I3"}),
+    "two answers that contradict each other": (tell_otherwise, {"I4"}),
+    "an acknowledged half that is gone": (forget_acknowledged, {"I5", "I15"}),
+    "an acknowledged commit that was rolled back": (acknowledge_other, {"I5"}),
+    "an inversion": (swap_values, {"I6"}),
+    "an altered value": (leave_alteration, {"I7"}),
+    "an altered key": (other_key_than_asked, {"I7"}),
+    "a torn transaction": (
+        lambda run: run.record(2).update(batch="1.9.0"),
+        {"I8"},
+    ),
+    "a broken chain": (lambda run: run.tables["manifests"][1].update(prev_crc=5), {"I9"}),
+    "an owner that came back": (lambda run: run.tables["manifests"][0].update(gen=2), {"I9"}),
+    "a commit that was passed": (pass_over, {"I10"}),
+    "a commit in another transaction": (
+        lambda run: run.row("ops", 0).update(xid=3),
+        {"I11"},
+    ),
+    "a check too early": (
+        lambda run: run.tables["attempts"][0].update(asked_at=UNIX + 7.5),
+        {"I12"},
+    ),
+    "a check too late": (
+        lambda run: run.tables["attempts"][0].update(asked_at=UNIX + 60.0),
+        {"I12"},
+    ),
+    "a decision without its verdict": (
+        lambda run: run.tables["attempts"][1].update(applied=False),
+        {"I13"},
+    ),
+    "a verdict nobody gave": (
+        lambda run: run.lines("check")[3]["items"][0].update(answered="UNKNOWN"),
+        {"I14"},
+    ),
+    "a transaction left open": (
+        lambda run: run.watermarks[f"{TOPIC}/0"].update(stable=3),
+        {"I16"},
+    ),
+    "a backlog": (lambda run: run.facts["ended"]["left"].update(prepared=1), {"I17"}),
+    "a shard that halted": (
+        lambda run: run.tables["progress"][0].update(halt_reason="LAG"),
+        {"I17"},
+    ),
+    "a refused prepare that is there": (keep_refused, {"I18"}),
+    "a decision that no producer sent": (invent_decision, {"I18"}),
+    "a half of a transaction that has one": (second_half, {"I5"}),
+    "a half that is still undecided": (lambda run: second_half(run, "other"), {"I17"}),
+    "a check that was not noted": (forget_checks, {"I12"}),
+    "an orphan without a lost tail": (
+        lambda run: run.tables["already"].append({"id": name(0), "half_id": half(0)}),
+        {"I2"},
+    ),
+    "a decision against the truth": (decide_against_truth, {"G7"}),
+    "a poll that skips": (lambda run: run.lines("read")[0]["recs"].pop(1), {"poll"}),
+    "a poll that goes back": (lambda run: run.lines("read")[0]["recs"].reverse(), {"poll"}),
+    "another record at an offset": (
+        lambda run: run.lines("read")[0]["recs"][0].__setitem__(2, name(5)),
+        {"poll"},
+    ),
+}
+
+
+def test_a_clean_run_passes_and_every_invariant_was_looked_at(tmp_path: Path) -> None:
+    verdict = judge(clean_run(tmp_path / "run").write())
+    assert (verdict.verdict, verdict.reasons, violated(verdict)) == ("PASS", [], set())
+    assert {each for each, found in verdict.invariants.items() if found["checked"]} == set(
+        INVARIANTS
+    )
+    assert (verdict.killed, verdict.messages) == (1, 10)
+
+
+def test_a_verdict_says_what_states_the_run_came_to(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run")
+    publish_again(run, 3)
+    run.tables["uncommitted"].append({**run.tables["uncommitted"][0], "offset": 10_000})
+    found = judge(run.write()).reached
+    assert found["manifest of kind batch"] == 3
+    assert found["manifest of kind repair"] == 1
+    assert found["decided by check: ROLLBACK"] == 2
+    assert found["record of a transaction that was given up"] == 1
+
+
+@pytest.mark.parametrize("what", BREAKS)
+def test_what_is_broken_alone_is_found_by_its_invariant_and_by_no_other(
+    tmp_path: Path, what: str
+) -> None:
+    run, (break_it, expected) = clean_run(tmp_path / "run"), BREAKS[what]
+    break_it(run)
+    verdict = judge(run.write())
+    assert violated(verdict) == expected

@@ -1,0 +1,133 @@
+"""A verdict says what it rests on; what was not looked at proves nothing; slices add up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.controls.seeded_fault import plant_and_judge
+from chaos.judge import judge
+from chaos.judge.totals import MixedVersions, add_up, total_of
+from chaos.judge.verdict import Verdict, read, write
+from tests.unit.chaos.judge.fixtures_clean_run import clean_run
+from tests.unit.chaos.judge.fixtures_run_folder import RunFolder, name
+
+
+def judged(run: RunFolder) -> Verdict:
+    """Write a run and judge it."""
+    return judge(run.write())
+
+
+def with_spark(path: Path, verdict: str) -> Verdict:
+    """Return the verdict on a clean run of which Spark thinks this."""
+    run = clean_run(path)
+    run.facts["ended"]["spark"] = {"verdict": verdict, "sentence": "so it is"}
+    return judged(run)
+
+
+def test_a_run_without_its_end_its_facts_or_its_leftovers_is_void(tmp_path: Path) -> None:
+    assert judge(tmp_path).verdict == "VOID"
+    cut_short = clean_run(tmp_path / "short")
+    del cut_short.facts["ended"]
+    assert judged(cut_short).verdict == "VOID"
+    bare = clean_run(tmp_path / "bare").write()
+    (bare / "leftovers" / "ops.jsonl").unlink()
+    assert (judge(bare).verdict, judge(bare).reasons) == (
+        "VOID",
+        [f"leftovers are missing: {bare / 'leftovers' / 'ops.jsonl'}"],
+    )
+
+
+def test_an_invariant_that_nothing_was_looked_at_for_makes_a_run_void(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run")
+    for process in ("reader-committed", "reader-uncommitted"):
+        del run.history[process]
+    verdict = judged(run)
+    assert verdict.verdict == "VOID"
+    assert verdict.reasons[0].startswith("poll was not looked at")
+
+
+def test_an_error_of_the_harness_makes_a_run_void_and_hides_no_violation(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run")
+    run.facts["ended"]["errors"] = ["kill checker-9"]
+    assert judged(run).verdict == "VOID"
+    run.record(2)["sha"] = "another"
+    assert judged(run).verdict == "VIOLATION"
+
+
+@pytest.mark.parametrize(
+    ("spark", "expected"),
+    [("clean", "PASS"), ("findings", "VIOLATION"), ("inconclusive", "VOID"), ("none", "VOID")],
+)
+def test_spark_has_a_say(tmp_path: Path, spark: str, expected: str) -> None:
+    assert with_spark(tmp_path / "run", spark).verdict == expected
+
+
+def test_the_first_violation_comes_with_the_history_about_it(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run")
+    run.record(2)["sha"] = "another"
+    verdict = judged(run)
+    assert verdict.invariants["I7"]["first"]["id"] == name(2)
+    assert verdict.context
+    assert all(name(2) in line for line in verdict.context)
+    assert "I7" in verdict.text()
+
+
+def test_a_line_that_was_torn_by_a_kill_is_left_out(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run").write()
+    with (run / "history" / "client-0.jsonl").open("a") as file:
+        file.write('{"t":1.0,"p":"client-0","n":9')
+    assert judge(run).verdict == "PASS"
+
+
+def test_a_verdict_is_read_back_as_it_was_and_shows_quantiles(tmp_path: Path) -> None:
+    verdict = judged(clean_run(tmp_path / "run"))
+    write(tmp_path / "run", verdict)
+    path = tmp_path / "run" / "verdict.json"
+    assert read(path) == verdict
+    back = json.loads(path.read_text())["back"]["kill"]
+    assert back == {"samples": 1, "p50": 0.5, "p95": 0.5, "longest": 0.5}
+
+
+def test_slices_of_one_code_add_up_and_merge_their_samples(tmp_path: Path) -> None:
+    for number, samples in enumerate(([1.0, 2.0], [3.0]), 1):
+        verdict = with_spark(tmp_path / f"slice-{number}", "clean")
+        recoveries = {"kill": samples}
+        verdict = replace(verdict, seed=number, recoveries=recoveries)
+        write(tmp_path / f"slice-{number}", verdict)
+    totals = add_up(tmp_path)
+    assert (totals.verdict, totals.killed, totals.messages) == ("PASS", 2, 20)
+    assert totals.recoveries["kill"] == {"samples": 3, "p50": 2.0, "p95": 2.9, "longest": 3.0}
+    assert totals.invariants["I1"]["checked"] == 16
+    assert totals.spark == {"clean": 2}
+    assert "Short of the profile's target: 2 of 10000 kills, 20 of 2000000" in totals.text()
+    assert json.loads(totals.json())["seeds"] == [1, 2]
+
+
+@pytest.mark.parametrize("word", ["VIOLATION", "VOID"])
+def test_a_slice_that_did_not_pass_shows_in_the_sum(tmp_path: Path, word: str) -> None:
+    sound = judged(clean_run(tmp_path / "run"))
+    assert total_of([sound, replace(sound, verdict=word)]).verdict == word
+
+
+@pytest.mark.parametrize("other", [{"code_version": "another"}, {"profile": "frames"}])
+def test_different_code_or_profiles_are_not_added_up(tmp_path: Path, other: Any) -> None:
+    sound = judged(clean_run(tmp_path / "run"))
+    with pytest.raises(MixedVersions):
+        total_of([sound, replace(sound, **other)])
+
+
+def test_a_folder_without_verdicts_has_no_sum(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        add_up(tmp_path)
+
+
+def test_every_planted_fault_is_caught_by_its_name(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run").write()
+    results = plant_and_judge(run, tmp_path / "planted")
+    assert len(results) == 5
+    assert [(each.name, each.how) for each in results if not each.caught] == []

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from checker.checks.check_back import CheckBack
+from checker.checks.check_caller import ASKING_SECONDS, CheckCaller
+from checker.checks.check_observer import CheckObserver
+from checker.checks.fair_semaphore import FairSemaphore
+from checker.checks.group_scheduler import REST_SECONDS, GroupScheduler
+from outbox.checks.check_round import Answer, DueSlice, GroupDue, Outcome, Question
+from outbox.checks.producer_group import ProducerGroup
+from outbox.telemetry.metrics import Metrics
+from tests.fixtures_messages import make_group
+from tests.unit.checker.checks.fixtures_fakes import FreeTurns, ListedQueue, ManualClock
+from tests.unit.checker.checks.fixtures_queue_rows import make_half, make_row, make_slice
+
+UNKNOWN = Answer(outcome=Outcome.UNKNOWN, http_status=200)
+
+
+class Endpoint:
+    """Answers UNKNOWN after the clock has moved; refuses to take certain halves."""
+
+    def __init__(self, clock: ManualClock, seconds: float = 0.0, poison: int | None = None) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._poison = poison
+        self.calls: list[list[int]] = []
+
+    async def ask(
+        self, group: ProducerGroup, questions: Sequence[Question], now: datetime
+    ) -> Sequence[Answer]:
+        ids = [question.half.half_id >> 15 for question in questions]
+        self.calls.append(ids)
+        self._clock.seconds += self._seconds
+        await asyncio.sleep(0)
+        if self._poison in ids:
+            raise ValueError("this half cannot be put into a request")
+        return [UNKNOWN] * len(questions)
+
+
+def check_back_of(queue: ListedQueue, endpoint: Endpoint, clock: ManualClock) -> CheckBack:
+    facts = CheckObserver(Metrics())
+    asker = CheckCaller(endpoint, FairSemaphore(256), clock, facts, batch_max=100)
+    return CheckBack(queue, asker, facts)
+
+
+def slice_of(count: int, **group: Any) -> DueSlice:
+    rows = [make_row(n) for n in range(1, count + 1)]
+    return make_slice(*rows, group=make_group(**group))
+
+
+async def test_a_round_asks_in_due_order_and_settles_once() -> None:
+    queue, clock = ListedQueue([slice_of(5, max_inflight=1)]), ManualClock()
+    endpoint = Endpoint(clock)
+    round_ = await check_back_of(queue, endpoint, clock).run_once(1)
+    assert endpoint.calls == [[1], [2], [3], [4], [5]]
+    assert (round_.asked, round_.put_back, round_.more, len(queue.settled)) == (5, 5, False, 1)
+
+
+async def test_a_round_begins_no_call_after_its_asking_time() -> None:
+    queue, clock = ListedQueue([slice_of(5, max_inflight=1)]), ManualClock()
+    endpoint = Endpoint(clock, seconds=ASKING_SECONDS / 2)
+    round_ = await check_back_of(queue, endpoint, clock).run_once(1)
+    assert endpoint.calls == [[1], [2]]
+    assert (round_.asked, round_.more) == (2, True)
+    assert [move.to for move in queue.settled[0].moves] == [2]
+
+
+async def test_a_half_that_makes_the_call_raise_is_skipped_and_the_others_go_on() -> None:
+    queue, clock = ListedQueue([slice_of(3)]), ManualClock()
+    round_ = await check_back_of(queue, Endpoint(clock, poison=2), clock).run_once(1)
+    counts = [
+        back.check_count for back in sorted(queue.settled[0].put_backs, key=lambda b: b.half_id)
+    ]
+    assert (round_.asked, counts) == (2, [1, 0, 1])
+
+
+async def test_a_batch_stays_below_what_an_endpoint_takes() -> None:
+    values = (1_000_000, 1_000_000, 1_000_000, 10, 10)
+    rows = [
+        make_row(n, half=make_half(n << 15, value=b"v" * size)) for n, size in enumerate(values, 1)
+    ]
+    group = make_group(batch_check=True, check_payload=True, max_inflight=1)
+    queue, clock = ListedQueue([make_slice(*rows, group=group)]), ManualClock()
+    endpoint = Endpoint(clock)
+    await check_back_of(queue, endpoint, clock).run_once(1)
+    assert endpoint.calls == [[1, 2], [3, 4, 5]]
+
+
+async def test_a_batch_with_such_a_half_is_asked_one_by_one() -> None:
+    queue, clock = ListedQueue([slice_of(3, batch_check=True)]), ManualClock()
+    endpoint = Endpoint(clock, poison=2)
+    round_ = await check_back_of(queue, endpoint, clock).run_once(1)
+    assert endpoint.calls == [[1, 2, 3], [1], [2], [3]]
+    assert round_.asked == 2
+
+
+async def test_a_round_that_another_checker_overtook_counts_for_nothing() -> None:
+    queue, clock = ListedQueue([slice_of(2)]), ManualClock()
+    queue.overtaken = True
+    round_ = await check_back_of(queue, Endpoint(clock), clock).run_once(1)
+    assert (round_.superseded, round_.asked) == (True, 0)
+
+
+# -- Groups side by side --------------------------------------------------------------------------
+
+
+def rounds_of(queue: ListedQueue, turns: FreeTurns, clock: ManualClock) -> GroupScheduler:
+    check_back = check_back_of(queue, Endpoint(clock), clock)
+    return GroupScheduler(check_back, queue, turns, clock, CheckObserver(Metrics()))
+
+
+def due(number: int, overdue_seconds: float = 1.0) -> GroupDue:
+    return GroupDue(
+        producer_group_id=number, producer_group=f"g{number}", overdue_seconds=overdue_seconds
+    )
+
+
+async def test_only_groups_that_are_due_get_a_round() -> None:
+    queue = ListedQueue(groups=[due(1), due(2, -0.1), due(3, 0.0)])
+    rounds = rounds_of(queue, FreeTurns(), ManualClock())
+    await rounds.step()
+    await rounds.drain()
+    assert queue.claimed == [1, 3]
+
+
+async def test_a_group_that_another_checker_has_is_left_to_it() -> None:
+    queue = ListedQueue(groups=[due(1), due(2)])
+    rounds = rounds_of(queue, FreeTurns(1), ManualClock())
+    await rounds.step()
+    await rounds.drain()
+    assert queue.claimed == [2]
+
+
+async def test_rounds_follow_one_another_while_more_is_due() -> None:
+    full = make_slice(make_row(), group=make_group())
+    queue = ListedQueue([_more(full), _more(full), full], groups=[due(1)])
+    rounds = rounds_of(queue, FreeTurns(), ManualClock())
+    await rounds.step()
+    await rounds.drain()
+    assert (queue.claimed, len(queue.settled)) == ([1, 1, 1], 3)
+
+
+async def test_a_group_whose_round_failed_rests_alone() -> None:
+    queue, clock = ListedQueue(groups=[due(1)]), ManualClock()
+    queue.away = True
+    rounds = rounds_of(queue, FreeTurns(), clock)
+    for seconds in (0.0, REST_SECONDS / 2, REST_SECONDS):
+        clock.seconds = seconds
+        await rounds.step()
+        await rounds.drain()
+    assert queue.claimed == [1, 1]
+
+
+def _more(full: DueSlice) -> DueSlice:
+    return DueSlice(group=full.group, now=full.now, cursors=full.cursors, rows=full.rows, more=True)

@@ -1,0 +1,100 @@
+"""Turns of the relay: few at once, in order, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from checker.relay.publish_slots import SMALL_BATCH, PublishSlots
+from outbox.clock import SystemClock
+from tests.fixtures_waiting import wait_for
+
+
+@dataclass
+class Done:
+    published: int = 0
+
+
+def make_turns(at_once: int, patience_seconds: float = 20) -> PublishSlots:
+    return PublishSlots(SystemClock(), at_once, patience_seconds)
+
+
+def test_no_more_than_the_allowed_number_publish_at_once() -> None:
+    turns, inside, most = make_turns(2), [0], [0]
+    lock = threading.Lock()
+
+    def publish() -> Done:
+        with lock:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        with lock:
+            inside[0] -= 1
+        return Done()
+
+    threads = [
+        threading.Thread(target=lambda: [turns.take(publish) for _ in range(50)]) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (inside, 1 <= most[0] <= 2) == ([0], True)
+
+
+def test_turns_are_handed_on_in_the_order_asked() -> None:
+    turns, order, threads = make_turns(1), list[int](), list[threading.Thread]()
+
+    def publish(number: int) -> Done:
+        order.append(number)
+        return Done()
+
+    def hold() -> Done:
+        for number in range(5):
+            threads.append(threading.Thread(target=turns.take, args=(lambda n=number: publish(n),)))
+            threads[-1].start()
+            wait_for(lambda n=number: len(turns._waiting) == n + 1)  # type: ignore[misc]
+        return Done()
+
+    turns.take(hold)
+    for thread in threads:
+        thread.join()
+    assert order == [0, 1, 2, 3, 4]
+
+
+def test_a_stuck_turn_holds_the_others_up_for_a_moment_only() -> None:
+    turns = make_turns(1, patience_seconds=0.01)
+    assert turns.take(lambda: turns.take(lambda: Done(7))) == Done(7)
+    assert (turns._free, len(turns._waiting)) == (1, 0)
+
+
+def test_a_small_batch_is_followed_by_a_rest_as_long_as_it_took() -> None:
+    clock = Steps()
+    turns = PublishSlots(clock, 1)
+    rests = list[float]()
+    turns._idle = Noting(rests)
+    for published in (0, 1, SMALL_BATCH - 1, SMALL_BATCH):
+        turns.take(lambda n=published: Done(n))  # type: ignore[misc]
+    assert rests == [0.01, 0.01]
+
+
+class Steps(SystemClock):
+    """A clock that advances 10 ms each time it is asked."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    def monotonic(self) -> float:
+        self._asked += 1
+        return round(self._asked * 0.01, 2)
+
+
+class Noting(threading.Event):
+    """An event that notes how long it was waited for."""
+
+    def __init__(self, rests: list[float]) -> None:
+        super().__init__()
+        self._rests = rests
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._rests.append(round(timeout or 0, 3))
+        return False

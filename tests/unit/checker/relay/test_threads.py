@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+from typing import NamedTuple
+
+import pytest
+
+from checker.relay import threads as relay_threads
+from checker.relay.threads import Admission, RelayThreads
+from outbox.clock import SystemClock
+from outbox.errors import DatabaseUnavailable
+
+BOUND_SECONDS = 10.0
+
+
+class Step(NamedTuple):
+    rest_seconds: float
+    until_commits: bool
+
+
+class CountingRelay:
+    """A relay that counts its steps and then rests as it is told."""
+
+    def __init__(self, rest: Step, enough: int, done: Event) -> None:
+        self._rest = rest
+        self._enough = enough
+        self._done = done
+        self.steps = 0
+        self.closed = False
+
+    def run_once(self) -> Step:
+        self.steps += 1
+        if self.steps >= self._enough:
+            self._done.set()
+        return self._rest
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Watch:
+    """Says what a test wants it to say, and raises once in between."""
+
+    def __init__(self, fresh: Callable[[], frozenset[int]]) -> None:
+        self._fresh = fresh
+        self.calls = 0
+        self.closed = False
+
+    def fresh_shards(self) -> frozenset[int]:
+        self.calls += 1
+        if self.calls == 1:
+            raise DatabaseUnavailable("away")
+        return self._fresh()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def admitted() -> Admission:
+    return Admission.ADMITTED
+
+
+def test_no_relay_starts_before_the_servers_are_found_safe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(relay_threads, "ADMISSION_SECONDS", 0.0)
+    done = Event()
+    answers = [Admission.AWAY, Admission.REFUSED, Admission.ADMITTED]
+    left_when_opened: list[int] = []
+
+    def open_relay(_: int) -> CountingRelay:
+        left_when_opened.append(len(answers))
+        return CountingRelay(Step(3600, until_commits=True), 1, done)
+
+    threads = RelayThreads([0], open_relay, Watch(frozenset), SystemClock(), lambda: answers.pop(0))
+    threads.start()
+    assert done.wait(BOUND_SECONDS)
+    threads.stop()
+    assert left_when_opened == [0]
+
+
+def test_a_refused_relay_stays_silent_and_one_that_waits_for_a_server_does_not() -> None:
+    class Clock(SystemClock):
+        now_seconds = 0.0
+
+        def monotonic(self) -> float:
+            return self.now_seconds
+
+    def silence(answer: Admission) -> float:
+        clock, asked = Clock(), Event()
+
+        def admit() -> Admission:
+            clock.now_seconds = 100.0
+            asked.set()
+            return answer
+
+        threads = RelayThreads([0], lambda _: pytest.fail("opened"), Watch(frozenset), clock, admit)
+        threads.start()
+        assert asked.wait(BOUND_SECONDS)
+        threads.stop()
+        return threads.silent_seconds()
+
+    assert silence(Admission.REFUSED) == 100.0
+    assert silence(Admission.AWAY) == 0.0
+
+
+def test_a_new_commit_ends_the_rest_of_its_shard_alone() -> None:
+    done, other = Event(), Event()
+    relays = {
+        3: CountingRelay(Step(3600, until_commits=True), 3, done),
+        4: CountingRelay(Step(3600, until_commits=True), 2, other),
+    }
+    watch = Watch(lambda: frozenset({3}))
+    threads = RelayThreads(list(relays), relays.__getitem__, watch, SystemClock(), admitted)
+    threads.start()
+    assert done.wait(BOUND_SECONDS)
+    threads.stop()
+    assert relays[4].steps == 1
+    assert all(relay.closed for relay in relays.values())
+    assert watch.closed
+
+
+def test_a_rest_that_is_no_wait_for_commits_is_not_cut_short() -> None:
+    done = Event()
+    relay = CountingRelay(Step(3600, until_commits=False), 1, done)
+    watched = Event()
+
+    def fresh() -> frozenset[int]:
+        watched.set()
+        return frozenset({0})
+
+    threads = RelayThreads([0], lambda _: relay, Watch(fresh), SystemClock(), admitted)
+    threads.start()
+    assert watched.wait(BOUND_SECONDS)
+    threads.stop()
+    assert (relay.steps, relay.closed) == (1, True)
+
+
+def test_a_relay_that_raises_is_opened_anew() -> None:
+    done = Event()
+    opened: list[CountingRelay] = []
+
+    class Broken(CountingRelay):
+        def run_once(self) -> Step:
+            super().run_once()
+            raise ValueError("bug")
+
+    def open_relay(_: int) -> CountingRelay:
+        kind = CountingRelay if opened else Broken
+        opened.append(kind(Step(3600, until_commits=True), 1, done if opened else Event()))
+        return opened[-1]
+
+    threads = RelayThreads([0], open_relay, Watch(frozenset), SystemClock(), admitted)
+    threads.start()
+    assert done.wait(BOUND_SECONDS)
+    threads.stop()
+    assert [relay.closed for relay in opened] == [True, True]
+    assert threads.silent_seconds() < BOUND_SECONDS

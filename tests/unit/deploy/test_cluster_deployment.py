@@ -1,0 +1,105 @@
+"""The files of deploy/spark describe the program, the settings and the jars that there are."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from outbox.settings.catalogue import SECRETS, Settings
+from spark.__main__ import _parser
+from spark.jvm.session import JARS, LOCAL_ONLY, SPARK_VERSION, SessionSettings, session_settings
+from tests.fixtures_paths import PROJECT
+
+FOLDER: Final = PROJECT / "deploy" / "spark"
+CRON_JOB: Final[dict[str, Any]] = yaml.safe_load((FOLDER / "cronjob.yml").read_text())
+POD: Final[dict[str, Any]] = CRON_JOB["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+(CONTAINER,) = POD["containers"]
+APPLICATION: Final[dict[str, Any]] = yaml.safe_load(
+    (FOLDER / "scheduled-application.yml").read_text()
+)["spec"]["template"]
+IMAGE: Final = (FOLDER / "Dockerfile").read_text().splitlines()
+TEXTS: Final = [path for path in sorted(FOLDER.iterdir()) if path.is_file()]
+PROGRAMS: Final = {"cronjob": CONTAINER, "application": APPLICATION["driver"]}
+
+
+@pytest.mark.parametrize("arguments", [CONTAINER["args"], APPLICATION["arguments"]])
+def test_the_words_are_words_of_the_command(arguments: list[str]) -> None:
+    assert _parser().parse_args(arguments).command == "run"
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_every_setting_named_is_one_of_ours(path: Any) -> None:
+    known = {f"OUTBOX_{field.upper()}" for field in Settings.model_fields}
+    assert set(re.findall(r"OUTBOX_[A-Z_]*[A-Z]", path.read_text())) <= known
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_secrets_come_from_the_platform_alone(name: str) -> None:
+    program = PROGRAMS[name]
+    secret = {f"OUTBOX_{each.upper()}" for each in SECRETS}
+    assert {each["name"] for each in program["env"]}.isdisjoint(secret)
+    assert program["envFrom"] == [{"secretRef": {"name": "outbox-reconcile"}}]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_settings_are_ones_that_a_session_takes(name: str, tmp_path: Any) -> None:
+    given = {each["name"]: each["value"] for each in PROGRAMS[name]["env"]}
+    taken = session_settings(
+        SessionSettings(
+            master=given["OUTBOX_RECONCILE_SPARK_MASTER"],
+            jars_dir=tmp_path,
+            log_file=tmp_path / "log",
+            extra=json.loads(given["OUTBOX_RECONCILE_SPARK_CONF"]),
+        )
+    )
+    assert (set(LOCAL_ONLY) <= set(taken)) == (name == "cronjob")
+
+
+def test_the_jars_are_those_of_the_session() -> None:
+    listed = [path.removeprefix("local:///opt/jars/") for path in APPLICATION["deps"]["jars"]]
+    assert listed == list(JARS)
+    assert "COPY .runtime/spark /opt/jars" in IMAGE
+    assert any("OUTBOX_RECONCILE_JARS_DIR=/opt/jars" in line for line in IMAGE)
+
+
+def test_both_run_one_image_of_sparks_version() -> None:
+    assert CONTAINER["image"] == APPLICATION["image"]
+    assert APPLICATION["sparkVersion"] == SPARK_VERSION
+    assert any(line.startswith(f"FROM apache/spark:{SPARK_VERSION}-") for line in IMAGE)
+
+
+def test_the_image_is_built_from_pinned_parts_and_ends_as_an_ordinary_user() -> None:
+    installs = [line for line in IMAGE if "pip install" in line]
+    assert all("--require-hashes" in line or "--no-index" in line for line in installs)
+    assert [line for line in IMAGE if line.startswith("USER ")] == ["USER 10001:10001"]
+    assert POD["securityContext"]["runAsUser"] == 10001
+    assert 'ENTRYPOINT ["outbox-reconcile"]' in IMAGE
+
+
+def test_everything_the_image_copies_is_let_into_the_build() -> None:
+    allowed = (FOLDER / "Dockerfile.dockerignore").read_text()
+    copied = [line.split()[1:-1] for line in IMAGE if re.match(r"COPY (?!--from)", line)]
+    for source in (source for sources in copied for source in sources):
+        assert (PROJECT / source).exists() or source.startswith(".runtime/")
+        assert re.search(rf"^!{re.escape(source.partition('/')[0])}", allowed, re.M), source
+
+
+def test_a_verdict_or_a_wrong_setting_is_not_tried_again() -> None:
+    (rule,) = CRON_JOB["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"]
+    assert rule["action"] == "FailJob"
+    assert rule["onExitCodes"] == {"operator": "In", "values": [2, 7, 8]}
+
+
+def test_the_pod_gains_no_privileges_and_writes_only_to_its_volumes() -> None:
+    assert CONTAINER["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    mounted = {each["mountPath"] for each in CONTAINER["volumeMounts"]}
+    assert mounted == {"/reports", "/stage", "/tmp"}
+    assert "--report=/reports" in CONTAINER["args"]

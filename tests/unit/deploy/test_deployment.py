@@ -1,0 +1,129 @@
+"""The operations stack and the set-up files describe the programs that there are."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import typer
+import yaml  # type: ignore[import-untyped]
+
+from cli.app import make_app
+from outbox.settings.catalogue import SECRETS, Settings
+
+PROJECT = Path(__file__).parents[3]
+COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+PROGRAMS = ("migrate", "api", "checker")
+
+
+def settings_of(service: dict[str, Any]) -> set[str]:
+    return {name for name in service.get("environment", {}) if name.startswith("OUTBOX_")}
+
+
+def test_it_runs_the_processes_of_outbox_dev_and_prometheus() -> None:
+    assert set(SERVICES) == {"postgres", "kafka", *PROGRAMS, "prometheus"}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_program_is_a_command_of_ours(name: str) -> None:
+    command = typer.main.get_command(make_app())
+    for word in SERVICES[name]["command"]:
+        command = command.commands[word]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_setting_is_one_of_ours(name: str) -> None:
+    known = {f"OUTBOX_{field.upper()}" for field in Settings.model_fields}
+    assert settings_of(SERVICES[name]) <= known
+    assert settings_of(SERVICES[name]), "a program without settings"
+
+
+def test_the_secrets_are_made_and_not_in_the_file() -> None:
+    made = set(
+        re.findall(r"^(OUTBOX_\w+)=", (PROJECT / "deploy/make-secrets.sh").read_text(), re.M)
+    )
+    assert made == {"OUTBOX_DATABASE_URL", "OUTBOX_AUTH_PEPPER", "OUTBOX_ENCRYPTION_KEYS"}
+    secret = {f"OUTBOX_{name.upper()}" for name in SECRETS}
+    assert made <= secret
+    assert not any(settings_of(service) & secret for service in SERVICES.values())
+
+
+def test_migrate_ends_before_the_programs_start() -> None:
+    for name in ("api", "checker"):
+        assert SERVICES[name]["depends_on"]["migrate"] == {
+            "condition": "service_completed_successfully"
+        }
+    for name in ("postgres", "kafka"):
+        assert SERVICES["migrate"]["depends_on"][name] == {"condition": "service_healthy"}
+
+
+@pytest.mark.parametrize("name", [name for name in SERVICES if name != "migrate"])
+def test_what_stays_up_is_looked_at(name: str) -> None:
+    assert SERVICES[name]["healthcheck"]["test"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_nothing_runs_as_root_or_gains_privileges(name: str) -> None:
+    service = SERVICES[name]
+    assert service["user"] not in ("root", "0", "0:0")
+    assert service["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in service["security_opt"]
+
+
+@pytest.mark.parametrize("name", [name for name in SERVICES if name != "kafka"])
+def test_the_root_file_system_is_read_only(name: str) -> None:
+    assert SERVICES[name]["read_only"] is True
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_images_are_pinned_and_ports_are_on_loopback(name: str) -> None:
+    assert re.search(r":v?\d+\.\d+", SERVICES[name]["image"])
+    assert all(port.startswith("127.0.0.1:") for port in SERVICES[name].get("ports", ()))
+
+
+def test_the_image_is_built_from_pinned_parts_and_ends_as_an_ordinary_user() -> None:
+    lines = (PROJECT / "deploy/Dockerfile").read_text().splitlines()
+    bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
+    assert len(set(bases)) == 1
+    assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-bookworm", bases[0])
+    assert [line for line in lines if line.startswith("USER ")][-1] == "USER 10001:10001"
+    installs = [line for line in lines if "pip install" in line]
+    assert all("--require-hashes" in line or "--no-index" in line for line in installs)
+
+
+def test_the_image_has_every_package_of_the_wheel() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    lines = (PROJECT / "deploy/Dockerfile").read_text().splitlines()
+    assert {f"COPY {package} {package}" for package in wheel} <= set(lines)
+
+
+def test_the_broker_and_the_database_are_the_versions_of_outbox_dev() -> None:
+    assert SERVICES["kafka"]["image"] == f"apache/kafka:{pom('kafka.version')}"
+    newest = pom("postgresql.version").removesuffix(".0")
+    assert SERVICES["postgres"]["image"].startswith(f"postgres:{newest}-")
+
+
+def test_sparks_connector_is_the_version_of_pyspark() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]["spark"]
+    assert f"pyspark[connect]=={pom('spark.version')}" in extras
+
+
+def test_make_has_its_ten_words() -> None:
+    text = (PROJECT / "Makefile").read_text()
+    words = set(re.findall(r"^([a-z]+):.*## ", text, re.M))
+    wanted = "help setup demo dev test check bench chaos up down"
+    assert " ".join(sorted(words)) == " ".join(sorted(wanted.split()))
+
+
+def pom(name: str) -> str:
+    """Return a property of pom.xml."""
+    space = "{http://maven.apache.org/POM/4.0.0}"
+    root = ElementTree.parse(PROJECT / "pom.xml").getroot()
+    value = root.findtext(f"{space}properties/{space}{name}")
+    assert value
+    return value

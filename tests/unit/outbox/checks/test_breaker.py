@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outbox.checks.breaker import (
+    Breaker,
+    BreakerChange,
+    BreakerState,
+    Tally,
+    after_calls,
+    after_probe,
+    within_window,
+)
+from outbox.checks.check_round import Answer, Outcome
+
+NOW = datetime(2026, 9, 21, tzinfo=UTC)
+OPENS = BreakerChange(wait_seconds=30)
+
+
+def tally(calls: int, failed: int, at: datetime = NOW) -> Tally:
+    return Tally(at=at, calls=calls, failed=failed)
+
+
+@pytest.mark.parametrize(
+    ("calls", "failed", "change"),
+    [(9, 9, None), (10, 6, None), (10, 7, OPENS), (100, 69, None), (100, 70, OPENS)],
+)
+def test_it_opens_when_ten_calls_failed_at_seventy_percent(
+    calls: int, failed: int, change: BreakerChange | None
+) -> None:
+    assert after_calls([tally(calls, failed)]) == change
+
+
+def test_calls_count_for_a_minute() -> None:
+    old, young = tally(9, 9, NOW - timedelta(seconds=60)), tally(9, 9, NOW - timedelta(seconds=59))
+    assert within_window([old, young, tally(1, 1)], NOW) == (young, tally(1, 1))
+
+
+def test_a_probe_is_due_when_its_time_has_come() -> None:
+    breaker = Breaker(wait_seconds=30, probe_at=NOW)
+    assert breaker.state(NOW - timedelta(milliseconds=1)) is BreakerState.OPEN
+    assert breaker.state(NOW) is BreakerState.HALF_OPEN
+
+
+def test_each_failed_probe_doubles_the_wait_up_to_five_minutes() -> None:
+    waits = [30]
+    for _ in range(5):
+        change = after_probe(Breaker(wait_seconds=waits[-1], probe_at=NOW), tally(1, 1))
+        assert change.wait_seconds is not None
+        waits.append(change.wait_seconds)
+    assert waits == [30, 60, 120, 240, 300, 300]
+
+
+def test_a_probe_that_came_back_closes_it() -> None:
+    breaker = Breaker(wait_seconds=300, probe_at=NOW)
+    assert after_probe(breaker, tally(1, 0)) == BreakerChange(wait_seconds=None)
+
+
+def test_a_probe_that_says_nothing_waits_as_long_as_before() -> None:
+    breaker = Breaker(wait_seconds=60, probe_at=NOW)
+    assert after_probe(breaker, tally(0, 0)) == BreakerChange(wait_seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("answer", "feeds"),
+    [
+        (Answer(outcome=Outcome.TIMEOUT), True),
+        (Answer(outcome=Outcome.UNREACHABLE), True),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=500), True),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=503), True),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=429), False),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=404), False),
+        (Answer(outcome=Outcome.BAD_VERDICT), False),
+        (Answer(outcome=Outcome.UNKNOWN), False),
+        (Answer(outcome=Outcome.COMMIT), False),
+    ],
+)
+def test_silence_and_server_errors_feed_it_and_answers_do_not(answer: Answer, feeds: bool) -> None:
+    assert answer.feeds_breaker == feeds
+
+
+def test_a_blocked_call_says_nothing_about_the_endpoint() -> None:
+    assert not Answer(outcome=Outcome.BLOCKED).tells_of_endpoint
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=20))
+def test_a_healthy_group_never_waits(rounds: list[tuple[int, int]]) -> None:
+    """Fewer than 70 % failures in each round are fewer than 70 % in all."""
+    tallies = [tally(calls, min(failed, calls * 69 // 100)) for calls, failed in rounds]
+    assert after_calls(tallies) is None

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from outbox.checks.delays import STEPS, class_of_first_check, delay_after, quantised
+
+
+def test_delays_up_to_a_minute_stay_exact() -> None:
+    assert [quantised(seconds) for seconds in (-1, 0, 1, 37, 60)] == [0, 0, 1, 37, 60]
+
+
+@pytest.mark.parametrize("seconds", [61, 90, 100, 600, 1799, 3600, 50_000, 86_400])
+def test_longer_delays_are_rounded_up_by_about_five_percent(seconds: int) -> None:
+    assert seconds <= quantised(seconds) <= min(seconds * 1.06 + 1, 86_400)
+
+
+def test_there_are_few_classes() -> None:
+    assert len(STEPS) < 160
+    assert len({quantised(seconds) for seconds in range(3601)}) < 150
+
+
+def test_the_groups_own_interval_is_exact_however_long() -> None:
+    assert delay_after(timedelta(seconds=4321), 4321, None) == 4321
+
+
+def test_a_jittered_interval_joins_a_class() -> None:
+    assert delay_after(timedelta(seconds=1001), 30, None) == quantised(1001)
+
+
+@pytest.mark.parametrize(("retry_after", "seconds"), [(0, 30), (5, 30), (31, 31), (500, 503)])
+def test_an_endpoint_can_delay_a_check_but_not_hasten_it(retry_after: int, seconds: int) -> None:
+    assert delay_after(timedelta(seconds=30), 30, retry_after) == seconds
+
+
+@pytest.mark.parametrize(
+    ("remaining", "immunity", "delay"),
+    [
+        (4.97, 6, 5),
+        (98.9, 100, 99),
+        (3598.9, 3600, 3599),
+        (-0.1, 1, 0),
+        (-500.0, 6, 0),
+        (2.5, 6, 3),
+        (900.2, 3600, quantised(901)),
+    ],
+)
+def test_a_first_check_has_an_exact_class_when_it_was_swept_in_time(
+    remaining: float, immunity: int, delay: int
+) -> None:
+    assert class_of_first_check(remaining, immunity) == delay

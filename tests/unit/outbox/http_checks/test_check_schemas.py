@@ -1,0 +1,104 @@
+"""The schemas of docs/schemas say what the checker sends and what it understands."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from standardwebhooks import Webhook
+
+from outbox.checks.check_round import Outcome, Question
+from outbox.http_checks.classify import HttpAnswer, classify
+from outbox.http_checks.request import check_request
+from tests.fixtures_messages import make_group
+from tests.fixtures_paths import PROJECT
+from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_half
+
+SCHEMAS = PROJECT / "docs" / "schemas"
+SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+ASKED = "0f6c1c0e-8d0b-4c55-9a54-6f2b7c1d9e10"
+VERDICTS = (Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN)
+
+
+def validator(name: str) -> Draft202012Validator:
+    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+REQUEST, ANSWER = validator("check-request"), validator("check-answer")
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["single", "batch"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"key": None, "value": None, "transaction_id": None},
+        {"key": b"\xff\xfe", "value": b"\x80"},
+        {"headers": (("tenant", "north"),)},
+    ],
+    ids=["text", "nothing", "bytes", "headers"],
+)
+def test_every_form_of_a_request_fits_its_schema(batch: bool, fields: dict[str, Any]) -> None:
+    group = make_group(secrets=(SECRET,), batch_check=batch, check_payload=True)
+    question = Question(half=make_half(**fields), round=0, attempt=1, max_attempts=15)
+    questions = [question, question] if batch else [question]
+    body = json.loads(check_request(group, questions, NOW, "0" * 32).body)
+    assert [error.message for error in REQUEST.iter_errors(body)] == []
+
+
+def test_a_request_without_its_message_id_does_not_fit() -> None:
+    group = make_group(secrets=(SECRET,))
+    question = Question(half=make_half(), round=0, attempt=1, max_attempts=15)
+    body = json.loads(check_request(group, [question], NOW, "0" * 32).body)
+    del body["data"]["message_id"]
+    assert not REQUEST.is_valid(body)
+
+
+JSON = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-1, 4000),
+    st.integers(-1, 4000).map(float),
+    st.floats(-1, 4000),
+    st.text(max_size=5),
+    st.lists(st.none()),
+)
+MEMBERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "message_id": st.just(ASKED),
+        "decision": st.sampled_from(["COMMIT", "ROLLBACK", "UNKNOWN", "commit", "", None]),
+        "reason": JSON,
+        "retry_after_seconds": JSON,
+        "more": JSON,
+    },
+)
+
+
+@given(MEMBERS)
+def test_what_fits_the_schema_is_understood_as_a_verdict(answer: dict[str, Any]) -> None:
+    body = json.dumps(answer).encode()
+    read = classify(HttpAnswer(status=200, content_type="application/json", body=body), ASKED)
+    if ANSWER.is_valid(answer):
+        assert read.outcome in VERDICTS
+    elif answer.get("decision") == "UNKNOWN":
+        assert read.outcome is Outcome.BAD_VERDICT
+
+
+VECTORS = json.loads((SCHEMAS / "check-vectors.json").read_text())["vectors"]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
+def test_each_vector_is_what_the_standard_says(vector: dict[str, Any]) -> None:
+    """Sign anew with the reference library: a vector verifies if one of its signatures is that."""
+    near = vector["timestamp"].isdigit() and abs(int(vector["timestamp"]) - vector["now"]) <= 300
+    at = datetime.fromtimestamp(int(vector["timestamp"]) if near else 0, tz=UTC)
+    right = Webhook(vector["secret"]).sign(vector["id"], at, vector["body"])
+    assert vector["verifies"] == (near and right in vector["signatures"].split())

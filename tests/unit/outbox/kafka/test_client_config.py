@@ -1,0 +1,44 @@
+"""The properties that delivery rests on cannot be changed from outside."""
+
+from __future__ import annotations
+
+import pytest
+
+from outbox.errors import ConfigurationError
+from outbox.kafka.client_config import (
+    CONSUMER_FIXED,
+    PRODUCER_FIXED,
+    consumer_config,
+    producer_config,
+    transactional_id,
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *PRODUCER_FIXED,
+        *CONSUMER_FIXED,
+        "transactional.id",
+        "bootstrap.servers",
+        "request.required.acks",
+        "max.in.flight",
+        "delivery.timeout.ms",
+    ],
+)
+def test_a_property_that_delivery_rests_on_is_refused_by_name(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"OUTBOX_KAFKA_CONFIG: {name} is fixed"):
+        producer_config("127.0.0.1:1", {name: "x"}, "id")
+    with pytest.raises(ConfigurationError):
+        consumer_config("127.0.0.1:1", {name: "x"})
+
+
+def test_other_properties_go_through_and_replace_defaults() -> None:
+    config = producer_config("127.0.0.1:1", {"security.protocol": "SSL", "linger.ms": 0}, "id")
+    assert (config["security.protocol"], config["linger.ms"]) == ("SSL", 0)
+    assert config["transactional.id"] == "id"
+    assert PRODUCER_FIXED.items() <= config.items()
+
+
+def test_a_shards_transactional_id_is_always_the_same() -> None:
+    assert transactional_id("outbox", "0f6c", 3) == "outbox.0f6c.3"

@@ -1,0 +1,142 @@
+"""The manifest's bytes: a round trip for every value, a refusal for every damage."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outbox.errors import InvalidManifest
+from outbox.messages.manifest import (
+    HELD,
+    MAX_ENTRIES,
+    PREFIX,
+    PUBLISHED,
+    PUBLISHED_BEFORE,
+    START,
+    Entry,
+    Kind,
+    Manifest,
+    Position,
+    crc_of,
+    decode,
+    encode,
+)
+
+INSTALLATION = UUID("0f6c1c0e-8d0b-8c55-9a54-6f2b7c1d9e10")
+POSITIONS = st.builds(Position, st.integers(0, 2**48 - 1), st.integers(0, 2048))
+ENTRIES = st.builds(
+    Entry,
+    st.binary(min_size=16, max_size=16),
+    st.sampled_from([PUBLISHED, PUBLISHED_BEFORE, HELD]),
+)
+MANIFESTS = st.builds(
+    Manifest,
+    installation=st.uuids(),
+    shard=st.integers(0, 2**16 - 1),
+    gen=st.integers(0, 2**32 - 1),
+    kind=st.sampled_from(Kind),
+    batch_no=st.integers(0, 2**64 - 1),
+    prev_crc=st.integers(0, 2**32 - 1),
+    after=POSITIONS,
+    to=POSITIONS,
+    entries=st.lists(ENTRIES, max_size=20).map(tuple),
+)
+
+
+def make_manifest(entries: tuple[Entry, ...] = ()) -> Manifest:
+    return Manifest(
+        installation=INSTALLATION,
+        shard=3,
+        gen=2,
+        kind=Kind.BATCH,
+        batch_no=7,
+        prev_crc=0xCAFE,
+        after=START,
+        to=Position(900, len(entries)),
+        entries=entries,
+    )
+
+
+@given(MANIFESTS)
+def test_a_manifest_survives_the_round_trip(manifest: Manifest) -> None:
+    assert decode(encode(manifest)) == manifest
+
+
+def test_every_single_flipped_bit_is_detected() -> None:
+    value = encode(make_manifest((Entry(bytes(16), PUBLISHED), Entry(b"\xff" * 16, HELD))))
+    for bit in range(len(value) * 8):
+        damaged = bytearray(value)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(InvalidManifest):
+            decode(bytes(damaged))
+
+
+@given(MANIFESTS, st.data())
+def test_a_truncated_manifest_is_refused(manifest: Manifest, data: st.DataObject) -> None:
+    value = encode(manifest)
+    with pytest.raises(InvalidManifest):
+        decode(value[: data.draw(st.integers(0, len(value) - 1))])
+
+
+@given(st.binary(max_size=200))
+def test_arbitrary_bytes_are_refused_not_misread(value: bytes) -> None:
+    with pytest.raises(InvalidManifest):
+        decode(value)
+
+
+def test_the_prefix_lies_where_spark_reads_it() -> None:
+    value = encode(make_manifest((Entry(bytes(16), PUBLISHED), Entry(b"\x01" * 16, HELD))))
+    fields = {
+        "version": value[0:1],
+        "installation": value[1:17],
+        "shard": value[17:19],
+        "gen": value[19:23],
+        "kind": value[23:24],
+        "batch_no": value[24:32],
+        "prev_crc": value[32:36],
+        "from": value[36:48],
+        "to_xid": value[48:56],
+        "to_n": value[56:60],
+        "entries": value[60:64],
+        "published": value[64:68],
+    }
+    assert fields.pop("installation") == INSTALLATION.bytes
+    assert {name: int.from_bytes(field) for name, field in fields.items()} == {
+        "version": 1,
+        "shard": 3,
+        "gen": 2,
+        "kind": 1,
+        "batch_no": 7,
+        "prev_crc": 0xCAFE,
+        "from": 0,
+        "to_xid": 900,
+        "to_n": 2,
+        "entries": 2,
+        "published": 1,
+    }
+    assert PREFIX.size == 68
+    assert int.from_bytes(value[-4:]) == crc_of(value)
+
+
+def test_a_message_costs_seventeen_bytes() -> None:
+    one, two = (encode(make_manifest((Entry(bytes(16), PUBLISHED),) * n)) for n in (1, 2))
+    assert len(two) - len(one) == 17
+
+
+def test_too_many_entries_are_refused() -> None:
+    with pytest.raises(ValueError, match="more than"):
+        encode(make_manifest((Entry(bytes(16), PUBLISHED),) * (MAX_ENTRIES + 1)))
+
+
+def test_a_field_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="does not fit"):
+        encode(replace(make_manifest(), shard=-1))
+    with pytest.raises(ValueError, match="an entry is 16 bytes"):
+        encode(make_manifest((Entry(bytes(15), PUBLISHED),)))
+
+
+def test_only_the_published_entries_count_as_published() -> None:
+    entries = (Entry(b"a" * 16, PUBLISHED), Entry(b"b" * 16, PUBLISHED_BEFORE))
+    assert make_manifest(entries).published == (b"a" * 16,)

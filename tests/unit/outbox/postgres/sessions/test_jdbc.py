@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from outbox.errors import ConfigurationError
+from outbox.postgres.sessions.jdbc import jdbc_address
+
+
+@pytest.mark.parametrize(
+    ("given", "begin"),
+    [
+        ("postgresql://u:p@db:5433/box", "jdbc:postgresql://db:5433/box?"),
+        ("postgresql://u@db/box", "jdbc:postgresql://db:5432/box?"),
+        ("postgresql://u@[::1]:1/box", "jdbc:postgresql://[::1]:1/box?"),
+        ("postgresql://u@one,two:7/box", "jdbc:postgresql://one:5432,two:7/box?"),
+        ("postgresql://u@one:1,two:2/box", "jdbc:postgresql://one:1,two:2/box?"),
+    ],
+)
+def test_an_address_is_spelled_for_java(given: str, begin: str) -> None:
+    assert jdbc_address(given).url.startswith(begin)
+
+
+def test_user_and_password_stay_out_of_the_address() -> None:
+    address = jdbc_address("postgresql://auditor:s3cret%40@db/box?sslmode=require")
+    assert (address.user, address.password) == ("auditor", "s3cret@")
+    assert "s3cret" not in address.url
+    assert "s3cret" not in repr(address)
+    assert "sslmode=require" in address.url
+
+
+@pytest.mark.parametrize("given", ["postgresql:///box?host=/run/postgresql", "nonsense"])
+def test_what_java_cannot_reach_is_refused(given: str) -> None:
+    with pytest.raises(ConfigurationError):
+        jdbc_address(given)

@@ -1,0 +1,83 @@
+"""States and answers of the relay's protocol, as its tests put them together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, Position
+from outbox.relay.protocol import actions as do
+from outbox.relay.protocol import answers as came
+from outbox.relay.protocol.state import SHARDS, Cursor, Found, HaltReason, Identity, Progress, Relay
+from outbox.relay.protocol.step import step
+
+INSTALLATION = UUID(int=7)
+IDENTITY = Identity("cluster", "topic", "system")
+FIRST = Cursor(START, 0, 0, 0, 0)
+AT = Cursor(Position(90, 2), 5, 3, 0xAA, 4)
+IDS = (b"a" * 16, b"b" * 16)
+IDLE = Relay(shard=3)
+
+
+def after(state: Relay, *answers: came.Answer) -> tuple[Relay, tuple[do.Action, ...]]:
+    """Return where these answers lead, and the last plan."""
+    plan: tuple[do.Action, ...] = ()
+    for answer in answers:
+        state, plan = step(state, answer)
+    return state, plan
+
+
+def standing(progress: Progress | None = None, **fields: object) -> came.StoresIdentified:
+    known = {"identity": IDENTITY, "partitions": SHARDS, **fields}
+    return came.StoresIdentified(INSTALLATION, progress=progress, **known)  # type: ignore[arg-type]
+
+
+def stored(cursor: Cursor | None = AT, halt: HaltReason | None = None) -> Progress:
+    return Progress(cursor, IDENTITY, halt)
+
+
+def replaying(cursor: Cursor = AT, end: int = 9) -> Relay:
+    """A relay that has just been told where its log ends."""
+    verified, _ = after(IDLE, came.Rested(), came.LockTaken(), standing(stored(cursor)))
+    return after(verified, came.Fenced(), came.Bounds(stored(cursor), 0, end))[0]
+
+
+def running(cursor: Cursor = AT) -> Relay:
+    return replaying(cursor, end=cursor.manifest_offset)
+
+
+def in_batch(*ids: bytes) -> Relay:
+    """A relay whose records were just produced."""
+    return after(running(), commits(*(ids or IDS)))[0]
+
+
+def commits(
+    *ids: bytes, at: float = 100.0, before: frozenset[bytes] = frozenset()
+) -> came.CommitsRead:
+    return came.CommitsRead(at, Position(91, len(ids)), ids, before)
+
+
+def manifest(cursor: Cursor = AT, *ids: bytes, **fields: object) -> Manifest:
+    made = Manifest(
+        installation=INSTALLATION,
+        shard=3,
+        gen=cursor.gen,
+        kind=Kind.BATCH,
+        batch_no=cursor.batch_no + 1,
+        prev_crc=cursor.crc,
+        after=cursor.position,
+        to=Position(cursor.position.xid + 1, len(ids or IDS)),
+        entries=tuple(Entry(message_id, PUBLISHED) for message_id in ids or IDS),
+    )
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def read(*manifests: Manifest | None, reached: bool = True) -> came.ManifestsRead:
+    found = tuple(Found(5 + 2 * n, m, 0xB0 + n) for n, m in enumerate(manifests))
+    return came.ManifestsRead(found, reached)
+
+
+def same(made: Manifest, **fields: object) -> came.Compared:
+    ids = tuple(entry.message_id for entry in made.entries)
+    known = {"message_ids": ids, "below_watermark": True, "held": frozenset(), **fields}
+    return came.Compared(**known)  # type: ignore[arg-type]

@@ -1,0 +1,47 @@
+"""Servers under which no promise holds are named by the setting that breaks it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from outbox.kafka.progress_topic import ProgressTopicFacts, safety_of
+
+SAFE: dict[str, Any] = {
+    "brokers": 3,
+    "topics": 1,
+    "partitions": 16,
+    "settings": {"cleanup.policy": "delete"},
+    "partition_verification": "true",
+    "older_than_4": False,
+}
+VERIFICATION = "transaction.partition.verification.enable"
+
+
+def refused(**found: Any) -> set[str]:
+    """Return what is refused of a cluster with these facts."""
+    judged = safety_of(ProgressTopicFacts(**{**SAFE, **found}))
+    return {each.setting for each in judged if not each.safe}
+
+
+@pytest.mark.parametrize(
+    ("found", "setting"),
+    [
+        ({"older_than_4": True}, "kafka version"),
+        ({"partition_verification": "false"}, VERIFICATION),
+        ({"settings": {"cleanup.policy": "compact"}}, "cleanup.policy"),
+        ({"settings": {"cleanup.policy": "compact,delete"}}, "cleanup.policy"),
+    ],
+)
+def test_each_unsafe_fact_of_a_cluster_is_refused_by_name(
+    found: dict[str, Any], setting: str
+) -> None:
+    assert refused(**found) == {setting}
+
+
+@pytest.mark.parametrize("found", [{}, {"settings": {}, "partition_verification": "-"}])
+def test_what_is_safe_and_what_the_cluster_does_not_tell_is_not_refused(
+    found: dict[str, Any],
+) -> None:
+    assert refused(**found) == set()

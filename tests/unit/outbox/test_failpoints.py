@@ -1,0 +1,61 @@
+"""Failpoints: the list is the code, and each action does what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from outbox.errors import ConfigurationError
+from outbox.failpoints import POINTS, FailpointRaised, arm, armed, hit
+from tests.fixtures_paths import PROJECT
+
+CALL = re.compile(r'(?:hit\(|: |point = )"((?:api|relay|checker|sweep|plain|retire)\.[a-z_.]+)"')
+
+
+@pytest.fixture(autouse=True)
+def disarmed() -> Iterator[None]:
+    yield
+    arm(None)
+
+
+def test_every_point_of_the_list_is_in_the_code_and_none_is_missing() -> None:
+    called: set[str] = set()
+    for package in ("api", "checker", "outbox"):
+        for path in (PROJECT / package).rglob("*.py"):
+            if path.name != "failpoints.py":
+                called.update(CALL.findall(path.read_text("utf-8")))
+    assert called == POINTS
+
+
+def test_a_point_is_inert_until_it_is_armed() -> None:
+    assert not hit("relay.after_lock")
+
+
+def test_a_step_can_ask_whether_a_point_is_set() -> None:
+    arm("api.end.before_commit=kill#9")
+    assert (armed("api.end.before_commit"), armed("api.end.after_commit")) == (True, False)
+
+
+def test_skip_leaves_a_step_out_and_raise_fails_it() -> None:
+    arm("relay.lock=skip, relay.after_lock=raise")
+    assert hit("relay.lock")
+    with pytest.raises(FailpointRaised):
+        hit("relay.after_lock")
+
+
+def test_the_nth_passage_alone_counts() -> None:
+    arm("relay.lock=skip#3")
+    assert [hit("relay.lock") for _ in range(4)] == [False, False, True, False]
+
+
+def test_sleep_waits_and_goes_on() -> None:
+    arm("relay.lock=sleep:1@1.0")
+    assert not hit("relay.lock")
+
+
+@pytest.mark.parametrize("text", ["relay.lock", "relay.lock=explode", "relay.nowhere=kill"])
+def test_an_unknown_form_or_point_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="OUTBOX_FAILPOINTS"):
+        arm(text)

@@ -1,0 +1,80 @@
+"""Settings: precedence, secrets, and an error line for whatever is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.settings_page import page
+from outbox.errors import ConfigurationError
+from outbox.settings.environment import load_settings
+from tests.fixtures_paths import PROJECT
+
+
+def test_the_page_of_settings_is_the_code_printed() -> None:
+    assert (PROJECT / "docs" / "settings.md").read_text("utf-8") == page()
+
+
+def test_a_flag_wins_over_the_environment_and_the_environment_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "outbox.toml"
+    file.write_text('check_max = 3\ncheck_interval_seconds = 7\nlog_level = "debug"\n')
+    environment = {
+        "OUTBOX_CONFIG_FILE": str(file),
+        "OUTBOX_CHECK_MAX": "4",
+        "OUTBOX_LOG_LEVEL": "error",
+    }
+    settings = load_settings(environment, {"log_level": "warning"})
+    assert (settings.check_interval_seconds, settings.check_max, settings.log_level) == (
+        7,
+        4,
+        "warning",
+    )
+
+
+def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("postgresql://x\n")
+    settings = load_settings({"OUTBOX_DATABASE_URL_FILE": str(tmp_path / "url")})
+    assert settings.required_database_url() == "postgresql://x"
+    assert "postgresql://x" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("environment", "line"),
+    [
+        ({"OUTBOX_CHEK_MAX": "1"}, "OUTBOX_CHEK_MAX: no such setting"),
+        ({"OUTBOX_CHECK_MAX_FILE": "x"}, "OUTBOX_CHECK_MAX_FILE: no such setting"),
+        ({"OUTBOX_CHECK_MAX": "0"}, "OUTBOX_CHECK_MAX: Input should be greater than or equal to 1"),
+        ({"OUTBOX_KAFKA_CONFIG": "[]"}, "OUTBOX_KAFKA_CONFIG: Value error, is not a JSON object"),
+        ({"OUTBOX_KAFKA_CONFIG": "{"}, "OUTBOX_KAFKA_CONFIG: Value error, is not JSON"),
+        ({"OUTBOX_CONFIG_FILE": "/no"}, "OUTBOX_CONFIG_FILE: /no: No such file or directory"),
+        (
+            {"OUTBOX_DATABASE_URL": "a", "OUTBOX_DATABASE_URL_FILE": "b"},
+            "OUTBOX_DATABASE_URL_FILE: OUTBOX_DATABASE_URL is set as well; use one of them",
+        ),
+        (
+            {"OUTBOX_MAX_AGE_SECONDS": "604800"},
+            "OUTBOX: Value error, MAX_AGE_SECONDS must be below RETENTION_SECONDS",
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_is_one_line_that_names_it(environment: dict[str, str], line: str) -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        load_settings(environment)
+    assert str(refusal.value) == line
+
+
+def test_a_required_setting_is_named_when_it_is_missing() -> None:
+    settings = load_settings({})
+    with pytest.raises(ConfigurationError, match="OUTBOX_DATABASE_URL is not set"):
+        settings.required_database_url()
+    with pytest.raises(ConfigurationError, match="OUTBOX_KAFKA_BOOTSTRAP_SERVERS is not set"):
+        settings.required_bootstrap_servers()
+
+
+def test_tolerated_counts_are_read_by_name_and_anything_else_is_refused() -> None:
+    settings = load_settings({"OUTBOX_RECONCILE_MAX": " missing=0, LOST = 3 "})
+    assert settings.reconcile_max == {"missing": 0, "LOST": 3}
+    for text in ("missing", "missing=", "missing=-1", "=1", "missing=1=2"):
+        with pytest.raises(ConfigurationError, match="OUTBOX_RECONCILE_MAX"):
+            load_settings({"OUTBOX_RECONCILE_MAX": text})

@@ -1,0 +1,272 @@
+"""The endpoint verifies first, asks its listener once a check, and answers UNKNOWN in doubt."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from threading import Event
+
+import pytest
+
+from outbox.http_checks.classify import HttpAnswer, classify
+from outbox_client import Check, CheckEndpoint, LocalTransactionState, Reply, Unknown
+from tests.unit.outbox_client.fixtures_checks import (
+    GROUP,
+    MESSAGE_ID,
+    OTHER_SECRET,
+    SECRET,
+    SENT_AT,
+    batch,
+    make_check,
+    signed_headers,
+    single,
+)
+
+COMMIT = LocalTransactionState.COMMIT
+ROLLBACK = LocalTransactionState.ROLLBACK
+UNKNOWN = LocalTransactionState.UNKNOWN
+
+
+class Listener:
+    """Answers what it was told, and remembers what it was asked."""
+
+    def __init__(self, answer: Callable[[Check], object] = lambda check: COMMIT) -> None:
+        self.answer = answer
+        self.asked: list[Check] = []
+
+    def check_local_transaction(self, check: Check, /) -> LocalTransactionState | None:
+        self.asked.append(check)
+        return self.answer(check)  # type: ignore[return-value]
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+@pytest.fixture
+def endpoint(listener: Listener) -> Iterator[CheckEndpoint]:
+    with CheckEndpoint(GROUP, SECRET, listener) as endpoint:
+        yield endpoint
+
+
+def ask(endpoint: CheckEndpoint, body: bytes) -> Reply:
+    return endpoint.handle(signed_headers(body), body)
+
+
+def answer_of(endpoint: CheckEndpoint, check: dict[str, object] | None = None) -> dict[str, str]:
+    reply = ask(endpoint, single(check))
+    assert (reply.status, reply.content_type) == (200, "application/json")
+    answer = json.loads(reply.body)
+    assert isinstance(answer, dict)
+    return answer
+
+
+@pytest.mark.parametrize("state", list(LocalTransactionState))
+def test_the_listeners_state_is_the_decision(state: LocalTransactionState) -> None:
+    with CheckEndpoint(GROUP, SECRET, Listener(lambda check: state)) as endpoint:
+        assert answer_of(endpoint) == {"message_id": MESSAGE_ID, "decision": state.value}
+
+
+def test_an_unknown_says_when_to_ask_again(listener: Listener, endpoint: CheckEndpoint) -> None:
+    listener.answer = lambda check: Unknown(retry_after_seconds=600, reason="the bank is closed")
+    reply = ask(endpoint, single())
+    assert json.loads(reply.body) == {
+        "message_id": MESSAGE_ID,
+        "decision": "UNKNOWN",
+        "reason": "the bank is closed",
+        "retry_after_seconds": 600,
+    }
+    answer = HttpAnswer(status=200, content_type=reply.content_type, body=reply.body)
+    assert classify(answer, MESSAGE_ID).retry_after_seconds == 600
+
+
+def test_the_longest_and_the_shortest_wish_are_allowed() -> None:
+    assert [Unknown(retry_after_seconds=n).retry_after_seconds for n in (0, 3600)] == [0, 3600]
+
+
+@pytest.mark.parametrize("seconds", [-1, 3601, 1.5])
+def test_a_wish_that_the_service_refuses_cannot_be_made(seconds: int) -> None:
+    with pytest.raises(ValueError, match="0 to 3600"):
+        Unknown(retry_after_seconds=seconds)
+
+
+def test_a_batch_gets_a_verdict_for_each_check(listener: Listener, endpoint: CheckEndpoint) -> None:
+    listener.answer = lambda check: {"a": COMMIT, "b": ROLLBACK, "c": None}[check.message_id]
+    reply = ask(endpoint, batch(*(make_check(name) for name in "abc")))
+    assert json.loads(reply.body) == {
+        "verdicts": [
+            {"message_id": "a", "decision": "COMMIT"},
+            {"message_id": "b", "decision": "ROLLBACK"},
+            {"message_id": "c", "decision": "UNKNOWN"},
+        ]
+    }
+
+
+def test_a_raising_listener_means_unknown_and_tells_no_details(
+    listener: Listener, endpoint: CheckEndpoint
+) -> None:
+    def fail(check: Check) -> object:
+        raise LookupError("host=secret-host")
+
+    listener.answer = fail
+    answer = answer_of(endpoint)
+    assert answer == {
+        "message_id": MESSAGE_ID,
+        "decision": "UNKNOWN",
+        "reason": "the listener raised LookupError",
+    }
+
+
+def test_one_failing_check_of_a_batch_leaves_the_others_alone(
+    listener: Listener, endpoint: CheckEndpoint
+) -> None:
+    def fail_on_a(check: Check) -> object:
+        if check.message_id == "a":
+            raise LookupError
+        return COMMIT
+
+    listener.answer = fail_on_a
+    reply = ask(endpoint, batch(make_check("a"), make_check("b")))
+    decisions = [verdict["decision"] for verdict in json.loads(reply.body)["verdicts"]]
+    assert decisions == ["UNKNOWN", "COMMIT"]
+
+
+@pytest.mark.parametrize("returned", [None, True, "yes", 0, object()])
+def test_garbage_from_the_listener_means_unknown(
+    listener: Listener, endpoint: CheckEndpoint, returned: object
+) -> None:
+    listener.answer = lambda check: returned
+    assert answer_of(endpoint)["decision"] == "UNKNOWN"
+
+
+def test_an_answer_later_than_reply_by_is_unknown(
+    listener: Listener, endpoint: CheckEndpoint
+) -> None:
+    release = Event()
+    listener.answer = lambda check: COMMIT if release.wait(10) else None
+    soon = (SENT_AT + timedelta(milliseconds=200)).isoformat()
+    answer = answer_of(endpoint, make_check(reply_by=soon))
+    release.set()
+    assert answer["decision"] == "UNKNOWN"
+    assert answer["reason"] == "no answer before reply_by"
+
+
+def test_a_slow_check_of_a_batch_does_not_hold_up_the_quick_one(
+    listener: Listener, endpoint: CheckEndpoint
+) -> None:
+    release = Event()
+    listener.answer = lambda check: release.wait(10) if check.message_id == "slow" else COMMIT
+    soon = (SENT_AT + timedelta(milliseconds=300)).isoformat()
+    slow, quick = make_check("slow", reply_by=soon), make_check("quick", reply_by=soon)
+    reply = ask(endpoint, batch(slow, quick))
+    release.set()
+    decisions = [verdict["decision"] for verdict in json.loads(reply.body)["verdicts"]]
+    assert decisions == ["UNKNOWN", "COMMIT"]
+
+
+def headers_without(name: str) -> dict[str, str]:
+    return {key: value for key, value in signed_headers(single()).items() if key != name}
+
+
+def headers_with(**changes: str) -> dict[str, str]:
+    named = {f"webhook-{name}": value for name, value in changes.items()}
+    return signed_headers(single()) | named
+
+
+BAD_HEADERS: dict[str, Callable[[], dict[str, str]]] = {
+    "none": dict,
+    "no id": lambda: headers_without("webhook-id"),
+    "no timestamp": lambda: headers_without("webhook-timestamp"),
+    "no signature": lambda: headers_without("webhook-signature"),
+    "another secret": lambda: signed_headers(single(), OTHER_SECRET),
+    "too old": lambda: signed_headers(single(), age_seconds=302),
+    "too new": lambda: signed_headers(single(), age_seconds=-310),
+    "another id": lambda: headers_with(id="chk_other"),
+    "nan": lambda: headers_with(timestamp="nan"),
+    "inf": lambda: headers_with(timestamp="inf"),
+    "version alone": lambda: headers_with(signature="v1"),
+    "no base64": lambda: headers_with(signature="v1,!!"),
+    "another version": lambda: headers_with(signature="v1a,abc="),
+    "another body": lambda: signed_headers(single(make_check("other"))),
+}
+"""Made when the test runs: a timestamp made at collection grows old in a long session."""
+
+
+@pytest.mark.parametrize("kind", BAD_HEADERS)
+def test_a_bad_signature_is_401_and_the_listener_is_not_called(
+    listener: Listener, endpoint: CheckEndpoint, kind: str
+) -> None:
+    assert endpoint.handle(BAD_HEADERS[kind](), single()).status == 401
+    assert listener.asked == []
+
+
+def test_the_signature_covers_the_raw_body(listener: Listener, endpoint: CheckEndpoint) -> None:
+    body = single()
+    respaced = json.dumps(json.loads(body), indent=1).encode()
+    assert endpoint.handle(signed_headers(body), respaced).status == 401
+    assert endpoint.handle(signed_headers(body), b"\xff\xfe").status == 401
+    assert listener.asked == []
+
+
+def test_header_names_are_read_in_any_case(endpoint: CheckEndpoint) -> None:
+    headers = {name.title(): value for name, value in signed_headers(single()).items()}
+    assert endpoint.handle(headers, single()).status == 200
+
+
+def test_while_a_rotation_overlaps_both_secrets_are_good(listener: Listener) -> None:
+    with CheckEndpoint(GROUP, [OTHER_SECRET, SECRET], listener) as endpoint:
+        for secret in (SECRET, OTHER_SECRET):
+            headers = signed_headers(single(), secret)
+            assert endpoint.handle(headers, single()).status == 200
+
+
+def test_two_signatures_of_a_rotating_service_are_accepted(endpoint: CheckEndpoint) -> None:
+    headers = signed_headers(single(), OTHER_SECRET, SECRET)
+    assert endpoint.handle(headers, single()).status == 200
+
+
+@pytest.mark.parametrize("form", ["single", "batch"])
+def test_another_groups_check_is_403_and_the_listener_is_not_called(
+    listener: Listener, endpoint: CheckEndpoint, form: str
+) -> None:
+    foreign = make_check(producer_group="shipping")
+    body = single(foreign) if form == "single" else batch(make_check(), foreign)
+    assert ask(endpoint, body).status == 403
+    assert listener.asked == []
+
+
+def test_a_signed_body_that_is_no_check_is_400(listener: Listener, endpoint: CheckEndpoint) -> None:
+    assert ask(endpoint, b"not json").status == 400
+    assert ask(endpoint, b"{}").status == 400
+    assert listener.asked == []
+
+
+def test_a_refusal_repeats_nothing_of_the_request(endpoint: CheckEndpoint) -> None:
+    reply = endpoint.handle(signed_headers(single(), OTHER_SECRET), single())
+    assert reply.content_type == "application/problem+json"
+    assert MESSAGE_ID.encode() not in reply.body
+
+
+def test_a_repeated_webhook_id_is_answered_again(
+    listener: Listener, endpoint: CheckEndpoint
+) -> None:
+    body, states = single(), [COMMIT, UNKNOWN]
+    listener.answer = lambda check: states.pop()
+    headers = signed_headers(body)
+    replies = [endpoint.handle(headers, body) for _ in range(2)]
+    decisions = [json.loads(reply.body)["decision"] for reply in replies]
+    assert decisions == ["UNKNOWN", "COMMIT"]
+
+
+def test_an_endpoint_without_a_secret_is_refused(listener: Listener) -> None:
+    with pytest.raises(ValueError, match="check secret"):
+        CheckEndpoint(GROUP, [], listener)
+    with pytest.raises(ValueError, match="empty"):
+        CheckEndpoint(GROUP, "whsec_", listener)
+
+
+def test_a_closed_endpoint_is_unavailable_and_spends_no_check(listener: Listener) -> None:
+    endpoint = CheckEndpoint(GROUP, SECRET, listener)
+    endpoint.close()
+    assert ask(endpoint, single()).status == 503
+    assert listener.asked == []

@@ -1,0 +1,297 @@
+"""Requests built and answers read, without a network."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from api.http.problems import KINDS, RETRYABLE_STATUSES
+from outbox_client import Ending, LocalTransactionState, Message, protocol
+from outbox_client.errors import (
+    BY_CODE,
+    AlreadyEnded,
+    BadAnswer,
+    InvalidRequest,
+    MessageNotFound,
+    OutboxError,
+    RateLimited,
+    ServiceError,
+    ServiceUnreachable,
+)
+from outbox_client.protocol import Answer
+
+MESSAGE_ID = "0f6c1c0e-8d0b-4c55-9a54-6f2b7c1d9e10"
+COMMIT = LocalTransactionState.COMMIT
+
+
+def make_answer(status: int, members: object, **headers: str) -> Answer:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(status=status, headers=named, body=json.dumps(members).encode())
+
+
+def make_prepared(**changes: object) -> dict[str, object]:
+    return {
+        "message_id": MESSAGE_ID,
+        "state": "PREPARED",
+        "producer_group": "billing",
+        "transaction_id": "invoice-7",
+        "topic": "invoices",
+        "prepared_at": "2026-09-21T14:13:26Z",
+        "next_check_at": "2026-09-21T14:13:32Z",
+    } | changes
+
+
+def body_of(message: Message) -> dict[str, object]:
+    body = json.loads(protocol.prepare_item("billing", message))
+    assert isinstance(body, dict)
+    return body
+
+
+@pytest.mark.parametrize(
+    ("message", "members"),
+    [
+        (Message("t", "gold"), {"value": "gold"}),
+        (Message("t", b"\x00\xff"), {"value_base64": "AP8="}),
+        (Message("t", None), {"value": None}),
+        (Message("t", "", key="k"), {"value": "", "key": "k"}),
+        (Message("t", "v", key=b"\x00"), {"value": "v", "key_base64": "AA=="}),
+    ],
+    ids=["text", "bytes", "tombstone", "key", "binary key"],
+)
+def test_value_and_key_travel_as_text_or_base64(
+    message: Message, members: dict[str, object]
+) -> None:
+    body = body_of(message)
+    sent = {name: body[name] for name in body if name.partition("_")[0] in ("value", "key")}
+    assert sent == members
+
+
+def test_what_was_not_given_is_not_sent() -> None:
+    body = body_of(Message("invoices", "v", transaction_id="invoice-7"))
+    assert body == {
+        "producer_group": "billing",
+        "topic": "invoices",
+        "value": "v",
+        "transaction_id": "invoice-7",
+    }
+
+
+def test_every_field_of_a_message_is_sent() -> None:
+    message = Message(
+        "invoices",
+        "v",
+        key="k",
+        partition=0,
+        headers={"tenant": "north"},
+        content_type="application/json",
+        transaction_id="invoice-7",
+        check_immunity_seconds=60,
+        tags=("night",),
+    )
+    assert body_of(message) == {
+        "producer_group": "billing",
+        "topic": "invoices",
+        "value": "v",
+        "key": "k",
+        "partition": 0,
+        "headers": {"tenant": "north"},
+        "content_type": "application/json",
+        "transaction_id": "invoice-7",
+        "check_immunity_seconds": 60,
+        "tags": ["night"],
+    }
+
+
+def test_text_is_sent_as_utf_8_and_an_unpaired_surrogate_does_not_stop_the_request() -> None:
+    assert "zürich".encode() in protocol.prepare_item("billing", Message("t", "zürich"))
+    assert rb"\ud800" in protocol.prepare_item("billing", Message("t", "\ud800"))
+
+
+def test_an_end_names_its_message_in_the_path_and_its_wait_in_the_prefer_header() -> None:
+    request = protocol.end_request(Ending("a/b", COMMIT, "paid"), wait=5)
+    assert request.path == "/v1/half-messages/a%2Fb/end"
+    assert json.loads(request.body) == {"decision": "COMMIT", "reason": "paid"}
+    assert request.headers == {"prefer": "wait=5"}
+
+
+def test_an_end_without_a_wait_sends_no_prefer_header() -> None:
+    assert protocol.end_request(Ending(MESSAGE_ID, COMMIT), wait=0).headers == {}
+
+
+def test_a_batch_keeps_the_order_of_its_items() -> None:
+    items = [protocol.end_item(Ending(name, COMMIT), named=True) for name in "ab"]
+    request = protocol.batch_request("end-batch", items)
+    assert request.path == "/v1/half-messages/end-batch"
+    assert json.loads(request.body) == {
+        "items": [
+            {"message_id": "a", "decision": "COMMIT"},
+            {"message_id": "b", "decision": "COMMIT"},
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("sizes", "runs"),
+    [
+        ([], []),
+        ([10], [range(1)]),
+        ([1] * 1000, [range(1000)]),
+        ([1] * 1001, [range(1000), range(1000, 1001)]),
+        ([4_000_000, 4_000_000, 10], [range(1), range(1, 3)]),
+        ([9_000_000, 10], [range(1), range(1, 2)]),
+    ],
+)
+def test_a_long_list_is_cut_into_requests_the_service_takes(
+    sizes: list[int], runs: list[range]
+) -> None:
+    assert protocol.packed([b"x" * size for size in sizes]) == runs
+
+
+def test_a_prepared_message_is_read() -> None:
+    message = Message("invoices", "v")
+    prepared = protocol.read_prepared(make_answer(201, make_prepared()), message)
+    assert prepared.message_id == MESSAGE_ID
+    assert prepared.prepared_at == datetime(2026, 9, 21, 14, 13, 26, tzinfo=UTC)
+    assert prepared.message is message
+    assert not prepared.replayed
+
+
+def test_a_replayed_prepare_is_told_by_header_or_state() -> None:
+    message = Message("invoices", "v")
+    by_header = make_answer(201, make_prepared(), idempotency_replayed="true")
+    by_state = make_answer(201, make_prepared(state="PUBLISHED", next_check_at=None))
+    assert protocol.read_prepared(by_header, message).replayed
+    assert protocol.read_prepared(by_state, message).replayed
+
+
+def test_an_end_and_its_publication_are_read() -> None:
+    publication = {
+        "topic": "invoices",
+        "partition": 2,
+        "offset": 9,
+        "published_at": "2026-09-21T14:14:03Z",
+    }
+    members = {
+        "message_id": MESSAGE_ID,
+        "state": "PUBLISHED",
+        "decision": "COMMIT",
+        "decided_by": "producer",
+        "decided_at": "2026-09-21T14:14:02Z",
+        "already_ended": False,
+        "publication": publication,
+    }
+    ended = protocol.read_ended(make_answer(200, members))
+    assert (ended.state, ended.decision, ended.decided_by) == ("PUBLISHED", COMMIT, "producer")
+    assert ended.publication is not None
+    assert (ended.publication.partition, ended.publication.offset) == (2, 9)
+
+
+def test_an_end_that_decided_nothing_has_no_decision() -> None:
+    members = {"message_id": MESSAGE_ID, "state": "PREPARED", "decision": None}
+    ended = protocol.read_ended(make_answer(200, members))
+    assert (ended.decision, ended.decided_at, ended.publication) == (None, None, None)
+
+
+def problem(status: int, code: str, **members: object) -> Answer:
+    return make_answer(status, {"code": code, "title": "t", "status": status, **members})
+
+
+def raised_by(answer: Answer) -> OutboxError:
+    with pytest.raises(OutboxError) as caught:
+        protocol.read_ended(answer)
+    return caught.value
+
+
+def test_a_conflict_names_the_winning_decision() -> None:
+    error = raised_by(
+        problem(
+            409,
+            "already-ended",
+            winning_decision="ROLLBACK",
+            decided_by="check",
+            decided_at="2026-09-21T14:14:02Z",
+        )
+    )
+    assert isinstance(error, AlreadyEnded)
+    assert (error.winning_decision, error.decided_by) == ("ROLLBACK", "check")
+    assert error.decided_at == "2026-09-21T14:14:02Z"
+    assert not error.retryable
+
+
+def test_errors_mirror_the_slug_and_carry_retryable() -> None:
+    not_found = raised_by(problem(404, "message-not-found", retryable=False, request_id="r-1"))
+    assert isinstance(not_found, MessageNotFound)
+    assert (not_found.code, not_found.status, not_found.retryable) == (
+        "message-not-found",
+        404,
+        False,
+    )
+    assert not_found.problem.request_id == "r-1"
+    assert raised_by(problem(500, "internal-error", retryable=True)).retryable
+
+
+def test_the_slugs_are_the_services_and_none_that_may_pass_later_is_missing() -> None:
+    assert BY_CODE.keys() <= KINDS.keys()
+    passing = {slug for slug, kind in KINDS.items() if kind.status in RETRYABLE_STATUSES}
+    assert passing <= BY_CODE.keys()
+
+
+def test_a_slug_of_a_later_version_is_still_a_service_error() -> None:
+    error = raised_by(problem(418, "brand-new", retryable=True))
+    assert type(error) is ServiceError
+    assert (error.code, error.retryable) == ("brand-new", True)
+
+
+def test_validation_errors_are_kept() -> None:
+    pointer = {"pointer": "/topic", "message": "missing"}
+    error = raised_by(problem(422, "invalid-request", errors=[pointer]))
+    assert isinstance(error, InvalidRequest)
+    assert error.problem.errors == (pointer,)
+
+
+def test_retry_after_is_kept() -> None:
+    answer = make_answer(429, {"code": "rate-limited"}, retry_after="3")
+    error = raised_by(answer)
+    assert isinstance(error, RateLimited)
+    assert (error.retryable, error.retry_after_seconds) == (True, 3.0)
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_gateways_own_page_counts_as_unreachable(status: int) -> None:
+    answer = Answer(status=status, headers={}, body=b"<html>bad gateway</html>")
+    assert isinstance(raised_by(answer), ServiceUnreachable)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, b"<html>hello COMMIT</html>"),
+        (200, b"[]"),
+        (200, b'{"state":"PREPARED"}'),
+        (200, b'{"message_id":"a","state":"X","decision":"MAYBE"}'),
+        (201, b'{"message_id":"a","state":"PREPARED"}'),
+        (302, b""),
+        (500, b"oops"),
+    ],
+)
+def test_what_the_service_never_says_is_a_bad_answer(status: int, body: bytes) -> None:
+    assert isinstance(raised_by(Answer(status=status, headers={}, body=body)), BadAnswer)
+
+
+def test_the_items_of_a_batch_are_read_as_single_answers() -> None:
+    items = [
+        {"index": 0, "status": 201, "result": make_prepared()},
+        {"index": 1, "status": 422, "problem": {"code": "unknown-topic"}},
+    ]
+    first, second = protocol.read_batch(make_answer(207, {"items": items}), 2)
+    assert protocol.read_prepared(first, Message("t", "v")).message_id == MESSAGE_ID
+    assert getattr(raised_by(second), "code", None) == "unknown-topic"
+
+
+@pytest.mark.parametrize(
+    "items",
+    [None, [], [{"index": 1, "status": 201}], [{"index": 0}], ["text"]],
+)
+def test_a_batch_that_is_not_answered_item_by_item_is_refused(items: object) -> None:
+    with pytest.raises(BadAnswer):
+        protocol.read_batch(make_answer(207, {"items": items}), 1)

@@ -1,0 +1,81 @@
+"""The partition and the note of one sampled message."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
+from spark.checks.sample import Sampled, of_sampled
+from spark.columns.murmur2 import partition_of
+from spark.findings.finding_class import FindingClass
+from tests.fixtures_messages import make_message
+from tests.unit.spark.compare.test_diagnosis import HALF
+
+KEY = b"member-1"
+HOME = partition_of(KEY, 8)
+AWAY = (HOME + 1) % 8
+
+
+def row(partition: int, offset: int = 5, *, all_known: bool = True) -> dict[str, Any]:
+    """Return a record of the sample; its relay knew all eight partitions, unless said otherwise."""
+    return {"topic": "points", "partition": partition, "offset": offset, "shard": 3} | {
+        "key_hash": 9,
+        "batch_no": 2,
+        "all_known": all_known,
+        "xid": 7,
+        "n": 1,
+        "committed_at": None,
+        "published_at": None,
+    }
+
+
+def sampled(*rows: dict[str, Any], key: bytes | None = KEY, **fields: Any) -> Sampled:
+    """Return a message of the sample."""
+    message = make_message(topic="points", key=key, partition=fields.pop("asked", None))
+    half = replace(HALF, message=message)
+    defaults: dict[str, Any] = {"recorded": None, "partitions": 8}
+    return Sampled(rows=rows, known=KnownHalf(half=half, parked=False), **{**defaults, **fields})
+
+
+def classes(found: Sampled) -> list[FindingClass]:
+    """Return the classes that are found."""
+    return [each.finding_class for each in of_sampled(found)]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (sampled(row(HOME)), []),
+        (sampled(row(AWAY)), [FindingClass.WRONG_PARTITION]),
+        (sampled(row(AWAY), asked=AWAY), []),
+        (sampled(row(HOME), asked=AWAY), [FindingClass.WRONG_PARTITION]),
+        (sampled(row(AWAY), key=None), []),
+        (sampled(row(AWAY), key=b""), []),
+        (sampled(row(AWAY, all_known=False)), []),
+        (sampled(row(HOME, all_known=False), asked=AWAY), [FindingClass.WRONG_PARTITION]),
+        (sampled(row(HOME), row(AWAY)), [FindingClass.WRONG_PARTITION]),
+    ],
+)
+def test_a_record_lies_where_it_was_asked_for_else_by_its_key(
+    given: Sampled, expected: list[FindingClass]
+) -> None:
+    assert classes(given) == expected
+
+
+def test_a_note_that_names_none_of_the_records_is_wrong() -> None:
+    note = RecordedPlace(partition=HOME, offset=6, batch_no=2)
+    assert classes(sampled(row(HOME), recorded=note)) == [FindingClass.WRONG_OFFSET]
+    assert classes(sampled(row(HOME), row(HOME, 6), recorded=note)) == []
+    (both,) = of_sampled(sampled(row(AWAY), recorded=note))
+    assert both.finding_class is FindingClass.WRONG_PARTITION
+    assert both.detail["recorded"] == {"partition": HOME, "offset": 6}
+
+
+def test_the_finding_bears_the_same_id_whichever_fault_names_it() -> None:
+    note = RecordedPlace(partition=HOME, offset=6, batch_no=2)
+    (alone,) = of_sampled(sampled(row(HOME), recorded=note))
+    (worse,) = of_sampled(replace(sampled(row(AWAY)), recorded=note))
+    assert alone.finding_id == worse.finding_id

@@ -1,0 +1,163 @@
+"""The classifier over all facts, against rules written by hand from the table of findings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from spark.compare.decision_table import Content, Decision, Facts, Held, Listed, classify
+from spark.findings.finding_class import RULES, FindingClass, Kind
+
+EVERY = [
+    Facts(
+        decision=decision,
+        judged=judged,
+        listed=listed,
+        copies=copies,
+        ahead=ahead,
+        content=content,
+        held=held,
+        forgotten=forgotten,
+        retired=retired,
+        verifiable=verifiable,
+    )
+    for decision, judged, listed, copies, ahead, content, held, forgotten, retired, verifiable in (
+        product(
+            Decision,
+            (True, False),
+            Listed,
+            range(4),
+            range(2),
+            Content,
+            Held,
+            (True, False),
+            (True, False),
+            (True, False),
+        )
+    )
+]
+
+
+def kinds(facts: Facts) -> set[Kind]:
+    """Return the kinds of what is found."""
+    return {RULES[each].kind for each in classify(facts)}
+
+
+def test_every_combination_has_an_answer_of_at_most_two_kinds() -> None:
+    assert all(len(kinds(facts)) == len(classify(facts)) <= 2 for facts in EVERY)
+
+
+def test_only_a_judged_commit_without_any_record_is_missing() -> None:
+    for facts in EVERY:
+        if Kind.MISSING in kinds(facts):
+            assert facts.decision is Decision.COMMIT
+            assert facts.judged
+            assert facts.verifiable
+            assert (facts.copies, facts.ahead) == (0, 0)
+
+
+def test_only_a_record_without_a_commit_is_unexpected() -> None:
+    for facts in EVERY:
+        found = Kind.UNEXPECTED in kinds(facts)
+        record = facts.copies + facts.ahead > 0
+        excused = facts.decision is Decision.ABSENT and facts.retired and not facts.forgotten
+        assert found == (record and facts.decision is not Decision.COMMIT and not excused)
+
+
+def test_only_several_judged_records_of_a_commit_are_duplicates() -> None:
+    for facts in EVERY:
+        expected = facts.decision is Decision.COMMIT and facts.copies > 1
+        assert (Kind.DUPLICATE in kinds(facts)) == expected
+
+
+def test_only_other_content_of_a_committed_record_is_a_mismatch() -> None:
+    for facts in EVERY:
+        record = facts.decision is Decision.COMMIT and facts.copies + facts.ahead > 0
+        assert (Kind.MISMATCH in kinds(facts)) == (record and facts.content is not Content.SAME)
+
+
+@pytest.mark.parametrize(
+    ("listed", "held", "expected"),
+    [
+        (Listed.PUBLISHED, Held.NEVER, (FindingClass.LOST,)),
+        (Listed.PUBLISHED_BEFORE, Held.NEVER, (FindingClass.LOST,)),
+        (Listed.NOWHERE, Held.NEVER, (FindingClass.SKIPPED,)),
+        (Listed.HELD, Held.OPEN, (FindingClass.HELD,)),
+        (Listed.HELD, Held.DROPPED, (FindingClass.GIVEN_UP,)),
+        (Listed.HELD, Held.RELEASED, ()),
+        (Listed.HELD, Held.NEVER, (FindingClass.SKIPPED,)),
+    ],
+)
+def test_the_manifests_tell_why_a_message_is_missing(
+    listed: Listed, held: Held, expected: tuple[FindingClass, ...]
+) -> None:
+    facts = Facts(decision=Decision.COMMIT, judged=True, listed=listed, held=held)
+    assert classify(facts) == expected
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        (Held.NEVER, (FindingClass.LOST,)),
+        (Held.OPEN, (FindingClass.HELD,)),
+        (Held.DROPPED, (FindingClass.GIVEN_UP,)),
+        (Held.RELEASED, ()),
+    ],
+)
+def test_without_manifests_the_relays_position_tells_why_a_message_is_missing(
+    held: Held, expected: tuple[FindingClass, ...]
+) -> None:
+    facts = Facts(decision=Decision.COMMIT, judged=True, unlisted=True, held=held)
+    assert classify(facts) == expected
+    assert classify(replace(facts, judged=False)) == ()
+
+
+def test_a_second_record_is_expected_only_where_one_was_published_at_least_once() -> None:
+    facts = Facts(decision=Decision.COMMIT, judged=True, unlisted=True, copies=2)
+    assert classify(facts) == (FindingClass.DUPLICATE,)
+    assert classify(replace(facts, repeated=True)) == (FindingClass.EXPECTED_DUPLICATE,)
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (Facts(decision=Decision.ROLLBACK, copies=1), FindingClass.ROLLED_BACK),
+        (Facts(decision=Decision.NONE, ahead=1), FindingClass.UNDECIDED),
+        (Facts(decision=Decision.ABSENT, copies=1), FindingClass.UNKNOWN_ID),
+        (Facts(decision=Decision.ABSENT, copies=1, forgotten=True), FindingClass.PG_REGRESSION),
+    ],
+)
+def test_the_snapshot_tells_why_a_record_is_unexpected(
+    facts: Facts, expected: FindingClass
+) -> None:
+    assert classify(facts) == (expected,)
+
+
+def test_each_record_of_a_message_that_an_earlier_run_matched_is_one_too_many() -> None:
+    facts = Facts(decision=Decision.COMMIT, matched=True, copies=1, content=Content.VALUE)
+    assert classify(facts) == (FindingClass.DUPLICATE_LATE,)
+    assert classify(replace(facts, redriven=1)) == (FindingClass.REDRIVEN,)
+    assert classify(replace(facts, repeated=True)) == (FindingClass.EXPECTED_DUPLICATE,)
+    assert classify(replace(facts, copies=0, ahead=1)) == ()
+
+
+@pytest.mark.parametrize(
+    ("copies", "redriven", "expected"),
+    [
+        (1, 1, ()),
+        (2, 1, (FindingClass.REDRIVEN,)),
+        (2, 2, (FindingClass.REDRIVEN,)),
+        (3, 1, (FindingClass.DUPLICATE,)),
+    ],
+)
+def test_a_repair_explains_as_many_records_as_it_published(
+    copies: int, redriven: int, expected: tuple[FindingClass, ...]
+) -> None:
+    facts = Facts(decision=Decision.COMMIT, judged=True, copies=copies, redriven=redriven)
+    assert classify(facts) == expected
+
+
+def test_every_class_has_a_rule() -> None:
+    assert set(RULES) == set(FindingClass)

@@ -1,0 +1,254 @@
+"""From what is known of a half id to its findings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from outbox.messages.message import DecidedBy, HalfMessage, Resolution
+from outbox.messages.message_id import HalfId, Nonce, message_id_of
+from outbox.messages.record import render
+from outbox.reconciliation.log import LogRecord, Partition
+from outbox.reconciliation.snapshot import Hold, KnownHalf, RecordedPlace
+from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED
+from spark.compare.decision_table import Content
+from spark.compare.diagnosis import Judgement, is_unverifiable, of_suspect
+from spark.compare.evidence import Copy, Suspect
+from spark.compare.field_diff import compare
+from spark.findings.finding_class import FindingClass
+from tests.fixtures_messages import make_message
+
+NOON = datetime(2026, 1, 1, tzinfo=UTC)
+HALF = HalfMessage(
+    half_id=HalfId(9 << 15 | 3),
+    nonce=Nonce(42),
+    message=make_message(topic="points", headers=(("tenant", "north"),)),
+    prepared_at=NOON,
+    content_digest=77,
+)
+HERE = Judgement(retired_below=HalfId(0), starts={Partition("points", 0): 0})
+COMMITTED = KnownHalf(
+    half=HALF, parked=False, decision=Resolution.COMMIT, decided_by=DecidedBy.CHECK, decided_at=NOON
+)
+P_LISTED = ({"status": "P", "batch_no": 1, "index": 0, "message_id": str(HALF.message_id)},)
+
+
+def make_copy(**fields: Any) -> Copy:
+    """Return a judged record of the half message with equal content."""
+    defaults: dict[str, Any] = {
+        "partition": Partition("points", 0),
+        "offset": 5,
+        "published_at": NOON,
+        "message_id": str(HALF.message_id),
+        "shard": 3,
+        "batch_no": 1,
+        "redriven": False,
+        "digest": 77,
+        "key_hash": 1,
+        "ahead": False,
+    }
+    return Copy(**{**defaults, **fields})
+
+
+def make_suspect(*found: Copy, **fields: Any) -> Suspect:
+    """Return a committed, judged and listed half id with these records."""
+    defaults: dict[str, Any] = {
+        "half_id": HALF.half_id,
+        "standing": JUDGED,
+        "digest": 77,
+        "position": (9, 1),
+        "committed_at": NOON,
+        "copies": sum(not copy.ahead for copy in found),
+        "ahead": sum(copy.ahead for copy in found),
+        "found": found,
+        "listed": P_LISTED,
+        "known": COMMITTED,
+    }
+    return Suspect(**{**defaults, **fields})
+
+
+def classes(suspect: Suspect, judgement: Judgement = HERE) -> list[FindingClass]:
+    """Return the classes of what is found."""
+    return [finding.finding_class for finding in of_suspect(suspect, judgement)]
+
+
+def test_a_judged_commit_without_a_record_is_lost() -> None:
+    assert classes(make_suspect()) == [FindingClass.LOST]
+
+
+@pytest.mark.parametrize("standing", [IN_FLIGHT, BASELINE])
+def test_a_commit_that_is_not_judged_is_not_missing(standing: str) -> None:
+    assert classes(make_suspect(standing=standing)) == []
+
+
+def test_a_record_that_expired_with_the_log_is_not_lost() -> None:
+    later = replace(HERE, starts={Partition("points", 0): 6})
+    place = RecordedPlace(partition=0, offset=5, batch_no=1)
+    assert classes(make_suspect(place=place), later) == []
+    assert classes(make_suspect(place=replace(place, offset=6)), later) == [FindingClass.LOST]
+    assert classes(make_suspect(), later) == []
+
+
+def test_nothing_of_a_topic_that_was_not_read_is_lost() -> None:
+    unread = replace(HERE, unread_topics=frozenset({"points"}))
+    assert classes(make_suspect(), unread) == []
+    assert is_unverifiable(make_suspect(), unread)
+    assert not is_unverifiable(make_suspect(), HERE)
+    assert not is_unverifiable(make_suspect(make_copy(), make_copy()), unread)
+
+
+@pytest.mark.parametrize(
+    ("released", "dropped", "expected"),
+    [
+        (False, False, [FindingClass.HELD]),
+        (False, True, [FindingClass.GIVEN_UP]),
+        (True, False, []),
+    ],
+)
+def test_a_held_message_is_named_by_what_became_of_it(
+    released: bool, dropped: bool, expected: list[FindingClass]
+) -> None:
+    hold = Hold(
+        publish_error="too large",
+        held_at=NOON,
+        attempts=2,
+        waiting=1,
+        released=released,
+        dropped=dropped,
+    )
+    listed = ({"status": "K"},)
+    assert classes(make_suspect(hold=hold, listed=listed)) == expected
+
+
+def test_a_message_that_was_held_and_then_published_counts_as_published() -> None:
+    assert classes(make_suspect(listed=({"status": "K"}, *P_LISTED))) == [FindingClass.LOST]
+
+
+def test_several_equal_records_are_one_duplicate() -> None:
+    suspect = make_suspect(make_copy(), make_copy(offset=6), make_copy(offset=7))
+    (finding,) = of_suspect(suspect, HERE)
+    assert finding.finding_class is FindingClass.DUPLICATE
+    assert [place["offset"] for place in finding.detail["places"]] == [5, 6, 7]
+
+
+def test_the_record_of_equal_content_stands_for_the_message() -> None:
+    other = make_copy(offset=1, digest=78)
+    assert classes(make_suspect(other, make_copy())) == [FindingClass.DUPLICATE]
+
+
+def test_a_record_of_a_rolled_back_message_is_found_once_a_record() -> None:
+    rolled_back = replace(COMMITTED, decision=Resolution.ROLLBACK)
+    suspect = make_suspect(
+        make_copy(), make_copy(offset=6, ahead=True), standing=None, known=rolled_back
+    )
+    assert classes(suspect) == [FindingClass.ROLLED_BACK] * 2
+
+
+def test_a_record_without_any_decision_is_undecided() -> None:
+    undecided = KnownHalf(half=HALF, parked=True)
+    (finding,) = of_suspect(make_suspect(make_copy(), standing=None, known=undecided), HERE)
+    assert (finding.finding_class, finding.detail["parked"]) == (FindingClass.UNDECIDED, True)
+
+
+def test_an_id_below_what_is_kept_is_not_unknown() -> None:
+    suspect = make_suspect(make_copy(), standing=None, known=None, digest=None)
+    assert classes(suspect) == [FindingClass.UNKNOWN_ID]
+    assert classes(suspect, replace(HERE, retired_below=HalfId(10 << 15))) == []
+
+
+def test_a_record_with_other_random_bits_is_a_stranger_and_no_copy() -> None:
+    other = str(message_id_of(HALF.half_id, Nonce(43)))
+    stranger = make_copy(message_id=other, digest=78, offset=6)
+    (finding,) = of_suspect(make_suspect(make_copy(), stranger), HERE)
+    assert (finding.finding_class, finding.message_id) == (FindingClass.UNKNOWN_ID, other)
+    lost = make_suspect(stranger)
+    assert classes(lost) == [FindingClass.LOST, FindingClass.UNKNOWN_ID]
+
+
+def test_a_stranger_that_recovery_had_found_is_a_regression() -> None:
+    other = message_id_of(HALF.half_id, Nonce(43))
+    stranger = make_copy(message_id=str(other), digest=78, offset=6)
+    suspect = make_suspect(make_copy(), stranger, forgotten=frozenset({other}))
+    assert classes(suspect) == [FindingClass.PG_REGRESSION]
+
+
+def read(**changes: Any) -> LogRecord:
+    """Return the record of the half message as it was read again, altered."""
+    record = render(HALF, DecidedBy.CHECK, "3.1.0")
+    return LogRecord(
+        partition=Partition(changes.get("topic", record.topic), 0),
+        offset=5,
+        key=changes.get("key", record.key),
+        value=changes.get("value", record.value),
+        headers=changes.get("headers", record.headers),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "content"),
+    [
+        ({"topic": "other", "value": b""}, Content.TOPIC),
+        ({"value": None, "key": b""}, Content.VALUE),
+        ({"key": None}, Content.KEY),
+        ({"headers": ()}, Content.HEADER),
+        ({}, Content.HEADER),
+    ],
+)
+def test_the_worst_difference_names_a_mismatch(changes: dict[str, Any], content: Content) -> None:
+    assert compare(HALF, read(**changes)).content is content
+
+
+def test_a_header_out_of_its_order_is_a_difference() -> None:
+    headers = render(HALF, DecidedBy.CHECK, "3.1.0").headers
+    swapped = read(headers=(*headers[:3], headers[4], headers[3]))
+    assert compare(HALF, swapped).detail == {"header": ["the order of the headers"]}
+
+
+def test_the_name_of_a_hostile_header_is_escaped() -> None:
+    headers = (*render(HALF, DecidedBy.CHECK, "3.1.0").headers, ("a\x00b", b""))
+    assert compare(HALF, read(headers=headers)).detail == {"header": ["a\\x00b"]}
+
+
+def test_null_and_empty_values_differ_and_no_byte_is_told() -> None:
+    evidence = compare(HALF, read(value=None)).detail["value"]
+    assert evidence["actual"] is None
+    assert set(evidence["expected"]) == {"bytes", "sha256"}
+
+
+def test_an_unknown_message_is_named_by_its_record() -> None:
+    suspect = make_suspect(make_copy(), standing=None, known=None, digest=None)
+    (finding,) = of_suspect(suspect, HERE)
+    assert UUID(str(finding.message_id)) == HALF.message_id
+    assert (finding.topic, finding.partition, finding.offset) == ("points", 0, 5)
+
+
+@pytest.mark.parametrize(
+    ("redriven", "released", "expected"),
+    [
+        ((True,), True, FindingClass.REDRIVEN),
+        ((False,), True, FindingClass.REDRIVEN),
+        ((False, False), True, FindingClass.DUPLICATE_LATE),
+        ((False, True), True, FindingClass.DUPLICATE_LATE),
+        ((False,), False, FindingClass.DUPLICATE_LATE),
+    ],
+)
+def test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came_first(
+    redriven: tuple[bool, ...], released: bool, expected: FindingClass
+) -> None:
+    """The lost record that turns up behind its repair is not told as the relay's."""
+    copies = [make_copy(offset=at, redriven=each) for at, each in enumerate(redriven)]
+    hold = Hold(
+        publish_error="",
+        held_at=NOON,
+        attempts=1,
+        waiting=0,
+        released=released,
+        dropped=False,
+        repaired=True,
+    )
+    late = make_suspect(*copies, standing=None, position=None, hold=hold)
+    assert classes(late, replace(HERE, continued=True)) == [expected]

@@ -1,0 +1,145 @@
+"""What SHA-256 tells of a record, and what becomes of it in later runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import pytest
+
+from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.record import MESSAGE_ID
+from outbox.reconciliation.log import LogRecord, Partition
+from outbox.reconciliation.snapshot import Hold, KnownHalf
+from spark.checks.sample import of_sampled
+from spark.compare.decision_table import Content
+from spark.compare.sha256_check import Altered, altered, still_altered
+from spark.cut import carry_over
+from spark.findings.finding import Finding
+from spark.findings.finding_class import FindingClass
+from tests.unit.spark.checks.test_sample import AWAY, row, sampled
+from tests.unit.spark.compare.test_diagnosis import COMMITTED, HALF, NOON, read
+
+HOME = Partition("points", 0)
+OTHER = replace(HALF, half_id=HalfId(HALF.half_id + 16))
+FOUND = Finding(
+    finding_class=FindingClass.CORRUPT_VALUE,
+    subject=f"message:{HALF.message_id}",
+    half_id=HALF.half_id,
+    topic="points",
+    partition=0,
+    offset=5,
+    by_sha256=True,
+)
+REPAIRED = Hold(
+    publish_error="",
+    held_at=NOON,
+    attempts=0,
+    waiting=0,
+    released=True,
+    dropped=False,
+    repaired=True,
+)
+
+
+@dataclass
+class Stores:
+    """Both stores as far as they are asked here."""
+
+    record: LogRecord | None = None
+    known: KnownHalf | None = COMMITTED
+    hold: Hold | None = None
+
+    def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
+        """Return the half message, if it is known."""
+        return {HALF.half_id: self.known} if self.known and half_ids else {}
+
+    def holds(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, Hold]:
+        """Return how it is held, if it is."""
+        return {HALF.half_id: self.hold} if self.hold and half_ids else {}
+
+    def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
+        """Return the record, if it is asked for and there."""
+        return [self.record] if self.record and (HOME, 5) in places else []
+
+
+def still(stores: Stores, start: int | None = 0) -> list[Finding]:
+    """Look at the finding again; ``start`` None is a partition that this run does not read."""
+    starts = {} if start is None else {HOME: start}
+    asked = cast("Any", stores)
+    return list(still_altered([FOUND], asked, asked, starts))
+
+
+def bearing(message_id: bytes | None) -> LogRecord:
+    """Return the altered record with another message id."""
+    record = read(value=b"crafted")
+    headers = tuple((n, message_id if n == MESSAGE_ID else v) for n, v in record.headers)
+    return replace(record, headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("stores", "start", "kept"),
+    [
+        (Stores(read(value=b"crafted")), 0, True),
+        (Stores(bearing(str(replace(HALF, nonce=Nonce(43)).message_id).encode())), 0, True),
+        (Stores(None), 0, True),
+        (Stores(read(value=b"crafted")), None, True),
+        (Stores(read()), 0, False),
+        (Stores(read(value=b"crafted")), 6, False),
+        (Stores(read(value=b"crafted"), known=None), 0, False),
+        (Stores(read(value=b"crafted"), hold=REPAIRED), 0, False),
+        (Stores(read(value=b"crafted"), hold=replace(REPAIRED, released=False)), 0, True),
+        (Stores(bearing(str(OTHER.message_id).encode())), 0, False),
+        (Stores(bearing(b"\xff")), 0, False),
+    ],
+)
+def test_a_finding_stays_until_its_record_is_right_mended_or_gone(
+    stores: Stores, start: int | None, kept: bool
+) -> None:
+    assert still(stores, start) == ([FOUND] if kept else [])
+
+
+def test_a_message_with_one_right_record_is_not_altered() -> None:
+    assert altered(HALF, [read(value=b"crafted"), read()]) is None
+    assert altered(HALF, []) is None
+
+
+@pytest.mark.parametrize(
+    ("record", "content"),
+    [
+        (read(topic="other"), Content.TOPIC),
+        (read(value=None), Content.VALUE),
+        (read(key=b"other"), Content.KEY),
+        (bearing(b"another id"), Content.VALUE),
+        (read(headers=(*read().headers, ("outbox_batch", b""))), Content.HEADER),
+        (read(headers=(*read().headers[:-1], ("tenant", None), ("north", None))), Content.HEADER),
+    ],
+)
+def test_what_differs_is_named(record: LogRecord, content: Content) -> None:
+    found = altered(HALF, [record])
+    assert found is not None
+    assert found.content is content
+    assert found.detail["sha256"]["expected"] != found.detail["sha256"]["actual"]
+
+
+def test_another_message_id_is_a_header_that_differs() -> None:
+    record = replace(bearing(b"another id"), value=HALF.message.content.value)
+    found = altered(HALF, [record])
+    assert found is not None
+    assert found.detail["differs"] == {"header": [MESSAGE_ID]}
+
+
+def test_the_worst_fault_names_the_message_and_the_others_are_told() -> None:
+    here = (Partition("points", AWAY), 5)
+    value = Altered(place=here, content=Content.VALUE, detail={"digests": "differ"})
+    (found,) = of_sampled(sampled(row(AWAY), altered=value))
+    assert found.finding_class is FindingClass.CORRUPT_VALUE
+    assert found.detail.keys() == {"digests", "expected", "actual", "requested"}
+    (found,) = of_sampled(sampled(row(AWAY), altered=replace(value, content=Content.HEADER)))
+    assert (found.finding_class, found.by_sha256) == (FindingClass.WRONG_PARTITION, True)
+
+
+def test_a_run_that_carries_nothing_else_carries_what_no_other_look_finds() -> None:
+    lost = replace(FOUND, finding_class=FindingClass.WRONG_OFFSET, by_sha256=False)
+    assert list(carry_over.findings_of(carry_over.always([FOUND, lost]))) == [FOUND]

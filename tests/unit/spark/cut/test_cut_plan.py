@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from outbox.messages.manifest import Position
+from outbox.reconciliation.log import Offsets, Partition
+from outbox.reconciliation.snapshot import RelayCut, SnapshotIdentity
+from spark.cut import cut_plan
+
+A, B = Partition("points", 0), Partition("points", 1)
+
+
+def plan(visible: str = "760:760:", n: int = 1) -> cut_plan.Plan:
+    """Return a plan of one shard and one partition."""
+    return cut_plan.Plan(
+        log=cut_plan.LogCut(
+            progress_topic="outbox.progress",
+            manifests=(),
+            records=(cut_plan.Range(partition=A, start=0, end=7),),
+        ),
+        shards=(cut_plan.ShardCut(shard=3, batch_no=2, position=Position(9, n)),),
+        snapshot=SnapshotIdentity(
+            exported_id="1", visible=visible, taken_at=datetime(2026, 1, 1, tzinfo=UTC)
+        ),
+    )
+
+
+def test_a_partition_waits_while_its_stable_end_is_below_the_high_watermark() -> None:
+    highs = Offsets(offsets={A: 10, B: 10})
+    assert cut_plan.waiting(highs, Offsets(offsets={A: 9, B: 10})) == (A,)
+    assert cut_plan.waiting(highs, Offsets(offsets={A: 12, B: 10})) == ()
+
+
+def test_only_partitions_that_answered_twice_are_read() -> None:
+    ranges = cut_plan.ranges(Offsets(offsets={A: 1}), Offsets(offsets={A: 5, B: 5}))
+    assert ranges == (cut_plan.Range(partition=A, start=1, end=5),)
+
+
+def test_a_partition_without_an_answer_is_a_gap_with_its_reason() -> None:
+    whole = Offsets(offsets={A: 1, B: 1})
+    silent = Offsets(offsets={A: 1}, errors={B: "offline"})
+    (gap,) = cut_plan.gaps([A, B], (whole, silent), ())
+    assert (gap.finding_class, gap.partition, gap.reason) == ("NOT_READ", B, "offline")
+
+
+def test_a_partition_with_an_open_transaction_is_a_gap() -> None:
+    whole = Offsets(offsets={A: 1, B: 1})
+    (gap,) = cut_plan.gaps([A, B], (whole,), (A,))
+    assert (gap.finding_class, gap.partition) == ("LSO_STUCK", A)
+
+
+def test_the_same_cut_is_the_same_run() -> None:
+    assert plan().run_id == plan().run_id
+    assert plan().run_id != plan(visible="761:761:").run_id
+    assert plan().run_id != plan(n=2).run_id
+
+
+def test_where_no_manifest_tells_the_relays_row_does() -> None:
+    (alone,) = cut_plan.shard_cuts([], [RelayCut(3, 9, 2, 5)])
+    assert (alone.shard, alone.position, alone.batch_no, alone.unlisted) == (3, (9, 2), 5, True)
+
+
+@pytest.mark.parametrize(("xid", "expected"), [(9, (9, 2)), (7, (8, 1))])
+def test_a_shard_with_manifests_is_judged_up_to_the_farther_of_both(
+    xid: int, expected: tuple[int, int]
+) -> None:
+    listed = {"shard": 3, "batch_no": 4, "to_xid": 8, "to_n": 1, "from_xid": 2, "from_n": 0}
+    row = RelayCut(3, xid, 2, 5 if xid > 8 else 3)
+    (both,) = cut_plan.shard_cuts([{**listed, "manifests": 4, "restarted": False}], [row])
+    assert (both.position, both.baseline, both.manifests) == (expected, (2, 0), 4)
+
+
+def test_a_gap_of_retention_leaves_the_topic_to_be_judged_by_place() -> None:
+    gaps = tuple(
+        cut_plan.Gap(finding_class=name, partition=Partition(name.lower(), 0), reason="")
+        for name in ("RETENTION_GAP", "NOT_READ", "TOPIC_RECREATED")
+    )
+    log = cut_plan.LogCut(progress_topic="progress", manifests=(), records=(), gaps=gaps)
+    assert log.unread_topics == {"not_read", "topic_recreated"}
+    assert log.expired_topics == {"retention_gap"}

@@ -1,0 +1,198 @@
+"""What has become of the log since the run before, from facts that are made up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from outbox.messages.manifest import Position
+from outbox.messages.message import DecidedBy
+from outbox.messages.record import digest_of as digest_of_half
+from outbox.messages.record import render
+from outbox.reconciliation.log import ANY_PARTITION, LogRecord, Partition, TopicFacts
+from spark.cut import log_history
+from spark.cut.cut_plan import Gap, Range
+from spark.cut.log_history import Anchor, LogState
+from spark.findings.finding import of_gap
+from spark.findings.finding_class import RULES, FindingClass
+from tests.unit.spark.compare.test_diagnosis import HALF
+
+HERE = Partition("points", 0)
+TOPICS = {"points": TopicFacts(id="first", partitions=1)}
+
+
+def record_at(offset: int, value: bytes | None = None) -> LogRecord:
+    """Return the record of a half message, found at some offset."""
+    made = render(HALF, DecidedBy.CHECK, "3.1.0")
+    content = made.value if value is None else value
+    return LogRecord(
+        partition=HERE, offset=offset, key=made.key, value=content, headers=made.headers
+    )
+
+
+AT_98 = record_at(98)
+ANCHORED = LogState(
+    topic_ids={"points": "first"},
+    counts={"points": 1},
+    ends={HERE: 100},
+    anchors={HERE: Anchor(98, log_history.digest_of(AT_98))},
+)
+
+
+def told(
+    before: LogState = ANCHORED,
+    *,
+    start: int = 0,
+    end: int = 120,
+    topics: dict[str, TopicFacts] = TOPICS,
+    there: LogRecord | None = AT_98,
+) -> dict[str, Partition]:
+    """Return what is told of a log, by class."""
+    ranges = [Range(partition=HERE, start=start, end=end)] if topics else []
+    found = dict.fromkeys(log_history.anchors_to_read(before, ranges), there)
+    gaps = log_history.unread(before, topics, ["points"], ranges)
+    read = [each for each in ranges if each.partition not in {gap.partition for gap in gaps}]
+    every = [*gaps, *log_history.changes(before, topics, read, found)]
+    return {each.finding_class: each.partition for each in every}
+
+
+def test_a_log_that_has_only_grown_is_told_of_in_no_way() -> None:
+    assert told() == {}
+    assert told(end=100) == {}
+    assert told(start=100) == {}
+
+
+def test_nothing_is_held_against_a_first_run() -> None:
+    assert told(LogState(), start=70, end=90) == {}
+
+
+@pytest.mark.parametrize(("start", "expected"), [(100, {}), (101, {"RETENTION_GAP": HERE})])
+def test_a_log_that_begins_behind_the_last_end_has_a_gap(
+    start: int, expected: dict[str, Partition]
+) -> None:
+    assert told(start=start) == expected
+
+
+def test_a_log_that_ends_before_the_last_end_was_cut_off() -> None:
+    assert told(end=99) == {"LOG_TRUNCATED": HERE}
+
+
+def test_a_log_that_was_cut_off_and_has_grown_again_is_told_by_its_anchor() -> None:
+    assert told(there=record_at(98, b"another one")) == {"LOG_TRUNCATED": HERE}
+    assert told(there=record_at(104)) == {"LOG_TRUNCATED": HERE}
+    assert told(there=None) == {"LOG_TRUNCATED": HERE}
+
+
+def test_an_anchor_that_compaction_may_have_taken_tells_nothing_unless_it_is_another_one() -> None:
+    compacted = {"points": replace(TOPICS["points"], compacts=True)}
+    assert told(topics=compacted, there=record_at(104)) == {}
+    assert told(topics=compacted, there=record_at(98, b"!")) == {"LOG_TRUNCATED": HERE}
+
+
+def test_an_anchor_that_expired_or_did_not_answer_tells_nothing() -> None:
+    assert told(start=99, there=record_at(104)) == {}
+    ranges = [Range(partition=HERE, start=0, end=120)]
+    assert log_history.changes(ANCHORED, TOPICS, ranges, {}) == ()
+
+
+def test_a_topic_of_another_id_was_made_anew_and_nothing_else_is_told_of_it() -> None:
+    anew = {"points": TopicFacts(id="second", partitions=4)}
+    assert told(topics=anew, end=3) == {"TOPIC_RECREATED": HERE}
+
+
+WHOLE = Partition("points", ANY_PARTITION)
+
+
+def test_an_accepted_topic_begins_anew() -> None:
+    anew = {"points": TopicFacts(id="second", partitions=4)}
+    assert told(ANCHORED.without({"points"}), topics=anew, end=3) == {}
+
+
+def test_a_topic_that_has_grown_is_told_once_a_topic() -> None:
+    grown = {"points": TopicFacts(id="first", partitions=3)}
+    assert told(topics=grown) == {"PARTITIONS_CHANGED": WHOLE}
+
+
+def test_a_topic_that_is_gone_was_not_read() -> None:
+    assert told(topics={}) == {"NOT_READ": HERE}
+
+
+def test_a_topic_that_we_may_not_look_at_was_not_read() -> None:
+    gaps = log_history.unread(LogState(), {"points": "refused"}, ["points"], [])
+    assert [(each.partition, each.reason) for each in gaps] == [(WHOLE, "refused")]
+
+
+def test_a_topic_that_is_no_longer_wanted_is_not_missed() -> None:
+    assert log_history.unread(ANCHORED, {}, [], []) == ()
+
+
+def test_what_a_run_leaves_behind_is_read_back_as_it_was() -> None:
+    baselines = {"points": {3: Position(9, 2)}}
+    state = replace(ANCHORED, baselines=baselines, positions={3: Position(9, 4)})
+    assert log_history.state_of(json.loads(json.dumps(state.as_json()))) == state
+    assert log_history.state_of(None) == LogState()
+
+
+def test_a_run_moves_the_ends_and_keeps_what_it_could_not_read() -> None:
+    other = Partition("other", 0)
+    before = replace(ANCHORED, ends={**ANCHORED.ends, other: 7}, topic_ids={"points": "first"})
+    ranges = [Range(partition=HERE, start=0, end=120)]
+    left = log_history.after(before, TOPICS, ranges, {HERE: Anchor(119, 5)}, {})
+    assert left.ends == {HERE: 120, other: 7}
+    assert left.anchors == {HERE: Anchor(119, 5)}
+    unread = log_history.after(
+        before, {"points": TopicFacts(id="second", partitions=1)}, [], {}, {}
+    )
+    assert unread == before
+
+
+@pytest.mark.parametrize(
+    ("end", "anchors", "expected"),
+    [
+        (120, {}, {HERE: ANCHORED.anchors[HERE]}),
+        (120, {HERE: Anchor(98, 5)}, {HERE: Anchor(98, 5)}),
+        (120, {HERE: Anchor(20, 5)}, {HERE: ANCHORED.anchors[HERE]}),
+        (90, {HERE: Anchor(88, 5)}, {HERE: Anchor(88, 5)}),
+        (90, {}, {}),
+    ],
+)
+def test_the_newest_anchor_that_the_log_still_holds_is_kept(
+    end: int, anchors: dict[Partition, Anchor], expected: dict[Partition, Anchor]
+) -> None:
+    ranges = [Range(partition=HERE, start=0, end=end)]
+    assert log_history.after(ANCHORED, TOPICS, ranges, anchors, {}).anchors == expected
+
+
+@pytest.mark.parametrize("redriven", [None, "action-1"])
+def test_the_digest_of_a_record_is_that_of_its_half_message(redriven: str | None) -> None:
+    made = render(HALF, DecidedBy.CHECK, "3.1.0", redriven)
+    message = HALF.message
+    expected = digest_of_half(
+        HALF.half_id, HALF.nonce, message.content, message.producer_group, message.transaction_id
+    )
+    record = LogRecord(
+        partition=Partition(made.topic, 0),
+        offset=1,
+        key=made.key,
+        value=made.value,
+        headers=made.headers,
+    )
+    assert log_history.digest_of(record) == expected
+    moved = replace(record, headers=(*made.headers[1:], made.headers[0]))
+    assert log_history.digest_of(moved) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["RETENTION_GAP", "LOG_TRUNCATED", "TOPIC_RECREATED", "PARTITIONS_CHANGED", "NOT_READ"]
+)
+def test_each_is_a_finding_of_its_own(name: str) -> None:
+    others = {of_gap(Gap(finding_class=c, partition=HERE, reason="")).finding_id for c in CLASSES}
+    assert len(others) == len(CLASSES)
+    found = of_gap(Gap(finding_class=name, partition=WHOLE, reason="why"))
+    assert (found.partition, found.topic, found.detail) == (None, "points", {"reason": "why"})
+    assert found.rule is RULES[FindingClass(name)]
+
+
+CLASSES = ("RETENTION_GAP", "LOG_TRUNCATED", "TOPIC_RECREATED", "PARTITIONS_CHANGED", "NOT_READ")

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from outbox.errors import ConfigurationError
+from outbox.reconciliation.stored_run import UNREAD_CLASSES
+from spark.findings.finding_class import RULES, FindingClass, Graded, Severity
+from spark.findings.ledger import Ledger
+from spark.findings.verdict import Tolerance, Verdict, exit_code, tolerance_of, verdict_of
+from tests.unit.spark.fixtures_reports import make_finding
+
+LOST, HELD, NOT_READ = FindingClass.LOST, FindingClass.HELD, FindingClass.NOT_READ
+DUPLICATE = FindingClass.DUPLICATE
+
+
+def graded(finding_class: FindingClass) -> Graded:
+    """Return the class as bad as it is everywhere."""
+    return Graded(finding_class, RULES[finding_class].severity)
+
+
+@pytest.mark.parametrize(
+    ("classes", "verdict"),
+    [
+        ((), Verdict.CLEAN),
+        ((FindingClass.GIVEN_UP,), Verdict.CLEAN),
+        ((NOT_READ,), Verdict.INCONCLUSIVE),
+        ((FindingClass.LSO_STUCK, FindingClass.GIVEN_UP), Verdict.INCONCLUSIVE),
+        ((HELD,), Verdict.FINDINGS),
+        ((NOT_READ, LOST), Verdict.FINDINGS),
+        ((FindingClass.TOPIC_RECREATED, FindingClass.PARKED), Verdict.INCONCLUSIVE),
+        ((FindingClass.RETENTION_GAP, FindingClass.PARTITIONS_CHANGED), Verdict.FINDINGS),
+        ((FindingClass.COMPACTED, FindingClass.PARKED), Verdict.CLEAN),
+    ],
+)
+def test_partial_coverage_is_never_clean(
+    classes: tuple[FindingClass, ...], verdict: Verdict
+) -> None:
+    assert verdict_of([graded(each) for each in classes]) is verdict
+
+
+@pytest.mark.parametrize("finding_class", FindingClass)
+def test_every_class_alone_gives_its_verdict_and_exit_code(finding_class: FindingClass) -> None:
+    rule = RULES[finding_class]
+    expected = (Verdict.FINDINGS, 7) if rule.severity > Severity.INFO else (Verdict.CLEAN, 0)
+    expected = (Verdict.INCONCLUSIVE, 8) if rule.partial else expected
+    found = graded(finding_class)
+    assert (verdict_of({found}), exit_code({found: 1}, Tolerance())) == expected
+
+
+@pytest.mark.parametrize(
+    ("counts", "fail_on", "most", "code"),
+    [
+        ({}, "low", {}, 0),
+        ({FindingClass.GIVEN_UP: 3}, "low", {}, 0),
+        ({FindingClass.GIVEN_UP: 3}, "info", {}, 0),
+        ({HELD: 1}, "low", {}, 7),
+        ({HELD: 1}, "high", {}, 0),
+        ({LOST: 1}, "critical", {}, 7),
+        ({LOST: 1, HELD: 1}, "high", {}, 7),
+        ({NOT_READ: 1}, "critical", {}, 8),
+        ({NOT_READ: 1, LOST: 1}, "low", {}, 7),
+        ({NOT_READ: 1, HELD: 1}, "critical", {}, 8),
+        ({DUPLICATE: 10}, "low", {"duplicate": 10}, 0),
+        ({DUPLICATE: 11}, "low", {"duplicate": 10}, 7),
+        ({DUPLICATE: 10, LOST: 1}, "low", {"duplicate": 10}, 7),
+        ({LOST: 1, HELD: 1}, "low", {"missing": 1}, 7),
+        ({LOST: 1, HELD: 1}, "high", {"missing": 1}, 0),
+        ({HELD: 4}, "low", {"HELD": 4, "missing": 0}, 0),
+        ({NOT_READ: 1}, "low", {"NOT_READ": 5, "coverage": 5}, 8),
+    ],
+)
+def test_the_exit_code_follows_from_the_findings_and_what_is_tolerated(
+    counts: dict[FindingClass, int], fail_on: str, most: dict[str, int], code: int
+) -> None:
+    given = {graded(each): n for each, n in counts.items()}
+    assert exit_code(given, tolerance_of(fail_on, most)) == code
+
+
+def test_what_a_topic_says_of_a_class_decides_and_not_what_it_is_elsewhere() -> None:
+    mild, grave = Graded(LOST, Severity.INFO), Graded(FindingClass.GIVEN_UP, Severity.HIGH)
+    assert verdict_of({mild}) is Verdict.CLEAN
+    assert (exit_code({mild: 1}, Tolerance()), exit_code({grave: 1}, Tolerance())) == (0, 7)
+    both = {mild: 2, graded(LOST): 1}
+    assert exit_code(both, tolerance_of("low", {"LOST": 1})) == 0
+    assert (
+        exit_code(
+            {Graded(LOST, Severity.LOW): 1, graded(LOST): 1}, tolerance_of("low", {"LOST": 1})
+        )
+        == 7
+    )
+    unread = Graded(NOT_READ, Severity.INFO)
+    assert (verdict_of({unread}), exit_code({unread: 1}, Tolerance())) == (Verdict.INCONCLUSIVE, 8)
+
+
+def test_a_threshold_for_what_is_no_kind_and_no_class_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'misses' is no kind or class"):
+        tolerance_of("low", {"misses": 1})
+
+
+@pytest.mark.parametrize("finding_class", FindingClass)
+def test_all_but_what_was_not_read_can_be_accepted(finding_class: FindingClass) -> None:
+    finding = make_finding(finding_class=finding_class)
+    ids = frozenset({finding.finding_id})
+    ledger = Ledger(spark_session=cast("Any", None), run_id="", uri="", accepted_ids=ids)
+    assert ledger.accepts(finding) != RULES[finding_class].partial
+    assert RULES[finding_class].partial == (finding_class.value in UNREAD_CLASSES)
+    assert not ledger.accepts(make_finding(1))

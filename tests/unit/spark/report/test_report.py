@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from outbox.reconciliation.log import Partition
+from spark.cut.cut_plan import Gap
+from spark.findings.finding_class import FindingClass
+from spark.report.report import Latency, spaced, stored_run
+from tests.unit.spark.fixtures_reports import make_finding, make_report
+
+
+def test_the_sentence_says_what_was_checked_and_what_was_found() -> None:
+    report = make_report(
+        [
+            make_finding(1),
+            make_finding(2, finding_class=FindingClass.HELD),
+            make_finding(3, finding_class=FindingClass.DUPLICATE),
+        ]
+    )
+    assert report.sentence == (
+        "1 204 113 committed messages checked up to 12:00:03Z: 1 lost, 1 late, 1 duplicated, "
+        "0 unexpected, 0 altered, 0 out of order; 2 of 2 partitions, 16 of 16 shards"
+    )
+
+
+def test_what_was_not_read_is_not_counted_as_read() -> None:
+    report = make_report(
+        gaps=[
+            Gap(finding_class="NOT_READ", partition=Partition("points", 1), reason="offline"),
+            Gap(finding_class="NOT_READ", partition=Partition("outbox.progress", 4), reason="ACL"),
+        ]
+    )
+    assert (report.partitions_read, report.shards_read) == ((1, 2), (15, 16))
+
+
+def test_a_partial_run_resolves_nothing() -> None:
+    gap = Gap(finding_class="NOT_READ", partition=Partition("points", 1), reason="offline")
+    assert not make_report(gaps=[gap]).resolves
+    assert make_report([make_finding()]).resolves
+
+
+def test_a_run_that_could_not_keep_every_finding_resolves_nothing() -> None:
+    report = make_report([make_finding()], class_counts={(make_finding().graded, "points"): 2})
+    assert not report.resolves
+
+
+def test_a_stored_finding_keeps_its_evidence_and_no_key() -> None:
+    finding = make_finding(key=b"member-1", key_hash=-1, detail={"copies": 0})
+    (stored,) = stored_run(make_report([finding]), {}).findings
+    assert stored.finding_id == finding.finding_id
+    assert stored.detail["key_hash"] == "f" * 16
+    assert "member-1" not in repr(stored)
+
+
+def test_the_finding_id_survives_a_refined_class() -> None:
+    lost = make_finding(finding_class=FindingClass.LOST)
+    assert lost.finding_id == make_finding(finding_class=FindingClass.HELD).finding_id
+    assert lost.finding_id != make_finding(finding_class=FindingClass.DUPLICATE).finding_id
+    assert lost.finding_id != make_finding(subject="message:other").finding_id
+
+
+def test_thousands_stand_apart() -> None:
+    assert [spaced(n) for n in (0, 999, 1000, 1234567)] == ["0", "999", "1 000", "1 234 567"]
+
+
+def test_what_metrics_are_made_of_is_stored_with_the_run() -> None:
+    of_topic = Latency(minute=None, topic="points", messages=9, p50=0.1, p95=0.2, p99=0.3)
+    plan = stored_run(make_report(latencies=[of_topic]), {}).plan
+    assert plan["coverage"] == 1.0
+    assert plan["latency"] == {"points": {"0.5": 0.1, "0.95": 0.2, "0.99": 0.3}}
