@@ -3,7 +3,7 @@
 Run as ``python -m chaos.programs.zygote FD``. It has no thread, no event loop and no handle of
 Kafka, so a fork of it is as good as a new interpreter and costs milliseconds. Requests and
 reports are JSON packets on the inherited socket. A signal is sent from here, where the children are
-reaped: it can never reach a stranger that has been given the number of one that died. Children die with it.
+reaped: it never reaches a stranger that got the number of a dead child. Children die with it.
 """
 
 from __future__ import annotations
