@@ -1,1 +1,1 @@
-"""The REST face: prepare, end, look up, and the producer groups."""
+"""The REST API: prepare, end, read messages, and manage producer groups."""

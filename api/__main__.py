@@ -1,4 +1,4 @@
-"""``outbox-api``: serves the REST face until SIGTERM (exit 0) or Ctrl-C (130)."""
+"""``outbox-api``: serves the REST API until SIGTERM (exit 0) or Ctrl-C (130)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ INTERRUPTED: Final = 130
 BACKLOG: Final = 2048
 KEEP_ALIVE_SECONDS: Final = 75
 GRACE_SECONDS: Final = 35
-"""How long a stop waits for running requests: longer than the longest ``Prefer: wait``."""
+"""How long a stop waits for running requests: more than the longest ``Prefer: wait``."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve; a wrong setting or a taken address is one line on stderr and exit 2."""
+    """Serve; an invalid setting or an address in use is one line on stderr and exit 2."""
     bind = _parser().parse_args(arguments).bind
     try:
         settings = load_settings(overrides={"http_bind": bind} if bind else None)
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_bind(bind: str) -> tuple[str, int]:
-    """Take ``host:port`` apart; raises ConfigurationError."""
+    """Split ``host:port``; raises ConfigurationError."""
     host, _, port = bind.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 65_536):
         raise ConfigurationError(f"OUTBOX_HTTP_BIND: {bind!r} is not host:port")
@@ -56,7 +56,7 @@ def read_bind(bind: str) -> tuple[str, int]:
 
 
 def refuse_insecure_bind(settings: Settings, host: str) -> None:
-    """Refuse to serve without authentication where others could connect."""
+    """Refuse to serve without authentication on an address that other machines can reach."""
     if settings.auth_mode == "dev-insecure" and not is_loopback(host):
         raise ConfigurationError(
             "OUTBOX_AUTH_MODE=dev-insecure listens on loopback only; OUTBOX_HTTP_BIND is not"
@@ -64,7 +64,7 @@ def refuse_insecure_bind(settings: Settings, host: str) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a bind address can be reached from this machine alone."""
+    """Return True for a bind address that only this machine can reach."""
     if host == "localhost":
         return True
     try:
@@ -74,11 +74,11 @@ def is_loopback(host: str) -> bool:
 
 
 def _serve(settings: Settings, listener: socket.socket) -> int:
-    """Serve in this process, or in several that share the listener."""
-    several = settings.http_workers > 1
+    """Serve in this process, or in several processes that share the listener."""
+    multiple = settings.http_workers > 1
     config = uvicorn.Config(
-        "api.wiring:application" if several else build(settings),
-        factory=several,
+        "api.wiring:application" if multiple else build(settings),
+        factory=multiple,
         workers=settings.http_workers,
         http=BoundedHttpProtocol,
         ws="none",
@@ -94,7 +94,7 @@ def _serve(settings: Settings, listener: socket.socket) -> int:
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     signal.signal(signal.SIGTERM, lambda *_: None)  # raised again by the server once it is down
-    if several:
+    if multiple:
         with shared_directory():
             Workers(config, sockets=[listener]).run()
         return OK

@@ -1,10 +1,9 @@
-"""What the settings say, as the values that the service is made with. No I/O."""
+"""Turns the settings into the values that the service is built from. No I/O."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from api.admin.services import GroupDefaults
 from api.http.rate_limits import RateLimits, rate_limits
 from api.http.request_limits import HttpLimits
 from api.ingest.ingest import IngestPolicy
@@ -17,7 +16,7 @@ INSECURE_PEPPER: Final = b"outbox dev-insecure"
 
 
 def pepper(settings: Settings) -> bytes:
-    """Return the pepper of API keys; raise ConfigurationError where one is needed and not set."""
+    """Return the pepper of API keys; raises ConfigurationError if it is required and not set."""
     if settings.auth_pepper is not None:
         return settings.auth_pepper.get_secret_value().encode()
     if settings.auth_mode == "dev-insecure":
@@ -26,7 +25,7 @@ def pepper(settings: Settings) -> bytes:
 
 
 def ingest_policy(settings: Settings) -> IngestPolicy:
-    """Return what may be prepared."""
+    """Return the rules of a prepare."""
     reserved = INTERNAL_TOPICS | ({settings.parked_topic} if settings.parked_topic else set())
     return IngestPolicy(
         message_max_bytes=settings.message_max_bytes,
@@ -36,7 +35,7 @@ def ingest_policy(settings: Settings) -> IngestPolicy:
 
 
 def http_limits(settings: Settings) -> HttpLimits:
-    """Return the bounds of a request."""
+    """Return the size and concurrency limits of requests."""
     return HttpLimits(
         body_bytes=settings.http_max_body_bytes,
         batch_bytes=settings.http_max_batch_bytes,
@@ -46,7 +45,7 @@ def http_limits(settings: Settings) -> HttpLimits:
 
 
 def rates(settings: Settings, clock: SystemClock) -> RateLimits:
-    """Return the rates that clients are held to."""
+    """Return the rate limits of clients."""
     return rate_limits(
         settings.rate_prepare_per_second,
         settings.rate_read_per_second,
@@ -55,9 +54,9 @@ def rates(settings: Settings, clock: SystemClock) -> RateLimits:
     )
 
 
-def group_defaults(settings: Settings) -> GroupDefaults:
-    """Return what a producer group has where it names nothing else."""
-    values = {
+def group_defaults(settings: Settings) -> dict[str, int]:
+    """Return the defaults of a producer group's settings."""
+    return {
         "check_interval_seconds": settings.check_interval_seconds,
         "check_max": settings.check_max,
         "check_timeout_seconds": settings.check_timeout_seconds,
@@ -65,4 +64,3 @@ def group_defaults(settings: Settings) -> GroupDefaults:
         "max_age_seconds": settings.max_age_seconds,
         "max_inflight": settings.check_max_inflight_per_group,
     }
-    return GroupDefaults(values=values, retention_seconds=settings.retention_seconds)

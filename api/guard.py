@@ -1,8 +1,8 @@
-"""What every request passes before a route sees it, in this order: size of its head, room for one
-more, who is calling, kind and size of its body.
+"""Checks that every request passes before it reaches a route.
 
-Authentication comes before the body is read, and a prepare is refused before an end is delayed: an
-end is never turned away for load (P25).
+The order is: size of the head, room for one more request, authentication, media type and size of
+the body. Authentication comes before the body is read. Under load a prepare is refused before an
+end is delayed: an end is never refused for load (P25).
 """
 
 from __future__ import annotations
@@ -15,18 +15,23 @@ from itertools import count
 from typing import Any, Final
 
 from api.http.auth import Authenticator
-from api.http.exchange import Exchange, Receive, Reply, Scope, Send
+from api.http.exchange import AsgiScope, HotRoute, HttpRequest, Receive, ResponseSender, Send
 from api.http.problems import Problem, invalid, problem_of
 from api.http.rate_limits import RateLimit
-from api.http.request_limits import ClientGone, HttpLimits, judge_head, judge_media_type, read_body
-from api.ingest.hot_routes import HotRoute, HotRoutes
+from api.http.request_limits import (
+    ClientGone,
+    HttpLimits,
+    read_body,
+    validate_head,
+    validate_media_type,
+)
 from outbox.access import ANYBODY
 from outbox.clock import Clock
 from outbox.errors import OutboxError
 from outbox.telemetry.events import get_logger
 from outbox.telemetry.metrics import Metrics
 
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 
 PUBLIC: Final = frozenset({"/livez", "/readyz", "/version", "/metrics", "/openapi.json", "/docs"})
 PUBLIC_PREFIX: Final = "/problems/"
@@ -42,7 +47,7 @@ class Guard:
     def __init__(
         self,
         cold: App,
-        hot: HotRoutes,
+        find_hot_route: Callable[[str, str], HotRoute | None],
         *,
         authenticator: Authenticator,
         limits: HttpLimits,
@@ -52,8 +57,8 @@ class Guard:
         lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
         self._cold = cold
+        self._find_hot_route = find_hot_route
         self._lifespan = lifespan
-        self._hot = hot
         self._authenticator = authenticator
         self._limits = limits
         self._reads = reads
@@ -68,44 +73,44 @@ class Guard:
         """Open the service for a block, where no server does it."""
         return self._lifespan()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Serve one connection event of the server."""
         if scope["type"] != "http":
             await self._cold(scope, receive, send)
             return
         started = self._clock.monotonic()
         headers = dict(scope["headers"])
-        reply = Reply(send, self._request_id(headers))
-        route = self._hot.find(scope["method"], scope["path"])
+        sender = ResponseSender(send, self._request_id(headers))
+        route = self._find_hot_route(scope["method"], scope["path"])
         self._inflight += 1
         try:
-            await self._serve(scope, headers, receive, reply, route)
+            await self._serve(scope, headers, receive, sender, route)
         except Problem as problem:
             self._count_rejected(problem)
-            await reply.problem(problem)
+            await sender.problem(problem)
         except OutboxError as error:
-            await reply.problem(problem_of(error))
+            await sender.problem(problem_of(error))
         except ClientGone:
             return
-        except Exception:  # the edge: nobody above us turns it into an answer
-            get_logger().exception("internal_error", request_id=reply.request_id)
-            await reply.problem(Problem(slug="internal-error"))
+        except Exception:  # the outermost handler: nothing above turns it into a response
+            get_logger().exception("internal_error", request_id=sender.request_id)
+            await sender.problem(Problem(slug="internal-error"))
         finally:
             self._inflight -= 1
-            self._observe(scope, route, reply.status, started)
+            self._observe(scope, route, sender.status, started)
 
     async def _serve(
         self,
-        scope: Scope,
+        scope: AsgiScope,
         headers: dict[bytes, bytes],
         receive: Receive,
-        reply: Reply,
+        sender: ResponseSender,
         route: HotRoute | None,
     ) -> None:
         raw_path = scope.get("raw_path") or scope["path"].encode()
-        judge_head(raw_path, scope["query_string"], scope["headers"], self._limits)
+        validate_head(raw_path, scope["query_string"], scope["headers"], self._limits)
         if route is None:
-            await self._serve_cold(scope, headers, receive, reply)
+            await self._serve_cold(scope, headers, receive, sender)
             return
         if not route.is_end:
             self._refuse_when_full()
@@ -114,30 +119,34 @@ class Guard:
             raise Problem(slug="scope-missing", detail=f"the key needs {route.scope}")
         if scope["query_string"]:
             raise invalid("", "this route takes no query parameters")
-        judge_media_type(headers)
-        most = self._limits.batch_bytes if route.is_batch else self._limits.body_bytes
-        body = await read_body(receive, headers, most)
-        exchange = Exchange(scope["path"], headers, body, caller, reply.request_id)
-        await reply.answer(await route.serve(exchange))
+        validate_media_type(headers)
+        max_bytes = self._limits.batch_bytes if route.is_batch else self._limits.body_bytes
+        body = await read_body(receive, headers, max_bytes)
+        request = HttpRequest(scope["path"], headers, body, caller, sender.request_id)
+        await sender.respond(await route.serve(request))
 
     async def _serve_cold(
-        self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, reply: Reply
+        self,
+        scope: AsgiScope,
+        headers: dict[bytes, bytes],
+        receive: Receive,
+        sender: ResponseSender,
     ) -> None:
-        """Hand the request, its body already read and counted, to the framework."""
+        """Hand the request to the framework, after its body is read and its size checked."""
         path = scope["path"]
         caller = ANYBODY
         if not is_public(path):
             self._refuse_when_full()
             caller = await self._authenticator.caller(headers.get(b"authorization"))
             if scope["method"] in READS:
-                reply.fields.extend(self._reads.spend(caller))
+                sender.extra_headers.extend(self._reads.spend(caller))
         body = b""
         if scope["method"] in WITH_BODY:
             body = await read_body(receive, headers, self._limits.body_bytes)
             if body:
-                judge_media_type(headers)
-        scope.setdefault("state", {}).update(caller=caller, request_id=reply.request_id)
-        await self._cold(scope, _replay(body, receive), reply.send)
+                validate_media_type(headers)
+        scope.setdefault("state", {}).update(caller=caller, request_id=sender.request_id)
+        await self._cold(scope, _replay(body, receive), sender.send)
 
     def _refuse_when_full(self) -> None:
         if self._inflight > self._limits.inflight:
@@ -154,7 +163,9 @@ class Guard:
             return given.decode()
         return f"{self._prefix}-{next(self._numbers):x}"
 
-    def _observe(self, scope: Scope, route: HotRoute | None, status: int, started: float) -> None:
+    def _observe(
+        self, scope: AsgiScope, route: HotRoute | None, status: int, started: float
+    ) -> None:
         template = route.template if route else getattr(scope.get("route"), "path", "unmatched")
         key = (template, scope["method"], status)
         series = self._observed.get(key)
@@ -168,12 +179,12 @@ class Guard:
 
 
 def is_public(path: str) -> bool:
-    """Say whether a path needs no key."""
+    """Return True for a path that needs no key."""
     return path in PUBLIC or path.startswith(PUBLIC_PREFIX)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a receive that gives the whole body once, then what the server says."""
+    """Return a receive that gives the whole body once, then passes on the server's messages."""
     unread = [body]
 
     async def replay() -> MutableMapping[str, Any]:

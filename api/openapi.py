@@ -1,14 +1,17 @@
-"""The OpenAPI document: the framework's routes, and the hot ones from their msgspec structs."""
+"""The OpenAPI document: the framework's routes, and the hot routes from their msgspec structs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from api.app import operation_id
 from api.guard import is_public
+from api.http.problem_document import ProblemDocument
 from api.http.problems import KINDS, MEDIA_TYPE
 from api.ingest.hot_routes import PREFIX
 from api.ingest.schemas import (
@@ -21,12 +24,11 @@ from api.ingest.schemas import (
     PreparedHalf,
     PrepareRequest,
 )
-from api.models import ProblemDocument
 
 TITLE: Final = "Transactional outbox for Kafka with half messages"
 DESCRIPTION: Final = (
     "Prepare a half message, run your local transaction, end it: COMMIT makes it exactly one"
-    " record in its Kafka topic, ROLLBACK makes it nothing. Silence is asked about, never guessed."
+    " record in its Kafka topic, ROLLBACK discards it. If no end arrives, the producer is asked."
 )
 PROBLEM_REF: Final = "#/components/schemas/ProblemDocument"
 _REF: Final = "#/components/schemas/{name}"
@@ -49,12 +51,15 @@ _PREPARE_EXAMPLE: Final = {
     "transaction_id": "invoice-7731",
 }
 FOLLOWING: Final = ("end", "getHalfMessage", "getHistory", "recheck", "forceEnd")
-"""What can be done with a message once it is prepared, by operation id."""
+"""The operations on a prepared message, by operation id."""
 _ID: Final = "000000002a3f-8001-8e10-9a54-6f2b7c1d9e10"
 
 
-def openapi_document(app: FastAPI, version: str) -> dict[str, Any]:
-    """Return the whole contract; the hot routes stand before the framework's."""
+def openapi_document(routers: Sequence[APIRouter], version: str) -> dict[str, Any]:
+    """Return the contract of all routes: those of the routers, and the hot ones."""
+    app = FastAPI(openapi_url=None, generate_unique_id_function=operation_id)
+    for router in routers:
+        app.include_router(router)
     document = get_openapi(
         title=TITLE,
         version=version,
@@ -80,7 +85,7 @@ def openapi_document(app: FastAPI, version: str) -> dict[str, Any]:
 
 
 def _finish(operation: dict[str, Any]) -> None:
-    """Give an operation the one form that every error has, instead of the framework's own."""
+    """Replace the framework's error responses of an operation by the problem document."""
     responses = operation["responses"]
     responses.pop("422", None)
     responses["default"] = {
@@ -94,7 +99,7 @@ def _hot_paths() -> dict[str, dict[str, Any]]:
     idempotency = _header("Idempotency-Key", "An alias of `transaction_id`.", '"invoice-7731"')
     traceparent = _header(
         "traceparent",
-        "W3C trace context, sent on with the record.",
+        "W3C trace context, forwarded with the record.",
         "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     )
     message_id = {
@@ -107,7 +112,7 @@ def _hot_paths() -> dict[str, dict[str, Any]]:
     return {
         PREFIX: _post(
             "prepare",
-            "Store a half message durably; nobody can consume it yet.",
+            "Store a half message durably; no consumer can read it yet.",
             _body("PrepareRequest", _PREPARE_EXAMPLE),
             _prepared(),
             [idempotency, traceparent],
@@ -116,21 +121,21 @@ def _hot_paths() -> dict[str, dict[str, Any]]:
             "prepareBatch",
             "Store up to 1000 half messages, each with its own result.",
             _body("PrepareBatch", {"items": [_PREPARE_EXAMPLE]}),
-            _ok("207", "One result an item", "PrepareBatchAnswer"),
+            _ok("207", "One result per item", "PrepareBatchAnswer"),
             [traceparent],
         ),
         f"{PREFIX}/{{message_id}}/end": _post(
             "end",
-            "Decide a half message; the first decision wins for ever.",
+            "Decide a half message; the first decision is final.",
             _body("EndRequest", end_example),
-            _ok("200", "The standing decision", "EndedHalf"),
+            _ok("200", "The final decision", "EndedHalf"),
             [message_id, prefer],
         ),
         f"{PREFIX}/end-batch": _post(
             "endBatch",
-            "Decide up to 1000 half messages, each alone.",
+            "Decide up to 1000 half messages, each with its own result.",
             _body("EndBatch", {"items": [{"message_id": _ID, **end_example}]}),
-            _ok("207", "One result an item", "EndBatchAnswer"),
+            _ok("207", "One result per item", "EndBatchAnswer"),
             [prefer],
         ),
     }
@@ -165,7 +170,7 @@ def _ok(status: str, description: str, schema: str) -> dict[str, Any]:
 
 
 def _prepared() -> dict[str, Any]:
-    """Return the answer of a prepare; links lead to what can be done with its message."""
+    """Return the responses of a prepare, with links to the operations on its message."""
     responses = _ok("201", "Durable", "PreparedHalf")
     message_id = {"message_id": "$response.body#/message_id"}
     responses["201"]["links"] = {

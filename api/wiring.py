@@ -1,34 +1,38 @@
-"""Builds the service from the settings: the only module here that names concrete adapters."""
+"""Builds the service from the settings: the only module of the API that names adapters."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from api.admin.bulk_runner import BulkRunner
 from api.admin.check_endpoint_probe import CheckEndpointProbe
+from api.admin.router import ROUTERS
 from api.admin.services import Services
-from api.app import create_app
+from api.app import Lifespan, create_app
 from api.from_settings import group_defaults, http_limits, ingest_policy, pepper, rates
 from api.guard import Guard
-from api.http.auth import AnybodyOnLoopback, Authenticator, KeyAuthenticator
+from api.http.auth import Authenticator, InsecureAuthenticator, KeyAuthenticator
 from api.ingest.batcher import FlushLimits, MicroBatcher
 from api.ingest.flush_timer import timed
+from api.ingest.hot_routes import HotRoutes
 from api.ingest.ingest import Ingest
 from api.ingest.name_cache import NameCache
 from api.ingest.publication_wait import PublicationWait
 from api.ingest.topic_cache import TopicCache
 from api.metrics.metrics_listener import metrics_listener
 from api.metrics.metrics_page import MetricsPage
-from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
+from api.openapi import openapi_document
+from outbox.checks.ssrf_guard import SsrfPolicy
 from outbox.clock import SystemClock
 from outbox.failpoints import arm
 from outbox.http_checks.endpoint import HttpCheckEndpoint
-from outbox.http_checks.own_listeners import own_listeners
+from outbox.http_checks.own_listeners import ssrf_policy
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.messages.message import End, EndOutcome, Message, PrepareOutcome
 from outbox.messages.ports import TopicCatalogue
@@ -36,12 +40,12 @@ from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.maintenance.readiness import PostgresReadiness, newest_revision
 from outbox.postgres.messages.half_store import PostgresHalfStore
-from outbox.postgres.messages.interned_names import PostgresNames
+from outbox.postgres.messages.interned_names import PostgresInternedNames
 from outbox.postgres.messages.message_status import PostgresMessageStatuses
 from outbox.postgres.operators.acceptances import PostgresAcceptances
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.operators.bulk_actions import PostgresBulkActions
-from outbox.postgres.operators.message_browser import PostgresBrowser
+from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.operators.operations import PostgresOperations
 from outbox.postgres.operators.repairs import PostgresRepairs
 from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
@@ -52,16 +56,16 @@ from outbox.telemetry.events import Event, configure_logging, get_logger
 from outbox.telemetry.metrics import Metrics
 
 WAITING_ROWS: Final = 20_000
-"""Prepares that may wait for a flush; at the measured rates about a second's worth."""
+"""Prepares that may wait for a flush: about one second of them at the measured rates."""
 DRAIN_SECONDS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What the lifespan opens and closes."""
+    """The parts that the lifespan opens and closes."""
 
     pool: Pool
-    topics: TopicCache
+    topic_cache: TopicCache
     bulk_actions: PostgresBulkActions
     bulk_runner: BulkRunner
     prepares: MicroBatcher[Message, PrepareOutcome]
@@ -79,10 +83,10 @@ def application() -> Guard:
 
 
 def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
-    """Put the service together; nothing is opened before its lifespan. Raises ConfigurationError.
+    """Build the service; nothing is opened before its lifespan. Raises ConfigurationError.
 
-    PostgreSQL and Kafka may be away: then requests answer 503 until they are back. ``catalogue``
-    stands in for Kafka's list of topics.
+    PostgreSQL and Kafka may be down: then requests answer 503 until they are back. ``catalogue``
+    replaces Kafka's list of topics.
     """
     arm(settings.failpoints)
     metrics, clock = Metrics(), SystemClock()
@@ -90,62 +94,92 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
     kafka = catalogue or KafkaTopicCatalogue(
         settings.required_bootstrap_servers(), settings.kafka_config
     )
-    topics = TopicCache(kafka, clock, create=settings.create_topics)
-    directory = NameCache(PostgresNames(pool), clock)
-    parts = _parts(settings, pool, topics, metrics, clock)
+    topic_cache = TopicCache(kafka, clock, create=settings.create_topics)
+    name_cache = NameCache(PostgresInternedNames(pool), clock)
+    parts = _parts(settings, pool, topic_cache, metrics, clock)
     groups = PostgresProducerGroups(pool, _ring(settings))
-    callback_policy = _CallbackPolicy(settings)
+    # Resolves the names of our own listeners once, at the first call.
+    check_policy = cache(partial(ssrf_policy, settings))
     keys = PostgresApiKeys(pool, pepper(settings))
     authenticator, forget_keys = _authenticator(settings, keys, clock)
     metrics["build_info"].labels(_version(), "").set(1)
     services = Services(
-        browser=PostgresBrowser(pool),
+        browser=PostgresMessageBrowser(pool),
         operations=PostgresOperations(pool),
         bulk_actions=parts.bulk_actions,
         wake_bulk_runner=parts.bulk_runner.wake,
         groups=groups,
-        endpoint_tests=_endpoint_tests(settings, groups, callback_policy, clock),
+        check_endpoint_probe=_check_endpoint_probe(settings, groups, check_policy, clock),
         keys=keys,
         runs=PostgresReconciliationRuns(pool),
         repairs=PostgresRepairs(pool),
         acceptances=PostgresAcceptances(pool),
         readiness=PostgresReadiness(pool, newest_revision()),
-        directory=directory,
-        topics=topics,
+        name_cache=name_cache,
+        topic_cache=topic_cache,
         metrics=metrics,
         render_metrics=parts.metrics_page.render,
-        callback_policy=callback_policy.read,
+        ssrf_policy=check_policy,
         group_defaults=group_defaults(settings),
+        retention_seconds=settings.retention_seconds,
         forget_keys=forget_keys,
         heartbeat_seconds=settings.checker_heartbeat_seconds,
         version=_version(),
         metrics_here=settings.metrics_bind is None,
     )
-    return create_app(
-        ingest=_ingest(settings, parts, pool, directory, topics, metrics),
-        services=services,
-        authenticator=authenticator,
-        limits=http_limits(settings),
-        rates=rates(settings, clock),
-        clock=clock,
-        lifespan=_lifespan(parts),
+    ingest = _ingest(settings, parts, pool, name_cache, metrics)
+    return _guard(settings, services, ingest, authenticator, _lifespan(parts))
+
+
+def _guard(
+    settings: Settings,
+    services: Services,
+    ingest: Ingest,
+    authenticator: Authenticator,
+    lifespan: Lifespan,
+) -> Guard:
+    clock = SystemClock()
+    limits = rates(settings, clock)
+    app = create_app(
+        ROUTERS,
+        _document(services.version),
+        lifespan=lifespan,
         docs_enabled=settings.docs_enabled,
     )
+    app.state.services = services
+    return Guard(
+        app,
+        HotRoutes(ingest, limits.prepares).find,
+        authenticator=authenticator,
+        limits=http_limits(settings),
+        reads=limits.reads,
+        metrics=services.metrics,
+        clock=clock,
+        lifespan=partial(lifespan, app),
+    )
+
+
+@cache
+def _document(version: str) -> dict[str, Any]:
+    """Return the contract, built once per process because it takes most of a start.
+
+    The dictionary is shared: do not change it.
+    """
+    return openapi_document(ROUTERS, version)
 
 
 def _ingest(
     settings: Settings,
     parts: Parts,
     pool: Pool,
-    directory: NameCache,
-    topics: TopicCache,
+    name_cache: NameCache,
     metrics: Metrics,
 ) -> Ingest:
     return Ingest(
         prepares=parts.prepares,
         ends=parts.ends,
-        directory=directory,
-        topics=topics,
+        name_cache=name_cache,
+        topic_cache=parts.topic_cache,
         publications=PublicationWait(PostgresMessageStatuses(pool)),
         policy=ingest_policy(settings),
         metrics=metrics,
@@ -153,7 +187,7 @@ def _ingest(
 
 
 def _parts(
-    settings: Settings, pool: Pool, topics: TopicCache, metrics: Metrics, clock: SystemClock
+    settings: Settings, pool: Pool, topic_cache: TopicCache, metrics: Metrics, clock: SystemClock
 ) -> Parts:
     store = PostgresHalfStore(pool)
 
@@ -164,7 +198,7 @@ def _parts(
     bulk_actions = PostgresBulkActions(pool)
     return Parts(
         pool=pool,
-        topics=topics,
+        topic_cache=topic_cache,
         bulk_actions=bulk_actions,
         bulk_runner=BulkRunner(bulk_actions),
         prepares=MicroBatcher(
@@ -183,10 +217,10 @@ def _parts(
     )
 
 
-def _lifespan(parts: Parts) -> Any:
+def _lifespan(parts: Parts) -> Lifespan:
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
-        """Open what requests need; at the end flush everything that was accepted."""
+        """Open the parts that requests need; at the end flush everything that was accepted."""
         stop = asyncio.Event()
         async with AsyncExitStack() as stack:
             await parts.pool.open(wait=False)
@@ -198,18 +232,19 @@ def _lifespan(parts: Parts) -> Any:
                     shared=parts.workers > 1,
                 )
             )
-            keeper = asyncio.create_task(parts.topics.keep_fresh(stop))
-            runner = asyncio.create_task(parts.bulk_runner.run(stop))
-            teller = asyncio.create_task(parts.metrics_page.keep_told(stop))
+            tasks = [
+                asyncio.create_task(parts.topic_cache.keep_fresh(stop)),
+                asyncio.create_task(parts.bulk_runner.run(stop)),
+                asyncio.create_task(parts.metrics_page.keep_pool_fresh(stop)),
+            ]
             get_logger().info(Event.STARTED, program="api")
             try:
                 yield
             finally:
                 stop.set()
                 parts.bulk_runner.wake()
-                await keeper
-                await runner
-                await teller
+                for task in tasks:
+                    await task
                 await _drain(parts)
                 get_logger().info(Event.STOPPED, program="api")
 
@@ -225,38 +260,17 @@ async def _drain(parts: Parts) -> None:
         get_logger().warning(Event.DEPENDENCY_LOST, dependency="postgres")
 
 
-class _CallbackPolicy:
-    """Where checks may go; our own listeners' names are resolved once, when first asked."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._policy: SsrfPolicy | None = None
-
-    def read(self) -> SsrfPolicy:
-        """Return the policy."""
-        if self._policy is None:
-            settings = self._settings
-            self._policy = policy_of(
-                settings.check_allow_cidrs,
-                settings.check_allow_hosts,
-                settings.check_allow_ports,
-                https_only=settings.check_https_only,
-                own=own_listeners(settings),
-            )
-        return self._policy
-
-
-def _endpoint_tests(
+def _check_endpoint_probe(
     settings: Settings,
     groups: PostgresProducerGroups,
-    policy: _CallbackPolicy,
+    policy: Callable[[], SsrfPolicy],
     clock: SystemClock,
 ) -> CheckEndpointProbe:
     proxy = settings.check_proxy_url
     proxy_url = proxy.get_secret_value() if proxy else None
 
     def endpoint() -> HttpCheckEndpoint:
-        return HttpCheckEndpoint(policy.read(), proxy_url=proxy_url)
+        return HttpCheckEndpoint(policy(), proxy_url=proxy_url)
 
     return CheckEndpointProbe(groups, endpoint, clock)
 
@@ -265,7 +279,7 @@ def _authenticator(
     settings: Settings, keys: PostgresApiKeys, clock: SystemClock
 ) -> tuple[Authenticator, Any]:
     if settings.auth_mode == "dev-insecure":
-        return AnybodyOnLoopback(), lambda: None
+        return InsecureAuthenticator(), lambda: None
     authenticator = KeyAuthenticator(keys, clock)
     return authenticator, authenticator.forget
 

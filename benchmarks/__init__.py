@@ -1,1 +1,1 @@
-"""One question a file; each prints what it measured, with the machine and the settings."""
+"""Benchmarks: one question per file; each prints its results with the machine and the settings."""

@@ -1,4 +1,4 @@
-"""Runs every benchmark, one after the other, each in a process of its own."""
+"""Runs every benchmark, one after the other, each in its own process."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""How many halves a second do checks decide, and does a dead producer slow the others down?
+"""How many halves per second do checks decide, and does a dead producer slow the others down?
 
-Rates: a backlog of halves whose producers said nothing, with an endpoint that takes 50 ms, asked
-one by one and 100 at a time. Outage: all producers gone while halves keep coming, then back:
-everything must drain and nothing be parked. Fairness: the delay of the first check of two healthy
-groups, alone, and beside one group that hangs with a large backlog and 100 whose endpoints are
-gone. The service is a real ``outbox dev``.
+Rates: a backlog of undecided halves and an endpoint that takes 50 ms, with single checks and with
+batches of 100. Outage: all producers are down while halves keep arriving, then they are back;
+everything must drain and nothing may be parked. Fairness: the delay of the first check of two
+healthy groups, alone, and beside one hanging group with a large backlog and 100 groups without an
+endpoint. The service is a real ``outbox dev``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any, Final
 import httpx2
 import psycopg
 
-from benchmarks.http_load import half
-from benchmarks.machine import report, start
+from benchmarks.load.http_load import half
+from benchmarks.load.slow_endpoint import SLOW_SECONDS, slow_endpoint
+from benchmarks.measure.machine import report, start
 from benchmarks.service import TOPIC, outbox_dev, stopped
-from benchmarks.slow_endpoint import SLOW_SECONDS, slow_endpoint
 
 IMMUNITY_SECONDS: Final = 1
 INFLIGHT: Final = 64
@@ -45,7 +45,7 @@ PARKED: Final = "SELECT count(*) FROM outbox.parked_message"
 
 
 class Bench:
-    """One running service and the producers' endpoints."""
+    """One running service and the endpoints of the producers."""
 
     def __init__(self, running: dict[str, Any], endpoint: str) -> None:
         self._http = httpx2.Client(base_url=running["api_url"], timeout=30)
@@ -54,12 +54,12 @@ class Bench:
         self._endpoint = endpoint
 
     def close(self) -> None:
-        """Let go of the service."""
+        """Close the connections to the service."""
         self._http.close()
         self._database.close()
 
     def register(self, group: str, check_url: str, **settings: Any) -> None:
-        """Register a producer group, or point it elsewhere."""
+        """Register a producer group, or change its endpoint."""
         body = {
             "check_url": check_url,
             "transaction_timeout_seconds": IMMUNITY_SECONDS,
@@ -74,14 +74,14 @@ class Bench:
         self._http.put(path, json=body, headers=headers).raise_for_status()
 
     def prepare(self, group: str, count: int) -> None:
-        """Prepare halves that nobody will end."""
+        """Prepare halves that their producer never ends."""
         for begin in range(0, count, BATCH):
             numbers = range(begin, min(count, begin + BATCH))
             items = [half(group, TOPIC, n, "x" * 256) for n in numbers]
             self._http.post("/v1/half-messages/batch", json={"items": items}).raise_for_status()
 
     def rate(self, form: str, count: int) -> None:
-        """Measure how fast a backlog of one group is decided."""
+        """Measure the rate at which a backlog of one group is decided."""
         group = f"rate-{form}"
         self.register(group, f"{self._endpoint}/slow", batch_check=form == "batch")
         with stopped(self._checker):
@@ -96,7 +96,7 @@ class Bench:
         )
 
     def fairness(self, seconds: float, backlog: int, dead: int) -> None:
-        """Measure the healthy groups' delay alone, then beside a hanging one and dead ones."""
+        """Measure the delay of healthy groups alone, then beside a hanging group and dead ones."""
         for group in HEALTHY:
             self.register(group, f"{self._endpoint}/slow")
         alone = self._delays("healthy groups alone", seconds)
@@ -110,7 +110,7 @@ class Bench:
         report("fairness", hanging_backlog=backlog, p50_p95_p99_change=change)
 
     def outage(self, seconds: float, per_second: int) -> None:
-        """Let halves come while their producer is gone; say how it ends when it is back."""
+        """Prepare halves while their producer is down; report the result when it is back."""
         group, prepared = "outage", 0
         self.register(group, NOWHERE, batch_check=True)
         began = time.monotonic()
@@ -139,7 +139,7 @@ class Bench:
         return [p50, p95, p99]
 
     async def _trickle(self, seconds: float) -> None:
-        """Prepare 20 halves a second in each healthy group."""
+        """Prepare 20 halves per second in each healthy group."""
         self._prepared = 0
         for tick in range(int(seconds * 20)):
             for group in HEALTHY:
@@ -148,7 +148,7 @@ class Bench:
             await asyncio.sleep(0.04 + 0.001 * (tick % 7))
 
     def _drained(self, group: str, count: int) -> float:
-        """Wait until all of a group is decided; return the seconds from the first to the last."""
+        """Wait until all of a group is decided; return the seconds from first to last decision."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             decided, seconds = self._one(DECIDED, group)

@@ -1,10 +1,10 @@
-"""Does an audit of a service under full load ever find what is not there?
+"""Does an audit of a service under full load ever report a false finding?
 
-Producers of every kind load a real ``outbox dev`` while a session that stays cuts both stores at
-random moments, run after run, each going on where the last one ended. Nothing is wrong with the
-service, so every verdict must be clean. Then the producers stop, what is under way ends, and one
-more run and one over everything must agree: the runs together have judged each commit and read
-each record once. The program ends with 1 if anything is not so.
+Producers of every kind load a real ``outbox dev``. Meanwhile one session audits both stores at
+random moments; each run continues where the last one ended. The service is correct, so every
+verdict must be clean. Then the producers stop and everything ends. One more run and one full run
+must agree: together the runs have judged each commit and read each record once. Otherwise the
+program ends with 1.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from random import Random
 from typing import Any, Final
 
 from benchmarks.checks import PAUSE, Bench
-from benchmarks.machine import report, start
-from benchmarks.mixed_traffic import PARTITIONS, SIZES, Producers, Traffic
-from benchmarks.plain_audit import PlainAudit, Seen
+from benchmarks.load.mixed_traffic import PARTITIONS, SIZES, Producers, Traffic
+from benchmarks.load.slow_endpoint import slow_endpoint
+from benchmarks.measure.machine import report, start
+from benchmarks.rivals.plain_audit import PlainAudit, Seen
 from benchmarks.service import outbox_dev
-from benchmarks.slow_endpoint import slow_endpoint
 from outbox.settings.environment import load_settings
 from outbox.telemetry.events import configure_logging
-from spark.audit import run_once
+from spark.audit.audit import Audit
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
-from spark.report.store_run import publish_and_tell
+from spark.report.store_run import store_and_notify
 from spark.run_context import Options, RunContext
 from spark.wiring import open_run
 
 GROUP: Final = "cuts"
 TOPICS: Final = ("cuts.orders", "cuts.points")
 QUICK: Final = {"check_interval_seconds": 5, "check_max": 2, "batch_check": True}
-"""A checker that gets no more of a core than others may be seconds late; after two intervals that
-is a finding, and a true one."""
+"""On a shared core a checker may be late by seconds; after two intervals that is a finding, and a
+true one."""
 SHOWN: Final = 5
 SPARK: Final = '{"spark.sql.shuffle.partitions": "2"}'
 WARM_UP_SECONDS: Final = 3.0
@@ -56,8 +56,8 @@ COMMITTED: Final = """SELECT coalesce(sum(cardinality(half_ids)), 0)
 
 
 @dataclass(kw_only=True)
-class Audit:
-    """Run after run over one service, and what they add up to."""
+class RepeatedAudit:
+    """A series of runs over one service, and their sums."""
 
     parts: RunContext
     options: Options
@@ -65,10 +65,10 @@ class Audit:
     unclean: int = 0
 
     def cut(self, name: str) -> Report:
-        """Run once and print what it saw."""
+        """Run once and print the result."""
         began = time.monotonic()
-        done = run_once(self.parts, self.options)
-        publish_and_tell(done, self.parts, SHOWN)
+        done = Audit(self.parts, self.options).run()
+        store_and_notify(done, self.parts, SHOWN)
         self.parts.progress.timings = {}
         self.unclean += done.verdict is not Verdict.CLEAN
         self.sums["judged"] += done.counts.judged
@@ -97,7 +97,7 @@ def seen(done: Report) -> dict[str, Any]:
         "ahead": counts.ahead,
         "prepared": counts.prepared,
         "parked": counts.parked,
-        "carried": len(done.step.carried) if done.step else 0,
+        "carried": len(done.checkpoint.carried) if done.checkpoint else 0,
         "findings": {str(name): n for name, n in done.by_class.items()},
     }
 
@@ -112,7 +112,7 @@ class Cuts(Bench):
         return Traffic(producers=producers, cores=cores)
 
     def settle(self) -> float:
-        """Wait until all is decided or parked, and published; return the seconds that took."""
+        """Wait until everything is decided or parked, and published; return the seconds."""
         began = time.monotonic()
         while left := self._one(OPEN)[0] + self._one(BEHIND)[0]:
             if time.monotonic() - began > SETTLE_SECONDS:
@@ -122,13 +122,13 @@ class Cuts(Bench):
 
     @property
     def committed(self) -> int:
-        """How many messages were committed."""
+        """Return the number of committed messages."""
         return int(self._one(COMMITTED)[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """When cuts are taken: after a random pause each, until there are enough or time is up."""
+    """The times of the cuts: each after a random pause, until there are enough or time is over."""
 
     cuts: int
     seconds: float
@@ -144,8 +144,8 @@ class Moments:
             yield number
 
 
-def take_cuts(bench: Cuts, traffic: Traffic, audit: Audit, moments: Moments) -> bool:
-    """Cut at random moments under load, then once more and over everything; tell if all is well."""
+def take_cuts(bench: Cuts, traffic: Traffic, audit: RepeatedAudit, moments: Moments) -> bool:
+    """Audit at random moments under load, then once more and in full; return whether clean."""
     with traffic.flowing(WARM_UP_SECONDS):
         pass
     bench.settle()
@@ -166,7 +166,7 @@ def take_cuts(bench: Cuts, traffic: Traffic, audit: Audit, moments: Moments) -> 
 
 
 def take_plain_cuts(bench: Cuts, traffic: Traffic, audit: PlainAudit, moments: Moments) -> bool:
-    """Take the cuts without Spark, under load and once more at rest; tell if all is well."""
+    """Take the cuts without Spark, under load and once at rest; return whether all is clean."""
     seen_by: list[Seen] = []
     with traffic.flowing():
         for number in moments:
@@ -186,9 +186,9 @@ def take_plain_cuts(bench: Cuts, traffic: Traffic, audit: PlainAudit, moments: M
 
 
 def cores_of_service(*, apart: bool) -> Collection[int]:
-    """Return the cores that are loaded; the last one is this process's alone if it runs apart.
+    """Return the cores for the load; with ``apart`` the last one is reserved for this process.
 
-    An audit that runs beside a service that takes all it gets is slowed down by it, not tested.
+    On a shared core a service under full load would only slow the audit down.
     """
     cores = sorted(os.sched_getaffinity(0))
     if not apart:
@@ -198,7 +198,7 @@ def cores_of_service(*, apart: bool) -> Collection[int]:
 
 
 def main() -> int:
-    """Run the benchmark; return 1 if a verdict was not clean or the sums differ."""
+    """Run the benchmark; return 1 if a verdict is not clean or the sums differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cuts", type=int, default=30)
     parser.add_argument("--seconds", type=float, default=3600, help="at most so long under load")
@@ -235,7 +235,7 @@ def main() -> int:
             }
         )
         with open_run(settings, sys.stderr) as (parts, options):
-            audit = Audit(parts=parts, options=options)
+            audit = RepeatedAudit(parts=parts, options=options)
             well = take_cuts(bench, traffic, audit, moments)
     return 0 if well else 1
 

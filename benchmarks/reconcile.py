@@ -1,7 +1,7 @@
-"""What does an audit cost beside a bare scan of Kafka, and beside other ways to ask the same?
+"""What does an audit cost, compared with a plain scan of Kafka and with other methods?
 
-CPU seconds count first, of this process and its JVM; the servers' stand beside. `--data` keeps the
-two filled stores for a later run, `--only` takes some of the questions.
+The main figure is CPU seconds of this process and its JVM; those of the servers are reported too.
+`--data` keeps the two filled stores for a later run, `--only` selects some of the questions.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from benchmarks.cpu_time import Cost, Meter
-from benchmarks.machine import report, start
-from benchmarks.reconcile_compare import compare_alone
-from benchmarks.reconcile_rivals import bare_scan, full_join, single_node
-from benchmarks.reconcile_stores import Stores, stores
-from checker.relay_wiring import calm_collector
+from benchmarks.filled_stores import Stores, stores
+from benchmarks.measure.cpu_time import Cost, Meter
+from benchmarks.measure.machine import report, start
+from benchmarks.rivals.audit_rivals import bare_scan, full_join, single_node
+from benchmarks.rivals.compare_step import compare_alone
+from checker.relay_wiring import tune_garbage_collector
 from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings
 from outbox.telemetry.events import configure_logging
-from spark.audit import run_once
-from spark.report.progress import Progress, Stage
+from spark.audit.audit import Audit
+from spark.progress import Progress, Stage
 from spark.report.report import Report
-from spark.report.store_run import publish
+from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from spark.wiring import open_run
 
 QUESTIONS: Final = ("audit", "scan", "join", "rivals", "compare")
 BEYOND: Final = frozenset({"sum up", "start Spark", "reach both stores", "order", "sample"})
-"""Stages that the gate leaves out: it bounds what finds the truth, not what draws the charts."""
+"""Stages outside the gate, which limits the cost of the comparison, not that of the charts."""
 GATE: Final = 1.45
 SHOWN_SECONDS: Final = 0.05
 
 
 @dataclass(kw_only=True)
 class MeteredProgress(Progress):
-    """Progress that keeps the CPU seconds of each stage as well, ours and PostgreSQL's."""
+    """Progress that also keeps the CPU seconds of each stage, here and in PostgreSQL."""
 
     meter: Meter
     cpu: dict[str, float] = field(default_factory=dict)
@@ -60,11 +60,11 @@ class MeteredProgress(Progress):
 
 
 def main() -> None:
-    """Ask the questions in turn and print a line of JSON each."""
+    """Answer the questions in turn; print one line of JSON each."""
     arguments = _arguments()
     asked: Sequence[str] = arguments.only or QUESTIONS
     configure_logging("error", "json")
-    calm_collector()
+    tune_garbage_collector()
     start("reconcile", **{**vars(arguments), "data": str(arguments.data)})
     if set(asked) != {"compare"}:
         with stores(arguments.data, arguments.messages, arguments.size) as filled:
@@ -118,14 +118,14 @@ def _with_spark(
 
 
 def _audit(parts: RunContext, options: Options) -> Report:
-    """Audit everything, whatever is known of it, so that each run has as much to do."""
-    return run_once(parts, replace(options, full=True))
+    """Audit everything from the beginning, so that each run has the same work."""
+    return Audit(parts, replace(options, full=True)).run()
 
 
 def _repeated(
     filled: Stores, way: str, ask: Callable[[], int], arguments: argparse.Namespace
 ) -> Cost:
-    """Ask until it is warm; return the cost of the last time."""
+    """Repeat until warm; return the cost of the last repetition."""
     costs: list[Cost] = []
     for number in range(arguments.warm + 1):
         with filled.meter.measured() as cost:
@@ -138,13 +138,13 @@ def _repeated(
 
 def _publish(parts: RunContext, done: Report, session: SparkSession) -> None:
     began = time.perf_counter()
-    publish(done, parts.run_store, 50)
+    store_run(done, parts.run_store, 50)
     seconds = round(time.perf_counter() - began, 2)
     report("report", seconds=seconds, heap_peak_mb=heap_peak_mb(session))
 
 
 def heap_peak_mb(session: SparkSession) -> int:
-    """Return the JVM's largest heap so far, garbage included: an upper bound of what it needs."""
+    """Return the JVM's largest heap so far with garbage: an upper bound of its need."""
     jvm: Any = session._jvm
     pools = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
     peaks = [each.getPeakUsage().getUsed() for each in pools if each.getType().name() == "HEAP"]

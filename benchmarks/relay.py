@@ -1,7 +1,8 @@
-"""How many records a second does the relay alone publish, beside the raw producer in the same run?
+"""How many records per second does the relay alone publish, compared with a raw producer?
 
-A backlog of committed half messages is stored by COPY; then all shards, and one shard alone, relay
-it. The raw producer sends the same records, headers included. Ratios are to the raw idempotent one.
+A backlog of committed half messages is stored by COPY; then all shards publish it, and later one
+shard alone. The raw producer sends the same records with their headers. Ratios are to the raw
+idempotent producer.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from threading import Event
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from benchmarks.committed import commit_directly, register
-from benchmarks.machine import report, start
-from benchmarks.raw_producer import idempotent_rate, transactional_rate
+from benchmarks.load.committed import commit_directly, register
+from benchmarks.measure.machine import report, start
+from benchmarks.raw.producer_rate import idempotent_rate, transactional_rate
 from checker.relay.shard_relay import ShardRelay
-from checker.relay_wiring import RelayBuilder, calm_collector
+from checker.relay_wiring import RelayBuilder, tune_garbage_collector
 from cli.stores.schema import upgrade
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
@@ -43,14 +44,14 @@ KEYS = 5000
 
 
 def main() -> None:
-    """Run the benchmark; ``--batches`` are the records a Kafka transaction holds at most."""
+    """Run the benchmark; ``--batches`` are the largest numbers of records per Kafka transaction."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--size", type=int, default=256, help="bytes of each value")
     parser.add_argument("--batches", type=int, nargs="+", default=[500, 2000])
     arguments = parser.parse_args()
     configure_logging("error", "json")
-    calm_collector()
+    tune_garbage_collector()
     with servers() as (database_url, bootstrap_servers):
         start("relay", messages=arguments.messages, value_bytes=arguments.size)
         records = [_record(n, b"x" * arguments.size) for n in range(arguments.messages)]
@@ -69,7 +70,7 @@ def main() -> None:
 
 @contextmanager
 def servers() -> Iterator[tuple[str, str]]:
-    """Run a migrated PostgreSQL and a Kafka with our topics; yield their addresses."""
+    """Run a migrated PostgreSQL and a Kafka with the topics; yield their addresses."""
     with tempfile.TemporaryDirectory(prefix="outbox-bench-") as folder:
         postgres = EmbeddedPostgres(Path(folder) / "postgres")
         kafka = EmbeddedKafka(Path(folder) / "kafka")
@@ -126,7 +127,7 @@ def store(database_url: str, messages: int, size: int, shards: int) -> None:
 
 
 def drain(opened: Sequence[ShardRelay]) -> float:
-    """Publish the whole backlog, a thread a shard; return records a second."""
+    """Publish the whole backlog with one thread per shard; return records per second."""
     began = time.perf_counter()
     with ThreadPoolExecutor(len(opened)) as pool:
         published = sum(pool.map(_publish_all, opened))
@@ -134,7 +135,7 @@ def drain(opened: Sequence[ShardRelay]) -> float:
 
 
 def _publish_all(relay: ShardRelay) -> int:
-    """Go on until nothing is left; returns how many records that were."""
+    """Publish until the backlog is empty; return the number of records."""
     published, done = 0, relay.run_once()
     while not done.until_commits:
         published += done.published

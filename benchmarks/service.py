@@ -1,8 +1,8 @@
-"""How many prepare + COMMIT cycles a second does the whole service take, beside the bare parts?
+"""How many prepare + COMMIT cycles per second does the service reach, compared with its parts?
 
-Single requests over 1 and 64 connections and batches of 500, first with the checker stopped (API
-and PostgreSQL alone), then with the relay publishing beside them; in the same run COPY alone, so
-that the figures can be read as ratios on any machine. The service is a real ``outbox dev``.
+Single requests over 1 and 64 connections and batches of 500, first with the checker stopped (only
+API and PostgreSQL), then while the relay publishes. The same run measures COPY alone, so the
+results can be compared as ratios on any machine. The service is a real ``outbox dev``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks import raw_copy
-from benchmarks.http_load import batch_cycles, half, single_cycles
-from benchmarks.machine import report, start
+from benchmarks.load.http_load import batch_cycles, half, single_cycles
+from benchmarks.measure.machine import report, start
+from benchmarks.raw import copy_rate
 
 GROUP, TOPIC = "bench", "bench-topic"
 READY_SECONDS = 60
@@ -43,9 +43,9 @@ def main() -> None:
 
 
 async def measure(running: dict[str, Any], scale: float, value: str) -> None:
-    """Measure COPY alone, the API and PostgreSQL alone, then all with the relay beside them."""
+    """Measure COPY alone, then the API with PostgreSQL, then everything with the relay."""
     url, database_url = running["api_url"], running["database_url"]
-    bare = await asyncio.to_thread(raw_copy.rate, database_url, int(50_000 * scale), 500)
+    bare = await asyncio.to_thread(copy_rate.rate, database_url, int(50_000 * scale), 500)
     report("raw COPY", **bare)
     await single_cycles(url, 8, 400, lambda n: half(GROUP, TOPIC, n, value))
     with stopped(running["pids"]["checker"]):
@@ -70,7 +70,7 @@ async def cycles(url: str, scale: float, value: str, bare: int, relay: str) -> N
 
 @contextmanager
 def stopped(pid: int) -> Iterator[None]:
-    """Keep a process from running for the block."""
+    """Pause a process for the block."""
     os.kill(pid, signal.SIGSTOP)
     try:
         yield
@@ -79,7 +79,7 @@ def stopped(pid: int) -> Iterator[None]:
 
 
 def register(api_url: str) -> None:
-    """Register the producer group that the load names."""
+    """Register the producer group of the load."""
     body = json.dumps({"check_url": "http://127.0.0.1:65533/check"}).encode()
     request = urllib.request.Request(
         f"{api_url}/v1/producer-groups/{GROUP}",
@@ -93,7 +93,7 @@ def register(api_url: str) -> None:
 
 @contextmanager
 def outbox_dev(cores: Collection[int] = ()) -> Iterator[dict[str, Any]]:
-    """Run ``outbox dev`` in a folder of its own, on these cores or on all; yield its dev.json."""
+    """Run ``outbox dev`` in a new folder, on these cores or on all; yield its dev.json."""
     with tempfile.TemporaryDirectory(prefix="outbox-bench-") as folder:
         command = [str(Path(sys.executable).parent / "outbox"), "dev", "--data-dir", folder]
         if cores:
@@ -108,7 +108,7 @@ def outbox_dev(cores: Collection[int] = ()) -> Iterator[dict[str, Any]]:
 
 
 def wait_ready(path: Path, process: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """Wait for the file that says everything is up; raises SystemExit when it does not come."""
+    """Wait for dev.json, which shows that everything runs; raises SystemExit without it."""
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         if path.exists():

@@ -1,10 +1,21 @@
-"""Entry of `outbox-chaos`: one line for an error, and its exit code."""
+"""`outbox-chaos`, and the group `outbox chaos`: break the whole service and judge the result."""
 
+import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
 
-from chaos.app import make_app
+import typer
+
 from cli.__main__ import exit_code_of, line_of
-from cli.exit_codes import ExitCode
+from cli.invocation.exit_codes import CommandFailed, ExitCode
+
+DEFAULT_ROOT = Path(".outbox-chaos")
+Say = Callable[[str], None]
+Folder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder of a run.")]
 
 
 def main() -> None:
@@ -15,6 +26,122 @@ def main() -> None:
         print(line_of(error), file=sys.stderr)
         sys.exit(exit_code_of(error))
     sys.exit(ExitCode.OK)
+
+
+def make_app() -> typer.Typer:
+    """Build the command group."""
+    app = typer.Typer(
+        no_args_is_help=True, help="Break the service on purpose and judge the result."
+    )
+    app.command("run")(run)
+    app.command("check")(check)
+    app.command("controls")(controls)
+    return app
+
+
+def run(
+    *,
+    profile: Annotated[
+        str, typer.Option(help="Name of the profile: which faults, and how many.")
+    ] = "smoke",
+    seed: Annotated[int, typer.Option(help="Seed of the faults and the load.")] = 1,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=5.0, help="Seconds in which faults happen.", show_default="profile's"),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--dir", help="Folder of the run.", show_default="a new folder"),
+    ] = None,
+    slices: Annotated[
+        int,
+        typer.Option(min=1, help="Number of runs with derived seeds; their verdicts are added up."),
+    ] = 1,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue with the missing slices.")
+    ] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Audit the stores with Spark at the end.")
+    ] = False,
+) -> None:
+    """Run a profile and judge it: exit 0 passed, 7 a violation, 1 nothing is proved."""
+    from chaos.run.command import RunOptions, run_profile
+
+    options = RunOptions(
+        profile=profile,
+        seed=seed,
+        seconds=seconds,
+        root=folder or _new_folder(profile, seed),
+        slices=slices,
+        resume=resume,
+        spark=spark,
+    )
+    with _progress() as say, _terminated_as_interrupted():
+        _exit(run_profile(options, say))
+
+
+def check(folder: Folder) -> None:
+    """Judge a recorded run again, without a server."""
+    from chaos.run.command import check_again
+
+    _exit(check_again(folder))
+
+
+def controls(
+    seed: Annotated[int, typer.Option(help="Seed of the faults and the load.")] = 1,
+    folder: Annotated[
+        Path | None, typer.Option("--dir", help="Folder of the runs.", show_default="a new folder")
+    ] = None,
+) -> None:
+    """Run relays that break one rule each: exit 0 if all were caught, 1 if one was not."""
+    from chaos.run.control_suite import run_controls
+
+    root = (folder or _new_folder("controls", seed)).resolve()
+    with _progress() as say, _terminated_as_interrupted():
+        results = run_controls(root, seed, say)
+    for result in results:
+        print(f"{'caught' if result.caught else 'NOT CAUGHT':<12}{result.name:<32}{result.how}")
+    _exit(0 if all(result.caught for result in results) else 1)
+
+
+def _exit(code: int) -> None:
+    if code != ExitCode.OK:
+        raise typer.Exit(code)
+
+
+def _new_folder(profile: str, seed: int) -> Path:
+    for number in range(1, 10_000):
+        folder = DEFAULT_ROOT / f"{profile}-{seed}-{number}"
+        if not folder.exists():
+            return folder
+    raise CommandFailed(f"{DEFAULT_ROOT} has too many runs", ExitCode.CONFLICT)
+
+
+@contextmanager
+def _progress() -> Iterator[Say]:
+    """Yield a function that shows a line: in place on a terminal, else one line after another."""
+    if not sys.stderr.isatty():
+        yield lambda line: typer.echo(line, err=True)
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status("starting") as status:
+        yield status.update
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Within the block SIGTERM interrupts a run as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The checker: asks producers about silent half messages and publishes the committed ones."""
+"""The checker: asks producers about undecided half messages and publishes the committed ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--only",
         metavar="CHORES",
-        help="some of relay,check,sweep,retire; without it all run",
+        help="some of relay,check,sweep,retire; without it, all of them run",
     )
     return parser
 

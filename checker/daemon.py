@@ -1,7 +1,7 @@
-"""The daemon: one asyncio loop for the chores and the relay's threads beside it.
+"""The daemon: one asyncio loop for the periodic tasks, and the relay's threads beside it.
 
-Chores live side by side and never wait for one another; stopping lets each finish the step that is
-under way and lets check backs settle what they know.
+Tasks run concurrently and never wait for one another. On a stop each task finishes its current
+step, and check-backs settle their results.
 """
 
 from __future__ import annotations
@@ -10,29 +10,27 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from checker.checks.sweeper import Sweeper
-from checker.maintenance.ports import AdvisoryLocks, Heartbeats
 from checker.periodic_task import PeriodicTask, PeriodicTaskLoop, Silent
+from checker.ports import Heartbeats
 from checker.relay.threads import RelayThreads
 from outbox.clock import Clock
 from outbox.messages.ports import SqlOutbox
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
-SWEEP_SECONDS: Final = 0.1
-PLAIN_SECONDS: Final = 0.02
-PLAIN_OFF_SECONDS: Final = 1.0
-TURN_BUSY_SECONDS: Final = 1.0
+SQL_OUTBOX_SECONDS: Final = 0.02
+SQL_OUTBOX_OFF_SECONDS: Final = 1.0
+RELAY_LIVENESS_SECONDS: Final = 1.0
 RELAY_SILENT_SECONDS: Final = 90.0
-"""Longer than any single step; a relay that is quieter is not reported as alive."""
+"""Longer than any single step; a relay that is silent for longer is not reported as alive."""
 
 
 class Daemon:
-    """Runs the chores that it is given."""
+    """Runs the given tasks."""
 
     def __init__(
         self,
-        chores: Sequence[PeriodicTask],
+        tasks: Sequence[PeriodicTask],
         heartbeats: Heartbeats,
         clock: Clock,
         metrics: Metrics,
@@ -42,23 +40,23 @@ class Daemon:
         drain: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._loops = [
-            PeriodicTaskLoop(chore, heartbeats, clock, metrics, beat_seconds=beat_seconds)
-            for chore in chores
+            PeriodicTaskLoop(task, heartbeats, clock, metrics, beat_seconds=beat_seconds)
+            for task in tasks
         ]
-        self._names = [chore.name for chore in chores]
+        self._names = [task.name for task in tasks]
         self._relay = relay
         self._drain = drain
         self._log = get_logger()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run every chore until ``stop`` is set, then end in good order."""
+        """Run every task until ``stop`` is set, then stop cleanly."""
         self._log.info(Event.STARTED, chores=self._names)
         if self._relay is not None:
             self._relay.start()
         try:
-            async with asyncio.TaskGroup() as chores:
+            async with asyncio.TaskGroup() as running:
                 for loop in self._loops:
-                    chores.create_task(loop.run(stop))
+                    running.create_task(loop.run(stop))
         finally:
             await self._end()
         self._log.info(Event.STOPPED)
@@ -72,35 +70,22 @@ class Daemon:
         await asyncio.gather(*ending)
 
 
-def sweep_chore(sweeper: Sweeper, turns: AdvisoryLocks) -> PeriodicTask:
-    """Return the chore that sweeps; one checker at a time does."""
+def sql_outbox_task(sql_outbox: SqlOutbox) -> PeriodicTask:
+    """Return the task that admits messages published by producers in their own transactions."""
 
     async def step() -> float:
-        async with turns.turn("sweep") as held:
-            if not held:
-                return TURN_BUSY_SECONDS
-            swept = await sweeper.run_once()
-        return 0.0 if sweeper.is_full(swept) else SWEEP_SECONDS
-
-    return PeriodicTask(name="sweep", step=step)
-
-
-def plain_chore(plain: SqlOutbox) -> PeriodicTask:
-    """Return the chore that admits what producers published in transactions of their own."""
-
-    async def step() -> float:
-        admitted = await plain.admit()
-        return PLAIN_OFF_SECONDS if admitted is None else PLAIN_SECONDS
+        admitted = await sql_outbox.admit()
+        return SQL_OUTBOX_OFF_SECONDS if admitted is None else SQL_OUTBOX_SECONDS
 
     return PeriodicTask(name="plain", step=step)
 
 
-def relay_chore(relay: RelayThreads) -> PeriodicTask:
-    """Return the chore that reports the relay's threads as alive while they are."""
+def relay_liveness_task(relay: RelayThreads) -> PeriodicTask:
+    """Return the task that reports the relay as alive while each of its threads makes progress."""
 
     async def step() -> float:
         if relay.silent_seconds() > RELAY_SILENT_SECONDS:
             raise Silent
-        return TURN_BUSY_SECONDS
+        return RELAY_LIVENESS_SECONDS
 
     return PeriodicTask(name="relay", step=step)

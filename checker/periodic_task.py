@@ -1,7 +1,7 @@
-"""Runs a chore for as long as the process lives: step after step, through lost databases and bugs.
+"""Runs a chore step by step while the process lives, despite lost databases and defects.
 
-A lost PostgreSQL is waited for with back-off and said once, as is its return. Any other error is
-logged and the chore goes on: one bad step must not end it.
+A lost PostgreSQL is retried with back-off; its loss and its return are logged once each. Any other
+error is logged and the chore continues: one bad step must not end it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from checker.maintenance.ports import Heartbeats
+from checker.ports import Heartbeats
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 from outbox.telemetry.events import Event, get_logger
@@ -24,29 +24,29 @@ LONGEST_PAUSE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodicTask:
-    """Something to be done again and again; ``step`` returns the seconds until the next."""
+    """A repeated chore; ``step`` returns the seconds until the next step."""
 
     name: str
     step: Callable[[], Awaitable[float]]
 
 
 class Silent(Exception):
-    """The chore itself goes on, but it has nothing alive to report: no heartbeat."""
+    """The chore continues, but sends no heartbeat, because what it watches is not alive."""
 
 
 class PeriodicTaskLoop:
-    """Repeats one chore until ``stop`` is set, and lets others see that it lives."""
+    """Repeats one chore until ``stop`` is set, and sends its heartbeats."""
 
     def __init__(
         self,
-        chore: PeriodicTask,
+        task: PeriodicTask,
         heartbeats: Heartbeats,
         clock: Clock,
         metrics: Metrics,
         *,
         beat_seconds: float,
     ) -> None:
-        self._chore = chore
+        self._task = task
         self._heartbeats = heartbeats
         self._clock = clock
         self._metrics = metrics
@@ -57,23 +57,25 @@ class PeriodicTaskLoop:
         self._log = get_logger()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Repeat the chore until told to stop; returns within the step that is under way."""
+        """Repeat the step until ``stop`` is set; return after the current step."""
         while not stop.is_set():
             delay = await self.run_once()
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), delay)
 
     async def run_once(self) -> float:
-        """Do one step, whatever comes of it; return the seconds until the next."""
+        """Do one step and handle its errors; return the seconds until the next."""
         try:
-            delay = await self._chore.step()
+            delay = await self._task.step()
             await self._beat()
         except Silent:
             return LONGEST_PAUSE_SECONDS
         except DatabaseUnavailable as error:
             self._note_lost(error)
         except Exception as error:
-            self._log.exception(Event.STOPPED, chore=self._chore.name, error=type(error).__name__)
+            self._log.exception(
+                Event.STEP_FAILED, chore=self._task.name, error=type(error).__name__
+            )
         else:
             self._note_back()
             return delay
@@ -84,17 +86,17 @@ class PeriodicTaskLoop:
     async def _beat(self) -> None:
         now = self._clock.monotonic()
         if now >= self._next_beat:
-            await self._heartbeats.beat(self._chore.name)
+            await self._heartbeats.beat(self._task.name)
             self._next_beat = now + self._beat_seconds
             gauge = self._metrics["checker_heartbeat_timestamp_seconds"]
-            gauge.labels(self._chore.name).set(self._clock.now().timestamp())
+            gauge.labels(self._task.name).set(self._clock.now().timestamp())
 
     def _note_lost(self, error: DatabaseUnavailable) -> None:
         if not self._lost:
             self._log.warning(
                 Event.DEPENDENCY_LOST,
                 dependency="postgres",
-                chore=self._chore.name,
+                chore=self._task.name,
                 error=str(error),
             )
         self._lost = True
@@ -102,5 +104,5 @@ class PeriodicTaskLoop:
     def _note_back(self) -> None:
         self._pause = FIRST_PAUSE_SECONDS
         if self._lost:
-            self._log.info(Event.DEPENDENCY_BACK, dependency="postgres", chore=self._chore.name)
+            self._log.info(Event.DEPENDENCY_BACK, dependency="postgres", chore=self._task.name)
         self._lost = False

@@ -13,19 +13,18 @@ from checker.checks.check_observer import CheckObserver
 from checker.checks.fair_semaphore import FairSemaphore
 from checker.checks.group_scheduler import GroupScheduler
 from checker.checks.sweeper import Sweeper
-from checker.daemon import Daemon, plain_chore, relay_chore, sweep_chore
+from checker.daemon import Daemon, relay_liveness_task, sql_outbox_task
 from checker.maintenance.metrics_server import metrics_server
 from checker.maintenance.orphan_names import OrphanNames
 from checker.maintenance.parked_copies import ParkedCopies
 from checker.maintenance.partition_maintenance import PartitionMaintenance
-from checker.maintenance.retention import Retirer, retire_chore
+from checker.maintenance.retention import Retirer
 from checker.periodic_task import PeriodicTask
 from checker.relay_wiring import relay_threads
-from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.http_checks.endpoint import HttpCheckEndpoint
-from outbox.http_checks.own_listeners import own_listeners
+from outbox.http_checks.own_listeners import ssrf_policy
 from outbox.kafka.parked_topic import KafkaParkedTopic
 from outbox.kafka.record_names import KafkaRecordNames
 from outbox.postgres.checks.check_queue import PostgresCheckQueue
@@ -49,7 +48,7 @@ CHORES: Final = ("relay", "check", "sweep", "retire")
 async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
     """Open everything that the chosen chores need, for the block.
 
-    PostgreSQL and Kafka may still be away. Raises ConfigurationError.
+    PostgreSQL and Kafka may still be unavailable. Raises ConfigurationError.
     """
     chosen = chosen_chores(settings)
     metrics, clock = Metrics(), SystemClock()
@@ -58,71 +57,75 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
         pool = make_pool(url, "checker", pool_max=settings.database_pool_max)
         await stack.enter_async_context(pool)
         await stack.enter_async_context(metrics_server(settings.checker_metrics_bind, metrics))
-        turns = PostgresAdvisoryLocks(url)
-        stack.push_async_callback(turns.close)
-        chores = [
+        locks = PostgresAdvisoryLocks(url)
+        stack.push_async_callback(locks.close)
+        tasks = [
             PeriodicTask(
                 name="leaves", step=PartitionMaintenance(PostgresPartitions(pool), metrics).step
             )
         ]
         if "sweep" in chosen:
-            chores.append(sweep_chore(Sweeper(PostgresSweep(pool)), turns))
+            sweeper = Sweeper(PostgresSweep(pool), locks)
+            tasks.append(PeriodicTask(name="sweep", step=sweeper.step))
         if "retire" in chosen:
-            chores.append(retire_chore(_retirer(settings, pool, metrics), turns))
-        rounds = None
+            retirer = _retirer(settings, pool, locks, metrics)
+            tasks.append(PeriodicTask(name="retire", step=retirer.step))
+        scheduler = None
         if "check" in chosen:
-            rounds = await _group_rounds(stack, settings, pool, turns, metrics)
-            chores.append(PeriodicTask(name="check", step=rounds.step))
-            chores.extend(_parked_copies(settings, pool, turns, metrics))
+            scheduler = await _group_scheduler(stack, settings, pool, locks, metrics)
+            tasks.append(PeriodicTask(name="check", step=scheduler.step))
+            tasks.extend(_parked_copies(settings, pool, locks, metrics))
         relay = None
         if "relay" in chosen:
-            chores.append(plain_chore(PostgresSqlOutbox(pool)))
+            tasks.append(sql_outbox_task(PostgresSqlOutbox(pool)))
             relay = await asyncio.to_thread(relay_threads, settings, metrics)
-            chores.append(relay_chore(relay))
-            chores.append(_orphan_names(settings, pool, turns))
+            tasks.append(relay_liveness_task(relay))
+            tasks.append(_orphan_names(settings, pool, locks))
         yield Daemon(
-            chores,
+            tasks,
             PostgresHeartbeats(pool),
             clock,
             metrics,
             beat_seconds=settings.checker_heartbeat_seconds,
             relay=relay,
-            drain=rounds.drain if rounds else None,
+            drain=scheduler.drain if scheduler else None,
         )
 
 
-def _retirer(settings: Settings, pool: Pool, metrics: Metrics) -> Retirer:
+def _retirer(
+    settings: Settings, pool: Pool, locks: PostgresAdvisoryLocks, metrics: Metrics
+) -> Retirer:
     retirement = PostgresRetirement(
         pool,
         retention_seconds=settings.retention_seconds,
         hold_seconds=settings.reconcile_hold_seconds,
     )
-    return Retirer(retirement, metrics)
+    return Retirer(retirement, locks, metrics)
 
 
 def _parked_copies(
-    settings: Settings, pool: Pool, turns: PostgresAdvisoryLocks, metrics: Metrics
+    settings: Settings, pool: Pool, locks: PostgresAdvisoryLocks, metrics: Metrics
 ) -> list[PeriodicTask]:
-    """Return the chore that copies parked messages, if a topic is named for them."""
+    """Return the task that copies parked messages, if a topic is set for them."""
     if settings.parked_topic is None:
         return []
     topic = KafkaParkedTopic(settings.required_bootstrap_servers(), settings.kafka_config)
     copies = ParkedCopies(
-        PostgresParkedMessages(pool), topic, settings.parked_topic, turns, metrics
+        PostgresParkedMessages(pool), topic, settings.parked_topic, locks, metrics
     )
     return [PeriodicTask(name="parked", step=copies.step)]
 
 
-def _orphan_names(settings: Settings, pool: Pool, turns: PostgresAdvisoryLocks) -> PeriodicTask:
-    """Return the chore that names what only Kafka has."""
+def _orphan_names(settings: Settings, pool: Pool, locks: PostgresAdvisoryLocks) -> PeriodicTask:
+    """Return the task that names messages that only Kafka has."""
     records = KafkaRecordNames(settings.required_bootstrap_servers(), settings.kafka_config)
     return PeriodicTask(
-        name="orphans", step=OrphanNames(PostgresOrphans(pool), records, turns).step
+        name="orphans", step=OrphanNames(PostgresOrphans(pool), records, locks).step
     )
 
 
 def chosen_chores(settings: Settings) -> frozenset[str]:
-    """Return the chores to run; raises ConfigurationError for a word that is none."""
+    """Return the chores to run; raises ConfigurationError for an unknown one."""
     unknown = sorted(set(settings.checker_only) - set(CHORES))
     if unknown:
         known = ", ".join(CHORES)
@@ -130,38 +133,27 @@ def chosen_chores(settings: Settings) -> frozenset[str]:
     return frozenset(settings.checker_only or CHORES)
 
 
-def callback_policy(settings: Settings) -> SsrfPolicy:
-    """Return where checks may go. Resolves the names of our own listeners."""
-    return policy_of(
-        settings.check_allow_cidrs,
-        settings.check_allow_hosts,
-        settings.check_allow_ports,
-        https_only=settings.check_https_only,
-        own=own_listeners(settings),
-    )
-
-
-async def _group_rounds(
+async def _group_scheduler(
     stack: AsyncExitStack,
     settings: Settings,
     pool: Pool,
-    turns: PostgresAdvisoryLocks,
+    locks: PostgresAdvisoryLocks,
     metrics: Metrics,
 ) -> GroupScheduler:
     keys, proxy = settings.encryption_keys, settings.check_proxy_url
     ring = key_ring(
         keys.get_secret_value() if keys else None, insecure=settings.auth_mode == "dev-insecure"
     )
-    policy = await asyncio.to_thread(callback_policy, settings)
-    clock, facts = SystemClock(), CheckObserver(metrics)
+    policy = await asyncio.to_thread(ssrf_policy, settings)
+    clock, observer = SystemClock(), CheckObserver(metrics)
     endpoint = HttpCheckEndpoint(policy, proxy_url=proxy.get_secret_value() if proxy else None)
     await stack.enter_async_context(endpoint)
     queue = PostgresCheckQueue(pool, ring.open)
-    asker = CheckCaller(
+    caller = CheckCaller(
         endpoint,
         FairSemaphore(settings.check_max_inflight),
         clock,
-        facts,
+        observer,
         batch_max=settings.check_batch_max,
     )
-    return GroupScheduler(CheckBack(queue, asker, facts), queue, turns, clock, facts)
+    return GroupScheduler(CheckBack(queue, caller, observer), queue, locks, clock, observer)

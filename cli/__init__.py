@@ -1,1 +1,1 @@
-"""The `outbox` command: a layer above the programs, which it starts or asks over HTTP."""
+"""The `outbox` command: starts the programs, or calls them over HTTP."""

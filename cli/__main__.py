@@ -1,11 +1,11 @@
-"""Entry of `outbox`: never a traceback, always the documented exit code."""
+"""Entry of `outbox`: every error becomes one line and a documented exit code."""
 
 import sys
 from collections.abc import Sequence
 
 from cli.app import make_app
-from cli.exit_codes import CommandFailed, ExitCode
-from cli.global_flags import hoisted, wants_json
+from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.invocation.global_flags import hoist_global_flags, wants_json
 from cli.service.api_problem import ApiProblem
 from cli.service.version import installed_version
 from devservers.errors import ArtifactsMissing, EmbeddedError
@@ -19,7 +19,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
-    arguments = hoisted(arguments)
+    arguments = hoist_global_flags(arguments)
     if "--version" in arguments:
         print(installed_version())
         return ExitCode.OK
@@ -47,7 +47,7 @@ def exit_code_of(error: Exception) -> ExitCode:
 
 
 def line_of(error: Exception, *, as_json: bool = False) -> str:
-    """Return what a person, or a program, needs to know of an error."""
+    """Return an error as one line, or as a problem document with ``as_json``."""
     match error:
         case ApiProblem():
             return error.as_json() if as_json else f"outbox: {error.as_text()}"

@@ -6,22 +6,13 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import (
-    check,
-    config,
-    group,
-    held,
-    installation,
-    key,
-    message,
-    migrate,
-    reconcile,
-    shard,
-)
+from cli.commands import config, group, held, installation, key, message, migrate, shard
+from cli.commands.check import command as check
 from cli.commands.doctor import doctor
+from cli.commands.reconcile import command as reconcile
 from cli.commands.status import status
-from cli.context import Context, Output
 from cli.dev.command import dev
+from cli.invocation.context import Context, Output
 from cli.service.programs import api, checker
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
@@ -30,7 +21,7 @@ EXTENSIONS = "outbox.commands"
 
 
 def make_app() -> typer.Typer:
-    """Put the command together."""
+    """Build the command with all its groups."""
     app = typer.Typer(
         name="outbox",
         no_args_is_help=True,
@@ -65,13 +56,15 @@ def root(
     output: Annotated[
         Output | None, typer.Option("-o", "--output", show_default="table on a terminal, else json")
     ] = None,
-    url: Annotated[str | None, typer.Option(help="The API; else a running `outbox dev`.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="URL of the API; default: the running `outbox dev`.")
+    ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds for one request.")
+        float, typer.Option(min=0.1, help="Time limit of one request in seconds.")
     ] = DEFAULT_TIMEOUT_SECONDS,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress on stderr.")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", envvar="NO_COLOR")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Answer questions with yes.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Answer every question with yes.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Half messages for Kafka: prepared, decided once, published exactly once."""

@@ -1,4 +1,4 @@
-"""Prints the page of all settings, so that documentation and code cannot differ."""
+"""Generates docs/settings.md from the code, so that the two cannot differ."""
 
 from __future__ import annotations
 

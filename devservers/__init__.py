@@ -1,5 +1,4 @@
-"""A real PostgreSQL and a real Kafka as our own child processes: no containers, no system packages.
+"""Real PostgreSQL and Kafka servers as child processes, without containers or system packages.
 
-For development and tests only, on loopback: one node each, and several Kafka nodes where a test
-wants them.
+For development and tests only, on loopback: one node each, or several Kafka nodes.
 """

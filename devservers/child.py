@@ -1,7 +1,7 @@
-"""One server process of ours: started in a session of its own, stopped politely, never left behind.
+"""One child process in its own session: started, stopped with a signal, never left running.
 
-It dies with the thread that started it, even when that one is killed: start children from a thread
-that lives as long.
+The child dies with the thread that started it, even if that thread is killed. So start a child from
+a thread that lives as long as the child.
 """
 
 import os
@@ -25,7 +25,7 @@ LOG_TAIL_BYTES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """How to start a child and how to end it; without a log it shares our output."""
+    """How to start and stop a child; without a log it shares this process's output."""
 
     name: str
     arguments: Sequence[str]
@@ -39,15 +39,15 @@ class Command:
 
 
 class Child:
-    """A running process, its log in `command.log`."""
+    """A running process with its log in `command.log`."""
 
     def __init__(self, command: Command) -> None:
-        """Start the process; an `environment` of None hands on ours."""
+        """Start the process; an `environment` of None inherits this process's."""
         self.command = command
         with ExitStack() as opened:
             log = opened.enter_context(command.log.open("ab")) if command.log else None
             self._process = subprocess.Popen(
-                _bound(command),
+                _parent_death_command(command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=None if log is None else subprocess.STDOUT,
@@ -59,21 +59,24 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Process id; the programs replace the one started first, so it stays the same."""
+        """Process id; `parent_death_exec` is replaced by the program, so the id stays the same."""
         return self._process.pid
 
     def exit_code(self) -> int | None:
-        """Return how it ended (negative: by which signal), None while it runs; reaps it."""
+        """Return the exit code (negative: a signal), None while it runs; reaps it."""
         return self._process.poll()
 
     def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
-        """Return when `ready()` holds; raise ServerFailed if the process ends or `seconds` pass
-        first.
+        """Return when `ready()` is true.
+
+        Raises ServerFailed if the process ends first or is not ready within `seconds`.
         """
         deadline = monotonic() + seconds
         while not ready():
             if self.ends_within(POLL_SECONDS):
-                raise ServerFailed(f"{self.command.name} ended at its start: {self.last_words()}")
+                raise ServerFailed(
+                    f"{self.command.name} ended during its start: {self.last_words()}"
+                )
             if monotonic() > deadline:
                 late = f"{self.command.name} does not answer after {seconds:.0f} s"
                 raise ServerFailed(f"{late}: see {self.command.log}")
@@ -84,14 +87,14 @@ class Child:
             self._process.send_signal(self.command.stop_signal)
 
     def stop(self) -> int:
-        """Stop it within `stop_seconds`, by force after that; return its exit code."""
+        """Stop it within `stop_seconds`, then kill it; return its exit code."""
         self.signal_stop()
         if not self.ends_within(self.command.stop_seconds):
             self.kill()
         return self._process.wait()
 
     def kill(self) -> int:
-        """End it and what it started at once (SIGKILL to its session); return its exit code."""
+        """Kill it and its children (SIGKILL to its session); return its exit code."""
         if self._process.poll() is None:
             os.killpg(self.pid, signal.SIGKILL)
         return self._process.wait()
@@ -103,10 +106,10 @@ class Child:
         with self.command.log.open("rb") as log:
             log.seek(max(0, self.command.log.stat().st_size - LOG_TAIL_BYTES))
             lines = log.read().decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "its log is empty"
 
     def ends_within(self, seconds: float) -> bool:
-        """Wait at most `seconds` for its end; tell whether it came."""
+        """Wait at most `seconds` for its end; return whether it ended."""
         try:
             self._process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -115,8 +118,9 @@ class Child:
 
 
 def run_to_end(command: Command, seconds: float) -> None:
-    """Run a program that ends by itself; raise ServerFailed with its last line if it fails or takes
-    too long.
+    """Run a program that ends by itself.
+
+    Raises ServerFailed with its last line if it fails or takes longer than `seconds`.
     """
     child = Child(command)
     if not child.ends_within(seconds):
@@ -126,7 +130,7 @@ def run_to_end(command: Command, seconds: float) -> None:
         raise ServerFailed(f"{command.name} failed: {child.last_words()}")
 
 
-def _bound(command: Command) -> list[str]:
+def _parent_death_command(command: Command) -> list[str]:
     user = command.run_as or RunAs(uid=-1, gid=-1)
     facts = (os.getpid(), int(command.orphan_signal), user.uid, user.gid)
     return [

@@ -1,7 +1,7 @@
-"""A class-data archive (AppCDS) that halves the broker's start.
+"""A class-data archive (AppCDS) that halves the broker's start time.
 
-It holds for one JVM and one exact class path, so its name says both; a stale one is ignored by the
-JVM, never wrong.
+It is valid for one JVM and one exact class path, so its name contains a hash of both. The JVM
+ignores a stale archive.
 """
 
 import hashlib
@@ -21,12 +21,12 @@ def java() -> Path:
 
 
 def class_path() -> str:
-    """Return the broker's class path, sorted and explicit: `dir/*` would void the archive."""
+    """Return the broker's class path, sorted and explicit: `dir/*` would invalidate the archive."""
     return ":".join(str(jar) for jar in kafka_jars())
 
 
 def archive_path() -> Path:
-    """Return where the archive for this JVM and class path belongs; it may not exist."""
+    """Return the path of the archive for this JVM and class path; it may not exist."""
     facts = hashlib.sha256()
     for file in (java(), *kafka_jars()):
         state = file.stat()
@@ -35,7 +35,7 @@ def archive_path() -> Path:
 
 
 def archive_options() -> list[str]:
-    """Return the JVM's options to use the archive, none without it."""
+    """Return the JVM options that use the archive; empty without an archive."""
     archive = archive_path()
     return (
         [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:cds=off"]
@@ -45,5 +45,5 @@ def archive_options() -> list[str]:
 
 
 def recording_options(archive: Path) -> list[str]:
-    """Return the JVM's options to write an archive when it ends."""
+    """Return the JVM options that write an archive at its end."""
     return [f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]

@@ -1,14 +1,14 @@
-"""What can go wrong with the embedded servers.
+"""The errors of the embedded servers.
 
 EmbeddedError
-├── ArtifactsMissing    something `make setup` fetches is not there
-├── NotReachable        no unprivileged user, or no folder it could enter
+├── ArtifactsMissing    an artifact of `make setup` is missing
+├── NotReachable        no unprivileged user, or no folder that it can enter
 └── ServerFailed        a server ended or did not answer in time
 """
 
 
 class EmbeddedError(Exception):
-    """An embedded server cannot be used; the text is one line for a person."""
+    """An embedded server cannot be used; the text is one readable line."""
 
 
 class ArtifactsMissing(EmbeddedError):

@@ -1,6 +1,6 @@
-"""A real Kafka broker on loopback: KRaft, its data in a folder of ours; one node or one of several.
+"""A Kafka broker on loopback (KRaft): a single node, or one of several.
 
-The storage is always formatted by Kafka's own tool: without that the broker starts too, but with
+Kafka's own tool always formats the storage: otherwise the broker starts too, but with
 `transaction.version` 0.
 """
 
@@ -28,7 +28,7 @@ FORMAT_SECONDS = 60.0
 
 
 class EmbeddedKafka(Server):
-    """One broker as our child."""
+    """One broker as a child process."""
 
     def __init__(
         self,
@@ -42,9 +42,10 @@ class EmbeddedKafka(Server):
         cluster: Cluster | None = None,
         node_id: int = NODE_ID,
     ) -> None:
-        """Prepare a broker: `port` 0 picks a free one; clients are led to `advertised_port`, where
-        a proxy may listen; `java_extra` replaces the use of the class archive; `settings` go over
-        ours. It is the only node of its own cluster, or `node_id` of `cluster`.
+        """Prepare a broker; it is the only node of a new cluster, or `node_id` of `cluster`.
+
+        `port` 0 picks a free port. Clients connect to `advertised_port`, where a proxy may listen.
+        `java_extra` replaces the class archive's options; `settings` override the defaults.
         """
         super().__init__(data_dir.resolve())
         free = free_ports(2)
@@ -61,7 +62,7 @@ class EmbeddedKafka(Server):
         return f"{LOOPBACK}:{self._advertised_port}"
 
     def launch(self) -> None:
-        """Start without waiting; formats the storage the first time."""
+        """Start without waiting; the first start formats the storage."""
         self._home.mkdir(mode=0o711, parents=True, exist_ok=True)
         self._write_properties()
         if not (self._logs / "meta.properties").exists():
@@ -114,9 +115,7 @@ class EmbeddedKafka(Server):
 
 
 def make_class_archive() -> Path:
-    """Run a throw-away broker once and keep its loaded classes; returns the archive, at once if it
-    is there.
-    """
+    """Return the class archive; if there is none, a temporary broker records it first."""
     archive = archive_path()
     if not archive.exists():
         with tempfile.TemporaryDirectory(prefix="outbox-class-archive-") as scratch:

@@ -1,4 +1,4 @@
-"""Which node of which cluster a broker is. Every node is broker and controller."""
+"""The nodes of a Kafka cluster. Every node is broker and controller."""
 
 import base64
 from collections.abc import Mapping
@@ -11,34 +11,34 @@ MOST_REPLICAS = 3
 
 
 def new_cluster_id() -> str:
-    """Return an id of Kafka's form, so that data made afresh is never taken for the old cluster."""
+    """Return a new id in Kafka's format, so that new data is never taken for an old cluster's."""
     return base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The nodes that make up a cluster, and what follows from their number."""
+    """The nodes of a cluster, and the settings that follow from their number."""
 
     controllers: Mapping[int, int]
-    """the controller's port of each node id"""
+    """the controller's port by node id"""
     id: str = field(default_factory=new_cluster_id)
 
     @property
     def voters(self) -> str:
-        """The quorum as `controller.quorum.voters` names it."""
+        """The value of `controller.quorum.voters`."""
         return ",".join(f"{node}@{LOOPBACK}:{port}" for node, port in self.controllers.items())
 
     @property
     def replicas(self) -> int:
-        """How many copies a partition has: three, or one on each node."""
+        """Number of replicas per partition: three, or one on each node."""
         return min(MOST_REPLICAS, len(self.controllers))
 
     @property
     def in_sync(self) -> int:
-        """How many copies must have a record before it is acknowledged: all but one."""
+        """Number of replicas that must have a record before its acknowledgement: all but one."""
         return max(1, self.replicas - 1)
 
 
 def new_cluster(nodes: int) -> Cluster:
-    """Return a cluster of new nodes 1, 2, … whose controllers listen on free ports."""
+    """Return a cluster of nodes 1, 2, … whose controllers listen on free ports."""
     return Cluster(controllers=dict(enumerate(free_ports(nodes), 1)))

@@ -1,8 +1,8 @@
-"""How an embedded broker is configured: a node that is broker and controller, on loopback, quick to
-start.
+"""The configuration of an embedded broker: broker and controller on loopback, with a fast start.
 
-The session times bring it back within 2 s of a SIGKILL, where the defaults make it wait 11-13 s for
-its own old session. One of several nodes has three seconds: a busy machine is no dead broker.
+With these session times a broker is back within 2 s of a SIGKILL; with the defaults it waits
+11-13 s for its own old session. One of several nodes has three seconds, so that a slow machine is
+not taken for a dead broker.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ SESSION_OF_SEVERAL_MS = 3000
 def server_properties(
     logs: Path, cluster: Cluster, node_id: int, broker_port: int, advertised_port: int
 ) -> Mapping[str, str]:
-    """Return the broker's settings for one start; clients are told the advertised port."""
+    """Return the broker's settings for one start; clients get the advertised port."""
     broker = f"{LOOPBACK}:{broker_port}"
     controller = f"{LOOPBACK}:{cluster.controllers[node_id]}"
     alone = len(cluster.controllers) == 1
@@ -48,10 +48,10 @@ def server_properties(
 
 
 def java_options(log_config: Path, log: Path, cluster: Cluster) -> list[str]:
-    """Return the JVM's options, class path and archive apart.
+    """Return the JVM options without class path and archive.
 
-    The first compiler alone: the second one spends more CPU in a run this short than it saves
-    (start 1.4 s for 2.0 s; 300 000 records cost the broker 5.4 s of CPU for 9.2 s).
+    Only the first compiler is used: in such a short run the second one costs more CPU than it saves
+    (start 1.4 s instead of 2.0 s; 300 000 records cost 5.4 s of CPU instead of 9.2 s).
     """
     return [
         HEAP if len(cluster.controllers) == 1 else HEAP_OF_SEVERAL,
@@ -65,7 +65,7 @@ def java_options(log_config: Path, log: Path, cluster: Cluster) -> list[str]:
 
 
 def _internal_topics(cluster: Cluster) -> Mapping[str, str]:
-    """Settings of the topics the brokers make for themselves: small, as safe as the others."""
+    """Return settings of Kafka's internal topics: small, and as durable as the others."""
     replicas, in_sync = str(cluster.replicas), str(cluster.in_sync)
     return {
         "offsets.topic.replication.factor": replicas,
@@ -80,7 +80,7 @@ def _internal_topics(cluster: Cluster) -> Mapping[str, str]:
 
 
 def _threads() -> Mapping[str, str]:
-    """Two cores share this node with everything else."""
+    """Return thread counts for a machine of two cores that also runs everything else."""
     return {
         "num.network.threads": "2",
         "num.io.threads": "4",

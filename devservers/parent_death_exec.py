@@ -1,11 +1,11 @@
-"""Become another program that dies with the process which started it.
+"""Replaces this process by a program that dies with the process that started it.
 
-Run by path, with no package around it:
-    python -I -S bound_exec.py PARENT_PID SIGNAL UID GID PROGRAM ARGUMENT...
+Run by path, without a package:
+    python -I -S parent_death_exec.py PARENT_PID SIGNAL UID GID PROGRAM ARGUMENT...
 
-A child that sets this up for itself needs no `preexec_fn`, which is unsafe beside threads. The
-order matters: the kernel forgets the death signal when the credentials change, so it is asked for
-after them (prctl(2), PR_SET_PDEATHSIG). UID and GID -1 keep the user.
+The child sets the death signal itself, so no `preexec_fn` is needed, which is unsafe with threads.
+The order matters: a change of credentials clears the death signal, so it is set after the change
+(prctl(2), PR_SET_PDEATHSIG). UID and GID -1 keep the user.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Drop privileges, ask for the death signal, replace this process."""
+    """Drop privileges, set the death signal, replace this process."""
     parent, death_signal, uid, gid = (int(text) for text in sys.argv[1:5])
     program = sys.argv[5:]
     libc = ctypes.CDLL(None, use_errno=True)

@@ -1,7 +1,7 @@
-"""A real PostgreSQL on loopback, its data in a folder of ours.
+"""A PostgreSQL server on loopback.
 
-TCP only, with a random password kept beside the data (mode 0600); no unix socket. Durability
-settings are PostgreSQL's own.
+TCP only, without a unix socket; a random password is stored beside the data (mode 0600). Durability
+settings are PostgreSQL's defaults.
 """
 
 import secrets
@@ -32,7 +32,7 @@ SETTINGS: Mapping[str, str] = {
 
 
 class EmbeddedPostgres(Server):
-    """One PostgreSQL server as our child."""
+    """One PostgreSQL server as a child process."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class EmbeddedPostgres(Server):
         binaries: Path | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """Prepare a server: `port` 0 picks a free one, `binaries` is another bin folder."""
+        """Prepare a server: `port` 0 picks a free port, `binaries` is another `bin` folder."""
         self.port = port or free_ports(1)[0]
         self._user = unprivileged_user()
         super().__init__(reachable(data_dir, self._user))
@@ -60,7 +60,7 @@ class EmbeddedPostgres(Server):
         return f"postgresql://{SUPERUSER}:{self._password()}@{LOOPBACK}:{self.port}/{database}"
 
     def launch(self) -> None:
-        """Start without waiting; makes the cluster the first time."""
+        """Start without waiting; the first start creates the cluster."""
         programs = self._programs()
         self._home.mkdir(mode=0o711, parents=True, exist_ok=True)
         if not (self._cluster / "PG_VERSION").exists():
@@ -88,9 +88,7 @@ class EmbeddedPostgres(Server):
         return found.resolve()
 
     def _initialise(self, programs: Path) -> None:
-        """Make the cluster under another name first: a kill half-way leaves nothing that looks
-        usable.
-        """
+        """Create the cluster under a temporary name, so that an interruption leaves none."""
         scratch = self._home / "data.new"
         shutil.rmtree(scratch, ignore_errors=True)
         password = self._home / "password"

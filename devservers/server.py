@@ -1,4 +1,4 @@
-"""What the embedded servers have in common: one child at a time, started, watched and ended."""
+"""The common part of the embedded servers: one child process, started, watched and stopped."""
 
 import shutil
 from abc import ABC, abstractmethod
@@ -8,16 +8,16 @@ from devservers.child import Child
 
 
 class Server(ABC):
-    """A server as our child, its data in a folder of ours that stays when it ends."""
+    """A server as a child process; its data folder remains after its end."""
 
     def __init__(self, home: Path) -> None:
-        """Prepare a server with a home; starts nothing."""
+        """Prepare a server in a folder without starting it."""
         self._home = home
         self._child: Child | None = None
 
     @abstractmethod
     def launch(self) -> None:
-        """Start without waiting; makes the data the first time."""
+        """Start without waiting; the first start creates the data."""
 
     @abstractmethod
     def wait_ready(self) -> None:
@@ -25,7 +25,7 @@ class Server(ABC):
 
     @property
     def home(self) -> Path:
-        """Where data and log are: not in the wanted folder if its user cannot go there."""
+        """The folder of data and log: a stand-in if the user cannot enter the given one."""
         return self._home
 
     @property
@@ -42,7 +42,7 @@ class Server(ABC):
         self.wait_ready()
 
     def exit_code(self) -> int | None:
-        """Return how it ended, None while it runs."""
+        """Return its exit code, None while it runs."""
         return self._child.exit_code() if self._child else None
 
     def signal_stop(self) -> None:
@@ -51,7 +51,7 @@ class Server(ABC):
             self._child.signal_stop()
 
     def stop(self) -> None:
-        """Stop it in order; what it wrote stays."""
+        """Stop it in order; its data remains."""
         if self._child is not None:
             self._child.stop()
             self._child = None
@@ -63,5 +63,5 @@ class Server(ABC):
             self._child = None
 
     def erase(self) -> None:
-        """Delete the data of a stopped server, wherever they had to be put."""
+        """Delete the data of a stopped server, also from a stand-in folder."""
         shutil.rmtree(self._home, ignore_errors=True)

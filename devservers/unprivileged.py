@@ -1,9 +1,8 @@
-"""An unprivileged user for PostgreSQL, which refuses to run as root, and folders that user can
-enter.
+"""An unprivileged user for PostgreSQL, which refuses to run as root, and folders for that user.
 
-As an ordinary user nothing changes hands. As root, a folder below a closed parent (a root-only
-home, pytest's private folders) is replaced by one in the system's temporary space whose name
-follows from the wanted one.
+For an ordinary user nothing changes. For root, a folder below a closed parent (a root-only home,
+pytest's private folders) is replaced by a stand-in in the system's temporary space, with a name
+derived from the wanted folder.
 """
 
 import hashlib
@@ -29,16 +28,16 @@ class RunAs:
     gid: int
 
     def take(self, folder: Path) -> None:
-        """Make `folder`, created if need be, this user's own and closed to everybody else."""
+        """Create `folder` if necessary, owned by this user and closed to everybody else."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.chown(folder, self.uid, self.gid)
         folder.chmod(0o700)
 
 
 def unprivileged_user() -> RunAs | None:
-    """Return whom to become: nobody else for an ordinary user, a user with a passwd entry for root.
+    """Return the user to run as: None for an ordinary user; for root a user with a passwd entry.
 
-    Raises NotReachable if this machine has none (initdb looks its user up, a bare number fails).
+    Raises NotReachable if there is none (initdb looks up its user, so a bare number fails).
     """
     if os.geteuid() != 0:
         return None
@@ -50,14 +49,14 @@ def unprivileged_user() -> RunAs | None:
         if entry.pw_uid != 0:
             return RunAs(uid=entry.pw_uid, gid=entry.pw_gid)
     raise NotReachable(
-        f"PostgreSQL does not run as root and none of {', '.join(CANDIDATES)} is a user here"
+        f"PostgreSQL does not run as root, and no user {', '.join(CANDIDATES)} exists here"
     )
 
 
 def reachable(folder: Path, user: RunAs | None) -> Path:
     """Return `folder`, or a stand-in for it that `user` can enter.
 
-    Raises NotReachable if somebody else has taken the stand-in's name.
+    Raises NotReachable if another user owns a file with the stand-in's name.
     """
     wanted = folder.resolve()
     if user is None or all(
@@ -90,7 +89,8 @@ def _stand_in(wanted: Path) -> Path:
     facts = folder.lstat()
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
         raise NotReachable(
-            f"{folder} is not ours: remove it, or choose a data directory that any user can enter"
+            f"{folder} belongs to another user:"
+            " remove it, or choose a data directory that any user can enter"
         )
     folder.chmod(0o711)
     (folder / STANDS_FOR).write_text(f"{wanted}\n")

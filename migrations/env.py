@@ -1,4 +1,4 @@
-"""Alembic's entry: connects with the URL of the settings, or with the one handed in."""
+"""Alembic's entry point: connects with the URL of the settings, or with the caller's URL."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from outbox.settings.environment import database_url
 
 
 def _url() -> str:
-    """Return the URL handed in by the caller (tests, ``outbox migrate``) or the setting."""
+    """Return the URL that the caller passes (tests, ``outbox migrate``) or the setting."""
     given = context.config.attributes.get("database_url")
     url = str(given) if given is not None else database_url()
     return url.replace("postgresql://", "postgresql+psycopg://", 1)
 
 
 def run() -> None:
-    """Run the migrations under one lock, so that two callers at once are safe."""
+    """Run the migrations under one lock, so that two concurrent callers are safe."""
     engine = create_engine(_url(), poolclass=pool.NullPool)
     with engine.connect() as connection:
         connection.execute(text("SELECT pg_advisory_lock(hashtext('outbox.migrate'))"))

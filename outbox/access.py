@@ -1,4 +1,4 @@
-"""Who may do what: scopes, and the API key that carries them. Pure."""
+"""Access control: scopes, and the API keys that have them. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 ALL_GROUPS: Final = "*"
-"""In a key's ``producer_groups``: every group."""
+"""Stands for every group in a key's ``producer_groups``."""
 
 
 class Scope(StrEnum):
-    """What a key may do; ``admin`` implies all of them."""
+    """A permission of a key; ``admin`` includes all of them."""
 
     MESSAGES_WRITE = "messages:write"
     MESSAGES_END = "messages:end"
@@ -28,7 +28,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewApiKey:
-    """What an administrator asks for; ``expires_at`` None never expires."""
+    """A key to create; with ``expires_at`` None it never expires."""
 
     name: str
     producer_groups: tuple[str, ...]
@@ -50,23 +50,23 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who is asking: the key, its scopes, and the groups it is bound to (None: every group)."""
+    """The caller: its key, its scopes, and the groups it is bound to (None: every group)."""
 
     key_id: str | None
     scopes: frozenset[Scope]
     groups: frozenset[str] | None
 
     def has(self, scope: Scope) -> bool:
-        """Tell whether the caller's scopes include this one."""
+        """Return whether the caller's scopes include this one."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
     def sees(self, producer_group: str) -> bool:
-        """Tell whether the caller is bound to this group; others look like missing ones (P18)."""
+        """Return whether the caller may see this group; other groups count as missing (P18)."""
         return self.groups is None or producer_group in self.groups
 
 
 def caller_of(key: ApiKey) -> Caller:
-    """Return the caller that a valid key stands for."""
+    """Return the caller of a valid key."""
     bound = None if ALL_GROUPS in key.producer_groups else frozenset(key.producer_groups)
     return Caller(key_id=key.key_id, scopes=frozenset(key.scopes), groups=bound)
 
@@ -79,13 +79,13 @@ class ApiKeys(Protocol):
     """API keys; the secret itself is never stored."""
 
     async def verify(self, token: str) -> ApiKey | None:
-        """Return the key that a bearer token is, or None; a bad checksum costs no query."""
+        """Return the key of a bearer token, or None; a bad checksum costs no query."""
 
     async def create(self, key: NewApiKey, actor: str | None) -> tuple[ApiKey, str]:
-        """Store a new key; return it with its token, which nobody can read again."""
+        """Store a new key; return it with its token, which cannot be read again."""
 
     async def page(self, after: str, limit: int) -> Sequence[ApiKey]:
-        """Return standing keys by id, those beyond ``after``."""
+        """Return the valid keys after ``after``, by id."""
 
     async def revoke(self, key_id: str, actor: str | None) -> bool:
-        """Make a key useless; False when there is no such key."""
+        """Revoke a key; False if there is no such key."""

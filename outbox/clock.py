@@ -1,6 +1,7 @@
-"""The process's own clock, for pacing and for what people read; no rule of a message depends on it.
+"""The process's own clock, for pacing and for texts that people read.
 
-Due times and ages come from PostgreSQL's clock, which arrives as a value with each read.
+No rule of a message depends on it: due times and ages come from PostgreSQL's clock, which is a
+value in each read.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What a loop needs to know of time."""
+    """The time functions that a loop needs."""
 
     def now(self) -> datetime:
         """Return the wall-clock time in UTC."""

@@ -1,26 +1,26 @@
-"""Every error the library raises; each carries its facts as attributes.
+"""Every error of the library; each has its facts as attributes.
 
 OutboxError
 ├── ConfigurationError          a setting is missing, unknown or contradicts another
-├── InvalidMessageId            text that no message id of ours can be
-├── InvalidManifest             bytes that are no manifest, or one whose checksum differs
-├── CheckUrlForbidden           a check URL that the callback guard refuses, and by which rule
+├── InvalidMessageId            text that cannot be a message id of this service
+├── InvalidManifest             bytes that are no manifest, or a wrong checksum
+├── CheckUrlForbidden           a check URL that the SSRF guard refuses, with the rule
 ├── UnknownGroup                no producer group of that name (for this caller)
-├── GroupInUse                  a group that still has undecided or unpublished messages
-├── PreconditionFailed          the stored object is not the one the caller had read
-├── PreconditionRequired        an existing object is changed only by naming its version
+├── GroupInUse                  the group still has undecided or unpublished messages
+├── PreconditionFailed          the stored object is not the version that the caller read
+├── PreconditionRequired        a change of an existing object must name its version
 ├── MessageNotFound             no message of that id (for this caller)
 ├── NotRecheckable              a decided message cannot be checked again
 ├── Overloaded                  a bounded queue is full; try again later
-├── ShardsHeld                  relays are at work on shards that nobody may hold meanwhile
+├── ShardsHeld                  relays hold shards that must be free for this operation
 ├── RunOvertaken                another reconciliation has moved the cut; nothing was stored
-│   └── RunUnderWay             another reconciliation is at work; nothing was begun
+│   └── RunUnderWay             another reconciliation is in progress; nothing was started
 ├── CursorMoved                 another process has settled these rows; nothing was written
 ├── DatabaseUnavailable         PostgreSQL is down, read-only or refuses connections
-│   ├── UnsafeServer            PostgreSQL is there, with settings under which no promise holds
-│   └── CommittedMessageMissing a committed message whose row is not where it must be
+│   ├── UnsafeServer            PostgreSQL answers, but a setting makes the guarantees void
+│   └── CommittedMessageMissing the row of a committed message is missing
 └── KafkaUnavailable            Kafka did not answer in time
-    └── PublisherFenced         a newer producer of the shard exists, or ours is beyond repair
+    └── PublisherFenced         a newer producer of the shard exists, or ours is unusable
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from collections.abc import Sequence
 
 
 class OutboxError(Exception):
-    """Something the outbox refuses or cannot do; subclasses say what, as facts."""
+    """The outbox refuses an operation or cannot do it; subclasses have the facts."""
 
 
 class ConfigurationError(OutboxError):
@@ -45,7 +45,7 @@ class InvalidManifest(OutboxError):
 
 
 class CheckUrlForbidden(OutboxError):
-    """A check must not go to this URL; ``rule`` names what refuses it, never the URL itself."""
+    """A check must not call this URL; ``rule`` refuses it. The URL itself is not included."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(f"the check URL is refused by the rule {rule}")
@@ -53,7 +53,7 @@ class CheckUrlForbidden(OutboxError):
 
 
 class UnknownGroup(OutboxError):
-    """No producer group has this name, or none that the caller may see."""
+    """No producer group has this name, or the caller may not see it."""
 
     def __init__(self, producer_group: str) -> None:
         super().__init__(f"producer group {producer_group!r} is not registered")
@@ -69,7 +69,7 @@ class GroupInUse(OutboxError):
 
 
 class PreconditionFailed(OutboxError):
-    """The stored version is not the one that the caller had read."""
+    """The stored version is not the version that the caller has read."""
 
     def __init__(self, version: int) -> None:
         super().__init__(f"the stored version is {version}")
@@ -77,19 +77,19 @@ class PreconditionFailed(OutboxError):
 
 
 class PreconditionRequired(OutboxError):
-    """The object exists, and the caller did not say which version of it is to be changed."""
+    """The object exists, and the caller did not name the version to change."""
 
 
 class MessageNotFound(OutboxError):
-    """No message has this id, or none that the caller may see; both look alike (P18)."""
+    """No message has this id, or the caller may not see it; both are the same answer (P18)."""
 
 
 class NotRecheckable(OutboxError):
-    """The message is decided, so there is nothing left to ask."""
+    """The message is already decided."""
 
 
 class NotHeld(OutboxError):
-    """The record is released or dropped, so there is nothing left to settle."""
+    """The record is already released or dropped."""
 
 
 class Overloaded(OutboxError):
@@ -101,36 +101,36 @@ class Overloaded(OutboxError):
 
 
 class CursorMoved(OutboxError):
-    """Another process has moved this cursor meanwhile; nothing was written."""
+    """Another process has moved this cursor in the meantime; nothing was written."""
 
 
 class RunOvertaken(OutboxError):
-    """Another reconciliation has moved the cut since this one began; nothing was stored."""
+    """Another reconciliation has moved the cut since this one started; nothing was stored."""
 
     def __init__(self) -> None:
-        super().__init__("another run has finished meanwhile; nothing was stored")
+        super().__init__("another run has finished in the meantime; nothing was stored")
 
 
 class RunUnderWay(RunOvertaken):
-    """Another reconciliation is under way; nothing was begun."""
+    """Another reconciliation is in progress; nothing was started."""
 
     def __init__(self) -> None:
-        OutboxError.__init__(self, "another run is under way; nothing was begun")
+        OutboxError.__init__(self, "another run is in progress; nothing was started")
 
 
 class ShardsHeld(OutboxError):
-    """Relays are at work on shards that nobody may hold meanwhile."""
+    """Relays hold shards that must be free for this operation."""
 
     def __init__(self, shards: Sequence[int]) -> None:
         super().__init__(f"relays hold the shards {', '.join(map(str, shards))}")
 
 
 class DatabaseUnavailable(OutboxError):
-    """PostgreSQL cannot be reached or cannot write; whether the last write stands is unknown."""
+    """PostgreSQL cannot be reached or cannot write; the result of the last write is unknown."""
 
 
 class UnsafeServer(DatabaseUnavailable):
-    """PostgreSQL has come back with settings under which no promise holds; it is not used."""
+    """PostgreSQL is back with a setting that makes the guarantees void; it is not used."""
 
 
 class KafkaUnavailable(OutboxError):
@@ -146,4 +146,4 @@ class CommittedMessageMissing(DatabaseUnavailable):
 
 
 class PublisherFenced(KafkaUnavailable):
-    """A newer producer of this shard exists, or the handle is beyond repair."""
+    """A newer producer of this shard exists, or the handle cannot be used any more."""

@@ -1,8 +1,8 @@
-"""Named points at which a test makes this process die, wait, fail or leave a step out.
+"""Named points at which a test makes this process die, wait, fail or skip a step.
 
 ``OUTBOX_FAILPOINTS="relay.after_manifest=kill@0.01,api.end.after_commit=sleep:200#3"``: the action
-after ``=`` happens with the probability after ``@``, or at the n-th passage after ``#``, else
-always. Without the setting a point costs one look at an empty dictionary.
+after ``=`` happens with the probability after ``@``, or at the n-th passage after ``#``, otherwise
+always. Without the setting, a point costs one lookup in an empty dictionary.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _FORM: Final = re.compile(
 
 
 class FailpointRaised(OutboxError):
-    """A failpoint told this step to fail."""
+    """A failpoint made this step fail."""
 
 
 class Action(StrEnum):
-    """What happens at a point."""
+    """The action at a point."""
 
     KILL = "kill"
     SLEEP = "sleep"
@@ -106,12 +106,12 @@ def arm(text: str | None) -> None:
 
 
 def armed(name: str) -> bool:
-    """Tell whether a point is set, for a step that is two only where a test wants to part it."""
+    """Return whether a point is set, for a step that only a test splits in two."""
     return name in _armed
 
 
 def hit(name: str) -> bool:
-    """Pass a point; True means that the step behind it must be left out."""
+    """Pass a point; True means that the step after it must be skipped."""
     point = _armed.get(name) if _armed else None
     if point is None or not point.due():
         return False

@@ -1,8 +1,9 @@
 """Send messages to Kafka if, and only if, your own database transaction commits.
 
 A producer prepares a half message, runs its local transaction, then ends the message with COMMIT
-or ROLLBACK (``TransactionProducer``). If the end never arrives the service asks back, and the
-producer answers (``CheckEndpoint``), definitively if it keeps a barrier row in its own database.
+or ROLLBACK (``TransactionProducer``). If the end never arrives, the service sends a check-back and
+the producer answers it (``CheckEndpoint``). With a barrier row in the producer's database the
+answer is definitive.
 """
 
 from outbox_client.barrier import Barrier

@@ -1,8 +1,8 @@
 """The barrier: one row that makes a late local commit fail once a check was answered ROLLBACK.
 
 The local transaction inserts ``committed`` for its message; the check inserts ``fenced`` for the
-same primary key. Only one of the two can ever commit, so whichever row stands is the answer, and
-finding nothing becomes a fact instead of a guess (D27). The adapters hold the SQL.
+same primary key. Only one of the two can ever commit, so the stored row is the answer. A missing
+``committed`` row is then proof, not a guess (D27). The adapters contain the SQL.
 """
 
 from datetime import datetime, timedelta
@@ -26,16 +26,16 @@ Source = TypeVar("Source", contravariant=True)
 
 
 class Barrier(Protocol[Local, Source]):
-    """What both adapters offer: ``Local`` is a session in use, ``Source`` opens one of its own."""
+    """The interface of both adapters: ``Local`` is a session in use, ``Source`` opens a new one."""
 
     def record(self, db: Local, prepared: PreparedMessage, /) -> None:
         """Insert ``committed`` inside the local transaction; raises ``TransactionFenced``."""
         ...
 
     def check(self, db: Source, check: Check, /) -> LocalTransactionState:
-        """Fence the message unless it is recorded, and say which of the two it is.
+        """Fence the message unless it is recorded; return COMMIT if recorded, ROLLBACK if fenced.
 
-        UNKNOWN if a local transaction in flight holds the row longer than the lock timeout.
+        Returns UNKNOWN if an open local transaction locks the row longer than the lock timeout.
         """
         ...
 
@@ -51,10 +51,10 @@ class Barrier(Protocol[Local, Source]):
 def answer(
     outcome: str | None, prepared_at: datetime, purged_before: datetime | None
 ) -> LocalTransactionState:
-    """Turn the row that stands into an answer.
+    """Return the answer for the stored row.
 
-    A fence set where a purge may have taken ``committed`` away proves nothing: UNKNOWN. The two
-    times come from two databases, so an hour is allowed between their clocks.
+    A fence proves nothing if a purge may have deleted ``committed``: the answer is UNKNOWN. The two
+    times come from two databases, so their clocks may differ by an hour.
     """
     if outcome == COMMITTED:
         return LocalTransactionState.COMMIT
@@ -66,7 +66,7 @@ def answer(
 
 
 def purge_age(older_than: timedelta) -> timedelta:
-    """Return ``older_than``; raises ValueError below 7 days, while checks may still be asked."""
+    """Return ``older_than``; raises ValueError below 7 days, because checks may still arrive."""
     if older_than < PURGE_AT_LEAST:
         raise ValueError(f"barrier rows are kept at least {PURGE_AT_LEAST.days} days")
     return older_than

@@ -1,8 +1,8 @@
-"""CheckEndpoint: a signed check comes in, a verdict goes out; whatever is in doubt is UNKNOWN.
+"""CheckEndpoint: answers a signed check with a verdict; a doubtful case is UNKNOWN.
 
-It knows no web framework: the adapters hand it the headers and the raw body. A repeated
-``webhook-id`` is answered again, not refused: after a crash the service may ask once more with
-the same number, and an answer is only ever about what the local database says now.
+It depends on no web framework: the adapters pass it the headers and the raw body. A repeated
+``webhook-id`` is answered again, not refused: after a crash the service may repeat a check with
+the same number, and an answer always reflects the current state of the local database.
 """
 
 import json
@@ -31,7 +31,7 @@ UNKNOWN = LocalTransactionState.UNKNOWN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the adapter sends back."""
+    """The response that the adapter sends."""
 
     status: int
     body: bytes
@@ -40,7 +40,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One decision, and in UNKNOWN's case why and when to ask again."""
+    """One decision; UNKNOWN also has a reason and a delay until the next check."""
 
     decision: LocalTransactionState
     reason: str | None = None
@@ -50,9 +50,9 @@ class Verdict:
 class CheckEndpoint:
     """Answers the check-backs of one producer group, in any web framework and any thread.
 
-    ``secrets`` is the group's ``check_secret``, or several while a rotation overlaps. The listener
-    runs in at most ``concurrency`` threads of the endpoint's own; an answer that would come after
-    ``reply_by`` is given up (nine tenths of the time granted) and reported as UNKNOWN.
+    ``secrets`` is the group's ``check_secret``, or several during a rotation. The listener runs in
+    at most ``concurrency`` threads of the endpoint. After nine tenths of the time until
+    ``reply_by`` the endpoint stops waiting and answers UNKNOWN.
     """
 
     def __init__(
@@ -82,17 +82,17 @@ class CheckEndpoint:
         self.close()
 
     def close(self) -> None:
-        """Let the listener's running answers end and take no more."""
+        """Wait for the listener's running answers and accept no more checks."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Answer one call: 401 unsigned, 400 unreadable, 403 another group's, else 200.
+        """Answer one call: 401 unsigned, 400 unreadable, 403 for another group, else 200.
 
-        503 while closing: unlike an UNKNOWN, that spends no check.
+        503 while closing: unlike an UNKNOWN, that does not count as a check.
         """
         received = monotonic()
         if not self._is_signed(headers, body):
-            return refusal(401, "the signature does not fit")
+            return refusal(401, "the signature is not valid")
         try:
             request = read_check_request(body)
         except Refused as refused:
@@ -101,19 +101,20 @@ class CheckEndpoint:
             return refusal(403, "a check of another producer group")
         try:
             return _reply(request, self._verdicts(request, received))
-        except RuntimeError:  # no thread is started any more
+        except RuntimeError:  # the pool starts no more threads
             return refusal(503, "the endpoint is closing")
 
     def _is_signed(self, headers: Mapping[str, str], body: bytes) -> bool:
-        named = {name.lower(): value for name, value in headers.items()}
-        return any(_verifies(verifier, named, body) for verifier in self._verifiers)
+        lower_case = {name.lower(): value for name, value in headers.items()}
+        return any(_verifies(verifier, lower_case, body) for verifier in self._verifiers)
 
     def _verdicts(self, request: CheckRequest, received: float) -> list[Verdict]:
         allowed = request.budget.total_seconds() * (1 - REPLY_MARGIN_SHARE)
         answers = [self._threads.submit(self._ask, check) for check in request.checks]
         wait(answers, timeout=max(0.0, received + allowed - monotonic()))
         return [
-            _in_time(check, answer) for check, answer in zip(request.checks, answers, strict=True)
+            _verdict_in_time(check, answer)
+            for check, answer in zip(request.checks, answers, strict=True)
         ]
 
     def _ask(self, check: Check) -> Verdict:
@@ -127,7 +128,7 @@ class CheckEndpoint:
 
 
 def refusal(status: int, title: str) -> Reply:
-    """Return a problem+json answer, without anything of the request in it."""
+    """Return a problem+json answer that contains nothing of the request."""
     body = json.dumps({"status": status, "title": title}).encode()
     return Reply(status=status, body=body, content_type="application/problem+json")
 
@@ -135,21 +136,21 @@ def refusal(status: int, title: str) -> Reply:
 def _verifier(secret: str) -> Webhook:
     try:
         return Webhook(secret)
-    except Exception as error:  # the library's own class, or base64's; never with the secret in it
+    except Exception as error:  # the library's class or base64's; its text never has the secret
         raise ValueError("a check secret is whsec_ and base64, and not empty") from error
 
 
 def _verifies(verifier: Webhook, headers: dict[str, str], body: bytes) -> bool:
     try:
         verifier.verify(body, headers)
-    except json.JSONDecodeError:  # raised behind the signature: signed, but not JSON
+    except json.JSONDecodeError:  # raised after the signature check: signed, but not JSON
         return True
     except Exception:  # the verifier lets base64, split and decode errors through
         return False
     return True
 
 
-def _in_time(check: Check, answer: Future[Verdict]) -> Verdict:
+def _verdict_in_time(check: Check, answer: Future[Verdict]) -> Verdict:
     if answer.done() and not answer.cancelled():
         return answer.result()
     answer.cancel()

@@ -1,4 +1,4 @@
-"""Reads the body of a check-back, single or batch, without I/O; its shape is the contract's 2.1."""
+"""Reads the body of a check-back, single or batch, without I/O (section 2.1 of the contract)."""
 
 import json
 from base64 import b64decode
@@ -13,7 +13,7 @@ BATCH = "transaction.check.batch"
 
 
 class Refused(Exception):
-    """The request is not a check-back this endpoint can read; ``status`` says how to refuse it."""
+    """The request is not a readable check-back; ``status`` is the HTTP status of the refusal."""
 
     def __init__(self, status: int, title: str) -> None:
         super().__init__(title)
@@ -31,7 +31,7 @@ class CheckRequest:
 
     @property
     def budget(self) -> timedelta:
-        """The time the service gives for the whole answer: a difference, so no skew enters."""
+        """The time for the whole answer; a difference, so clock skew has no effect."""
         return min(check.reply_by for check in self.checks) - self.sent_at
 
 
@@ -41,8 +41,8 @@ def read_check_request(body: bytes) -> CheckRequest:
         envelope = _object(json.loads(body))
         data = _object(envelope["data"])
         batch = _is_batch(envelope)
-        asked = _list(data["checks"]) if batch else [data]
-        checks = tuple(_check(_object(item)) for item in asked)
+        items = _list(data["checks"]) if batch else [data]
+        checks = tuple(_check(_object(item)) for item in items)
         sent_at = _time(envelope, "timestamp")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise Refused(400, "not a check-back this endpoint can read") from error

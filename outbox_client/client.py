@@ -1,4 +1,4 @@
-"""TransactionProducer: prepare, run the local transaction, end, in that order and no other."""
+"""TransactionProducer: prepare, run the local transaction, end, always in that order."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -30,10 +30,10 @@ UNKNOWN = LocalTransactionState.UNKNOWN
 
 
 class TransactionProducer:
-    """Sends messages that appear if, and only if, their local transaction committed.
+    """Sends messages that are published if, and only if, their local transaction committed.
 
-    A thread-safe context manager. ``timeout`` is the seconds one call may take, retries included;
-    connection failures, 429, 503 and whatever the service calls retryable are tried again within
+    A thread-safe context manager. ``timeout`` is the seconds one call may take, including retries.
+    Connection failures, 429, 503 and every error the service marks as retryable are retried within
     it, with jitter. ``listener`` is needed only for ``send_in_transaction`` without a callable.
     """
 
@@ -63,7 +63,7 @@ class TransactionProducer:
         self.close()
 
     def close(self) -> None:
-        """Close the connections; a call waiting for its next attempt gives up at once."""
+        """Close the connections; a call that waits for its next attempt fails at once."""
         self._closing.set()
         self._transport.close()
 
@@ -78,11 +78,11 @@ class TransactionProducer:
         Without ``local_transaction`` the listener runs it. ``wait`` is the seconds (0..30) to wait
         for Kafka's acknowledgement of a COMMIT. Raises ``PrepareFailed`` (the local transaction
         did not run) and ``AlreadyEnded`` (a repeated message was decided before, and the local
-        transaction did not run; or the standing decision contradicts the local state). An
-        exception of the local transaction ends with UNKNOWN and propagates unchanged. An end that
-        reaches nobody does not raise: the check-back settles the message.
+        transaction did not run; or the final decision contradicts the local state). An exception
+        of the local transaction ends with UNKNOWN and propagates unchanged. An end that does not
+        reach the service does not raise: the check-back decides the message.
         """
-        run = local_transaction or self._listeners_transaction()
+        run = local_transaction or self._listener_transaction()
         prepared = self._prepare_undecided(message)
         local_state = self._run(run, prepared)
         return self._end_quietly(prepared, local_state, wait)
@@ -104,19 +104,19 @@ class TransactionProducer:
         reason: str | None = None,
         wait: int = 0,
     ) -> EndResult:
-        """Decide a message; UNKNOWN decides nothing and returns what stands.
+        """Decide a message; UNKNOWN decides nothing and returns the current decision.
 
-        Raises ``AlreadyEnded`` if the opposite stands, ``MessageNotFound``, any other
+        Raises ``AlreadyEnded`` if the opposite was decided, ``MessageNotFound``, any other
         ``ServiceError``, or ``ServiceUnreachable``. Repeating it is safe.
         """
         request = protocol.end_request(Ending(message_id, decision, reason), wait)
         return self._call(request, protocol.read_ended, wait)
 
     def prepare_batch(self, messages: Sequence[Message]) -> list[PreparedMessage | OutboxError]:
-        """Store many half messages, each on its own.
+        """Store many half messages, each with its own result.
 
-        Returns, in order, the prepared message or the error of each; raises nothing itself. Long
-        lists are cut into requests of at most 1 000 items.
+        Returns, in order, the prepared message or the error of each; raises nothing. Long lists
+        are split into requests of at most 1 000 items.
         """
         items = [protocol.prepare_item(self._producer_group, message) for message in messages]
         return self._batch(
@@ -124,13 +124,13 @@ class TransactionProducer:
         )
 
     def end_batch(self, endings: Sequence[Ending], wait: int = 0) -> list[EndResult | OutboxError]:
-        """Decide many messages, each on its own; results as ``prepare_batch``."""
-        items = [protocol.end_item(ending, named=True) for ending in endings]
+        """Decide many messages, each with its own result, as ``prepare_batch``."""
+        items = [protocol.end_item(ending, with_id=True) for ending in endings]
         return self._batch(
             "end-batch", items, lambda _index, answer: protocol.read_ended(answer), wait
         )
 
-    def _listeners_transaction(self) -> LocalTransaction:
+    def _listener_transaction(self) -> LocalTransaction:
         if self._listener is None:
             raise TypeError("send_in_transaction needs a local_transaction or a listener")
         return self._listener.execute_local_transaction
@@ -147,12 +147,12 @@ class TransactionProducer:
     def _already_ended(self, prepared: PreparedMessage) -> AlreadyEnded:
         members: dict[str, object] = {"message_id": prepared.message_id, "state": prepared.state}
         try:
-            standing = self.end(prepared.message_id, UNKNOWN)
+            ended = self.end(prepared.message_id, UNKNOWN)
         except OutboxError:
             log.warning("standing_decision_unread", extra={"message_id": prepared.message_id})
         else:
-            decided_at = standing.decided_at.isoformat() if standing.decided_at else None
-            members |= {"winning_decision": standing.decision, "decided_by": standing.decided_by}
+            decided_at = ended.decided_at.isoformat() if ended.decided_at else None
+            members |= {"winning_decision": ended.decision, "decided_by": ended.decided_by}
             members |= {"decided_at": decided_at}
         detail = f"message {prepared.message_id} was prepared before and is {prepared.state}"
         return AlreadyEnded(
@@ -163,10 +163,10 @@ class TransactionProducer:
         try:
             return _state_of(run(prepared), prepared)
         except Exception:
-            self._tell_unknown(prepared)
+            self._send_unknown(prepared)
             raise
 
-    def _tell_unknown(self, prepared: PreparedMessage) -> None:
+    def _send_unknown(self, prepared: PreparedMessage) -> None:
         request = protocol.end_request(Ending(prepared.message_id, UNKNOWN), wait=0)
         try:
             self._transport.exchange(request, self._timeout / 2)
@@ -206,7 +206,7 @@ class TransactionProducer:
             try:
                 return read(self._transport.exchange(request, attempts.attempt_seconds()))
             except OutboxError as error:
-                if not attempts.again_after(error):
+                if not attempts.wait_for_retry(error):
                     raise
 
     def _batch(
@@ -217,11 +217,11 @@ class TransactionProducer:
         wait: int = 0,
     ) -> list[Result | OutboxError]:
         results: list[Result | OutboxError] = []
-        for run in protocol.packed(items):
-            results += self._run_of_batch(operation, items, run, read, wait)
+        for run in protocol.split_batches(items):
+            results += self._send_batch(operation, items, run, read, wait)
         return results
 
-    def _run_of_batch(
+    def _send_batch(
         self,
         operation: str,
         items: Sequence[bytes],
@@ -237,7 +237,7 @@ class TransactionProducer:
             results |= self._attempt(request, pending, read, attempts.attempt_seconds())
             errors = {i: e for i in pending if isinstance(e := results[i], OutboxError)}
             pending = [i for i, error in errors.items() if error.retryable]
-            if pending and not attempts.again_after(errors[pending[0]]):
+            if pending and not attempts.wait_for_retry(errors[pending[0]]):
                 break
         return [results[i] for i in run]
 

@@ -1,13 +1,13 @@
-"""Every error the client raises; those of the service carry the slug of its problem+json answer.
+"""Every error the client raises; errors of the service have the slug of its problem+json answer.
 
 OutboxError
 ├── ServiceUnreachable          no complete answer within the timeout
-├── BadAnswer                   an answer that is not the service's
-├── ServiceError                a problem+json answer; one subclass a slug, see ``BY_CODE``
+├── BadAnswer                   an answer that does not come from the service
+├── ServiceError                a problem+json answer; one subclass per slug, see ``BY_CODE``
 │   └── AlreadyEnded, MessageNotFound, TransactionIdReused, RateLimited, …
 ├── PrepareFailed               raised by ``send_in_transaction``; the local transaction did not run
 ├── TransactionFenced           a check was answered ROLLBACK before the local transaction committed
-└── BarrierUnsupported          the barrier could not keep its promise on this database
+└── BarrierUnsupported          the barrier gives no guarantee on this database
 """
 
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ from typing import ClassVar
 
 
 class OutboxError(Exception):
-    """The outbox could not do what was asked.
+    """The outbox could not execute the call.
 
-    ``retryable`` tells whether the same call may succeed later; ``retry_after_seconds`` is the
-    service's wish, if it expressed one.
+    ``retryable`` is True if the same call may succeed later; ``retry_after_seconds`` is the delay
+    that the service asks for, if it sent one.
     """
 
     retryable: bool = False
@@ -33,12 +33,12 @@ class ServiceUnreachable(OutboxError):
 
 
 class BadAnswer(OutboxError):
-    """The answer is not one of the outbox service's (a proxy's page, a broken body)."""
+    """The answer does not come from the outbox service (a proxy's page, a broken body)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """The members of a problem+json answer (RFC 9457) with the service's own extensions."""
+    """The members of a problem+json answer (RFC 9457) with the service's extensions."""
 
     status: int
     code: str
@@ -51,9 +51,9 @@ class Problem:
 
 
 class ServiceError(OutboxError):
-    """The service refused the request, and says why.
+    """The service refused the request; ``problem`` has the reason.
 
-    ``code`` is the problem's slug, ``retryable`` the service's own word on trying again.
+    ``code`` is the problem's slug; ``retryable`` is the service's value.
     """
 
     slug: ClassVar[str] = ""
@@ -65,7 +65,7 @@ class ServiceError(OutboxError):
 
     @property
     def code(self) -> str:
-        """The slug of the problem, also of one this client does not know by class."""
+        """The slug of the problem, also one without a class in this client."""
         return self.problem.code
 
     @property
@@ -99,7 +99,7 @@ class TopicNotAllowed(ServiceError):
 
 
 class HalfMessagesRefused(ServiceError):
-    """The service is being drained: it takes ends, and no new half messages."""
+    """The service is being drained: it accepts ends, but no new half messages."""
 
     slug = "half-messages-refused"
 
@@ -111,13 +111,13 @@ class NotFound(ServiceError):
 
 
 class MessageNotFound(ServiceError):
-    """No message of the caller's groups has this id; a retired one neither."""
+    """No message of the caller's groups has this id, or it has been retired."""
 
     slug = "message-not-found"
 
 
 class UnknownGroup(ServiceError):
-    """The producer group is not registered, or not the caller's."""
+    """The producer group is not registered, or the caller may not use it."""
 
     slug = "unknown-group"
 
@@ -131,15 +131,15 @@ class RequestTimeout(ServiceError):
 class AlreadyEnded(ServiceError):
     """The message no longer waits for this decision.
 
-    ``winning_decision``, ``decided_by`` and ``decided_at`` are the standing ones, as sent by the
-    service; all three are None if a repeated prepare met a message that is PARKED.
+    ``winning_decision``, ``decided_by`` and ``decided_at`` are those of the first decision, as
+    sent by the service; all three are None if a repeated prepare finds a PARKED message.
     """
 
     slug = "already-ended"
 
     @property
     def winning_decision(self) -> str | None:
-        """COMMIT or ROLLBACK, the decision that stands."""
+        """COMMIT or ROLLBACK, the final decision."""
         return self._text("winning_decision")
 
     @property
@@ -149,7 +149,7 @@ class AlreadyEnded(ServiceError):
 
     @property
     def decided_at(self) -> str | None:
-        """When it was decided, by the service's clock (RFC 3339)."""
+        """The time of the decision, by the service's clock (RFC 3339)."""
         return self._text("decided_at")
 
     def _text(self, member: str) -> str | None:
@@ -212,7 +212,7 @@ class PartitionOutOfRange(ServiceError):
 
 
 class DelayNotSupported(ServiceError):
-    """Delayed delivery was asked for; a delay is refused rather than dropped."""
+    """The request asks for a delayed delivery; a delay is refused, not ignored."""
 
     slug = "delay-not-supported"
 
@@ -230,13 +230,13 @@ class InternalError(ServiceError):
 
 
 class Overloaded(ServiceError):
-    """The service has too much in flight and takes no new half messages for now."""
+    """The service has too much in flight and accepts no new half messages for now."""
 
     slug = "overloaded"
 
 
 class DatabaseUnavailable(ServiceError):
-    """The service's database does not take writes for now."""
+    """The service's database does not accept writes for now."""
 
     slug = "database-unavailable"
 
@@ -261,8 +261,8 @@ def error_of(problem: Problem) -> ServiceError:
 class PrepareFailed(OutboxError):
     """The half message could not be prepared, so the local transaction did not run.
 
-    The cause is chained (``__cause__``). Sending the same message again is safe: it carries the
-    same ``transaction_id``, and a half left behind by a lost answer is found again.
+    The cause is chained (``__cause__``). Sending the same message again is safe: it has the
+    same ``transaction_id``, so a half message whose answer was lost is found again.
     """
 
     def __init__(self, transaction_id: str | None, cause: OutboxError) -> None:
@@ -272,10 +272,10 @@ class PrepareFailed(OutboxError):
 
 
 class TransactionFenced(OutboxError):
-    """This message has its row in the barrier already: the local transaction must roll back.
+    """This message already has a barrier row: the local transaction must roll back.
 
-    Either a check was answered ROLLBACK while the local transaction was on its way, or the same
-    message was recorded before.
+    Either a check was answered ROLLBACK during the local transaction, or the same message was
+    recorded before.
     """
 
     def __init__(self, message_id: str) -> None:
@@ -284,4 +284,4 @@ class TransactionFenced(OutboxError):
 
 
 class BarrierUnsupported(OutboxError):
-    """On this database, or through this connection, the barrier could not keep its promise."""
+    """On this database, or through this connection, the barrier gives no guarantee."""

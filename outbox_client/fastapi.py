@@ -9,7 +9,7 @@ from outbox_client.starlette import DEFAULT_PATH, answer
 def check_router(endpoint: CheckEndpoint, path: str = DEFAULT_PATH) -> APIRouter:
     """Return a router that answers check-backs with POST at ``path``; include it in the app.
 
-    It stays out of the app's OpenAPI page: only the outbox service calls it.
+    It is not in the app's OpenAPI document: only the outbox service calls it.
     """
     router = APIRouter()
 

@@ -1,4 +1,4 @@
-"""What a producer must be able to do: run its local transaction, and say later how it ended."""
+"""The interface of a producer: run a local transaction, and later answer checks about it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from typing import Final, Protocol
 from outbox_client.message import LocalTransactionState, PreparedMessage
 
 LONGEST_RETRY_SECONDS: Final = 3600
-"""The service takes no longer wish (docs/schemas/check-answer.schema.json)."""
+"""The service accepts no longer delay (docs/schemas/check-answer.schema.json)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """The service's question: what became of the local transaction of this message?
+    """The service's question: did the local transaction of this message commit?
 
     ``reply_by`` and ``prepared_at`` are on the service's clock. ``key`` and ``value`` are text, or
-    bytes if the service sent them as base64; ``value`` is there only if the group asks for it
-    (``has_value``), since None is a tombstone.
+    bytes if the service sent them as base64; ``value`` is set only if the group asks for it
+    (``has_value``), because None is a tombstone.
     """
 
     message_id: str
@@ -36,9 +36,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """UNKNOWN, and ask again no sooner than in ``retry_after_seconds`` (whole, 0 to 3600).
+    """UNKNOWN, with no further check before ``retry_after_seconds`` (an integer, 0 to 3600).
 
-    For a local transaction whose end is known to be some way off. ``reason`` is for people. Raises
+    Use it for a local transaction that will take a known time. ``reason`` is for people. Raises
     ValueError for any other delay.
     """
 
@@ -54,17 +54,17 @@ class CheckListener(Protocol):
     """Answers check-backs."""
 
     def check_local_transaction(self, check: Check, /) -> LocalTransactionState | Unknown | None:
-        """Say what became of the local transaction.
+        """Return the result of the local transaction.
 
-        Finding nothing is UNKNOWN, never ROLLBACK, unless a late local commit has been made
-        impossible first (the barrier does that). None and exceptions mean UNKNOWN; ``Unknown``
-        says besides when to ask again.
+        If nothing is found, return UNKNOWN, never ROLLBACK, unless a late local commit has been
+        made impossible first (the barrier does that). None and exceptions mean UNKNOWN;
+        ``Unknown`` also sets the time of the next check.
         """
         ...
 
 
 class TransactionListener(CheckListener, Protocol):
-    """Runs local transactions and answers check-backs: the two halves of a producer."""
+    """Runs local transactions and answers check-backs: the two tasks of a producer."""
 
     def execute_local_transaction(
         self, message: PreparedMessage, /

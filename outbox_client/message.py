@@ -1,4 +1,4 @@
-"""What a producer sends and what the service answers: frozen values."""
+"""The values that a producer sends and the service answers; all are frozen."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from uuid import uuid4
 
 
 class LocalTransactionState(StrEnum):
-    """What became of the local transaction; UNKNOWN decides nothing."""
+    """The result of the local transaction; UNKNOWN decides nothing."""
 
     COMMIT = "COMMIT"
     ROLLBACK = "ROLLBACK"
@@ -20,8 +20,8 @@ class Message:
     """One event to publish if, and only if, the local transaction commits.
 
     ``value`` and ``key`` are bytes, text (sent as its UTF-8 bytes) or None (a tombstone, no key).
-    A missing ``transaction_id`` is made up, once: sending the same object again names the same
-    half message, so a prepare can be repeated safely. A new event is a new ``Message``.
+    A missing ``transaction_id`` is generated once, so the same object always names the same half
+    message and a prepare can be repeated safely. A new event is a new ``Message``.
     """
 
     topic: str
@@ -43,9 +43,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedMessage:
-    """A half message the service has stored: durable, and invisible until it is ended.
+    """A half message that the service has stored: durable, and invisible until it is ended.
 
-    ``message`` is what was sent. ``replayed`` tells that an earlier prepare with the same
+    ``message`` is the sent message. ``replayed`` is True if an earlier prepare with the same
     ``transaction_id`` had stored it; ``state`` is then its current state.
     """
 
@@ -81,7 +81,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndResult:
-    """The answer to an end: the standing decision, and who took it."""
+    """The answer to an end: the final decision, and who made it."""
 
     message_id: str
     state: str
@@ -94,10 +94,10 @@ class EndResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionSendResult:
-    """How ``send_in_transaction`` went.
+    """The result of ``send_in_transaction``.
 
-    ``end_delivered`` is False if the end reached nobody: the service's check-back settles the
-    message, and ``state`` is the last one known.
+    ``end_delivered`` is False if the end did not reach the service: the check-back then decides
+    the message, and ``state`` is the last known state.
     """
 
     message_id: str

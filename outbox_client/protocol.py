@@ -1,4 +1,4 @@
-"""Requests built and answers read, without I/O: the REST contract as this client speaks it."""
+"""Builds requests and reads answers of the REST API, without I/O."""
 
 import json
 from base64 import b64encode
@@ -18,7 +18,7 @@ from outbox_client.message import (
 )
 
 BATCH_MAX_ITEMS = 1000
-BATCH_MAX_BYTES = 7 * 1024 * 1024  # the service takes 8 MiB
+BATCH_MAX_BYTES = 7 * 1024 * 1024  # the service accepts 8 MiB
 GATEWAY_STATUSES = frozenset({429, 502, 503, 504})
 
 Members = Mapping[str, object]
@@ -35,7 +35,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came back; the names of ``headers`` are lower case."""
+    """One HTTP answer; the names of ``headers`` are lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -60,9 +60,9 @@ def prepare_item(producer_group: str, message: Message) -> bytes:
     return _json(members)
 
 
-def end_item(ending: Ending, *, named: bool) -> bytes:
-    """Return the JSON body of one end; ``named`` puts the message id into it, for a batch."""
-    members: dict[str, object] = {"message_id": ending.message_id} if named else {}
+def end_item(ending: Ending, *, with_id: bool) -> bytes:
+    """Return the JSON body of one end; ``with_id`` adds the message id, for a batch."""
+    members: dict[str, object] = {"message_id": ending.message_id} if with_id else {}
     members["decision"] = LocalTransactionState(ending.decision).value
     if ending.reason is not None:
         members["reason"] = ending.reason
@@ -77,7 +77,7 @@ def prepare_request(item: bytes) -> Request:
 def end_request(ending: Ending, wait: int) -> Request:
     """Return the request of a single end that waits up to ``wait`` seconds for publication."""
     path = f"/v1/half-messages/{quote(ending.message_id, safe='')}/end"
-    return Request(path=path, body=end_item(ending, named=False), headers=_prefer(wait))
+    return Request(path=path, body=end_item(ending, with_id=False), headers=_prefer(wait))
 
 
 def batch_request(operation: str, items: Sequence[bytes], wait: int = 0) -> Request:
@@ -86,8 +86,8 @@ def batch_request(operation: str, items: Sequence[bytes], wait: int = 0) -> Requ
     return Request(path=f"/v1/half-messages/{operation}", body=body, headers=_prefer(wait))
 
 
-def packed(items: Sequence[bytes]) -> list[range]:
-    """Cut ``items`` into runs that each fit one batch request, in order."""
+def split_batches(items: Sequence[bytes]) -> list[range]:
+    """Split ``items`` into ranges that each fit into one batch request, in order."""
     runs: list[range] = []
     start = size = 0
     for index, item in enumerate(items):
@@ -100,7 +100,7 @@ def packed(items: Sequence[bytes]) -> list[range]:
 
 
 def read_prepared(answer: Answer, message: Message) -> PreparedMessage:
-    """Read the answer to a prepare of ``message``; raise the error it stands for."""
+    """Read the answer to a prepare of ``message``; raise the error of a problem."""
     members = _success(answer, {201})
     replayed = answer.headers.get("idempotency-replayed", "").lower() == "true"
     return PreparedMessage(
@@ -117,7 +117,7 @@ def read_prepared(answer: Answer, message: Message) -> PreparedMessage:
 
 
 def read_ended(answer: Answer) -> EndResult:
-    """Read the answer to an end; raise the error it stands for."""
+    """Read the answer to an end; raise the error of a problem."""
     members = _success(answer, {200})
     return EndResult(
         message_id=_text(members, "message_id"),
@@ -134,7 +134,7 @@ def read_batch(answer: Answer, count: int) -> list[Answer]:
     """Read the 207 of a batch of ``count`` items: each item as the answer to a single call."""
     items = _success(answer, {207}).get("items")
     if not isinstance(items, list) or len(items) != count:
-        raise BadAnswer(f"a batch of {count} items was not answered item by item")
+        raise BadAnswer(f"a batch of {count} items has no answer for each item")
     return [_item_answer(item, index, answer) for index, item in enumerate(items)]
 
 
@@ -162,8 +162,8 @@ def _error(answer: Answer, members: Members | None) -> OutboxError:
     if members is not None and isinstance(members.get("code"), str) and answer.status >= 400:
         return error_of(_problem(answer.status, members))
     if answer.status in GATEWAY_STATUSES:
-        return ServiceUnreachable(f"HTTP {answer.status} from something before the service")
-    return BadAnswer(f"HTTP {answer.status} with a body that is not the service's")
+        return ServiceUnreachable(f"HTTP {answer.status} from a proxy in front of the service")
+    return BadAnswer(f"HTTP {answer.status} with a body that does not come from the service")
 
 
 def _problem(status: int, members: Members) -> Problem:
@@ -190,7 +190,7 @@ def _publication(value: object) -> Publication | None:
         return None
     partition, offset = value.get("partition"), value.get("offset")
     if not isinstance(partition, int) or not isinstance(offset, int):
-        raise BadAnswer("the answer's publication names no partition and offset")
+        raise BadAnswer("the answer's publication has no partition or offset")
     return Publication(
         topic=_text(value, "topic"),
         partition=partition,
@@ -232,7 +232,7 @@ def _time(members: Members, name: str) -> datetime:
     try:
         return datetime.fromisoformat(_text(members, name))
     except ValueError as error:
-        raise BadAnswer(f"the answer's {name} is no time") from error
+        raise BadAnswer(f"the answer's {name} is not a time") from error
 
 
 def _time_or_none(members: Members, name: str) -> datetime | None:

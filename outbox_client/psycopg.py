@@ -1,7 +1,7 @@
 """The barrier on psycopg 3 (PostgreSQL).
 
 ``record`` takes the connection (or cursor) of the local transaction; the other calls take an idle
-connection or a pool (``psycopg_pool.ConnectionPool``) and run transactions of their own.
+connection or a pool (``psycopg_pool.ConnectionPool``) and run separate transactions.
 """
 
 from collections.abc import Iterator
@@ -35,9 +35,9 @@ RECORD = """
 INSERT INTO outbox_barrier (producer_group, message_id, outcome)
 VALUES (%s, %s, 'committed')"""
 
-BOUND_THE_WAIT = "SELECT set_config('lock_timeout', %s, true)"
+SET_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', %s, true)"
 
-# A fence that a crash of the database could forget would not be one.
+# A fence must survive a crash of the database.
 MAKE_DURABLE = """
 SELECT set_config('synchronous_commit', 'on', true)
 WHERE current_setting('synchronous_commit') = 'off'"""
@@ -61,7 +61,7 @@ PURGE = "DELETE FROM outbox_barrier WHERE created_at < %s AND producer_group <> 
 
 
 class Pool(Protocol):
-    """What lends connections, ``psycopg_pool.ConnectionPool`` for one."""
+    """A source of connections, for example ``psycopg_pool.ConnectionPool``."""
 
     def connection(self) -> AbstractContextManager[Connection]:
         """Lend an idle connection."""
@@ -69,7 +69,7 @@ class Pool(Protocol):
 
 
 class PsycopgBarrier:
-    """A ``Barrier`` whose check waits at most ``lock_timeout`` for a local transaction in flight.
+    """A ``Barrier`` whose check waits at most ``lock_timeout`` for an open local transaction.
 
     Keep ``lock_timeout`` below the group's ``check_timeout_seconds``.
     """
@@ -80,25 +80,26 @@ class PsycopgBarrier:
     def record(self, db: Connection | Cursor, prepared: PreparedMessage, /) -> None:
         """Insert ``committed`` inside the local transaction.
 
-        Raises ``TransactionFenced``: the transaction must roll back, and PostgreSQL will not let
-        it do anything else. Raises ``BarrierUnsupported`` outside a transaction (autocommit).
+        Raises ``TransactionFenced``: the transaction must roll back; PostgreSQL allows nothing
+        else. Raises ``BarrierUnsupported`` outside a transaction (autocommit).
         """
         connection = _connection_of(db)
         idle = connection.info.transaction_status == TransactionStatus.IDLE
         if connection.autocommit and idle:
-            raise BarrierUnsupported("record belongs inside the local transaction")
+            raise BarrierUnsupported("call record inside the local transaction")
         try:
             connection.execute(RECORD, (prepared.producer_group, prepared.message_id))
         except errors.UniqueViolation as error:
             raise TransactionFenced(prepared.message_id) from error
 
     def check(self, db: Connection | Pool, check: Check, /) -> LocalTransactionState:
-        """Fence the message unless it is recorded, and say which of the two it is.
+        """Fence the message unless it is recorded; return COMMIT if recorded, ROLLBACK if fenced.
 
-        The row is read in a transaction of its own, after the fence is durable.
+        Returns UNKNOWN if the lock timeout expires, or if a purge may have deleted the row. The
+        row is read in a separate transaction, after the fence is durable.
         """
         ids = (check.producer_group, check.message_id)
-        with _own(db) as connection:
+        with _opened(db) as connection:
             if not self._fence(connection, ids):
                 return LocalTransactionState.UNKNOWN
             outcome, purged_before = _read(connection, ids)
@@ -106,7 +107,7 @@ class PsycopgBarrier:
 
     def create_table(self, db: Connection | Pool, /) -> None:
         """Create the table if it is missing."""
-        with _own(db) as connection, connection.transaction():
+        with _opened(db) as connection, connection.transaction():
             connection.execute(CREATE_TABLE)
 
     def purge(self, db: Connection | Pool, older_than: timedelta, /) -> int:
@@ -115,7 +116,7 @@ class PsycopgBarrier:
         The horizon is stored first, so that a check of an older message answers UNKNOWN.
         """
         age = barrier.purge_age(older_than)
-        with _own(db) as connection:
+        with _opened(db) as connection:
             with connection.transaction():
                 mark = (barrier.PURGE_GROUP, barrier.PURGE_MARK, age)
                 horizon = _tuples(connection).execute(MARK_PURGE, mark).fetchone()
@@ -127,7 +128,7 @@ class PsycopgBarrier:
         try:
             with connection.transaction():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-                connection.execute(BOUND_THE_WAIT, (self._lock_timeout,))
+                connection.execute(SET_LOCK_TIMEOUT, (self._lock_timeout,))
                 connection.execute(MAKE_DURABLE)
                 connection.execute(FENCE, ids)
         except errors.LockNotAvailable:
@@ -143,20 +144,20 @@ def _read(connection: Connection, ids: tuple[str, str]) -> tuple[str | None, dat
 
 
 def _tuples(connection: Connection) -> psycopg.Cursor[TupleRow]:
-    """The connection may be set to return other kinds of rows."""
+    """Return a cursor for tuples; the connection may have another row factory."""
     return connection.cursor(row_factory=tuple_row)
 
 
 def _connection_of(db: object) -> Connection:
     if isinstance(db, psycopg.Cursor):
         return db.connection
-    if not isinstance(db, psycopg.Connection):  # an asynchronous one would record nothing
+    if not isinstance(db, psycopg.Connection):  # an asynchronous connection would record nothing
         raise BarrierUnsupported(f"record needs a psycopg connection, not {type(db).__name__}")
     return db
 
 
 @contextmanager
-def _own(db: Connection | Pool) -> Iterator[Connection]:
+def _opened(db: Connection | Pool) -> Iterator[Connection]:
     if isinstance(db, psycopg.Connection):
         yield _idle(db)
         return

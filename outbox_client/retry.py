@@ -1,4 +1,4 @@
-"""When to try again: bounded in time, spread by full jitter, stopped at once by ``close``."""
+"""Retries: limited in time, spread by full jitter, stopped at once by ``close``."""
 
 import random
 from collections.abc import Callable
@@ -21,10 +21,10 @@ def pause_ceiling(attempt: int) -> float:
 
 @dataclass(slots=True, kw_only=True)
 class Attempts:
-    """The attempts of one call: at most ``budget_seconds`` together, pauses included.
+    """The attempts of one call: at most ``budget_seconds`` in total, including pauses.
 
     One attempt may take half the budget (but at least ``floor_seconds``), so that a single dead
-    connection does not use up the whole of it.
+    connection does not use all of it.
     """
 
     budget_seconds: float
@@ -36,15 +36,15 @@ class Attempts:
     started: float | None = None
 
     def attempt_seconds(self) -> float:
-        """Begin an attempt: return how long it may take."""
+        """Start an attempt; return its time limit."""
         if self.started is None:
             self.started = self.now()
         self.made += 1
         share = max(self.budget_seconds / 2, self.floor_seconds)
         return max(min(share, self._left()), SHORTEST_ATTEMPT_SECONDS)
 
-    def again_after(self, error: OutboxError) -> bool:
-        """Wait as ``error`` deserves, then say whether another attempt is due."""
+    def wait_for_retry(self, error: OutboxError) -> bool:
+        """Wait before a retry; return False if ``error`` or the budget allows no retry."""
         if not error.retryable:
             return False
         pause = max(

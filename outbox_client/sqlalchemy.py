@@ -1,8 +1,8 @@
 """The barrier on SQLAlchemy: PostgreSQL, and SQLite in a file.
 
 ``record`` takes the session or connection of the local transaction; the other calls take the
-engine and run transactions of their own. Other databases, and SQLite in memory (where every
-thread shares, or misses, the uncommitted rows), are refused: the promise was not proven there.
+engine and run separate transactions. Other databases, and SQLite in memory (where every thread
+shares, or misses, the uncommitted rows), are refused: the guarantee was not tested there.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ outbox_barrier = Table(
     Column("outcome", Text, CheckConstraint("outcome IN ('committed', 'fenced')"), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
 )
-"""The table, for those who let Alembic create it: add ``metadata`` to their target metadata."""
+"""The table; if Alembic creates it, add ``metadata`` to its target metadata."""
 
 Local = Session | scoped_session[Session] | Connection
 
@@ -54,7 +54,7 @@ SQLITE_BUSY = 5
 
 
 class SqlAlchemyBarrier:
-    """A ``Barrier`` whose check waits at most ``lock_timeout`` for a local transaction in flight.
+    """A ``Barrier`` whose check waits at most ``lock_timeout`` for an open local transaction.
 
     Keep ``lock_timeout`` below the group's ``check_timeout_seconds``.
     """
@@ -66,12 +66,12 @@ class SqlAlchemyBarrier:
         """Insert ``committed`` inside the local transaction.
 
         Raises ``TransactionFenced``: the transaction must roll back. Raises
-        ``BarrierUnsupported`` on a database, or through a connection, without the promise.
+        ``BarrierUnsupported`` on a database, or through a connection, without the guarantee.
         """
         connection = _connection_of(db)
-        _refuse_unproven(connection.engine)
-        if _commits_by_itself(connection):
-            raise BarrierUnsupported("record belongs inside the local transaction")
+        _refuse_unsupported(connection.engine)
+        if _is_autocommit(connection):
+            raise BarrierUnsupported("call record inside the local transaction")
         row = _row(prepared.producer_group, prepared.message_id, barrier.COMMITTED)
         try:
             connection.execute(insert(outbox_barrier).values(row))
@@ -79,11 +79,12 @@ class SqlAlchemyBarrier:
             raise TransactionFenced(prepared.message_id) from error
 
     def check(self, db: Engine, check: Check, /) -> LocalTransactionState:
-        """Fence the message unless it is recorded, and say which of the two it is.
+        """Fence the message unless it is recorded; return COMMIT if recorded, ROLLBACK if fenced.
 
-        The row is read in a transaction of its own, after the fence is durable.
+        Returns UNKNOWN if the lock timeout expires, or if a purge may have deleted the row. The
+        row is read in a separate transaction, after the fence is durable.
         """
-        _refuse_unproven(db)
+        _refuse_unsupported(db)
         if not self._fence(db, check):
             return LocalTransactionState.UNKNOWN
         with db.begin() as connection:
@@ -95,7 +96,7 @@ class SqlAlchemyBarrier:
 
     def create_table(self, db: Engine, /) -> None:
         """Create the table if it is missing."""
-        _refuse_unproven(db)
+        _refuse_unsupported(db)
         metadata.create_all(db)
 
     def purge(self, db: Engine, older_than: timedelta, /) -> int:
@@ -104,7 +105,7 @@ class SqlAlchemyBarrier:
         The horizon is stored first, so that a check of an older message answers UNKNOWN.
         """
         age = barrier.purge_age(older_than)
-        _refuse_unproven(db)
+        _refuse_unsupported(db)
         with db.begin() as connection:
             horizon = _mark_purge(connection, age)
         with db.begin() as connection:
@@ -119,7 +120,7 @@ class SqlAlchemyBarrier:
             with self._bounded(engine) as connection:
                 connection.execute(_insert_if_absent(connection, row))
         except OperationalError as error:
-            if _waited_too_long(error):
+            if _is_lock_timeout(error):
                 return False
             raise
         return True
@@ -132,29 +133,29 @@ class SqlAlchemyBarrier:
             return
         reading = engine.execution_options(isolation_level="READ COMMITTED")
         with reading.begin() as connection:
-            _bound_the_wait(connection, self._lock_timeout_ms)
+            _set_lock_timeout(connection, self._lock_timeout_ms)
             yield connection
 
 
 def _connection_of(db: object) -> Connection:
     if isinstance(db, Session | scoped_session):
         return db.connection()
-    if not isinstance(db, Connection):  # an asynchronous one would record nothing
+    if not isinstance(db, Connection):  # an asynchronous connection would record nothing
         raise BarrierUnsupported(f"record needs a session or connection, not {type(db).__name__}")
     return db
 
 
-def _refuse_unproven(engine: Engine) -> None:
+def _refuse_unsupported(engine: Engine) -> None:
     name = engine.dialect.name
     if name not in ("postgresql", "sqlite"):
-        raise BarrierUnsupported(f"the barrier is proven on PostgreSQL and SQLite, not on {name}")
+        raise BarrierUnsupported(f"the barrier supports PostgreSQL and SQLite, not {name}")
     database = engine.url.database or ""
     memory = database in ("", ":memory:") or "mode=memory" in str(engine.url)
     if name == "sqlite" and (memory or "::memory:" in database):
         raise BarrierUnsupported("SQLite in memory has no second connection to fence from")
 
 
-def _commits_by_itself(connection: Connection) -> bool:
+def _is_autocommit(connection: Connection) -> bool:
     dbapi: Any = connection.connection.dbapi_connection
     if connection.dialect.name != "sqlite":
         return connection.dialect.detect_autocommit_setting(dbapi)
@@ -162,10 +163,10 @@ def _commits_by_itself(connection: Connection) -> bool:
     return manual and not dbapi.in_transaction
 
 
-def _bound_the_wait(connection: Connection, milliseconds: int) -> None:
+def _set_lock_timeout(connection: Connection, milliseconds: int) -> None:
     lock_timeout = text("SELECT set_config('lock_timeout', :value, true)")
     connection.execute(lock_timeout, {"value": f"{milliseconds}ms"})
-    # A fence that a crash of the database could forget would not be one.
+    # A fence must survive a crash of the database.
     durable = "SELECT set_config('synchronous_commit', 'on', true)"
     connection.execute(text(f"{durable} WHERE current_setting('synchronous_commit') = 'off'"))
 
@@ -182,7 +183,7 @@ def _busy_timeout(engine: Engine, milliseconds: int) -> Iterator[Connection]:
             connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(before)}")
 
 
-def _waited_too_long(error: OperationalError) -> bool:
+def _is_lock_timeout(error: OperationalError) -> bool:
     if getattr(error.orig, "sqlstate", None) == LOCK_NOT_AVAILABLE:
         return True
     if getattr(error.orig, "pgcode", None) == LOCK_NOT_AVAILABLE:
@@ -199,7 +200,7 @@ def _insert_if_absent(connection: Connection, row: dict[str, str]) -> Any:
 def _mark_purge(connection: Connection, age: timedelta) -> datetime:
     now = _aware(connection.scalar(select(func.now(type_=DateTime(timezone=True)))))
     if now is None:
-        raise BarrierUnsupported("the database told no time")
+        raise BarrierUnsupported("the database returned no time")
     mark = _cell("created_at", barrier.PURGE_GROUP, barrier.PURGE_MARK)
     stored = _aware(connection.scalar(mark))
     horizon = max(now - age, stored or now - age)
@@ -222,5 +223,5 @@ def _cell(column: str, group: str, message_id: str) -> Select[Any]:
 
 
 def _aware(moment: datetime | None) -> datetime | None:
-    """SQLite keeps UTC without saying so."""
+    """Add the time zone that SQLite omits; it stores UTC."""
     return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment

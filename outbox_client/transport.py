@@ -1,4 +1,4 @@
-"""One HTTP exchange over a shared connection pool: bounded in time and size, no redirects."""
+"""One HTTP exchange over a shared connection pool: limited in time and size, no redirects."""
 
 from time import monotonic
 
@@ -16,7 +16,7 @@ USER_AGENT = "outbox-client/0.1"
 class Transport:
     """Sends requests to one service; may be shared by any number of threads.
 
-    Proxies of the environment are not used: an API key goes to the service, and nowhere else.
+    Proxies of the environment are not used: an API key is sent only to the service.
     """
 
     def __init__(self, url: str, api_key: str | None) -> None:
@@ -38,9 +38,9 @@ class Transport:
         self._http.close()
 
     def exchange(self, request: Request, timeout_seconds: float) -> Answer:
-        """Send ``request`` once; raise ``ServiceUnreachable`` without a complete answer in time.
+        """Send ``request`` once; raises ``ServiceUnreachable`` without a complete answer in time.
 
-        Raises ``BadAnswer`` for one that cannot be read. Once closed, it reaches nobody.
+        Raises ``BadAnswer`` for an unreadable answer. After ``close`` every call raises.
         """
         if self._http.is_closed:
             raise ServiceUnreachable("the producer is closed")
@@ -58,7 +58,7 @@ class Transport:
         except httpx2.TransportError as error:
             raise ServiceUnreachable(f"{type(error).__name__}: {error}") from error
         except httpx2.DecodingError as error:
-            raise BadAnswer(f"the answer's content-encoding does not fit: {error}") from error
+            raise BadAnswer(f"the answer's content-encoding is not valid: {error}") from error
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Answer(status=response.status_code, headers=headers, body=body)
 

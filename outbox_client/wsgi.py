@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_app(endpoint: CheckEndpoint) -> "WSGIApplication":
-    """Return a WSGI application that answers check-backs wherever it is mounted."""
+    """Return a WSGI application that answers check-backs at its mount point."""
 
     def answer_check(
         environ: "WSGIEnvironment", start_response: "StartResponse"
@@ -30,7 +30,7 @@ def _answer(endpoint: CheckEndpoint, environ: "WSGIEnvironment") -> Reply:
         return refusal(405, "only POST")
     length = environ.get("CONTENT_LENGTH") or ""
     if not length.isdigit():
-        return refusal(411, "a check has a length")
+        return refusal(411, "Content-Length is required")
     if int(length) > BODY_MAX_BYTES:
         return refusal(413, "the check is too long")
     body = environ["wsgi.input"].read(int(length))

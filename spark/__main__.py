@@ -16,18 +16,18 @@ from typing import Any, Final, NoReturn
 from outbox.errors import OutboxError
 from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings
-from spark.audit import run_once
-from spark.audit_loop import AuditLoop, seconds_of
-from spark.compare.sha256_check import Digest
-from spark.cut.time_bounds import time_of
+from spark.audit.audit import Audit
+from spark.audit.audit_loop import AuditLoop, seconds_of
+from spark.audit.rerun import open_findings, rerun_once
+from spark.columns.digest import Digest
+from spark.cut.time_bounds import parse_time
 from spark.findings.finding_class import Severity
-from spark.findings.verdict import exit_code, tolerance_of
-from spark.report.report import Report, spaced
-from spark.report.store_run import publish_and_tell
-from spark.rerun import open_findings, rerun_once
+from spark.findings.verdict import exit_code, parse_tolerance
+from spark.jvm.spark_errors import INTERRUPTED, SparkFailure, exit_code_of, one_line_failures
+from spark.report.report import Report, format_count
+from spark.report.store_run import store_and_notify
 from spark.run_context import Options, RunContext
-from spark.spark_errors import INTERRUPTED, SparkFailure, exit_code_of, told_in_one_line
-from spark.wiring import open_run, run_store, told_by
+from spark.wiring import failure_log, open_run, run_store
 
 SETTING_OF: Final = {
     "report": "reconcile_report_dir",
@@ -36,24 +36,22 @@ SETTING_OF: Final = {
     "show_keys": "reconcile_show_keys",
     "textfile": "reconcile_textfile",
 }
-"""Flags that stand for a setting and win over it."""
-
-
+"""Flags that override a setting."""
 TIMES: Final = (
-    ("--from", "since", "judge what was published since then (earliest); for a first run"),
-    ("--to", "until", "judge what was published up to then, such as 2026-12-31T12:00:00Z"),
+    ("--from", "since", "judge what was published since this time (earliest); for a first run"),
+    ("--to", "until", "judge what was published up to this time, such as 2026-12-31T12:00:00Z"),
 )
 
 
 class Terminated(OutboxError):
-    """SIGTERM came while the run was under way."""
+    """SIGTERM came during the run."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one audit.
 
     Exit codes: 0 clean · 1 error · 2 usage or configuration · 3 no such run · 5 another run is
-    under way or was quicker · 6 unreachable · 7 findings · 8 inconclusive · 130 interrupted.
+    under way or finished first · 6 unreachable · 7 findings · 8 inconclusive · 130 interrupted.
     """
     flags = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
@@ -68,36 +66,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(flags: argparse.Namespace, settings: Settings) -> int:
-    tolerance = tolerance_of(settings.reconcile_fail_on, settings.reconcile_max)
+    tolerance = parse_tolerance(settings.reconcile_fail_on, settings.reconcile_max)
     resident = flags.every is not None
 
     def run() -> int:
-        report = _run_and_tell(flags, settings, parts, options)
+        report = _run_and_print(flags, settings, context, options)
         return exit_code(report.graded, tolerance)
 
-    with open_run(settings, sys.stderr, resident=resident) as (parts, options):
+    with open_run(settings, sys.stderr, resident=resident) as (context, options):
         if not resident:
             return run()
         return AuditLoop(
             every_seconds=flags.every,
-            clock=parts.clock,
+            clock=context.clock,
             stopped=_stopped_within,
-            note=parts.progress.note,
-        ).loop(partial(_holding, parts, run))
+            note=context.progress.note,
+        ).loop(partial(_run_locked, context, run))
 
 
-def _holding(parts: RunContext, run: Callable[[], int]) -> int:
-    """Hold the chain for one run: between two of a resident job others may come in."""
-    with parts.run_store.hold():
+def _run_locked(context: RunContext, run: Callable[[], int]) -> int:
+    """Hold the run lock for one run: other audits may run between two runs of an audit loop."""
+    with context.run_store.run_lock():
         return run()
 
 
-def _run_and_tell(
-    flags: argparse.Namespace, settings: Settings, parts: RunContext, options: Options
+def _run_and_print(
+    flags: argparse.Namespace, settings: Settings, context: RunContext, options: Options
 ) -> Report:
-    """Run once and print the outcome; a resident job prints JSON in one line a run."""
-    with told_in_one_line(told_by(settings)):
-        asked = replace(
+    """Run once and print the outcome; an audit loop prints one line of JSON per run."""
+    with one_line_failures(failure_log(settings)):
+        run_options = replace(
             options,
             accept_topics=frozenset(flags.accept_topic),
             digest=Digest(flags.digest),
@@ -105,9 +103,9 @@ def _run_and_tell(
             since=flags.since,
             until=flags.until,
         )
-        report = run_once(parts, asked)
-        shown = publish_and_tell(report, parts, settings.reconcile_report_samples, flags.topic)
-    parts.progress.timings = {}
+        report = Audit(context, run_options).run()
+        shown = store_and_notify(report, context, settings.reconcile_report_samples, flags.topic)
+    context.progress.timings = {}
     indent = 2 if flags.every is None else None
     as_json = flags.output == "json"
     sys.stdout.write(json.dumps(shown, indent=indent) + "\n" if as_json else _lines(report))
@@ -116,18 +114,18 @@ def _run_and_tell(
 
 
 def _rerun(flags: argparse.Namespace, settings: Settings) -> int:
-    """Look again at what an earlier run found; without such a run Spark is not even started."""
-    tolerance = tolerance_of(settings.reconcile_fail_on, settings.reconcile_max)
+    """Judge the open findings of an earlier run again; without such a run Spark is not started."""
+    tolerance = parse_tolerance(settings.reconcile_fail_on, settings.reconcile_max)
     open_findings(run_store(settings), flags.run_id)
-    with open_run(settings, sys.stderr) as (parts, options):
-        rerun = rerun_once(parts, options, flags.run_id)
+    with open_run(settings, sys.stderr) as (context, options):
+        rerun = rerun_once(context, options, flags.run_id)
     as_json = flags.output == "json"
     sys.stdout.write(json.dumps(rerun.document(), indent=2) + "\n" if as_json else rerun.lines())
     return rerun.exit_code(tolerance)
 
 
 def _stopped_within(seconds: float) -> bool:
-    """Rest between two runs; a signal that comes then ends the job in good order."""
+    """Wait between two runs; a signal during the wait ends the loop normally."""
     try:
         return Event().wait(seconds)
     except (Terminated, KeyboardInterrupt):
@@ -136,13 +134,13 @@ def _stopped_within(seconds: float) -> bool:
 
 def _lines(report: Report) -> str:
     """Return what a person reads on a terminal; the last three lines are for scripts as well."""
-    totals = ", ".join(f"{kind} {spaced(n)}" for kind, n in report.totals.items())
+    totals = ", ".join(f"{kind} {format_count(n)}" for kind, n in report.totals.items())
     return (
         f"{report.sentence}\n"
         f"{report.plan.origin.sentence}\n"
-        f"in flight {spaced(report.counts.in_flight)}, "
-        f"waiting for a producer {spaced(report.counts.prepared)}, "
-        f"parked {spaced(report.counts.parked)}\n"
+        f"in flight {format_count(report.counts.in_flight)}, "
+        f"waiting for a producer {format_count(report.counts.prepared)}, "
+        f"parked {format_count(report.counts.parked)}\n"
         f"verdict: {report.verdict}\n"
         f"totals: {totals}\n"
         f"report: {report.folder / 'report.html'}\n"
@@ -160,35 +158,37 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="audit everything up to one consistent cut")
     run.add_argument("--full", action="store_true", help="read everything, not only what is new")
     for flag, name, what in TIMES:
-        run.add_argument(flag, dest=name, type=_worded(time_of), metavar="TIME", help=what)
+        run.add_argument(
+            flag, dest=name, type=_argument_type(parse_time), metavar="TIME", help=what
+        )
     run.add_argument(
         "--topic", action="append", default=[], help="show findings of this topic; reads all"
     )
     run.add_argument(
         "--every",
-        type=_worded(seconds_of),
+        type=_argument_type(seconds_of),
         metavar="TIME",
-        help="stay, and audit every 15m (or s, h) in one warm session, a line of JSON each",
+        help="repeat the audit every 15m (or s, h) in one warm session, one line of JSON per run",
     )
     run.add_argument(
         "--accept-topic",
         action="append",
         default=[],
         metavar="TOPIC",
-        help="judge a topic that was deleted and made anew from now on",
+        help="judge a topic that was deleted and recreated from this run on",
     )
     run.add_argument(
         "--digest",
         choices=[each.value for each in Digest],
         default=Digest.XXH64.value,
-        help="compare a sample by SHA-256 as well, which no crafted record deceives (xxh64)",
+        help="compare a sample by SHA-256 too, which detects crafted records (xxh64)",
     )
     run.add_argument(
         "--show-keys", action="store_true", default=None, help="keys, not their hashes"
     )
     run.add_argument("--textfile", metavar="FILE", help="metrics for a node exporter")
     rerun = commands.add_parser(
-        "rerun", help="look again at one run's open findings and store what they became"
+        "rerun", help="judge one run's open findings again and store their new status"
     )
     rerun.add_argument("run_id", metavar="RUN_ID")
     for command in (run, rerun):
@@ -196,8 +196,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _worded(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Let the reader of a flag say what is wanted; argparse would name the function."""
+def _argument_type(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Show the parser's own message for a wrong value; argparse would name the function."""
 
     def reader(text: str) -> Any:
         try:
@@ -209,16 +209,16 @@ def _worded(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _add_common_flags(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--report", metavar="DIR", help="where reports and Spark's log go")
+    command.add_argument("--report", metavar="DIR", help="folder for reports and Spark's log")
     command.add_argument(
         "--fail-on",
         choices=[each.name.lower() for each in Severity],
-        help="exit 7 from this severity on (low)",
+        help="exit 7 from this severity up (low)",
     )
     command.add_argument(
         "--max",
         metavar="NAME=COUNT,…",
-        help="exit 0 with at most so many findings of a kind or class",
+        help="exit 0 with at most this number of findings per kind or class",
     )
     command.add_argument(
         "-o",
@@ -229,7 +229,7 @@ def _add_common_flags(command: argparse.ArgumentParser) -> None:
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
-    """End without a verdict: exit 0 would say that everything is clean."""
+    """End without a verdict; exit 0 would mean that everything is clean."""
     raise Terminated("terminated before there was a verdict")
 
 

@@ -1,4 +1,4 @@
-"""What a run works with, and how it is done."""
+"""The context of a run: its adapters and its options."""
 
 from __future__ import annotations
 
@@ -10,35 +10,33 @@ from typing import Any
 
 from outbox.clock import Clock
 from outbox.reconciliation.ports import LogReader, ReconciliationSource, RunStore
-from spark.compare import bucket_checksums
-from spark.compare.sha256_check import Digest
+from spark.columns.digest import Digest
+from spark.columns.frames import BUCKET_MESSAGES, Mode
 from spark.cut.sources import Sources
 from spark.findings.topic_rules import TopicRules
-from spark.report.language import Language
-from spark.report.progress import Progress
-from spark.report.report import FORMATS
+from spark.progress import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What a run works with; every concrete adapter comes from the wiring."""
+    """The adapters of a run; the wiring provides every concrete one."""
 
     source: ReconciliationSource
-    log_facts: LogReader
+    log_reader: LogReader
     run_store: RunStore
     sources: Sources
     clock: Clock
     progress: Progress
     pause: Callable[[float], object]
-    tell: Callable[[str, Mapping[str, Any]], str] | None = None
-    """Posts the news of a run, by its id, and says in a few words how that ended."""
-    expose: Callable[[], str] | None = None
-    """Writes the metrics of the newest run to a file, and says how that ended."""
+    notify: Callable[[str, Mapping[str, Any]], str] | None = None
+    """Posts the news of a run by its id and returns the outcome in a few words."""
+    write_metrics: Callable[[], str] | None = None
+    """Writes the metrics of the newest run to a file and returns the outcome in a few words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a run is done."""
+    """The options of a run."""
 
     progress_topic: str
     report_dir: Path
@@ -47,20 +45,19 @@ class Options:
     exclude_topics: frozenset[str] = frozenset()
     topic_rules: TopicRules = field(default_factory=dict)
     accept_topics: frozenset[str] = frozenset()
-    """Topics that may have been made anew: they are judged from this run on."""
+    """Topics that may have been recreated: they are judged from this run on."""
     full: bool = False
-    """Read everything, whatever an earlier run has read."""
+    """Read everything, even what an earlier run has read."""
     since: datetime | None = None
-    """Judge what was published from then on; for a first run. None keeps to what is stored."""
+    """Judge what was published from this time on; for a first run. None keeps the stored time."""
     until: datetime | None = None
-    """Judge what was published up to then."""
-    mode: bucket_checksums.Mode = bucket_checksums.Mode.AUTO
+    """Judge what was published up to this time."""
+    mode: Mode = Mode.AUTO
     """How both sides are compared."""
-    bucket_messages: int = bucket_checksums.BUCKET_MESSAGES
-    """About so many messages are folded into one bucket."""
+    bucket_messages: int = BUCKET_MESSAGES
+    """Number of messages in one bucket, about."""
     digest: Digest = Digest.XXH64
-    """By what the sample is compared."""
+    """The digest by which the sample is compared."""
     show_keys: bool = False
-    formats: Sequence[str] = FORMATS
-    language: Language = Language.EN
+    formats: Sequence[str] = ("html", "json", "md", "csv")
     versions: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Puts a run together: the only module of this program that names concrete adapters."""
+"""Assembles a run; the only module of this program that names concrete adapters."""
 
 from __future__ import annotations
 
@@ -8,41 +8,44 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 from pyspark.sql import SparkSession
 
-from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError, DatabaseUnavailable
-from outbox.http_checks.own_listeners import own_listeners
-from outbox.http_checks.webhook import Notice, WebhookTarget, tell
+from outbox.http_checks.own_listeners import ssrf_policy
+from outbox.http_checks.webhook import Notice, WebhookTarget, post_notice
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
+from outbox.postgres.reconciliation.audit_session import TimeLimits
 from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
-from outbox.postgres.reconciliation.source import Patience, PostgresSource
+from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.sessions.connections import make_pool
-from outbox.reconciliation.gauges import tell_findings, tell_last
+from outbox.reconciliation.gauges import set_last_run, set_open_findings
 from outbox.reconciliation.log import LogEnd
 from outbox.reconciliation.ports import LogReader, RunStore
 from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
+from spark.columns.frames import Mode
 from spark.columns.staging import PREFIX, refuse_unshared, sweep
-from spark.compare.bucket_checksums import Mode
 from spark.cut.sources import Sources
 from spark.findings.topic_rules import TopicRules, topic_rules
 from spark.jvm.kafka_options import kafka_options
-from spark.jvm.session import QUICK_RECORDS, SessionSettings, is_local, required_jars, spark_session
-from spark.report.language import Language
+from spark.jvm.session import (
+    QUICK_RECORDS,
+    RUNTIME_JARS,
+    SessionSettings,
+    is_local,
+    required_jars,
+    spark_session,
+)
+from spark.jvm.spark_errors import one_line_failures
+from spark.progress import Progress
 from spark.report.notification import CHANGED
-from spark.report.progress import Progress
 from spark.report.textfile import write_textfile
 from spark.run_context import Options, RunContext
-from spark.spark_errors import told_in_one_line
-
-RUNTIME_JARS: Final = Path(__file__).resolve().parents[1] / ".runtime" / "spark"
-"""Where the set-up puts the connectors, unless the setting names another folder."""
 
 
 @contextmanager
@@ -51,36 +54,37 @@ def open_run(
 ) -> Iterator[tuple[RunContext, Options]]:
     """Check the settings, start Spark, and yield everything that a run needs.
 
-    The chain of runs is held from before Spark is started until the end. A resident job holds it
-    run by run instead, and is given the JVM of a large run: what it compiles serves all to come.
+    The run lock is held from before the start of Spark until the end. An audit loop (``resident``)
+    holds it for each run instead. It gets the JVM of a large run, because later runs reuse what the
+    JVM compiles.
 
     Raises ConfigurationError, RunUnderWay, KafkaUnavailable and DatabaseUnavailable before Spark is
     started, SparkFailure for a failed job.
     """
     if settings.reconcile_spark_remote is None:
         required_jars(_jars_dir(settings))
-    announce, expose = webhook(settings), textfile(settings)
+    notify, write_metrics = webhook(settings), textfile(settings)
     rules = topic_rules(settings.reconcile_topic_rules)
     source = postgres_source(settings)
     servers = settings.required_bootstrap_servers()
     options = kafka_options(servers, settings.kafka_config)
-    log_facts = KafkaLogReader(servers, settings.kafka_config)
+    log_reader = KafkaLogReader(servers, settings.kafka_config)
     progress = Progress(stream=stream, clock=SystemClock())
     with progress.stage("reach both stores"):
-        expected = expected_records(log_facts, source.topics())
+        expected = expected_records(log_reader, source.topics())
         expected = max(expected, QUICK_RECORDS) if resident else expected
     store = run_store(settings)
     with (
-        nullcontext() if resident else store.hold(),
+        nullcontext() if resident else store.run_lock(),
         _session(settings, progress, expected) as session,
         _stage_uri(settings) as stage_uri,
     ):
         if settings.reconcile_spark_remote or not is_local(settings.reconcile_spark_master):
             for place in (stage_uri, str(settings.reconcile_report_dir.resolve())):
                 refuse_unshared(session, place)
-        parts = RunContext(
+        context = RunContext(
             source=source,
-            log_facts=log_facts,
+            log_reader=log_reader,
             run_store=store,
             sources=Sources(
                 spark_session=session,
@@ -91,31 +95,31 @@ def open_run(
             clock=progress.clock,
             progress=progress,
             pause=Event().wait,
-            tell=announce,
-            expose=expose,
+            notify=notify,
+            write_metrics=write_metrics,
         )
-        yield parts, run_options(settings, rules, stage_uri, session.version)
+        yield context, run_options(settings, rules, stage_uri, session.version)
 
 
 def postgres_source(settings: Settings) -> PostgresSource:
-    """Return the database that is audited, read from its replica where one is set."""
+    """Return the audited database; it is read from its replica if one is set."""
     replica = settings.reconcile_replica_url
-    patience = Patience(
+    limits = TimeLimits(
         snapshot_seconds=settings.reconcile_snapshot_max_seconds,
         statement_seconds=settings.reconcile_statement_timeout_seconds,
     )
     return PostgresSource(
-        settings.required_database_url(), replica.get_secret_value() if replica else None, patience
+        settings.required_database_url(), replica.get_secret_value() if replica else None, limits
     )
 
 
 def run_store(settings: Settings) -> RunStore:
-    """Return where runs are kept."""
+    """Return the store of the runs."""
     return PostgresRunStore(settings.required_database_url(), settings.reconcile_keep_days)
 
 
 def webhook(settings: Settings) -> Callable[[str, Mapping[str, Any]], str] | None:
-    """Return what posts the news of a run, or None where no endpoint is set.
+    """Return the function that posts the news of a run, or None if no endpoint is set.
 
     Raises ConfigurationError for a URL that the guard refuses, and without a secret.
     """
@@ -128,30 +132,22 @@ def webhook(settings: Settings) -> Callable[[str, Mapping[str, Any]], str] | Non
     target = WebhookTarget(
         url=url,
         secret=secret.get_secret_value(),
-        policy=_callback_policy(settings),
+        policy=ssrf_policy(settings),
         proxy_url=proxy.get_secret_value() if proxy else None,
-    ).judged()
+    ).validated()
 
     def post(run_id: str, news: Mapping[str, Any]) -> str:
         notice = Notice(notice_id=f"run_{run_id}", kind=CHANGED, data=news)
-        done = asyncio.run(tell(target, notice, SystemClock()))
-        return f"{'told' if done.told else 'not told'} ({done.said}, attempts {done.attempts})"
+        done = asyncio.run(post_notice(target, notice, SystemClock()))
+        return (
+            f"{'told' if done.delivered else 'not told'} ({done.outcome}, attempts {done.attempts})"
+        )
 
     return post
 
 
-def _callback_policy(settings: Settings) -> SsrfPolicy:
-    return policy_of(
-        settings.check_allow_cidrs,
-        settings.check_allow_hosts,
-        settings.check_allow_ports,
-        https_only=settings.check_https_only,
-        own=own_listeners(settings),
-    )
-
-
 def textfile(settings: Settings) -> Callable[[], str] | None:
-    """Return what writes the metrics of the newest run, or None where no file is set.
+    """Return the function that writes the metrics of the newest run, or None if no file is set.
 
     Raises ConfigurationError for a file in a folder that is not there.
     """
@@ -164,10 +160,10 @@ def textfile(settings: Settings) -> Callable[[], str] | None:
     async def measured(metrics: Metrics) -> None:
         async with make_pool(settings.required_database_url(), "reconcile", pool_max=1) as pool:
             runs = PostgresReconciliationRuns(pool)
-            tell_findings(await runs.open_findings(), metrics)
+            set_open_findings(await runs.open_findings(), metrics)
             last = await runs.last()
         if last is not None:
-            tell_last(last, metrics)
+            set_last_run(last, metrics)
 
     def write() -> str:
         metrics = Metrics()
@@ -181,11 +177,11 @@ def textfile(settings: Settings) -> Callable[[], str] | None:
     return write
 
 
-def expected_records(log_facts: LogReader, topics: Sequence[str]) -> int:
-    """Return about how many records there are to read, to size the JVM; markers count as well."""
-    partitions = log_facts.partitions(topics)
-    starts = log_facts.offsets(partitions, LogEnd.START).offsets
-    ends = log_facts.offsets(partitions, LogEnd.HIGH_WATERMARK).offsets
+def expected_records(log_reader: LogReader, topics: Sequence[str]) -> int:
+    """Return the approximate number of records to read, to size the JVM; it includes markers."""
+    partitions = log_reader.partitions(topics)
+    starts = log_reader.offsets(partitions, LogEnd.START).offsets
+    ends = log_reader.offsets(partitions, LogEnd.HIGH_WATERMARK).offsets
     return sum(end - starts.get(partition, 0) for partition, end in ends.items())
 
 
@@ -204,7 +200,6 @@ def run_options(
         topic_rules=rules,
         show_keys=settings.reconcile_show_keys,
         formats=settings.reconcile_report_formats,
-        language=Language(settings.reconcile_report_language),
         versions={"spark": spark_version},
     )
 
@@ -223,18 +218,18 @@ def _session(settings: Settings, progress: Progress, expected: int) -> Iterator[
     with ExitStack() as stack:
         with progress.stage("start Spark"):
             session = stack.enter_context(spark_session(session_settings))
-        with told_in_one_line(told_by(settings)):
+        with one_line_failures(failure_log(settings)):
             yield session
 
 
-def told_by(settings: Settings) -> str:
-    """Return what tells more of a failure of Spark: its log here, or the server's."""
+def failure_log(settings: Settings) -> str:
+    """Return where the details of a Spark failure are: our log file, or the server's log."""
     remote = settings.reconcile_spark_remote is not None
     return "the log of the Spark Connect server" if remote else str(spark_log(settings))
 
 
 def spark_log(settings: Settings) -> Path:
-    """Return the file that takes what Spark's JVM says."""
+    """Return the log file of Spark's JVM."""
     return settings.reconcile_report_dir.resolve() / "spark.log"
 
 
@@ -244,7 +239,7 @@ def _jars_dir(settings: Settings) -> Path:
 
 @contextmanager
 def _stage_uri(settings: Settings) -> Iterator[str]:
-    """Yield where Parquet is staged: the given URI, else a folder that is gone afterwards."""
+    """Yield where Parquet is staged: the given URI, else a temporary folder."""
     if settings.reconcile_stage_uri is not None:
         yield settings.reconcile_stage_uri.rstrip("/")
         return

@@ -1,1 +1,1 @@
-"""Everything but the hot path: groups, keys, messages, runs."""
+"""The cold routes: groups, keys, messages, bulk actions, reconciliations, probes."""

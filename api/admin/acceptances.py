@@ -1,4 +1,4 @@
-"""Accepting findings of a reconciliation: a bulk action that is finished when it is answered."""
+"""The acceptance of findings: a bulk action that is finished when the response is sent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SAMPLE: Final = 10
 async def accept(
     body: BulkRequest, caller: Caller, services: Services, response: Response
 ) -> DryRun | BulkAction:
-    """Accept the findings that are asked for, or tell what stands against it. Raises Problem."""
+    """Accept the requested findings, or return the result of a dry run. Raises Problem."""
     groups, until = await services.groups_of(caller), _until(body)
     plan = await services.acceptances.plan(body.filter.finding_ids or [], groups)
     found = [each.finding_id for each in plan if each.refused is None]
@@ -47,11 +47,11 @@ async def accept(
 
 
 def _until(body: BulkRequest) -> datetime:
-    """Return until when. Raises Problem for a moment without a time zone, and for a past one."""
+    """Return the end of the acceptance. Raises Problem for a past time or one without a zone."""
     until = body.until
     assert until is not None
     if until.tzinfo is None:
         raise invalid("/until", "needs a time zone, for example Z")
     if until <= SystemClock().now():
-        raise invalid("/until", "lies in the past")
+        raise invalid("/until", "is in the past")
     return until.astimezone(UTC)

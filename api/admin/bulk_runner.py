@@ -1,7 +1,7 @@
-"""Carries out actions on many messages in the background, chunk by chunk.
+"""Executes bulk actions in the background, chunk by chunk.
 
-Every process of the API does; the database hands each chunk to one of them, so what a process
-leaves behind when it dies another takes up within ``LOOK_SECONDS``.
+Every process of the API runs this task. The database gives each chunk to one of them, so another
+process continues the work of a dead one within ``POLL_SECONDS``.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from outbox.errors import DatabaseUnavailable
 from outbox.operators.bulk_actions import BulkActions
 from outbox.telemetry.events import get_logger
 
-LOOK_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 5.0
 
 
 class BulkRunner:
-    """Runs for as long as the service does."""
+    """Runs as long as the service."""
 
     def __init__(self, actions: BulkActions) -> None:
         self._actions = actions
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
-        """Look at once: an action was begun, or the service stops."""
+        """Poll now: an action was stored, or the service stops."""
         self._wake.set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Carry out what there is until told to stop; returns within the chunk under way."""
+        """Execute actions until ``stop`` is set; returns after the current chunk."""
         while not stop.is_set():
             if await self._advance():
                 continue
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+                await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
             self._wake.clear()
 
     async def _advance(self) -> bool:
-        """Do one chunk; False when there is nothing to do, or nothing can be done now."""
+        """Execute one chunk; return False if there is none, or if PostgreSQL is down."""
         try:
             return await self._actions.advance()
         except DatabaseUnavailable:
             return False
-        except Exception:  # the edge of a task: the next look tries again
+        except Exception:  # outermost handler of the task: the next poll tries again
             get_logger().exception("internal_error", task="bulk_actions")
             return False

@@ -1,7 +1,7 @@
-"""Tests a group's check endpoint: one signed check of a message that never was, then a forged one.
+"""Tests a group's check endpoint: one signed check of an unknown message, then a forged one.
 
-The calls are the checker's own, callback guard, database's time and all. No answer decides
-anything, spends a check or moves a breaker, and nothing of the endpoint's body leaves this module.
+The calls are made like the checker's, with the SSRF guard and the database's time. No answer
+decides a message, counts as a check or changes a breaker. The endpoint's body is never returned.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from pydantic import BaseModel
-
+from api.admin.models.producer_groups import EndpointTestResource
 from outbox.checks.check_round import Answer, Outcome, Question
 from outbox.checks.ports import CheckEndpoint, GroupsWithSecrets
 from outbox.checks.producer_group import ProducerGroup
@@ -30,18 +29,8 @@ TOPIC: Final = "outbox.endpoint-test"
 SECRET_BYTES: Final = 32
 
 
-class EndpointTestResource(BaseModel):
-    """What a test found; ``outcome`` is that of the signed check, as a check would count it."""
-
-    reachable: bool
-    signature_accepted: bool
-    forgery_refused: bool
-    latency_ms: int
-    outcome: str
-
-
 class CheckEndpointProbe:
-    """Runs tests; each opens connections of its own."""
+    """Runs tests; each one opens separate connections."""
 
     def __init__(
         self,
@@ -63,11 +52,11 @@ class CheckEndpointProbe:
             latency = self._clock.monotonic() - started
             other = replace(group, secrets=(_other_secret(),))
             [forged] = await endpoint.ask(other, [question], now + timedelta(seconds=latency))
-        return _facts(signed, forged, latency)
+        return _resource(signed, forged, latency)
 
 
 def _question(group: ProducerGroup, now: datetime) -> Question:
-    """Return the check of a message that no service has ever prepared."""
+    """Return the check of a message that no service has prepared."""
     number = secrets.randbits(NONCE_BITS)
     message = Message(
         content=Content(topic=TOPIC, value=b""),
@@ -79,10 +68,10 @@ def _question(group: ProducerGroup, now: datetime) -> Question:
     half = HalfMessage(
         half_id=HalfId(0), nonce=Nonce(number), message=message, prepared_at=now, content_digest=0
     )
-    return Question(half=half, round=1, attempt=1, max_attempts=group.check_max)
+    return Question(half=half, round=1, attempt=1)
 
 
-def _facts(signed: Answer, forged: Answer, latency_seconds: float) -> EndpointTestResource:
+def _resource(signed: Answer, forged: Answer, latency_seconds: float) -> EndpointTestResource:
     return EndpointTestResource(
         reachable=signed.outcome not in NO_ANSWER,
         signature_accepted=signed.outcome in VERDICTS,

@@ -1,4 +1,4 @@
-"""What routes ask for in their signatures: a caller with a scope, services, no stray query."""
+"""The dependencies of the routes: a caller with a scope, the services, no unknown query."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ class StrictRoute(APIRoute):
     """A route that reads its body strictly."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler, fed with a strict request."""
+        """Return the handler, which gets a strict request."""
         handle = super().get_route_handler()
 
-        async def strictly(request: Request) -> Response:
+        async def serve(request: Request) -> Response:
             return await handle(StrictRequest(request.scope, request.receive))
 
-        return strictly
+        return serve
 
 
 def services(request: Request) -> Services:
-    """Return the services that wiring has put into the application."""
+    """Return the services of the application."""
     found: Services = request.app.state.services
     return found
 
 
 def needs(scope: Scope) -> Any:
-    """Return a dependency that gives the caller, and refuses one without the scope."""
+    """Return a dependency that returns the caller, and refuses one without the scope."""
 
     def caller(request: Request) -> Caller:
         found: Caller = request.state.caller
@@ -62,10 +62,10 @@ def no_query(request: Request) -> None:
 
 
 def unknown_parameter(name: str) -> Problem:
-    """Return the refusal of a query parameter that the route does not know."""
+    """Return the refusal of an unknown query parameter."""
     plain = name.replace("_", "").replace("-", "").isalnum() and len(name) <= _SAFE_LENGTH
     return invalid(f"/{name}" if plain and name.isascii() else "", "unknown query parameter")
 
 
-ServicesOf = Annotated[Services, Depends(services)]
+ServicesDependency = Annotated[Services, Depends(services)]
 NoQuery = Depends(no_query)

@@ -1,9 +1,9 @@
-"""What the cold routes use, gathered once by ``wiring`` and handed to the routes."""
+"""The use cases behind the cold routes; ``wiring`` builds them once."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from api.admin.check_endpoint_probe import CheckEndpointProbe
 from api.ingest.name_cache import NameCache
@@ -18,20 +18,10 @@ from outbox.operators.repairs import Repairs
 from outbox.reconciliation.ports import ReconciliationRuns
 from outbox.telemetry.metrics import Metrics
 
-Render = Callable[[], Awaitable[bytes]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDefaults:
-    """Settings of a producer group whose PUT leaves them out; times in seconds."""
-
-    values: Mapping[str, int] = field(default_factory=dict)
-    retention_seconds: int = 604_800
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The use cases and facts behind the cold routes."""
+    """The use cases and values behind the cold routes."""
 
     browser: MessageBrowser
     operations: Operations
@@ -43,19 +33,21 @@ class Services:
     repairs: Repairs
     acceptances: Acceptances
     readiness: Readiness
-    directory: NameCache
-    topics: TopicCache
+    name_cache: NameCache
+    topic_cache: TopicCache
     metrics: Metrics
-    render_metrics: Render
-    callback_policy: Callable[[], SsrfPolicy]
-    group_defaults: GroupDefaults
-    endpoint_tests: CheckEndpointProbe
+    render_metrics: Callable[[], Awaitable[bytes]]
+    ssrf_policy: Callable[[], SsrfPolicy]
+    group_defaults: Mapping[str, int]
+    """Settings of a producer group that its PUT omits; times in seconds."""
+    retention_seconds: int
+    check_endpoint_probe: CheckEndpointProbe
     forget_keys: Callable[[], None]
     heartbeat_seconds: int = 5
     version: str = "0"
     metrics_here: bool = True
-    """Whether ``/metrics`` is served on this listener."""
+    """True if ``/metrics`` is served on this listener."""
 
     async def groups_of(self, caller: Caller) -> frozenset[int] | None:
-        """Return the ids of the groups that a caller is bound to; None means all."""
-        return await self.directory.ids_of(caller)
+        """Return the ids of the groups a caller is bound to; None means every group."""
+        return await self.name_cache.group_ids(caller)

@@ -1,1 +1,1 @@
-"""HTTP itself: the protocol, limits, problems, authentication."""
+"""HTTP: the protocol, limits, problems, authentication."""

@@ -1,4 +1,4 @@
-"""Which methods a path takes, by the contract: what a 405 lists in ``Allow`` (RFC 9110 15.5.6)."""
+"""The methods of a path by the contract; a 405 lists them in ``Allow`` (RFC 9110 15.5.6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PARAMETER = re.compile(r"\\\{[^/]+\\\}")
 
 
 class AllowedMethods:
-    """The methods of every path of an OpenAPI document; a literal path goes before a template."""
+    """The methods of every path of an OpenAPI document; a literal path wins over a template."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         paths = sorted(document["paths"].items(), key=lambda each: each[0].count("{"))
@@ -22,5 +22,5 @@ class AllowedMethods:
         ]
 
     def of(self, path: str) -> str | None:
-        """Return the methods of a path as ``Allow`` lists them; None for one that is not there."""
-        return next((methods for form, methods in self._paths if form.fullmatch(path)), None)
+        """Return the methods of a path in the form of ``Allow``; None for an unknown path."""
+        return next((methods for pattern, methods in self._paths if pattern.fullmatch(path)), None)

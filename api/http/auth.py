@@ -1,7 +1,7 @@
-"""Who is calling: API keys, or anybody where only loopback listens.
+"""Authentication: API keys, or no authentication on loopback.
 
-A verified key is remembered for a few seconds, so a busy producer costs one look-up now and then; a
-revoked key stops working everywhere within that time.
+A verified key is cached for a few seconds, so a busy producer rarely costs a look-up. A revoked key
+stops working everywhere within that time.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from api.http.problems import Problem
 from outbox.access import ANYBODY, ApiKeys, Caller, caller_of
 from outbox.clock import Clock
 
-REMEMBERED_SECONDS: Final = 5.0
-REMEMBERED_MAX: Final = 10_000
+CACHE_SECONDS: Final = 5.0
+CACHE_MAX: Final = 10_000
 _CHALLENGE: Final = {"www-authenticate": "Bearer"}
 
 
 class Authenticator(Protocol):
-    """Tells from the Authorization header who is calling."""
+    """Finds the caller by the Authorization header."""
 
     async def caller(self, authorization: bytes | None) -> Caller:
         """Return the caller; raises Problem ``unauthenticated``."""
 
 
-class AnybodyOnLoopback:
-    """AUTH_MODE=dev-insecure: every caller may do everything."""
+class InsecureAuthenticator:
+    """AUTH_MODE=dev-insecure: every caller has every scope."""
 
     async def caller(self, authorization: bytes | None) -> Caller:
-        """Return the one caller there is, whatever the header says."""
+        """Return the one caller of this mode; the header is ignored."""
         return ANYBODY
 
 
@@ -38,25 +38,25 @@ class KeyAuthenticator:
     def __init__(self, keys: ApiKeys, clock: Clock) -> None:
         self._keys = keys
         self._clock = clock
-        self._remembered: dict[bytes, tuple[float, Caller]] = {}
+        self._cache: dict[bytes, tuple[float, Caller]] = {}
 
     async def caller(self, authorization: bytes | None) -> Caller:
         """Return the caller whose key this is; raises Problem and DatabaseUnavailable."""
         if authorization is None:
             raise Problem(slug="unauthenticated", headers=_CHALLENGE)
         now = self._clock.monotonic()
-        known = self._remembered.get(authorization)
-        if known is not None and now - known[0] < REMEMBERED_SECONDS:
-            return known[1]
+        cached = self._cache.get(authorization)
+        if cached is not None and now - cached[0] < CACHE_SECONDS:
+            return cached[1]
         caller = await self._verify(authorization)
-        if len(self._remembered) >= REMEMBERED_MAX:
-            self._remembered.clear()
-        self._remembered[authorization] = (now, caller)
+        if len(self._cache) >= CACHE_MAX:
+            self._cache.clear()
+        self._cache[authorization] = (now, caller)
         return caller
 
     def forget(self) -> None:
-        """Look every key up again, because one was revoked here."""
-        self._remembered.clear()
+        """Empty the cache, because this process revoked a key."""
+        self._cache.clear()
 
     async def _verify(self, authorization: bytes) -> Caller:
         scheme, _, token = authorization.partition(b" ")

@@ -1,4 +1,4 @@
-"""``/docs``: the contract as one page without scripts or foreign assets."""
+"""``/docs``: the contract as one page without scripts or external files."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def docs_page(document: dict[str, Any]) -> str:
 
 
 def _entry(method: str, path: str, operation: dict[str, Any]) -> str:
-    said = operation.get("description") or operation.get("summary") or ""
-    return f"<dt><code>{method.upper()} {escape(path)}</code></dt><dd>{escape(said)}</dd>"
+    text = operation.get("description") or operation.get("summary") or ""
+    return f"<dt><code>{method.upper()} {escape(path)}</code></dt><dd>{escape(text)}</dd>"

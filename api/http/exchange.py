@@ -1,4 +1,4 @@
-"""One HTTP exchange as the service sees it: what was asked, and what is answered."""
+"""One HTTP exchange: the request that passed the guard, its response, and a hot route."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from api.http.problems import Problem, body_of, headers_of
-from outbox.access import Caller
+from outbox.access import Caller, Scope
 
-Scope = MutableMapping[str, Any]
+AsgiScope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 HeaderList = list[tuple[bytes, bytes]]
@@ -18,7 +18,7 @@ JSON: Final = (b"content-type", b"application/json")
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class HttpRequest:
     """A request that passed the guard; ``body`` is complete and within its limit."""
 
     path: str
@@ -34,23 +34,34 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A whole answer."""
+class HttpResponse:
+    """A complete response."""
 
     status: int
     body: bytes
     headers: HeaderList
 
 
-class Reply:
-    """Sends one answer and puts the request id on it; remembers the status for the metrics."""
+@dataclass(frozen=True, slots=True)
+class HotRoute:
+    """One hot route: its name in the metrics, its access scope and its handler."""
+
+    template: str
+    scope: Scope
+    is_end: bool
+    is_batch: bool
+    serve: Callable[[HttpRequest], Awaitable[HttpResponse]]
+
+
+class ResponseSender:
+    """Sends one response with the request id; keeps the status for the metrics."""
 
     def __init__(self, send: Send, request_id: str) -> None:
         self._send = send
         self.request_id = request_id
         self.status = 0
-        self.fields: HeaderList = []
-        """Further header fields of the answer, whatever it is."""
+        self.extra_headers: HeaderList = []
+        """Added to the response, whatever its status."""
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
         """Pass an ASGI message on."""
@@ -58,25 +69,26 @@ class Reply:
             self.status = message["status"]
             message["headers"] = [
                 *message.get("headers", ()),
-                *self.fields,
+                *self.extra_headers,
                 (b"x-request-id", self.request_id.encode()),
             ]
         await self._send(message)
 
-    async def answer(self, answer: Answer) -> None:
-        """Send a whole answer."""
-        length = (b"content-length", str(len(answer.body)).encode())
+    async def respond(self, response: HttpResponse) -> None:
+        """Send a complete response."""
+        length = (b"content-length", str(len(response.body)).encode())
         head = {
             "type": "http.response.start",
-            "status": answer.status,
-            "headers": [*answer.headers, length],
+            "status": response.status,
+            "headers": [*response.headers, length],
         }
         await self.send(head)
-        await self._send({"type": "http.response.body", "body": answer.body})
+        await self._send({"type": "http.response.body", "body": response.body})
 
     async def problem(self, problem: Problem) -> None:
-        """Send a problem document, unless an answer has begun already."""
+        """Send a problem document, unless a response has already started."""
         if self.status:
             return
         headers = [(name.encode(), text.encode()) for name, text in headers_of(problem).items()]
-        await self.answer(Answer(problem.status, body_of(problem, self.request_id), headers))
+        body = body_of(problem, self.request_id)
+        await self.respond(HttpResponse(problem.status, body, headers))

@@ -1,9 +1,9 @@
-"""Reads JSON strictly: one document, UTF-8, no NaN, 16 levels, no member named twice.
+"""Reads JSON strictly: one document, UTF-8, no NaN, at most 16 levels, no repeated member name.
 
-The fast path is one typed decode. msgspec keeps the last of two equal names without a word, so the
-decoded value is written again and the string quotes of both texts are counted: a repeated member
-always adds at least the two quotes of its name. Only what fails there is read a second time,
-slowly, to name the rule and the place.
+The fast path is one typed decode. Of two equal names msgspec silently keeps the last, so the
+decoded value is encoded again and the string quotes of both texts are counted: a repeated member
+always adds at least the two quotes of its name. Only a body that fails there is parsed a second
+time, slowly, to find the broken rule and its place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AT: Final = " - at `"
 
 
 def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Read a body into its type.
+    """Decode a body into its type.
 
     Raises Problem: ``malformed-json``, or ``invalid-request`` with a pointer.
     """
@@ -43,9 +43,9 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def parse(body: bytes) -> Any:
-    """Read a body of any shape; raises Problem as ``decode`` does."""
+    """Parse a body of any shape; raises Problem as ``decode`` does."""
     value = _read_slowly(body)
-    _refuse_oddities(value, "")
+    _refuse_ambiguous(value, "")
     return _plain(value)
 
 
@@ -69,7 +69,7 @@ def explain(body: bytes, error: Exception | None) -> NoReturn:
 
 
 def items_of(body: bytes, decoder: msgspec.json.Decoder[T]) -> Sequence[T | Problem]:
-    """Read the items of a batch, each judged alone, when the typed decode of the whole failed.
+    """Decode the items of a batch one by one, after the typed decode of the whole failed.
 
     Raises Problem when the envelope itself is wrong.
     """
@@ -83,11 +83,11 @@ def items_of(body: bytes, decoder: msgspec.json.Decoder[T]) -> Sequence[T | Prob
         raise invalid("/items", "must be present once")
     if isinstance(members[0][1], _Members) or not isinstance(members[0][1], list):
         raise invalid("/items", "must be an array")
-    judged: list[T | Problem] = []
+    items: list[T | Problem] = []
     for item in members[0][1]:
         one = _item(item, decoder)
-        judged.append(one)
-    return judged
+        items.append(one)
+    return items
 
 
 class _Members(list[tuple[str, Any]]):
@@ -102,10 +102,10 @@ _SLOW: Final = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=_refu
 
 
 def _item(item: Any, decoder: msgspec.json.Decoder[T]) -> T | Problem:
-    """Read one slowly parsed item into its type."""
+    """Decode one slowly parsed item into its type."""
     plain = None
     try:
-        _refuse_oddities(item, "")
+        _refuse_ambiguous(item, "")
         plain = _plain(item)
         return decoder.decode(json.dumps(plain))
     except Problem as problem:
@@ -113,7 +113,7 @@ def _item(item: Any, decoder: msgspec.json.Decoder[T]) -> T | Problem:
     except msgspec.ValidationError as error:
         return _wrong_type(error, plain)
     except msgspec.DecodeError:
-        return invalid("", "holds a number out of range")
+        return invalid("", "has a number out of range")
 
 
 def _read_slowly(body: bytes) -> Any:
@@ -144,23 +144,23 @@ def _too_deep(body: bytes) -> bool:
     return True
 
 
-def _refuse_oddities(value: Any, pointer: str) -> None:
+def _refuse_ambiguous(value: Any, pointer: str) -> None:
     """Raise for a repeated name or an unpaired surrogate anywhere in a slow-parsed value."""
     if isinstance(value, str):
         if not value.isascii() and _has_surrogate(value):
-            raise invalid(pointer, "holds an unpaired surrogate")
+            raise invalid(pointer, "has an unpaired surrogate")
     elif isinstance(value, _Members):
         seen: set[str] = set()
         for name, inner in value:
             here = _pointer(pointer, name)
             if name in seen:
-                raise invalid(here, "is named twice")
+                raise invalid(here, "is present twice")
             seen.add(name)
-            _refuse_oddities(name, here)
-            _refuse_oddities(inner, here)
+            _refuse_ambiguous(name, here)
+            _refuse_ambiguous(inner, here)
     elif isinstance(value, list):
         for place, inner in enumerate(value):
-            _refuse_oddities(inner, f"{pointer}/{place}")
+            _refuse_ambiguous(inner, f"{pointer}/{place}")
 
 
 def _has_surrogate(text: str) -> bool:
@@ -180,7 +180,7 @@ def _plain(value: Any) -> Any:
 
 
 def _wrong_type(error: msgspec.ValidationError, document: Any) -> Problem:
-    """Turn msgspec's words (``… - at `$.a[0]` ``) into a pointer and a message of our own."""
+    """Turn msgspec's message (``… - at `$.a[0]` ``) into a pointer and our message."""
     what, _, path = str(error).partition(_AT)
     pointer, inner = "", document
     for name, place in _STEP.findall(path):
@@ -189,9 +189,9 @@ def _wrong_type(error: msgspec.ValidationError, document: Any) -> Problem:
         pointer += f"/{name or place}"
         inner = inner[name] if name else inner[int(place)]
     if what.startswith("Invalid enum value"):
-        return invalid(pointer, "is not one of the allowed words")
+        return invalid(pointer, "is not one of the allowed values")
     if "matching regex" in what:
-        return invalid(pointer, "has characters or a form that its rule refuses")
+        return invalid(pointer, "has characters or a form that is not allowed")
     if what.startswith("Object contains unknown field"):
         return invalid(_pointer(pointer, what.split("`")[1]), "unknown member")
     if what.startswith("Object missing required field"):
@@ -200,13 +200,13 @@ def _wrong_type(error: msgspec.ValidationError, document: Any) -> Problem:
 
 
 def _wrong_member(pointer: str, members: Any) -> Problem:
-    """Point at the first member of an object of strings that is no string."""
+    """Point at the first member that is not a string, in an object of strings."""
     for name, value in members.items():
         if not isinstance(value, str):
             return invalid(_pointer(pointer, name), "expected `str`")
-    return invalid(pointer, "has a wrong member")
+    return invalid(pointer, "has an invalid member")
 
 
 def _pointer(parent: str, name: str) -> str:
-    """Point at a member; a name that is not plain text is not repeated to the caller."""
+    """Return a member's pointer; a name that is not plain text is never returned to the caller."""
     return f"{parent}/{name}" if _SAFE_NAME.match(name) else parent

@@ -1,4 +1,4 @@
-"""Cursors: where a page ended, as text that callers carry but never build."""
+"""The cursors of lists: the end of a page as text that callers return but never build."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from zlib import crc32
 from api.http.problems import Problem
 
 
-def seal(place: str) -> str:
-    """Return the cursor of a place."""
+def encode_page_token(place: str) -> str:
+    """Return the cursor of a place in a list."""
     text = f"{crc32(place.encode()):08x}{place}"
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def unseal(cursor: str) -> str:
-    """Return the place of a cursor; raises Problem ``cursor-invalid`` for one we did not make."""
+def decode_page_token(cursor: str) -> str:
+    """Return the place of a cursor; raises Problem ``cursor-invalid`` if we did not issue it."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         text = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
@@ -28,11 +28,11 @@ def unseal(cursor: str) -> str:
     return place
 
 
-def unseal_number(cursor: str | None) -> int | None:
-    """Return the number that a cursor names; None stays None."""
+def decode_number_token(cursor: str | None) -> int | None:
+    """Return the number in a cursor; None stays None."""
     if cursor is None:
         return None
-    place = unseal(cursor)
+    place = decode_page_token(cursor)
     if not (place.isascii() and place.isdigit() and len(place) <= 19):
         raise Problem(slug="cursor-invalid")
     return int(place)

@@ -1,7 +1,7 @@
-"""Every error a caller can see: one table from slug to status and words (RFC 9457).
+"""Every error a caller can see: one table from slug to status and text (RFC 9457).
 
-A problem never carries a stack trace, a secret or the caller's own input; its ``detail`` is written
-here or by the rule that refused, never copied from a request.
+A problem never contains a stack trace, a secret or the caller's own input. Its ``detail`` is
+written here or by the rule that refused, and never copied from a request.
 """
 
 from __future__ import annotations
@@ -27,110 +27,124 @@ from outbox.errors import (
 MEDIA_TYPE: Final = "application/problem+json"
 RETRYABLE_STATUSES: Final = frozenset({429, 503})
 DATABASE_RETRY_SECONDS: Final = 2
-"""How long a caller should wait for PostgreSQL before it asks again."""
+"""How long a caller should wait for PostgreSQL before it tries again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of problem: its HTTP status, its title and what a caller should do about it."""
+class ProblemKind:
+    """One kind of problem: its HTTP status, its title and its remedy for the caller."""
 
     status: int
     title: str
     meaning: str
 
 
-KINDS: Final[dict[str, Kind]] = {
-    "malformed-json": Kind(
+KINDS: Final[dict[str, ProblemKind]] = {
+    "malformed-json": ProblemKind(
         400, "The body is not JSON", "Send one JSON document in UTF-8, at most 16 levels deep."
     ),
-    "malformed-request": Kind(400, "The request is not HTTP", "Send a valid HTTP/1.1 request."),
-    "cursor-invalid": Kind(
-        400, "The cursor is not one of ours", "Start again without `cursor`; never build one."
+    "malformed-request": ProblemKind(
+        400, "The request is not HTTP", "Send a valid HTTP/1.1 request."
     ),
-    "unauthenticated": Kind(
+    "cursor-invalid": ProblemKind(
+        400, "The cursor is not valid", "Start again without `cursor`; never build one."
+    ),
+    "unauthenticated": ProblemKind(
         401, "No valid API key", "Send `Authorization: Bearer <key>` with a key not yet expired."
     ),
-    "scope-missing": Kind(403, "The key lacks a scope", "Use a key that has the scope named."),
-    "topic-not-allowed": Kind(
+    "scope-missing": ProblemKind(
+        403, "The key lacks a scope", "Use a key with the scope in `detail`."
+    ),
+    "topic-not-allowed": ProblemKind(
         403, "The producer group may not write this topic", "Extend the group's `topics`."
     ),
-    "half-messages-refused": Kind(
-        403, "Prepares are refused for now", "An operator is draining this installation (P12)."
+    "half-messages-refused": ProblemKind(
+        403, "Prepares are refused for now", "An operator is draining this installation."
     ),
-    "csrf-refused": Kind(403, "The form was not sent by our page", "Load the page and try again."),
-    "not-found": Kind(404, "Nothing is here", "Check the path against /openapi.json."),
-    "message-not-found": Kind(
-        404, "No such message", "Never prepared, retired, or another group's: all look alike (P18)."
+    "csrf-refused": ProblemKind(
+        403, "The form was not sent by the console", "Load the page and try again."
     ),
-    "unknown-group": Kind(
+    "not-found": ProblemKind(404, "Nothing at this path", "Compare the path with /openapi.json."),
+    "message-not-found": ProblemKind(
+        404,
+        "No such message",
+        "Never prepared, retired, or of another group; these cases are not distinguished.",
+    ),
+    "unknown-group": ProblemKind(
         404, "No such producer group", "Register it with PUT /v1/producer-groups/{producer_group}."
     ),
-    "run-not-found": Kind(404, "No such reconciliation", "List the runs first."),
-    "method-not-allowed": Kind(
-        405, "The path does not take this method", "See `Allow` and /openapi.json."
+    "run-not-found": ProblemKind(404, "No such reconciliation", "List the runs first."),
+    "method-not-allowed": ProblemKind(
+        405, "The path does not support this method", "See `Allow` and /openapi.json."
     ),
-    "request-timeout": Kind(
+    "request-timeout": ProblemKind(
         408, "The request did not arrive in time", "Send headers within 10 s, the body within 30 s."
     ),
-    "already-ended": Kind(
-        409, "Decided the other way", "The first decision stands for ever; it is named here (G2)."
+    "already-ended": ProblemKind(
+        409, "Decided the other way", "The first decision is final; it is in `winning_decision`."
     ),
-    "not-recheckable": Kind(409, "Already decided", "There is nothing left to ask."),
-    "group-in-use": Kind(
+    "not-recheckable": ProblemKind(
+        409, "Already decided", "A decided message is not checked any more."
+    ),
+    "group-in-use": ProblemKind(
         409, "The group has unfinished messages", "End or publish them, then delete the group."
     ),
-    "precondition-failed": Kind(
-        412, "Changed since you read it", "GET it again and repeat with the new ETag."
+    "precondition-failed": ProblemKind(
+        412, "Changed since you read it", "GET it again and repeat the request with the new ETag."
     ),
-    "payload-too-large": Kind(413, "Too many bytes", "See the limits in the documentation."),
-    "batch-too-large": Kind(413, "Too many items", "Send at most 1000 items in one batch."),
-    "uri-too-long": Kind(414, "The URL is too long", "Keep it below 8 KiB."),
-    "unsupported-media-type": Kind(
+    "payload-too-large": ProblemKind(413, "Too many bytes", "See the limits in the documentation."),
+    "batch-too-large": ProblemKind(413, "Too many items", "Send at most 1000 items in one batch."),
+    "uri-too-long": ProblemKind(414, "The URL is too long", "Keep it below 8 KiB."),
+    "unsupported-media-type": ProblemKind(
         415, "Not application/json", "Send `Content-Type: application/json`."
     ),
-    "invalid-request": Kind(
-        422, "The request breaks a rule", "`errors` points at each member and says the rule."
+    "invalid-request": ProblemKind(
+        422,
+        "The request breaks a rule",
+        "`errors` has a pointer and a message for each broken rule.",
     ),
-    "transaction-id-reused": Kind(
-        422, "The transaction id names another message", "Repeat the first prepare unchanged (P6)."
+    "transaction-id-reused": ProblemKind(
+        422, "The transaction id belongs to another message", "Repeat the first prepare unchanged."
     ),
-    "idempotency-key-mismatch": Kind(
+    "idempotency-key-mismatch": ProblemKind(
         422, "Idempotency-Key and transaction_id differ", "Send one of them, or both equal."
     ),
-    "topic-reserved": Kind(422, "The topic is reserved", "Choose an ordinary topic (P11)."),
-    "unknown-topic": Kind(422, "Kafka has no such topic", "Create it, then prepare again."),
-    "header-reserved": Kind(
+    "topic-reserved": ProblemKind(
+        422, "The topic is reserved", "Choose a topic that is not reserved."
+    ),
+    "unknown-topic": ProblemKind(422, "Kafka has no such topic", "Create it, then prepare again."),
+    "header-reserved": ProblemKind(
         422, "A header name is reserved", "Choose a name outside `outbox_` and `webhook-`."
     ),
-    "partition-out-of-range": Kind(
-        422, "The topic has fewer partitions", "Leave `partition` out or choose a lower one."
+    "partition-out-of-range": ProblemKind(
+        422, "The topic has fewer partitions", "Omit `partition` or choose a lower one."
     ),
-    "delay-not-supported": Kind(
-        422, "A half message cannot be delayed", "Leave the delay out: it is never dropped (P14)."
+    "delay-not-supported": ProblemKind(
+        422, "A half message cannot be delayed", "Omit the delay: it is never ignored silently."
     ),
-    "check-url-forbidden": Kind(
-        422, "Checks may not go there", "`rule` names the reason; an operator may allow the target."
+    "check-url-forbidden": ProblemKind(
+        422,
+        "The check URL is not allowed",
+        "`rule` is the reason; an operator may allow the target.",
     ),
-    "filter-too-broad": Kind(422, "The filter is too broad", "Narrow it."),
-    "precondition-required": Kind(
+    "filter-too-broad": ProblemKind(422, "The filter is too broad", "Narrow it."),
+    "precondition-required": ProblemKind(
         428, "If-Match is required", "GET the group and send its ETag, or `*`."
     ),
-    "rate-limited": Kind(429, "Too many requests", "Wait as long as `Retry-After` says."),
-    "headers-too-large": Kind(431, "The headers are too large", "Keep them below 16 KiB."),
-    "internal-error": Kind(500, "Our mistake", "Report it with the `request_id`."),
-    "overloaded": Kind(
-        503, "At the limit of waiting requests", "Nothing was stored; try again (P25)."
+    "rate-limited": ProblemKind(429, "Too many requests", "Wait for the seconds in `Retry-After`."),
+    "headers-too-large": ProblemKind(431, "The headers are too large", "Keep them below 16 KiB."),
+    "internal-error": ProblemKind(500, "Internal error", "Report it with the `request_id`."),
+    "overloaded": ProblemKind(503, "Too many waiting requests", "Nothing was stored; try again."),
+    "database-unavailable": ProblemKind(
+        503, "PostgreSQL does not answer", "The result is unknown: repeat the same request."
     ),
-    "database-unavailable": Kind(
-        503, "PostgreSQL does not answer", "The outcome is open: repeat the same request."
-    ),
-    "not-ready": Kind(503, "Not ready", "`checks` says which part is missing."),
+    "not-ready": ProblemKind(503, "Not ready", "`checks` shows which part is not ready."),
 }
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Problem(Exception):
-    """One refusal: its slug, what to say, and the facts that go with it.
+    """One refusal: its slug, its detail, and further facts.
 
     ``errors`` are (JSON pointer, message) pairs; ``facts`` are further members of the document.
     """
@@ -154,7 +168,7 @@ def invalid(pointer: str, message: str, slug: str = "invalid-request") -> Proble
 
 
 def document(problem: Problem, request_id: str) -> dict[str, Any]:
-    """Return the members of the problem document, in the order that people read them."""
+    """Return the members of the problem document, in reading order."""
     kind = KINDS[problem.slug]
     members: dict[str, Any] = {
         "type": f"/problems/{problem.slug}",
@@ -177,7 +191,7 @@ def body_of(problem: Problem, request_id: str) -> bytes:
 
 
 def headers_of(problem: Problem) -> dict[str, str]:
-    """Return the headers that go with a problem; 429 and 503 always say when to try again."""
+    """Return the headers of a problem; 429 and 503 always have ``Retry-After``."""
     headers = {"content-type": MEDIA_TYPE, **problem.headers}
     wait = problem.retry_after_seconds
     if wait is None and problem.status in RETRYABLE_STATUSES:
@@ -197,7 +211,7 @@ SLUG_OF: Final[dict[type[OutboxError], str]] = {
     MessageNotFound: "message-not-found",
     NotRecheckable: "not-recheckable",
 }
-"""What a caller sees of the library's errors; any other one is our mistake."""
+"""The slug of each library error that callers see; any other one is an internal error."""
 
 
 def problem_of(error: OutboxError) -> Problem:

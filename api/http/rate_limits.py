@@ -1,7 +1,8 @@
-"""How often an API key may prepare and read; an end is never limited (P25).
+"""Rate limits per API key for prepares and reads; an end is never limited (P25).
 
-A bucket for each key and process, filled at the key's rate and one second deep. A batch larger than
-the bucket passes when it is full and leaves it in debt, so the average rate holds for every size.
+Each key has a token bucket per process, filled at the key's rate and one second deep. A batch that
+is larger than the bucket passes when the bucket is full and leaves it in debt, so the average rate
+holds for every batch size.
 The fields are those of the IETF draft "RateLimit header fields for HTTP".
 """
 
@@ -36,9 +37,9 @@ class RateLimit:
         self._buckets: dict[str | None, _Bucket] = {}
 
     def spend(self, caller: Caller, items: int = 1) -> HeaderList:
-        """Take so many items from the key's bucket; return the fields that say what is left.
+        """Take ``items`` tokens from the key's bucket; return the header fields with the rest.
 
-        Raises Problem ``rate-limited``, and takes nothing, when they are not there.
+        Raises Problem ``rate-limited``, and takes nothing, when there are too few.
         """
         if not self._per_second:
             return []
@@ -70,14 +71,14 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimits:
-    """The limits of one process: what a key may prepare and read."""
+    """The limits of one process for a key's prepares and reads."""
 
     prepares: RateLimit
     reads: RateLimit
 
 
 def rate_limits(prepares: int, reads: int, processes: int, clock: Clock) -> RateLimits:
-    """Return one process' share of the rates; together the processes grant what is set."""
+    """Return one process' share of the rates; all processes together grant the configured rate."""
     return RateLimits(
         prepares=RateLimit("prepare", prepares / processes, clock),
         reads=RateLimit("read", reads / processes, clock),

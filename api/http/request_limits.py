@@ -1,6 +1,6 @@
-"""What a request may weigh, judged before anything is parsed.
+"""Size limits of a request, checked before anything is parsed.
 
-Sizes are judged as declared and as streamed, so that a lying or chunked body costs no memory.
+Both the declared and the streamed size are checked, so a wrong or missing length costs no memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SEPARATORS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
-    """Bounds of one process; sizes in bytes."""
+    """Limits of one process; sizes in bytes."""
 
     body_bytes: int = 1_048_576
     batch_bytes: int = 8_388_608
@@ -30,7 +30,7 @@ class ClientGone(Exception):
     """The caller closed the connection before its request was complete."""
 
 
-def judge_head(raw_path: bytes, query: bytes, headers: HeaderList, limits: HttpLimits) -> None:
+def validate_head(raw_path: bytes, query: bytes, headers: HeaderList, limits: HttpLimits) -> None:
     """Refuse a URL or a header block that is too large."""
     if len(raw_path) + len(query) >= URL_MAX_BYTES:
         raise Problem(slug="uri-too-long")
@@ -39,8 +39,8 @@ def judge_head(raw_path: bytes, query: bytes, headers: HeaderList, limits: HttpL
         raise Problem(slug="headers-too-large")
 
 
-def judge_media_type(headers: dict[bytes, bytes]) -> None:
-    """Refuse a body that does not say it is plain JSON in UTF-8."""
+def validate_media_type(headers: dict[bytes, bytes]) -> None:
+    """Refuse a body whose media type is not plain JSON in UTF-8."""
     media_type = headers.get(b"content-type", b"")
     if media_type != b"application/json":
         name, _, parameters = media_type.lower().partition(b";")
@@ -51,27 +51,27 @@ def judge_media_type(headers: dict[bytes, bytes]) -> None:
         raise Problem(slug="unsupported-media-type")
 
 
-async def read_body(receive: Receive, headers: dict[bytes, bytes], most: int) -> bytes:
-    """Read the whole body, at most ``most`` bytes; the server bounds the time it may take.
+async def read_body(receive: Receive, headers: dict[bytes, bytes], max_bytes: int) -> bytes:
+    """Read the whole body, at most ``max_bytes``; the server limits the time.
 
     Raises Problem ``payload-too-large``, and ClientGone.
     """
     declared = headers.get(b"content-length")
-    if declared is not None and int(declared) > most:
-        raise too_large(most)
-    return await _read(receive, most)
+    if declared is not None and int(declared) > max_bytes:
+        raise too_large(max_bytes)
+    return await _read(receive, max_bytes)
 
 
-def too_large(most: int) -> Problem:
-    """Return the refusal of a body; the connection closes, so the rest is never read."""
+def too_large(max_bytes: int) -> Problem:
+    """Return the refusal of a body; the connection closes, so the rest is not read."""
     return Problem(
         slug="payload-too-large",
-        detail=f"the body may hold {most} bytes",
+        detail=f"the body may have at most {max_bytes} bytes",
         headers={"connection": "close"},
     )
 
 
-async def _read(receive: Receive, most: int) -> bytes:
+async def _read(receive: Receive, max_bytes: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     while True:
@@ -80,12 +80,12 @@ async def _read(receive: Receive, most: int) -> bytes:
             raise ClientGone
         part: bytes = message.get("body", b"")
         if not parts and not message.get("more_body", False):
-            if len(part) > most:
-                raise too_large(most)
+            if len(part) > max_bytes:
+                raise too_large(max_bytes)
             return part
         size += len(part)
-        if size > most:
-            raise too_large(most)
+        if size > max_bytes:
+            raise too_large(max_bytes)
         parts.append(part)
         if not message.get("more_body", False):
             return b"".join(parts)

@@ -1,4 +1,4 @@
-"""From what the store says to what callers see: resources and refusals. Pure."""
+"""Translates the store's answers to resources and refusals for callers. Pure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from outbox.messages.message import (
     EndOutcome,
     MessageStatus,
     Prepared,
+    PrepareOutcome,
     State,
-    TransactionIdReused,
     Unstorable,
 )
 from outbox.messages.message_id import HalfId, message_id_text
 
 
 def prepared_half(prepared: Prepared, transaction_timeout_seconds: int) -> PreparedHalf:
-    """Return a durable half message; its first check is at birth plus immunity (P27, P28)."""
+    """Return a durable half message; its first check is due after its immunity (P27, P28)."""
     half, message = prepared.half, prepared.half.message
     immunity = timedelta(seconds=message.check_immunity_seconds or transaction_timeout_seconds)
     waits = prepared.state is State.PREPARED
@@ -35,37 +35,36 @@ def prepared_half(prepared: Prepared, transaction_timeout_seconds: int) -> Prepa
     )
 
 
-def not_prepared(outcome: TransactionIdReused | Unstorable) -> Problem:
-    """Return why nothing was stored."""
+def prepare_answer(outcome: PrepareOutcome) -> Prepared | Problem:
+    """Return what was stored, or the reason why nothing was."""
+    if isinstance(outcome, Prepared):
+        return outcome
     if isinstance(outcome, Unstorable):
         return invalid("", "the database cannot store this message")
     facts = {"existing_message_id": str(outcome.existing_message_id)}
     return Problem(slug="transaction-id-reused", facts=facts)
 
 
-def unseen(standing: MessageStatus) -> bool:
-    """Tell whether a committed message's place in Kafka is not known yet."""
-    return standing.state in (State.COMMITTED, State.PUBLISHED) and standing.publication is None
+def awaits_publication(status: MessageStatus) -> bool:
+    """Return True if a message is committed and its place in Kafka is not known yet."""
+    return status.state in (State.COMMITTED, State.PUBLISHED) and status.publication is None
 
 
-def words(standing: MessageStatus) -> tuple[str, str]:
-    assert standing.op is not None
-    return standing.op.decision.value, standing.op.decided_by.value
-
-
-def ended(outcome: EndOutcome, later: Mapping[HalfId, MessageStatus]) -> EndedHalf | Problem:
-    """Return the answer to one end: the standing decision, or what is wrong."""
+def end_answer(
+    outcome: EndOutcome, published: Mapping[HalfId, MessageStatus]
+) -> EndedHalf | Problem:
+    """Return the answer to one end: the final decision, or the refusal."""
     if not isinstance(outcome, Ended):
         return Problem(slug="message-not-found")
-    standing = later.get(outcome.standing.half_id, outcome.standing)
+    status = published.get(outcome.status.half_id, outcome.status)
     if outcome.conflict:
-        return already_ended(standing)
-    return ended_half(standing, already_ended=outcome.already_ended)
+        return already_ended(status)
+    return ended_half(status, already_ended=outcome.already_ended)
 
 
-def already_ended(standing: MessageStatus) -> Problem:
-    """Return the refusal of an end against the standing decision (P22)."""
-    op = standing.op
+def already_ended(status: MessageStatus) -> Problem:
+    """Return the refusal of an end that contradicts the final decision (P22)."""
+    op = status.op
     assert op is not None
     facts = {
         "winning_decision": op.decision,
@@ -75,12 +74,12 @@ def already_ended(standing: MessageStatus) -> Problem:
     return Problem(slug="already-ended", facts=facts)
 
 
-def ended_half(standing: MessageStatus, *, already_ended: bool) -> EndedHalf:
-    """Return the standing decision as callers see it."""
-    op, place = standing.op, standing.publication
+def ended_half(status: MessageStatus, *, already_ended: bool) -> EndedHalf:
+    """Return the final decision as callers see it."""
+    op, place = status.op, status.publication
     return EndedHalf(
-        message_id=message_id_text(standing.half_id, standing.nonce),
-        state=standing.state,
+        message_id=message_id_text(status.half_id, status.nonce),
+        state=status.state,
         decision=op.decision if op else None,
         decided_by=op.decided_by if op else None,
         decided_at=op.decided_at if op else None,

@@ -1,4 +1,4 @@
-"""One flush with its clock: how long the database took, by operation."""
+"""Measures the database time of a flush, by operation."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import TypeVar
 from outbox.clock import Clock
 from outbox.telemetry.metrics import Metrics
 
-Item = TypeVar("Item")
-Outcome = TypeVar("Outcome")
-Flush = Callable[[Sequence[Item]], Awaitable[Sequence[Outcome]]]
+ItemT = TypeVar("ItemT")
+OutcomeT = TypeVar("OutcomeT")
+Flush = Callable[[Sequence[ItemT]], Awaitable[Sequence[OutcomeT]]]
 
 
 def timed(
-    flush: Flush[Item, Outcome], operation: str, metrics: Metrics, clock: Clock
-) -> Flush[Item, Outcome]:
-    """Return the flush, measured under its operation's name."""
+    flush: Flush[ItemT, OutcomeT], operation: str, metrics: Metrics, clock: Clock
+) -> Flush[ItemT, OutcomeT]:
+    """Return the flush with its duration observed under the operation's name."""
     seconds = metrics["db_tx_duration_seconds"].labels(operation)
 
-    async def measured(items: Sequence[Item]) -> Sequence[Outcome]:
+    async def measured(items: Sequence[ItemT]) -> Sequence[OutcomeT]:
         started = clock.monotonic()
         outcomes = await flush(items)
         seconds.observe(clock.monotonic() - started)

@@ -1,22 +1,22 @@
 """The four hot routes: one decode, one use case, one encode; no framework in between.
 
-They answer below the framework's router and still stand in the OpenAPI document (``openapi``).
+They bypass the framework's router; ``openapi`` adds them to the OpenAPI document.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from api.http.exchange import JSON, Answer, Exchange, HeaderList
+from api.http.exchange import JSON, HeaderList, HotRoute, HttpRequest, HttpResponse
 from api.http.json_body import decode, items_of
 from api.http.problems import Problem, document, invalid
 from api.http.rate_limits import RateLimit
-from api.ingest.ingest import Ingest, Origin
+from api.ingest.end_rules import end_of
+from api.ingest.ingest import Ingest
 from api.ingest.prepare_rules import traceparent_of
 from api.ingest.schemas import (
     BATCH_ITEMS_MAX,
@@ -27,7 +27,6 @@ from api.ingest.schemas import (
     PREPARE,
     PREPARE_BATCH,
     EndBatchAnswer,
-    EndItem,
     EndResult,
     PrepareBatchAnswer,
     PrepareResult,
@@ -39,18 +38,7 @@ WAIT_MAX_SECONDS: Final = 30
 _END_SUFFIX: Final = "/end"
 _WAIT: Final = re.compile(r"\s*wait\s*=\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
 
-Item = TypeVar("Item")
-
-
-@dataclass(frozen=True, slots=True)
-class HotRoute:
-    """One hot route: its name in the metrics, its scope, and what serves it."""
-
-    template: str
-    scope: Scope
-    is_end: bool
-    is_batch: bool
-    serve: Callable[[Exchange], Awaitable[Answer]]
+ItemT = TypeVar("ItemT")
 
 
 class HotRoutes:
@@ -68,7 +56,7 @@ class HotRoutes:
         }
 
     def find(self, method: str, path: str) -> HotRoute | None:
-        """Return the hot route of a request, or None for all the others."""
+        """Return the hot route of a request, or None for every other request."""
         if method != "POST":
             return None
         found = self._fixed.get(path)
@@ -78,87 +66,83 @@ class HotRoutes:
             return self._end
         return None
 
-    async def prepare(self, exchange: Exchange) -> Answer:
+    async def prepare(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages."""
-        left = self._prepares.spend(exchange.caller)
-        request = decode(exchange.body, PREPARE)
-        origin = Origin(
-            traceparent=_traceparent(exchange),
-            idempotency_key=exchange.header(b"idempotency-key"),
+        rate_fields = self._prepares.spend(request.caller)
+        [outcome] = await self._ingest.prepare(
+            [decode(request.body, PREPARE)],
+            request.caller,
+            traceparent=_traceparent(request),
+            idempotency_key=request.header(b"idempotency-key"),
         )
-        [outcome] = await self._ingest.prepare([request], exchange.caller, origin)
         if isinstance(outcome, Problem):
             raise outcome
-        location = f"{PREFIX}/{outcome.half.message_id}".encode()
-        headers: HeaderList = [JSON, (b"location", location), *left]
+        half = self._ingest.resource(outcome)
+        headers = [JSON, (b"location", f"{PREFIX}/{half.message_id}".encode()), *rate_fields]
         if outcome.replayed:
             headers.append((b"idempotency-replayed", b"true"))
-        return Answer(201, ENCODER.encode(outcome.half), headers)
+        return HttpResponse(201, ENCODER.encode(half), headers)
 
-    async def end(self, exchange: Exchange) -> Answer:
+    async def end(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/{message_id}/end."""
-        body = decode(exchange.body, END)
-        wait, headers = _wait_of(exchange)
-        message_id = exchange.path[len(PREFIX) + 1 : -len(_END_SUFFIX)]
-        item = EndItem(
-            message_id=message_id,
-            decision=body.decision,
-            reason=body.reason,
-            transaction_id=body.transaction_id,
-        )
-        [outcome] = await self._ingest.end([item], exchange.caller, wait)
+        body = decode(request.body, END)
+        wait, headers = _wait_of(request)
+        message_id = request.path[len(PREFIX) + 1 : -len(_END_SUFFIX)]
+        groups = await self._ingest.group_ids(request.caller)
+        [outcome] = await self._ingest.end([end_of(message_id, body, groups)], wait)
         if isinstance(outcome, Problem):
             raise outcome
-        return Answer(200, ENCODER.encode(outcome), headers)
+        return HttpResponse(200, ENCODER.encode(outcome), headers)
 
-    async def prepare_batch(self, exchange: Exchange) -> Answer:
+    async def prepare_batch(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/batch."""
-        items = _items(exchange.body, PREPARE_BATCH, PREPARE)
-        left = self._prepares.spend(exchange.caller, len(items))
-        origin = Origin(traceparent=_traceparent(exchange))
-        outcomes = await self._ingest.prepare(items, exchange.caller, origin)
+        items = _items(request.body, PREPARE_BATCH, PREPARE)
+        rate_fields = self._prepares.spend(request.caller, len(items))
+        outcomes = await self._ingest.prepare(
+            items, request.caller, traceparent=_traceparent(request)
+        )
         results = [
             PrepareResult(
-                index=place,
+                index=index,
                 status=outcome.status,
-                problem=document(outcome, exchange.request_id),
+                problem=document(outcome, request.request_id),
             )
             if isinstance(outcome, Problem)
-            else PrepareResult(index=place, status=201, result=outcome.half)
-            for place, outcome in enumerate(outcomes)
+            else PrepareResult(index=index, status=201, result=self._ingest.resource(outcome))
+            for index, outcome in enumerate(outcomes)
         ]
-        return Answer(207, ENCODER.encode(PrepareBatchAnswer(results)), [JSON, *left])
+        return HttpResponse(207, ENCODER.encode(PrepareBatchAnswer(results)), [JSON, *rate_fields])
 
-    async def end_batch(self, exchange: Exchange) -> Answer:
+    async def end_batch(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/end-batch."""
-        items = _items(exchange.body, END_BATCH, END_ITEM)
-        wait, headers = _wait_of(exchange)
-        outcomes = await self._ingest.end(items, exchange.caller, wait)
+        items = _items(request.body, END_BATCH, END_ITEM)
+        wait, headers = _wait_of(request)
+        groups = await self._ingest.group_ids(request.caller)
+        ends = [
+            item if isinstance(item, Problem) else end_of(item.message_id, item, groups)
+            for item in items
+        ]
         results = [
             EndResult(
-                index=place,
+                index=index,
                 status=outcome.status,
-                problem=document(outcome, exchange.request_id),
+                problem=document(outcome, request.request_id),
             )
             if isinstance(outcome, Problem)
-            else EndResult(index=place, status=200, result=outcome)
-            for place, outcome in enumerate(outcomes)
+            else EndResult(index=index, status=200, result=outcome)
+            for index, outcome in enumerate(await self._ingest.end(ends, wait))
         ]
-        return Answer(207, ENCODER.encode(EndBatchAnswer(results)), headers)
+        return HttpResponse(207, ENCODER.encode(EndBatchAnswer(results)), headers)
 
 
 def _items(
-    body: bytes, whole: msgspec.json.Decoder[Any], single: msgspec.json.Decoder[Item]
-) -> Sequence[Item | Problem]:
-    """Read a batch at once, or item by item where one of them is wrong."""
+    body: bytes, whole: msgspec.json.Decoder[Any], single: msgspec.json.Decoder[ItemT]
+) -> Sequence[ItemT | Problem]:
+    """Decode a batch at once; when an item is invalid, decode item by item."""
     try:
         return list(decode(body, whole).items)
     except Problem:
-        judged = items_of(body, single)
-    return _bounded(judged)
-
-
-def _bounded(items: Sequence[Item]) -> Sequence[Item]:
+        items = items_of(body, single)
     if not items:
         raise invalid("/items", "must hold at least one item")
     if len(items) > BATCH_ITEMS_MAX:
@@ -166,19 +150,19 @@ def _bounded(items: Sequence[Item]) -> Sequence[Item]:
     return items
 
 
-def _traceparent(exchange: Exchange) -> str | None:
-    return traceparent_of(exchange.header(b"traceparent"))
+def _traceparent(request: HttpRequest) -> str | None:
+    return traceparent_of(request.header(b"traceparent"))
 
 
-def _wait_of(exchange: Exchange) -> tuple[int | None, HeaderList]:
+def _wait_of(request: HttpRequest) -> tuple[int | None, HeaderList]:
     """Return the seconds that ``Prefer: wait=N`` asks for, and the headers that confirm it."""
-    prefer = exchange.header(b"prefer")
+    prefer = request.header(b"prefer")
     if prefer is None:
         return None, [JSON]
     for preference in prefer.split(","):
-        asked = _WAIT.fullmatch(preference)
-        if asked is not None:
-            seconds = asked[1]
+        wait = _WAIT.fullmatch(preference)
+        if wait is not None:
+            seconds = wait[1]
             if not (seconds.isascii() and seconds.isdigit() and int(seconds) <= WAIT_MAX_SECONDS):
                 raise invalid("", f"Prefer: wait takes 0 to {WAIT_MAX_SECONDS} seconds")
             return int(seconds), [JSON, (b"preference-applied", f"wait={seconds}".encode())]

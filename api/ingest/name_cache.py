@@ -1,6 +1,6 @@
-"""Names and their interned ids, remembered for a moment so that a prepare asks PostgreSQL once.
+"""A short-lived cache of names and interned ids, so that a prepare rarely reads PostgreSQL.
 
-A group's settings take effect within a second in every process; a topic's id never changes.
+A changed group setting takes effect within a second in every process; a topic's id never changes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 
 FRESH_SECONDS: Final = 1.0
-REMEMBERED_MAX: Final = 10_000
-"""Groups or topics kept at most; beyond it the memory starts again."""
+CACHE_MAX: Final = 10_000
+"""Most groups or topics kept; above it the cache is emptied."""
 
 
 class NameCache:
-    """Producer groups by name, topics by name, group names by id."""
+    """Producer groups by name, topic ids by name, group names by id."""
 
     def __init__(self, names: InternedNames, clock: Clock) -> None:
         self._names = names
@@ -33,48 +33,48 @@ class NameCache:
         self._topics: dict[str, int] = {}
         self._group_names: dict[int, str] = {}
 
-    async def know_groups(self, names: Collection[str]) -> None:
-        """Make sure that ``group`` can answer for these names; raises DatabaseUnavailable."""
+    async def load_groups(self, names: Collection[str]) -> None:
+        """Load these groups, so that ``group`` can answer; raises DatabaseUnavailable."""
         if not self._stale(names):
             return
         async with self._lock:
-            asked = self._stale(names)
-            if asked:
-                self._remember(asked, await self._names.groups(asked))
+            stale = self._stale(names)
+            if stale:
+                self._store(stale, await self._names.groups(stale))
 
     def group(self, name: str) -> ProducerGroup | None:
-        """Return a known group, or None when no such group is registered."""
+        """Return a loaded group, or None when no such group is registered."""
         return self._groups.get(name)
 
     def forget(self, name: str) -> None:
-        """Read this group again at its next use, because it was changed here."""
+        """Read this group again at its next use, because this process changed it."""
         self._read_at.pop(name, None)
 
-    async def know_topics(self, names: Iterable[str]) -> None:
-        """Make sure that ``topic_id`` knows these names; interns the new ones."""
+    async def load_topics(self, names: Iterable[str]) -> None:
+        """Load the ids of these topics, so that ``topic_id`` can answer; intern the new ones."""
         missing = [name for name in names if name not in self._topics]
         if not missing:
             return
-        if len(self._topics) + len(missing) > REMEMBERED_MAX:
+        if len(self._topics) + len(missing) > CACHE_MAX:
             self._topics.clear()
         self._topics.update(await self._names.intern_topics(missing))
 
     def topic_id(self, name: str) -> int:
-        """Return the interned id of a known topic."""
+        """Return the interned id of a loaded topic."""
         return self._topics[name]
 
-    async def ids_of(self, caller: Caller) -> frozenset[int] | None:
+    async def group_ids(self, caller: Caller) -> frozenset[int] | None:
         """Return the ids of the groups a caller is bound to; None means every group."""
         if caller.groups is None:
             return None
-        await self.know_groups(caller.groups)
+        await self.load_groups(caller.groups)
         found = (self._groups.get(name) for name in caller.groups)
         return frozenset(group.id for group in found if group is not None)
 
     async def group_names(self, ids: Collection[int]) -> dict[int, str]:
         """Return the names of groups by id, deleted ones included.
 
-        They label metrics; while PostgreSQL is away those not yet known stay unnamed.
+        They are metric labels. While PostgreSQL is down, names not yet loaded are missing.
         """
         missing = [group_id for group_id in ids if group_id not in self._group_names]
         if missing:
@@ -87,11 +87,11 @@ class NameCache:
         read_at = self._read_at
         return [name for name in names if read_at.get(name, old) <= old]
 
-    def _remember(self, asked: Collection[str], found: dict[str, ProducerGroup]) -> None:
-        if len(self._groups) + len(asked) > REMEMBERED_MAX:
+    def _store(self, names: Collection[str], found: dict[str, ProducerGroup]) -> None:
+        if len(self._groups) + len(names) > CACHE_MAX:
             self._groups.clear()
             self._read_at.clear()
         now = self._clock.monotonic()
-        for name in asked:
+        for name in names:
             self._groups[name] = found.get(name)
             self._read_at[name] = now

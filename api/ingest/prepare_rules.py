@@ -1,4 +1,4 @@
-"""The rules of a prepare that a schema cannot say: from a decoded request to a message's content.
+"""The rules of a prepare that a schema cannot express, and the content of its record.
 
 Raises Problem with the slug and the JSON pointer of the first rule broken. Pure: no I/O.
 """
@@ -25,7 +25,7 @@ HEADER_VALUE_MAX_BYTES: Final = 4096
 HEADERS_MAX_BYTES: Final = 32_768
 INTERNAL_TOPICS: Final = frozenset({"outbox.progress"})
 
-FORM: Final = "has characters or a form that its rule refuses"
+FORM: Final = "has characters or a form that is not allowed"
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}(?![\s\S])")
 CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TRACEPARENT: Final = re.compile(
@@ -41,15 +41,15 @@ def content_of(
     message_max_bytes: int,
     reserved_topics: frozenset[str],
 ) -> Content:
-    """Return what the record will hold; raises Problem for the first rule broken."""
+    """Return the content of the record; raises Problem for the first rule broken."""
     if request.deliver_after is not UNSET:
         raise invalid("/deliver_after", "a half message has no delay", "delay-not-supported")
-    judge_names(request)
+    validate_names(request)
     topic = request.topic
     if topic in reserved_topics:
         raise invalid("/topic", "this topic is reserved", "topic-reserved")
     key, value = _key_of(request), _value_of(request)
-    headers, header_bytes = headers_of(request.headers) if request.headers else ((), 0)
+    headers, header_bytes = record_headers(request.headers) if request.headers else ((), 0)
     if len(key or b"") + len(value or b"") + header_bytes > message_max_bytes:
         raise invalid(
             "", f"key, value and headers exceed {message_max_bytes} bytes", "payload-too-large"
@@ -65,8 +65,8 @@ def content_of(
     )
 
 
-def judge_names(request: PrepareRequest) -> None:
-    """Judge the texts of a request by their patterns; names that repeat are judged once."""
+def validate_names(request: PrepareRequest) -> None:
+    """Match the texts of a request against their patterns; results of repeated names are cached."""
     if not _fits(GROUP_PATTERN, request.producer_group):
         raise invalid("/producer_group", FORM)
     if not _fits(TOPIC_PATTERN, request.topic):
@@ -87,22 +87,22 @@ def _fits(pattern: str, text: str) -> bool:
     return re.match(pattern, text) is not None
 
 
-def headers_of(members: Mapping[str, str] | UnsetType | None) -> tuple[Headers, int]:
-    """Judge the caller's headers; return them in the order given, and their bytes together."""
+def record_headers(members: Mapping[str, str] | UnsetType | None) -> tuple[Headers, int]:
+    """Validate the caller's headers; return them in the order given, and their total bytes."""
     if not members:
         return (), 0
     if len(members) > HEADERS_MAX:
         raise invalid("/headers", f"more than {HEADERS_MAX} headers")
     total = 0
     for name, text in members.items():
-        total += len(name) + _judge_header(name, text)
+        total += len(name) + _validate_header(name, text)
     if total > HEADERS_MAX_BYTES:
         raise invalid("/headers", f"more than {HEADERS_MAX_BYTES} bytes together")
     return tuple(members.items()), total
 
 
-def _judge_header(name: str, text: str) -> int:
-    """Refuse a bad header; return the bytes of its value."""
+def _validate_header(name: str, text: str) -> int:
+    """Refuse an invalid header; return the size of its value in bytes."""
     if not _HEADER_NAME.match(name):
         raise invalid("/headers", "a header name may hold 1 to 128 of A-Z a-z 0-9 . _ -")
     pointer = f"/headers/{name}"
@@ -119,12 +119,12 @@ def _judge_header(name: str, text: str) -> int:
 
 
 def transaction_id_of(request: PrepareRequest, idempotency_key: str | None) -> str | None:
-    """Return the transaction id, which ``Idempotency-Key`` may give instead of the body."""
-    own = request.transaction_id or None
+    """Return the transaction id, from the body or from ``Idempotency-Key``."""
+    given = request.transaction_id or None
     if idempotency_key is None:
-        return own
+        return given
     alias = _read_idempotency_key(idempotency_key)
-    if own is not None and own != alias:
+    if given is not None and given != alias:
         raise Problem(slug="idempotency-key-mismatch")
     return alias
 

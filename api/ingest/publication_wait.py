@@ -1,6 +1,6 @@
-"""Lets callers wait for Kafka's acknowledgement: one question a tick for all who wait.
+"""Lets callers wait for Kafka's acknowledgement, with one query per tick for all of them.
 
-``Prefer: wait=N`` costs no query a caller: every tick asks once for every message waited for.
+``Prefer: wait=N`` adds no query per caller: each tick reads the status of every awaited message.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from outbox.messages.message_id import HalfId
 from outbox.messages.ports import MessageStatuses
 
 TICK_SECONDS: Final = 0.05
-ASKED_MAX: Final = 2000
-"""Messages asked for in one question; more take turns."""
+READ_MAX: Final = 2000
+"""Messages read by one query; more of them take turns."""
 
 
 class PublicationWait:
-    """Watches committed messages until they are published or nobody waits any more."""
+    """Watches committed messages until they are published or no caller waits any more."""
 
-    def __init__(self, standings: MessageStatuses) -> None:
-        self._standings = standings
+    def __init__(self, statuses: MessageStatuses) -> None:
+        self._statuses = statuses
         self._waiting: dict[HalfId, set[asyncio.Future[MessageStatus]]] = defaultdict(set)
         self._watching: asyncio.Task[None] | None = None
 
@@ -56,21 +56,21 @@ class PublicationWait:
         try:
             while self._waiting:
                 await asyncio.sleep(TICK_SECONDS)
-                await self._look()
+                await self._poll()
         finally:
             self._watching = None
 
-    async def _look(self) -> None:
-        asked = list(self._waiting)[:ASKED_MAX]
+    async def _poll(self) -> None:
+        half_ids = list(self._waiting)[:READ_MAX]
         try:
-            found = await self._standings.read(asked)
+            found = await self._statuses.read(half_ids)
         except DatabaseUnavailable:
             return
-        for half_id, standing in found.items():
-            if standing.publication is None:
+        for half_id, status in found.items():
+            if status.publication is None:
                 if half_id in self._waiting:  # to the end of the queue, so that all take turns
                     self._waiting[half_id] = self._waiting.pop(half_id)
                 continue
             for future in self._waiting.get(half_id, ()):
                 if not future.done():
-                    future.set_result(standing)
+                    future.set_result(status)

@@ -1,7 +1,7 @@
-"""The wire models of the four hot routes: msgspec structs, one decode and one encode a request.
+"""The wire models of the four hot routes: msgspec structs, one decode and one encode per request.
 
-Their JSON schemas are merged into the OpenAPI document. Rules that a schema can say stand here;
-those that need more (base64, sizes together, reserved names) are in ``prepare_rules``.
+Their JSON schemas are merged into the OpenAPI document. Rules that a schema can express are here;
+the others (base64, total sizes, reserved names) are in ``prepare_rules`` and ``end_rules``.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MEDIA_TYPE_PATTERN: Final = rf"^{_TOKEN}/{_TOKEN}[\x20-\x7e]*{_END}"
 def _text(
     pattern: str, max_length: int, *, min_length: int | None = 1, example: str | None = None
 ) -> Meta:
-    """Return a text's bounds; its pattern is documented here and judged in ``prepare_rules``.
+    """Return a text's bounds; its pattern is documented here and matched in ``prepare_rules``.
 
-    A regular expression in a decoder costs more than the rest of it, and most names repeat.
+    A regular expression in a decoder costs more time than the rest of it, and most names repeat.
     """
     documented: dict[str, Any] = {"pattern": pattern}
     if example is not None:
@@ -44,13 +44,13 @@ TopicName = Annotated[str, _text(TOPIC_PATTERN, 249, example="invoices.issued")]
 TransactionId = Annotated[str, _text(NO_CONTROLS, 128, example="invoice-7731")]
 Reason = Annotated[str, _text(NO_NUL, 500, min_length=None)]
 Tag = Annotated[str, _text(NO_NUL, 64)]
-Partition = Annotated[int, Meta(ge=0, le=2_147_483_647)]
+PartitionNumber = Annotated[int, Meta(ge=0, le=2_147_483_647)]
 ImmunitySeconds = Annotated[int, Meta(ge=1, le=3600)]
 MediaType = Annotated[str, _text(MEDIA_TYPE_PATTERN, 255)]
 Tags = Annotated[list[Tag], Meta(max_length=16)]
 
 Given = UnsetType | None
-"""A member that may be absent or null, which mean the same unless its field says otherwise."""
+"""A member that may be absent or null; both mean the same unless its field documents otherwise."""
 
 
 class PrepareRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -62,7 +62,7 @@ class PrepareRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False)
     value_base64: Annotated[str, Meta(description="RFC 4648 section 4.")] | UnsetType = UNSET
     key: str | Given = UNSET
     key_base64: str | Given = UNSET
-    partition: Partition | Given = UNSET
+    partition: PartitionNumber | Given = UNSET
     headers: dict[str, str] | Given = UNSET
     transaction_id: TransactionId | Given = UNSET
     check_immunity_seconds: ImmunitySeconds | Given = UNSET
@@ -72,7 +72,7 @@ class PrepareRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False)
 
 
 class EndRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """The producer's verdict on a half message."""
+    """The producer's decision on a half message."""
 
     decision: Resolution
     reason: Reason | Given = UNSET
@@ -80,19 +80,19 @@ class EndRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
 
 
 class EndItem(EndRequest, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """One end of a batch: as the single call, and which message it ends."""
+    """One end of a batch: the members of the single call, and the id of its message."""
 
     message_id: str
 
 
 class PrepareBatch(Struct, forbid_unknown_fields=True, gc=False):
-    """Up to 1000 prepares, each its own message with its own result."""
+    """Up to 1000 prepares, each with its own result."""
 
     items: Annotated[list[PrepareRequest], Meta(min_length=1, max_length=BATCH_ITEMS_MAX)]
 
 
 class EndBatch(Struct, forbid_unknown_fields=True, gc=False):
-    """Up to 1000 ends, each decided alone."""
+    """Up to 1000 ends, each with its own result."""
 
     items: Annotated[list[EndItem], Meta(min_length=1, max_length=BATCH_ITEMS_MAX)]
 
@@ -119,7 +119,7 @@ class PublicationAt(Struct, kw_only=True, gc=False):
 
 
 class EndedHalf(Struct, kw_only=True, gc=False):
-    """The standing decision; null members while there is none."""
+    """The final decision; its members are null while there is none."""
 
     message_id: str
     state: State
@@ -131,7 +131,7 @@ class EndedHalf(Struct, kw_only=True, gc=False):
 
 
 class PrepareResult(Struct, kw_only=True, omit_defaults=True, gc=False):
-    """What became of one prepare of a batch: ``result`` or ``problem``, never both."""
+    """The result of one prepare of a batch: ``result`` or ``problem``, never both."""
 
     index: int
     status: int
@@ -140,7 +140,7 @@ class PrepareResult(Struct, kw_only=True, omit_defaults=True, gc=False):
 
 
 class EndResult(Struct, kw_only=True, omit_defaults=True, gc=False):
-    """What became of one end of a batch: ``result`` or ``problem``, never both."""
+    """The result of one end of a batch: ``result`` or ``problem``, never both."""
 
     index: int
     status: int

@@ -1,7 +1,7 @@
-"""What Kafka says about topics, remembered so that a prepare never waits for Kafka.
+"""A cache of Kafka's topic metadata, so that a prepare does not wait for Kafka.
 
-Judged on metadata at most 30 s old and asked again before anything is refused. While Kafka is away
-nothing is refused: a prepare must not fail because of it.
+Topics are checked against metadata that is at most 30 s old, and it is read again before anything
+is refused. While Kafka is down nothing is refused: a prepare must not fail because of it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from outbox.messages.ports import TopicCatalogue
 
 FRESH_SECONDS: Final = 30.0
 REFRESH_SECONDS: Final = 10.0
-"""How often the background asks, so that hot prepares find fresh metadata."""
-AWAY_SECONDS: Final = 1.0
-"""How long after a failed question Kafka is asked again."""
-CREATED_LOOKS: Final = 100
+"""How often the background task reads, so that prepares find fresh metadata."""
+RETRY_SECONDS: Final = 1.0
+"""How long after a failed read Kafka is asked again."""
+CREATED_POLLS: Final = 100
 CREATED_PAUSE_SECONDS: Final = 0.05
-"""A created topic reaches the brokers' metadata a moment later; bounded at about 5 s."""
+"""A created topic reaches the brokers' metadata with a delay; the wait ends after about 5 s."""
 
 
 class TopicCache:
@@ -33,31 +33,31 @@ class TopicCache:
         self._create = create
         self._counts: dict[str, int] = {}
         self._read_at: float | None = None
-        self._away_since: float | None = None
-        self._asking: asyncio.Task[None] | None = None
-        self._owed: set[str] = set()
-        """Topics prepared for unjudged, while Kafka was away."""
+        self._failed_at: float | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._postponed: set[str] = set()
+        """Topics accepted without a check, while Kafka was down."""
 
     @property
     def reachable(self) -> bool:
-        """Whether the last question to Kafka was answered, at most 30 s ago."""
-        return self._away_since is None and self._fresh()
+        """True if Kafka answered the last read, at most 30 s ago."""
+        return self._failed_at is None and self._fresh()
 
-    async def know(self, wanted: Collection[tuple[str, int | None]]) -> None:
-        """Ask Kafka again if any of these (topic, partition) would be refused as things stand.
+    async def load(self, targets: Collection[tuple[str, int | None]]) -> None:
+        """Read Kafka's metadata if it would refuse any of these (topic, partition) targets.
 
-        While Kafka is away nobody waits for it here: the background asks until it is back.
+        While Kafka is down no caller waits here: the background task reads until it answers again.
         """
-        if self._away_since is None:
-            if all(self._has(topic, partition) for topic, partition in wanted):
+        if self._failed_at is None:
+            if all(self._has(topic, partition) for topic, partition in targets):
                 return
             await self.refresh()
         if not self.reachable:
-            self._owed.update(topic for topic, _ in wanted)
+            self._postponed.update(topic for topic, _ in targets)
             return
-        missing = sorted({topic for topic, _ in wanted if topic not in self._counts})
+        missing = sorted({topic for topic, _ in targets if topic not in self._counts})
         if self._create and missing:
-            await self._make(missing)
+            await self._create_topics(missing)
 
     def refusal(self, topic: str, partition: int | None) -> str | None:
         """Return the slug that refuses this target, or None when it may be prepared."""
@@ -66,19 +66,19 @@ class TopicCache:
         return "partition-out-of-range" if topic in self._counts else "unknown-topic"
 
     async def refresh(self) -> None:
-        """Read Kafka's metadata; callers that come meanwhile share the one question."""
-        if self._is_away():
+        """Read Kafka's metadata; concurrent callers share one read."""
+        if self._failed_recently():
             return
-        if self._asking is None:
-            self._asking = asyncio.create_task(self._ask())
-        await asyncio.shield(self._asking)
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read())
+        await asyncio.shield(self._reading)
 
     async def keep_fresh(self, stop: asyncio.Event) -> None:
         """Read the metadata every few seconds until ``stop`` is set."""
         while not stop.is_set():
             await self.refresh()
-            await self._make_owed()
-            pause = REFRESH_SECONDS if self._away_since is None else AWAY_SECONDS
+            await self._create_postponed()
+            pause = REFRESH_SECONDS if self._failed_at is None else RETRY_SECONDS
             try:
                 async with asyncio.timeout(pause):
                     await stop.wait()
@@ -93,38 +93,38 @@ class TopicCache:
         now = self._clock.monotonic()
         return self._read_at is not None and now - self._read_at <= FRESH_SECONDS
 
-    def _is_away(self) -> bool:
+    def _failed_recently(self) -> bool:
         now = self._clock.monotonic()
-        return self._away_since is not None and now - self._away_since < AWAY_SECONDS
+        return self._failed_at is not None and now - self._failed_at < RETRY_SECONDS
 
-    async def _ask(self) -> None:
+    async def _read(self) -> None:
         try:
             self._counts = dict(await asyncio.to_thread(self._catalogue.partitions))
-            self._read_at, self._away_since = self._clock.monotonic(), None
+            self._read_at, self._failed_at = self._clock.monotonic(), None
         except KafkaUnavailable:
-            self._away_since = self._clock.monotonic()
+            self._failed_at = self._clock.monotonic()
         finally:
-            self._asking = None
+            self._reading = None
 
-    async def _make_owed(self) -> None:
-        """Create what was prepared for while Kafka was away, once it is back."""
+    async def _create_postponed(self) -> None:
+        """Create the topics that were accepted while Kafka was down, once it is back."""
         if not self.reachable:
             return
-        missing, self._owed = sorted(self._owed - self._counts.keys()), set()
+        missing, self._postponed = sorted(self._postponed - self._counts.keys()), set()
         if self._create and missing:
-            await self._make(missing)
+            await self._create_topics(missing)
 
-    async def _make(self, topics: list[str]) -> None:
+    async def _create_topics(self, topics: list[str]) -> None:
         try:
             await asyncio.to_thread(self._catalogue.create, topics)
         except KafkaUnavailable:
-            self._away_since = self._clock.monotonic()
+            self._failed_at = self._clock.monotonic()
             return
-        await self._see(topics)
+        await self._wait_for_metadata(topics)
 
-    async def _see(self, topics: list[str]) -> None:
-        """Wait until the brokers' metadata shows what the controller has just created."""
-        for _ in range(CREATED_LOOKS):
+    async def _wait_for_metadata(self, topics: list[str]) -> None:
+        """Wait until the brokers' metadata shows the topics that were just created."""
+        for _ in range(CREATED_POLLS):
             await self.refresh()
             if not self.reachable or self._counts.keys() >= set(topics):
                 return

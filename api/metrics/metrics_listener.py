@@ -1,23 +1,22 @@
-"""Serves ``/metrics`` on an address of its own, where ``OUTBOX_METRICS_BIND`` names one."""
+"""Serves ``/metrics`` on a separate address, if ``OUTBOX_METRICS_BIND`` is set."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from api.admin.services import Render
 from outbox.errors import ConfigurationError
 
 
 @asynccontextmanager
 async def metrics_listener(
-    bind: str | None, render: Render, *, shared: bool
+    bind: str | None, render: Callable[[], Awaitable[bytes]], *, shared: bool
 ) -> AsyncIterator[None]:
-    """Serve for the block; without an address do nothing. Raises ConfigurationError.
+    """Serve during the block; without an address do nothing. Raises ConfigurationError.
 
-    ``shared``: several workers listen there, and one of them answers.
+    ``shared``: several workers listen on the address, and one of them answers.
     """
     if bind is None:
         yield

@@ -1,4 +1,4 @@
-"""The page of metrics: gauges are read from the tables when somebody looks, at most every 5 s."""
+"""The metrics page: a request reads the gauges from the tables, at most every 5 s."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from prometheus_client import generate_latest
 
-from api.metrics.reconciliation_gauges import measure
+from api.metrics.reconciliation_gauges import set_gauges
 from api.metrics.shared_metrics import page_registry
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
@@ -19,11 +19,11 @@ from outbox.telemetry.metrics import Metrics
 FRESH_SECONDS: Final = 5.0
 PARKED: Final = "PARKED"
 PLAIN: Final = "PLAIN"
-"""Published in SQL and not yet admitted: no state of a half message."""
+"""Published in SQL mode and not yet admitted: not a state of a half message."""
 
 
 class UnfinishedCount(Protocol):
-    """How many messages of a group are in a state, and the age of the oldest in seconds."""
+    """The number of messages of a group in a state, and the age of the oldest in seconds."""
 
     @property
     def state(self) -> str: ...
@@ -36,9 +36,9 @@ class UnfinishedCount(Protocol):
 
 
 class MetricsPage:
-    """Renders the registry; a scrape while PostgreSQL is away shows the rest.
+    """Renders the registry; while PostgreSQL is down the gauges from tables are missing.
 
-    Of several workers the one that is asked answers for all.
+    Any worker answers for all workers.
     """
 
     def __init__(
@@ -60,27 +60,27 @@ class MetricsPage:
 
     async def render(self) -> bytes:
         """Return the metrics in Prometheus' text format."""
-        self._tell_pool()
+        self._set_pool_gauges()
         async with self._lock:
             if self._clock.monotonic() - self._read_at >= FRESH_SECONDS:
-                await self._count()
+                await self._read_gauges()
                 self._read_at = self._clock.monotonic()
             return await asyncio.to_thread(generate_latest, self._registry)
 
-    async def keep_told(self, stop: asyncio.Event) -> None:
-        """Tell the other workers every few seconds of this one's pool, until ``stop`` is set."""
+    async def keep_pool_fresh(self, stop: asyncio.Event) -> None:
+        """Set this worker's pool gauges every few seconds until ``stop`` is set."""
         while not stop.is_set():
-            self._tell_pool()
+            self._set_pool_gauges()
             with suppress(TimeoutError):
                 async with asyncio.timeout(FRESH_SECONDS):
                     await stop.wait()
 
-    def _tell_pool(self) -> None:
-        in_use, most = self._pool_use()
+    def _set_pool_gauges(self) -> None:
+        in_use, maximum = self._pool_use()
         self._metrics["db_pool_in_use"].set(in_use)
-        self._metrics["db_pool_max"].set(most)
+        self._metrics["db_pool_max"].set(maximum)
 
-    async def _count(self) -> None:
+    async def _read_gauges(self) -> None:
         metrics = self._metrics
         by_state, ages = metrics["half_messages"], metrics["half_oldest_age_seconds"]
         parked = metrics["parked_messages"]
@@ -89,7 +89,7 @@ class MetricsPage:
             gauge.clear()
         try:
             counts = await self._unfinished()
-            await measure(self._runs, metrics)
+            await set_gauges(self._runs, metrics)
         except DatabaseUnavailable:
             return
         for count in counts:

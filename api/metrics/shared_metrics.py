@@ -1,9 +1,8 @@
-"""One page of metrics for all workers of a service, whichever of them is asked.
+"""One metrics page for all workers of a service; any worker can render it.
 
-Counters, histograms and the gauges of the pools lie in files that the workers share
-(prometheus_client's multiprocess mode). The other gauges are read from the tables by the worker
-that is asked: a file would go on telling what another worker once read, groups that are gone
-among it.
+Counters, histograms and the pool gauges are in files that the workers share (prometheus_client's
+multiprocess mode). The other gauges are read from the tables by the worker that renders the page.
+A file would keep the values that another worker once read, also of deleted groups.
 """
 
 from __future__ import annotations
@@ -25,18 +24,20 @@ from outbox.settings.environment import process_environment
 from outbox.telemetry.metrics import CATALOGUE, NAMESPACE, OVER_WORKERS
 
 DIRECTORY: Final = "PROMETHEUS_MULTIPROC_DIR"
-"""What prometheus_client reads as it is imported, so it is set before the workers start."""
-TOLD: Final = {f"{NAMESPACE}_{each.name.removesuffix('_total')}" for each in CATALOGUE if each.told}
-"""Metrics that any worker reads from the tables, by the names of their families."""
+"""prometheus_client reads it at import, so it is set before the workers start."""
+FROM_TABLES: Final = {
+    f"{NAMESPACE}_{each.name.removesuffix('_total')}" for each in CATALOGUE if each.absolute
+}
+"""The metrics whose values come from the tables, by the names of their families."""
 SHARED: Final = ("counter_*.db", "histogram_*.db", f"gauge_{OVER_WORKERS}_*.db")
 
 _library: Any = multiprocess
-"""Its functions carry no types."""
+"""Its functions have no type annotations."""
 
 
 @contextmanager
 def shared_directory() -> Iterator[None]:
-    """Give the workers started in the block a fresh directory. Raises ConfigurationError."""
+    """Give the workers of the block an empty directory. Raises ConfigurationError."""
     try:
         directory = TemporaryDirectory(prefix="outbox-metrics-", ignore_cleanup_errors=True)
     except OSError as error:
@@ -49,12 +50,12 @@ def shared_directory() -> Iterator[None]:
 
 
 class Workers(Multiprocess):
-    """The supervised workers; of one that has died, what it alone told is forgotten."""
+    """The supervised workers; the gauges of a dead worker are removed."""
 
     _seen: frozenset[int | None] = frozenset()
 
     def keep_subprocess_alive(self) -> None:
-        """Replace workers that have died; called every half second."""
+        """Replace dead workers; called every half second."""
         before = self._seen | self._pids()
         super().keep_subprocess_alive()
         self._seen = self._pids()
@@ -65,29 +66,29 @@ class Workers(Multiprocess):
         return frozenset(process.pid for process in self.processes)
 
 
-def page_registry(own: CollectorRegistry) -> CollectorRegistry:
-    """Return what ``/metrics`` shows: this process's registry, or that of all workers."""
+def page_registry(process: CollectorRegistry) -> CollectorRegistry:
+    """Return the registry of ``/metrics``: of this process, or of all workers."""
     directory = process_environment().get(DIRECTORY)
     if directory is None:
-        return own
+        return process
     warnings.filterwarnings("ignore", message="Clearing labels", category=UserWarning)
-    everybody = CollectorRegistry()
-    everybody.register(_AllWorkers(Path(directory), own))
-    return everybody
+    merged = CollectorRegistry()
+    merged.register(_AllWorkers(Path(directory), process))
+    return merged
 
 
 class _AllWorkers(Collector):
-    """Everything from the shared files, the rest of the gauges from this process."""
+    """The metrics of the shared files, and the other gauges from this process."""
 
-    def __init__(self, directory: Path, own: CollectorRegistry) -> None:
+    def __init__(self, directory: Path, process: CollectorRegistry) -> None:
         self._directory = directory
-        self._own = own
+        self._process = process
 
     def collect(self) -> Iterable[Metric]:
         """Yield the merged metrics; for the registry."""
         files = [str(path) for pattern in SHARED for path in self._directory.glob(pattern)]
         merged = {metric.name: metric for metric in _library.MultiProcessCollector.merge(files)}
         yield from merged.values()
-        for metric in self._own.collect():
-            if (metric.type == "gauge" or metric.name in TOLD) and metric.name not in merged:
+        for metric in self._process.collect():
+            if (metric.type == "gauge" or metric.name in FROM_TABLES) and metric.name not in merged:
                 yield metric

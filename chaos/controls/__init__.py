@@ -1,1 +1,1 @@
-"""Variants that are wrong in one rule each: a harness that lets one pass proves nothing."""
+"""Relays that break one rule each: a harness that lets one of them pass proves nothing."""

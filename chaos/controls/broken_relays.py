@@ -1,4 +1,4 @@
-"""Relays without the CLEAN rule: they go on with a handle that may have sent EndTxn twice."""
+"""Relays without the CLEAN rule: they reuse a handle that may have sent EndTxn twice."""
 
 from __future__ import annotations
 
@@ -20,34 +20,33 @@ from outbox.kafka.progress_log import KafkaProgressLog, admin_client
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.record import Record
 from outbox.postgres.relay.commit_log import PostgresCommitLog
-from outbox.relay.ports import Delivery
-from outbox.relay.protocol import actions as do
-from outbox.relay.protocol import answers as came
+from outbox.relay.ports import DeliveryReport
+from outbox.relay.protocol import actions, answers
 from outbox.telemetry.metrics import Metrics
 
 FLUSH_SECONDS: Final = 10.0
 PATIENCE_SECONDS: Final = 8.0
-"""Less than a transaction may last."""
+"""Shorter than the transaction timeout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A place in a batch at which its publisher waits to be told to go on."""
+    """A point in a batch at which the publisher waits until it may continue."""
 
     after_first: bool
-    """after the first record; else after all of them, before the manifest"""
+    """after the first record; otherwise after the last one, before the manifest"""
     reached: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)
 
 
 class StagedPublisher(KafkaPublisher):
-    """A sound publisher that a test may stop amid a batch, or make give one up."""
+    """A correct publisher that a test can stop inside a batch, or let fail once."""
 
     stop: Stop | None = None
     unlucky = False
 
-    def publish(self, records: Sequence[Record], at_ms: int = 0) -> Delivery:
-        """Publish; stop where told, or say once that it failed."""
+    def publish(self, records: Sequence[Record], at_ms: int = 0) -> DeliveryReport:
+        """Publish; wait at the stop if there is one; report one failure if asked to."""
         stop, self.stop = self.stop, None
         if stop is not None and stop.after_first:
             interrupted = _Interrupted(records, lambda: self._wait(stop))
@@ -65,15 +64,15 @@ class StagedPublisher(KafkaPublisher):
 
 
 class AbortingPublisher(StagedPublisher):
-    """Aborts what it gives up and goes on with the same handle, as Kafka's examples do."""
+    """Aborts a failed batch and reuses the same handle, as Kafka's examples do."""
 
     def fence(self, installation: UUID) -> None:
-        """Keep the handle, if there is one."""
+        """Keep the handle if there is one."""
         if self._handle is None:
             super().fence(installation)
 
     def drop(self) -> None:
-        """Abort and keep the handle; forget it only if that fails."""
+        """Abort and keep the handle; drop it only if the abort fails."""
         if self._handle is not None:
             with suppress(KafkaException):
                 self._handle.abort_transaction(FLUSH_SECONDS)
@@ -82,16 +81,16 @@ class AbortingPublisher(StagedPublisher):
 
 
 class TrustingRelay(ShardRelay):
-    """Takes every commit for a clean one, however long it took."""
+    """Takes every commit for clean, whatever time it took."""
 
-    def _performed(self, plan: tuple[do.Action, ...]) -> came.Answer:
+    def _performed(self, plan: tuple[actions.Action, ...]) -> answers.Answer:
         answer = super()._performed(plan)
-        return replace(answer, seconds=0.0) if isinstance(answer, came.CommitEnded) else answer
+        return replace(answer, seconds=0.0) if isinstance(answer, answers.CommitEnded) else answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayPlace:
-    """Where a relay works."""
+    """The stores and the shard of a relay."""
 
     database_url: str
     bootstrap_servers: str
@@ -101,7 +100,7 @@ class RelayPlace:
     def open(
         self, relay: type[ShardRelay], publisher: type[StagedPublisher]
     ) -> tuple[ShardRelay, StagedPublisher]:
-        """Return a relay of these kinds that holds nothing yet, and its publisher."""
+        """Return a new relay of these classes, and its publisher."""
         clock = SystemClock()
         made = publisher(self._producer, self.shard, self.progress_topic)
         consumer = consumer_config(self.bootstrap_servers, {})
@@ -123,14 +122,14 @@ class RelayPlace:
 
 
 class _Interrupted(list[Record]):
-    """Records of which only the first comes at once."""
+    """Records with a wait after the first one."""
 
     def __init__(self, records: Sequence[Record], wait: Callable[[], None]) -> None:
         super().__init__(records)
         self._wait_between = wait
 
     def __iter__(self) -> Iterator[Record]:
-        """Give the first record, wait, give the others."""
+        """Yield the first record, wait, then yield the others."""
         for place, record in enumerate(super().__iter__()):
             if place == 1:
                 self._wait_between()

@@ -1,8 +1,8 @@
-"""Control: checkers without the CLEAN rule under held EndTxn; the judge must see what they do.
+"""Control: checkers without the CLEAN rule while EndTxn requests are held.
 
-One trusts a handle whose commit may have been sent twice: a stale commit makes half a batch
-visible, which is then published again. The other aborts what it gives up and goes on with the
-handle: a stale abort takes a batch away that its manifest calls published.
+The trusting one reuses a handle whose commit may have been sent twice: a stale commit makes half a
+batch visible, which is then published again. The aborting one aborts a failed batch and reuses the
+handle: a stale abort removes a batch that its manifest lists as published.
 """
 
 from __future__ import annotations
@@ -12,49 +12,49 @@ from collections.abc import Sequence
 from typing import Final
 
 from chaos.controls.broken_relays import AbortingPublisher, TrustingRelay
-from chaos.mixes import Mix
-from chaos.profiles import Profile
+from chaos.profiles.catalogue import Profile
+from chaos.profiles.fault_mixes import Mix
 from checker import relay_wiring
 from checker.__main__ import main as run_checker
 from outbox.messages.record import Record
-from outbox.relay.ports import Delivery
+from outbox.relay.ports import DeliveryReport
 
 NAME: Final = "CLEAN rule off, EndTxn held"
 SECONDS: Final = 40.0
 HOLDS_PER_MINUTE: Final = 90.0
 GIVEN_UP: Final = 0.1
-"""The share of batches that the aborting checker gives up."""
+"""The share of batches that the aborting checker aborts."""
 
 
 class OftenUnlucky(AbortingPublisher):
-    """Gives up a part of all batches."""
+    """Aborts a share of all batches."""
 
-    def publish(self, records: Sequence[Record], at_ms: int = 0) -> Delivery:
-        """Publish, and say now and then that it failed."""
+    def publish(self, records: Sequence[Record], at_ms: int = 0) -> DeliveryReport:
+        """Publish, and sometimes report a failure."""
         self.unlucky = random.random() < GIVEN_UP
         return super().publish(records, at_ms)
 
 
 def trusting_checker() -> int:
-    """Be a checker whose relays take every commit for a clean one."""
+    """Run a checker whose relays take every commit for clean."""
     return _run_with("ShardRelay", TrustingRelay)
 
 
 def aborting_checker() -> int:
-    """Be a checker whose relays abort and go on with the same handle."""
+    """Run a checker whose relays abort and reuse the same handle."""
     return _run_with("KafkaPublisher", OftenUnlucky)
 
 
 def _run_with(name: str, broken: type[object]) -> int:
-    """Be a checker whose relays are built from one broken part."""
+    """Run a checker whose relays have one broken part."""
     if not issubclass(broken, getattr(relay_wiring, name)):
-        raise LookupError(f"the relay is not built from {name}: this control controls nothing")
+        raise LookupError(f"the relay does not use {name}: this control would test nothing")
     setattr(relay_wiring, name, broken)
     return run_checker([])
 
 
 def profile_of(program: str, ends: str, failpoint: str) -> Profile:
-    """Return a run of such a checker with one kind of EndTxn held; its batches take their time."""
+    """Return a profile of such a checker with slow batches and one kind of EndTxn held."""
     return Profile(
         name=f"control-{program.replace('_', '-')}",
         seconds=SECONDS,

@@ -1,6 +1,6 @@
-"""A relay as many are: publish with an idempotent producer, then note how far it has come.
+"""A common wrong relay: publishes with an idempotent producer and then stores its position.
 
-What was published and not yet noted when it dies is published again, after newer records.
+After a crash it publishes again what it had not stored yet, after newer records.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MARK: Final = (
 
 
 def main() -> int:
-    """Run the checker's other chores and this relay for every shard."""
+    """Run the checker's other tasks and this relay for every shard."""
     settings = load_settings()
     producer = Producer(
         {
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 class MarkingRelay:
-    """One shard's loop."""
+    """The loop of one shard."""
 
     def __init__(self, settings: Settings, producer: Producer, shard: int) -> None:
         self._producer, self._shard = producer, shard
@@ -62,7 +62,7 @@ class MarkingRelay:
         self._marked, self._batch = monotonic(), 0
 
     def run(self) -> None:
-        """Relay for ever; begin again whenever PostgreSQL was away."""
+        """Relay until the end; start again when PostgreSQL was unavailable."""
         pause = threading.Event()
         while True:
             log = PostgresCommitLog(self._url, self._shard, batch_max=BATCH, owner=self._owner)

@@ -1,4 +1,4 @@
-"""The relay's step with a rule taken away; pure, and shared with the model's mutants."""
+"""The relay's step without one rule; pure, and shared with the mutants of the model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from outbox.relay.protocol.transition import Next
 
 
 def cursor_only(state: Relay, answer: Answer) -> Next:
-    """Believe every manifest without a look at the commit log."""
+    """Believe every manifest without reading the commit log."""
     after, plan = step(state, answer)
     while len(plan) == 1 and isinstance(plan[0], Compare):
         after, plan = step(*agreed(after, plan[0].manifest))
@@ -21,7 +21,7 @@ def cursor_only(state: Relay, answer: Answer) -> Next:
 
 
 def agreed(state: Relay, manifest: Manifest) -> tuple[Relay, Compared]:
-    """Return a comparison that finds what the manifest says."""
+    """Return a comparison that agrees with the manifest."""
     cursor = state.at._replace(position=manifest.after)
     ids = tuple(entry.message_id for entry in manifest.entries)
     return replace(state, cursor=cursor), Compared(ids, True, frozenset(ids))

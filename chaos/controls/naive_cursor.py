@@ -1,6 +1,6 @@
-"""A relay that reads whatever has a higher id, open transactions or not: the naive cursor.
+"""A relay with a naive cursor: it reads every higher id and ignores open transactions.
 
-A flush that took a lower xid and commits later is passed and never published.
+A flush with a lower xid that commits later is skipped and never published.
 """
 
 from __future__ import annotations

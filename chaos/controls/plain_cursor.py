@@ -1,7 +1,7 @@
-"""A relay that believes its cursor: after PostgreSQL lost its tail it skips what is committed anew.
+"""A relay that believes its cursor: it skips new commits after PostgreSQL lost its newest ones.
 
-The ids of lost transactions are issued again, so new commits lie at positions that a manifest of
-the old timeline has passed.
+The ids of lost transactions are issued again, so new commits get positions that are before a
+manifest of the old timeline.
 """
 
 from __future__ import annotations

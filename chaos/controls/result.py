@@ -1,4 +1,4 @@
-"""What came of a control: whether the harness caught what it had to catch."""
+"""The result of a control: whether the harness caught the broken variant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlResult:
-    """A broken variant and how the harness caught it; one that gets away voids every verdict."""
+    """A broken variant and how it was caught; one that is not caught voids every verdict."""
 
     name: str
     caught: bool

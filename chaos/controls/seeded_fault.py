@@ -1,6 +1,6 @@
-"""Plants faults in the leftovers of a finished run: the judge must find each, and nothing else.
+"""Seeds faults into the final state of a finished run: the judge must find exactly these.
 
-Spark's half of this control is its own suite of planted faults, on real PostgreSQL and Kafka.
+For Spark, a separate test suite does the same on real PostgreSQL and Kafka.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Rows = list[dict[str, Any]]
 
 
 def lose(records: Rows) -> Rows:
-    """Take a record away."""
+    """Remove a record."""
     return records[:-1]
 
 
 def invent(records: Rows) -> Rows:
-    """Add a record of a message that nobody has prepared."""
-    stranger = {**records[-1], "id": "00000000-0001-8000-8000-000000000001", "batch": "0.999999.0"}
-    return [*records, {**stranger, "offset": records[-1]["offset"] + 1}]
+    """Add a record of a message that was never prepared."""
+    phantom = {**records[-1], "id": "00000000-0001-8000-8000-000000000001", "batch": "0.999999.0"}
+    return [*records, {**phantom, "offset": records[-1]["offset"] + 1}]
 
 
 def double(records: Rows) -> Rows:
@@ -52,14 +52,14 @@ def invert(records: Rows) -> Rows:
     return [swapped.get(number, record) for number, record in enumerate(records)]
 
 
-PLANTED: Final[dict[str, tuple[Callable[[Rows], Rows], frozenset[str]]]] = {
+SEEDED_FAULTS: Final[dict[str, tuple[Callable[[Rows], Rows], frozenset[str]]]] = {
     "a loss": (lose, frozenset({"I3", "I8", "poll"})),
     "a phantom": (invent, frozenset({"I2", "I8", "poll"})),
     "a duplicate": (double, frozenset({"I1", "I8", "I6", "poll"})),
     "an alteration": (alter, frozenset({"I7"})),
     "an inversion": (invert, frozenset({"I6", "poll"})),
 }
-"""What is planted, and the invariants that may speak up; the first of its own kind must."""
+"""The seeded faults and the invariants that may report them; ``MUST`` has the required one."""
 MUST: Final = {
     "a loss": "I3",
     "a phantom": "I2",
@@ -69,28 +69,28 @@ MUST: Final = {
 }
 
 
-def plant_and_judge(run: Path, scratch: Path) -> list[ControlResult]:
-    """Plant each fault in a copy of a run that passes; see whether it is found by its name."""
+def seed_and_judge(run: Path, scratch: Path) -> list[ControlResult]:
+    """Seed each fault into a copy of a run that passes; return whether it was found."""
     sound = judge(run)
     if sound.verdict != PASS:
-        return [ControlResult(name="planted faults", caught=False, how=f"a {sound.verdict} run")]
-    return [_planted(run, scratch / name.replace(" ", "-"), name) for name in PLANTED]
+        return [ControlResult(name="seeded faults", caught=False, how=f"a {sound.verdict} run")]
+    return [_seeded(run, scratch / name.replace(" ", "-"), name) for name in SEEDED_FAULTS]
 
 
-def _planted(run: Path, copy: Path, name: str) -> ControlResult:
-    plant, may = PLANTED[name]
+def _seeded(run: Path, copy: Path, name: str) -> ControlResult:
+    change, may = SEEDED_FAULTS[name]
     shutil.copytree(run, copy, ignore=shutil.ignore_patterns("postgres", "kafka"))
     path = copy / "leftovers" / "records.jsonl"
-    found = plant(list(rows(path)))
+    found = change(list(rows(path)))
     path.write_text("".join(json.dumps(row) + "\n" for row in found))
     verdict = judge(copy)
-    spoke = {each for each, it in verdict.invariants.items() if it["violations"]}
-    caught = verdict.verdict == VIOLATION and MUST[name] in spoke and spoke <= may
-    return ControlResult(name=f"{name}, planted", caught=caught, how=", ".join(sorted(spoke)))
+    reported = {each for each, it in verdict.invariants.items() if it["violations"]}
+    caught = verdict.verdict == VIOLATION and MUST[name] in reported and reported <= may
+    return ControlResult(name=f"{name}, seeded", caught=caught, how=", ".join(sorted(reported)))
 
 
 def _neighbours(records: Rows) -> tuple[int, int]:
-    """Return two records of one key, the last of its scope and the one before."""
+    """Return the last two records of one key."""
     last: dict[tuple[str, str], int] = {}
     pair = None
     for number, record in sorted(enumerate(records), key=lambda each: each[1]["offset"]):

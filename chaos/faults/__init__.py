@@ -1,16 +1,16 @@
-"""Everything that breaks a run, by kind; a new nemesis gets its line in ``NEMESES``."""
+"""All nemeses by kind of fault; a new nemesis gets its line in ``NEMESES``."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from chaos.faults.brokers import BrokerKill
-from chaos.faults.clock import Clock
+from chaos.faults.clock import FalseClock
 from chaos.faults.database import BackendKill, LongTransaction, PostgresStop
 from chaos.faults.disk import DiskFull
-from chaos.faults.endpoints import EndpointZoo
 from chaos.faults.failover import Failover
 from chaos.faults.frames import KafkaFrames, PostgresPackets
+from chaos.faults.hostile_endpoint import HostileEndpoint
 from chaos.faults.links import Network
 from chaos.faults.nemesis import Nemesis
 from chaos.faults.processes import Kill, Pause
@@ -26,15 +26,15 @@ NEMESES: Final[tuple[type[Nemesis], ...]] = (
     Network,
     KafkaFrames,
     PostgresPackets,
-    EndpointZoo,
+    HostileEndpoint,
     Failover,
     Restore,
-    Clock,
+    FalseClock,
     DiskFull,
 )
 
 
 def nemeses_by_kind() -> dict[str, Nemesis]:
-    """Return one nemesis for each kind of fault; they share their instances."""
+    """Return the nemesis of each kind of fault; one instance serves all its kinds."""
     made = [nemesis() for nemesis in NEMESES]
     return {kind: nemesis for nemesis in made for kind in sorted(nemesis.kinds)}

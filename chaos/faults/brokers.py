@@ -1,4 +1,4 @@
-"""Kafka brokers die hard: one, two at once, or the one on which something depends."""
+"""Kills Kafka brokers: one, two at once, or one with a certain role."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import psycopg
 from confluent_kafka.admin import AdminClient
 
 from chaos.faults.nemesis import Facts
-from chaos.run_context import ChaosContext
-from chaos.schedule import Fault
+from chaos.faults.run_context import ChaosContext
+from chaos.profiles.schedule import Fault
 from chaos.workload.plan import TOPICS
 from devservers.kafka_wire import active_controller
 from outbox.kafka.client_config import transactional_id
@@ -28,7 +28,7 @@ INSTALLATION: Final = "SELECT installation_id FROM outbox.installation"
 def partition_of_transactions(name: str, partitions: int) -> int:
     """Return the partition whose leader coordinates a transactional id (ASCII).
 
-    As the broker computes it: ``Utils.abs(id.hashCode()) % partitions``.
+    The broker computes it as ``Utils.abs(id.hashCode()) % partitions``.
     """
     hashed = 0
     for letter in name:
@@ -37,38 +37,38 @@ def partition_of_transactions(name: str, partitions: int) -> int:
     return (0 if signed == -(1 << 31) else abs(signed)) % partitions
 
 
-def _named(world: ChaosContext, fault: Fault) -> Sequence[int]:
+def _named(context: ChaosContext, fault: Fault) -> Sequence[int]:
     return [int(fault.target.rpartition("-")[2])]
 
 
-def _two(world: ChaosContext, fault: Fault) -> Sequence[int]:
-    return world.random(f"brokers/{fault.at}").sample(range(len(world.brokers)), 2)
+def _two(context: ChaosContext, fault: Fault) -> Sequence[int]:
+    return context.random(f"brokers/{fault.at}").sample(range(len(context.brokers)), 2)
 
 
-def _leader(world: ChaosContext, fault: Fault) -> Sequence[int]:
+def _leader(context: ChaosContext, fault: Fault) -> Sequence[int]:
     """Choose the leader of a data partition."""
-    chance = world.random(f"leader/{fault.at}")
-    leaders = _leaders(world, chance.choice(sorted(TOPICS)))
-    return _places(world, leaders.get(chance.choice(sorted(leaders)), -1) if leaders else -1)
+    chance = context.random(f"leader/{fault.at}")
+    leaders = _leaders(context, chance.choice(sorted(TOPICS)))
+    return _places(context, leaders.get(chance.choice(sorted(leaders)), -1) if leaders else -1)
 
 
-def _coordinator(world: ChaosContext, fault: Fault) -> Sequence[int]:
+def _coordinator(context: ChaosContext, fault: Fault) -> Sequence[int]:
     """Choose the coordinator of the transactions of one shard's relay."""
-    shard = world.random(f"coordinator/{fault.at}").choice(ALL_SHARDS)
-    leaders = _leaders(world, TRANSACTIONS)
-    installation = _installation(world)
+    shard = context.random(f"coordinator/{fault.at}").choice(ALL_SHARDS)
+    leaders = _leaders(context, TRANSACTIONS)
+    installation = _installation(context)
     if not leaders or installation is None:
         return []
     prefix = str(Settings.model_fields["relay_transactional_id_prefix"].default)
     name = transactional_id(prefix, installation, shard)
-    return _places(world, leaders.get(partition_of_transactions(name, len(leaders)), -1))
+    return _places(context, leaders.get(partition_of_transactions(name, len(leaders)), -1))
 
 
-def _controller(world: ChaosContext, fault: Fault) -> Sequence[int]:
+def _controller(context: ChaosContext, fault: Fault) -> Sequence[int]:
     """Choose the node that leads the controllers' quorum."""
-    for broker in world.brokers:
+    for broker in context.brokers:
         with suppress(OSError):
-            return _places(world, active_controller(broker.port))
+            return _places(context, active_controller(broker.port))
     return []
 
 
@@ -79,7 +79,7 @@ VICTIMS: Final[Mapping[str, Callable[[ChaosContext, Fault], Sequence[int]]]] = {
     "broker_kill_coordinator": _coordinator,
     "broker_kill_controller": _controller,
 }
-"""The places of the brokers to kill, by kind; none if it cannot be told now."""
+"""Return the places of the brokers to kill, by kind; none if that is unknown now."""
 
 
 class BrokerKill:
@@ -90,36 +90,36 @@ class BrokerKill:
     def __init__(self) -> None:
         self._alone = threading.Lock()
 
-    def inject(self, world: ChaosContext, fault: Fault) -> Facts:
-        """Keep them away for the fault's seconds."""
+    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
+        """Keep the brokers down for the fault's seconds."""
         with self._alone:
-            places = VICTIMS[fault.kind](world, fault)
+            places = VICTIMS[fault.kind](context, fault)
             if not places:
-                return {"skipped": "nobody knows which broker it is"}
+                return {"skipped": "the broker with this role is unknown"}
             began = monotonic()
-            world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
+            context.recoveries.record_fault(fault.kind, fault.target, ALL_SHARDS)
             for place in places:
-                world.brokers[place].kill()
-            world.stop.wait(fault.seconds)
-            world.brokers.start(places)
+                context.brokers[place].kill()
+            context.stop.wait(fault.seconds)
+            context.brokers.start(places)
             return {"brokers": list(places), "down_seconds": round(monotonic() - began, 3)}
 
-    def heal(self, world: ChaosContext) -> None:
-        """Nothing is left: they have been started again."""
+    def heal(self, context: ChaosContext) -> None:
+        """Do nothing: the brokers are running again."""
 
 
-def _leaders(world: ChaosContext, topic: str) -> dict[int, int]:
+def _leaders(context: ChaosContext, topic: str) -> dict[int, int]:
     """Return the leading node of each partition, -1 for none."""
-    admin = AdminClient({"bootstrap.servers": world.bootstrap, "log_level": 0})
+    admin = AdminClient({"bootstrap.servers": context.bootstrap, "log_level": 0})
     known = admin.list_topics(topic, timeout=METADATA_SECONDS).topics[topic]
     return {number: partition.leader for number, partition in known.partitions.items()}
 
 
-def _installation(world: ChaosContext) -> object | None:
-    with psycopg.connect(world.postgres.dsn(), connect_timeout=2) as connection:
+def _installation(context: ChaosContext) -> object | None:
+    with psycopg.connect(context.postgres.dsn(), connect_timeout=2) as connection:
         row = connection.execute(INSTALLATION).fetchone()
     return row[0] if row else None
 
 
-def _places(world: ChaosContext, node_id: int) -> Sequence[int]:
-    return [place for place, broker in enumerate(world.brokers) if broker.node_id == node_id]
+def _places(context: ChaosContext, node_id: int) -> Sequence[int]:
+    return [place for place, broker in enumerate(context.brokers) if broker.node_id == node_id]

@@ -1,4 +1,4 @@
-"""PostgreSQL dies hard, a backend is shot, a transaction is left open."""
+"""Stops PostgreSQL hard, kills a backend, or leaves a transaction open."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Final
 import psycopg
 
 from chaos.faults.nemesis import Facts
-from chaos.final_state.probes import comes_true
-from chaos.run_context import ChaosContext
-from chaos.schedule import Fault
+from chaos.faults.run_context import ChaosContext
+from chaos.profiles.schedule import Fault
+from chaos.servers.probes import wait_until_true
 
 LOOK_SECONDS: Final = 0.05
 BACK_SECONDS: Final = 60.0
@@ -27,22 +27,22 @@ BACKENDS: Final = (
 
 
 class PostgresStop:
-    """Stops PostgreSQL at once, as a power cut of its processes, and starts it again."""
+    """Stops PostgreSQL at once, without a shutdown, and starts it again."""
 
     kinds = frozenset({"postgres_stop"})
 
-    def inject(self, world: ChaosContext, fault: Fault) -> Facts:
-        """Stop it for the fault's seconds."""
-        with world.postgres_alone:
+    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
+        """Keep it stopped for the fault's seconds."""
+        with context.postgres_alone:
             began = monotonic()
-            world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
-            world.postgres.stop_immediate()
-            world.stop.wait(fault.seconds)
-            world.postgres.start()
+            context.recoveries.record_fault(fault.kind, fault.target, ALL_SHARDS)
+            context.postgres.stop_immediate()
+            context.stop.wait(fault.seconds)
+            context.postgres.start()
             return {"down_seconds": round(monotonic() - began, 3)}
 
-    def heal(self, world: ChaosContext) -> None:
-        """Nothing is left: it has been started again."""
+    def heal(self, context: ChaosContext) -> None:
+        """Do nothing: PostgreSQL is running again."""
 
 
 class BackendKill:
@@ -50,10 +50,10 @@ class BackendKill:
 
     kinds = frozenset({"backend_kill"})
 
-    def inject(self, world: ChaosContext, fault: Fault) -> Facts:
-        """Kill a backend of one of our programs and wait until PostgreSQL accepts connections."""
-        began, dsn = monotonic(), world.postgres.dsn()
-        with world.postgres_alone:
+    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
+        """Kill a backend of one of the programs and wait until PostgreSQL accepts connections."""
+        began, dsn = monotonic(), context.postgres.dsn()
+        with context.postgres_alone:
             with psycopg.connect(dsn, autocommit=True) as connection:
                 pids: list[int] = []
 
@@ -61,33 +61,33 @@ class BackendKill:
                     pids[:] = [pid for (pid,) in connection.execute(BACKENDS)]
                     return bool(pids)
 
-                if not comes_true(connected, CONNECT_SECONDS, world.stop):
-                    return {"skipped": "none of our programs is connected"}
-                pid = world.random(f"backend/{fault.at}").choice(pids)
-                world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
+                if not wait_until_true(connected, CONNECT_SECONDS, context.stop):
+                    return {"skipped": "no program is connected"}
+                pid = context.random(f"backend/{fault.at}").choice(pids)
+                context.recoveries.record_fault(fault.kind, fault.target, ALL_SHARDS)
                 os.kill(pid, signal.SIGKILL)
             _wait_accepting(dsn)
         return {"pid": pid, "seconds": round(monotonic() - began, 3)}
 
-    def heal(self, world: ChaosContext) -> None:
-        """Nothing is left."""
+    def heal(self, context: ChaosContext) -> None:
+        """Do nothing: PostgreSQL has recovered."""
 
 
 class LongTransaction:
-    """Leaves a transaction open that has taken an xid: the watermark stands still."""
+    """Leaves a transaction with an xid open, which stops the watermark."""
 
     kinds = frozenset({"long_transaction"})
 
-    def inject(self, world: ChaosContext, fault: Fault) -> Facts:
-        """Hold one open for the fault's seconds; a crash of PostgreSQL may end it earlier."""
-        with suppress(psycopg.Error), psycopg.connect(world.postgres.dsn()) as connection:
+    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
+        """Hold it open for the fault's seconds; a crash of PostgreSQL may end it earlier."""
+        with suppress(psycopg.Error), psycopg.connect(context.postgres.dsn()) as connection:
             connection.execute("SELECT pg_current_xact_id()")
-            world.stop.wait(fault.seconds)
+            context.stop.wait(fault.seconds)
             connection.rollback()
         return {"seconds": fault.seconds}
 
-    def heal(self, world: ChaosContext) -> None:
-        """Nothing is left: the session is closed."""
+    def heal(self, context: ChaosContext) -> None:
+        """Do nothing: the session is closed."""
 
 
 def _wait_accepting(dsn: str) -> None:

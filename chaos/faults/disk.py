@@ -1,4 +1,4 @@
-"""PostgreSQL's disk is full for a while: nothing that cannot be stored is acknowledged (F11)."""
+"""Fills PostgreSQL's disk for a while: what cannot be stored must not be acknowledged (F11)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 import psycopg
 
 from chaos.faults.nemesis import Facts
-from chaos.run_context import ChaosContext
-from chaos.schedule import Fault
+from chaos.faults.run_context import ChaosContext
+from chaos.profiles.schedule import Fault
 from chaos.servers.nodes import PostgresNode
 from chaos.servers.small_disk import MEGABYTE, fill, free_bytes, make_room
 from devservers.errors import ServerFailed
@@ -25,20 +25,20 @@ class DiskFull:
 
     kinds = frozenset({"disk_full"})
 
-    def inject(self, world: ChaosContext, fault: Fault) -> Facts:
-        """Do so; PostgreSQL, which may have given up, is there again afterwards.
+    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
+        """Fill the disk, free it and bring PostgreSQL back, which may have ended by itself.
 
-        Raises NoSmallDisk if the profile gives PostgreSQL no disk of its own.
+        Raises NoSmallDisk if the profile gives PostgreSQL no separate disk.
         """
-        with world.postgres_alone:
-            home, began = world.postgres.server.home, monotonic()
-            world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
+        with context.postgres_alone:
+            home, began = context.postgres.server.home, monotonic()
+            context.recoveries.record_fault(fault.kind, fault.target, ALL_SHARDS)
             try:
-                taken, given_up = self._keep_full(world, fault.seconds)
+                taken, given_up = self._keep_full(context, fault.seconds)
                 left = free_bytes(home)
             finally:
                 make_room(home)
-            starts = bring_back(world.postgres)
+            starts = restart_postgres(context.postgres)
         return {
             "taken_mb": taken // MEGABYTE,
             "free_bytes": left,
@@ -47,22 +47,22 @@ class DiskFull:
             "seconds": round(monotonic() - began, 3),
         }
 
-    def heal(self, world: ChaosContext) -> None:
-        """Nothing is left: the room was given back."""
+    def heal(self, context: ChaosContext) -> None:
+        """Do nothing: the disk has free space again."""
 
-    def _keep_full(self, world: ChaosContext, seconds: float) -> tuple[int, bool]:
-        """Take also what PostgreSQL frees; return how much, and whether it has ended by itself."""
+    def _keep_full(self, context: ChaosContext, seconds: float) -> tuple[int, bool]:
+        """Fill also what PostgreSQL frees; return the bytes, and whether PostgreSQL has ended."""
         until = monotonic() + seconds
         while True:
-            taken = fill(world.postgres.server.home)
-            if monotonic() >= until or world.stop.wait(LOOK_SECONDS):
-                return taken, world.postgres.server.exit_code() is not None
+            taken = fill(context.postgres.server.home)
+            if monotonic() >= until or context.stop.wait(LOOK_SECONDS):
+                return taken, context.postgres.server.exit_code() is not None
 
 
-def bring_back(postgres: PostgresNode) -> int:
-    """Wait until it accepts connections; return how often it had to be started for that.
+def restart_postgres(postgres: PostgresNode) -> int:
+    """Wait until PostgreSQL accepts connections; return the number of starts that this took.
 
-    It may be in the recovery from its own PANIC and give that up, too. Raises TimeoutError.
+    It may fail again during the recovery from its own PANIC. Raises TimeoutError.
     """
     starts, deadline = 0, monotonic() + BACK_SECONDS
     while monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""The primary dies and its standby takes over, at the same address (reliability F9, F10)."""
+"""Kills the primary; its standby takes over at the same address (reliability F9, F10)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from time import monotonic
 from typing import Final
 
 from chaos.faults.nemesis import Facts
-from chaos.run_context import ChaosContext
-from chaos.schedule import Fault
+from chaos.faults.run_context import ChaosContext
+from chaos.profiles.schedule import Fault
 from chaos.servers.lost_tails import (
     contents,
     contents_of_stopped,
     lost_tail,
-    may_lose_its_tail,
+    wait_every_shard_has_a_cursor,
     write_tail,
 )
 from chaos.servers.standby import PrimaryAndStandby
@@ -26,10 +26,10 @@ ASYNCHRONOUS: Final = "promote_asynchronous"
 
 
 class Failover:
-    """Makes a standby, lets it follow, kills the primary and promotes the standby.
+    """Creates a standby, lets it follow, kills the primary and promotes the standby.
 
-    A synchronous one may lose nothing that was acknowledged, so nothing is noted as lost. An
-    asynchronous one stops following the fault's seconds before: it never has that tail.
+    A synchronous standby loses nothing that was acknowledged, so nothing is recorded as lost. An
+    asynchronous one stops following some seconds before the kill, so it lacks the newest commits.
     """
 
     kinds = frozenset({SYNCHRONOUS, ASYNCHRONOUS})
@@ -37,42 +37,42 @@ class Failover:
     def __init__(self) -> None:
         self._numbers = count(1)
 
-    def inject(self, world: ChaosContext, fault: Fault) -> Facts:
+    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
         """Perform a whole failover."""
-        with world.postgres_alone:
-            if not may_lose_its_tail(world):
-                return {"skipped": "not every shard has begun"}
-            home = world.dir / "postgres" / f"standby-{next(self._numbers)}"
-            pair = PrimaryAndStandby(world.postgres, home, world.keeper)
+        with context.postgres_alone:
+            if not wait_every_shard_has_a_cursor(context.postgres):
+                return {"skipped": "not every shard has a cursor"}
+            home = context.dir / "postgres" / f"standby-{next(self._numbers)}"
+            pair = PrimaryAndStandby(context.postgres, home, context.server_thread)
             pair.follow()
             if fault.kind == SYNCHRONOUS:
-                pair.be_synchronous()
+                pair.make_synchronous()
             else:
                 pair.stop_following()
             threading.Event().wait(fault.seconds)
-            return self._take_over(world, fault, pair)
+            return self._take_over(context, fault, pair)
 
-    def heal(self, world: ChaosContext) -> None:
-        """Nothing is left: the standby is the primary now."""
+    def heal(self, context: ChaosContext) -> None:
+        """Do nothing: the standby is the primary now."""
 
-    def _take_over(self, world: ChaosContext, fault: Fault, pair: PrimaryAndStandby) -> Facts:
+    def _take_over(self, context: ChaosContext, fault: Fault, pair: PrimaryAndStandby) -> Facts:
         began, old = monotonic(), pair.primary
-        world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
+        context.recoveries.record_fault(fault.kind, fault.target, ALL_SHARDS)
         old.server.kill()
-        world.postgres = pair.promote()
-        after = contents(world.postgres.dsn())
-        world.database_moved()
+        context.postgres = pair.promote()
+        after = contents(context.postgres.dsn())
+        context.database_moved()
         down = monotonic() - began
-        tail = lost_tail(contents_of_stopped(old, world.keeper), after)
+        tail = lost_tail(contents_of_stopped(old, context.server_thread), after)
         shutil.rmtree(old.data_dir, ignore_errors=True)
-        return {**_told(world, fault, tail), "down_seconds": round(down, 3)}
+        return {**_facts(context, fault, tail), "down_seconds": round(down, 3)}
 
 
-def _told(world: ChaosContext, fault: Fault, tail: list[dict[str, object]]) -> Facts:
+def _facts(context: ChaosContext, fault: Fault, tail: list[dict[str, object]]) -> Facts:
     if fault.kind == SYNCHRONOUS:
         return {"unacknowledged": len(tail)}
     return {
-        "file": write_tail(world.dir, tail),
+        "file": write_tail(context.dir, tail),
         "halves_lost": sum(1 for row in tail if row["half_lost"]),
         "decisions_lost": sum(1 for row in tail if row["op"] is not None),
     }

@@ -11,14 +11,14 @@ from chaos.faults.nemesis import Facts
 from chaos.proxies.rules import Action, Rule
 
 if TYPE_CHECKING:
+    from chaos.faults.run_context import ChaosContext
+    from chaos.profiles.schedule import Fault
     from chaos.proxies.proxy_client import RemoteLink
-    from chaos.run_context import ChaosContext
-    from chaos.schedule import Fault
 
 STRIKE_SECONDS: Final = 5.0
-"""A rule that has met no frame for so long is disarmed."""
+"""A rule that has matched no frame for so long is disarmed."""
 LATE_SECONDS: Final = 12.0
-"""How much longer than wanted a stale copy may be on its way."""
+"""The additional time in which a stale copy may arrive."""
 LOOK_SECONDS: Final = 0.25
 
 FRAME_ACTIONS: Final[Mapping[str, Action]] = {
@@ -36,7 +36,7 @@ PACKET_ACTIONS: Final[Mapping[str, Action]] = {
 
 
 ENDS: Final[Mapping[str, bool]] = {"commit": True, "abort": False}
-"""Which EndTxn alone are meant."""
+"""Restricts a rule to one kind of EndTxn."""
 
 
 class KafkaFrames:
@@ -44,9 +44,9 @@ class KafkaFrames:
 
     kinds = frozenset(FRAME_ACTIONS)
 
-    def inject(self, world: ChaosContext, fault: Fault) -> Facts:
-        """Arm a rule and wait until it has struck and its copy, if any, has arrived."""
-        link, action = proxied_link(world, fault), FRAME_ACTIONS[fault.kind]
+    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
+        """Arm a rule; wait until it has matched and its copy, if any, has arrived."""
+        link, action = proxied_link(context, fault), FRAME_ACTIONS[fault.kind]
         rule = Rule(
             name=str(fault.arg("frame", "EndTxn")),
             action=action,
@@ -58,22 +58,22 @@ class KafkaFrames:
         number = link.arm(rule)
         patience = STRIKE_SECONDS
         copies = action in (Action.HOLD, Action.REPEAT)
-        events = _events(world, link, number, patience, fault.seconds if copies else None)
+        events = _events(context, link, number, patience, fault.seconds if copies else None)
         link.disarm(number)
         return _facts(rule, events)
 
-    def heal(self, world: ChaosContext) -> None:
-        """Nothing is left: the links heal their rules."""
+    def heal(self, context: ChaosContext) -> None:
+        """Do nothing: healing a link disarms its rules."""
 
 
 class PostgresPackets:
-    """Breaks one packet of a session: ``packet`` names it, a COMMIT if nothing else is said."""
+    """Breaks one packet of a session: ``packet`` names it, by default a COMMIT."""
 
     kinds = frozenset(PACKET_ACTIONS)
 
-    def inject(self, world: ChaosContext, fault: Fault) -> Facts:
-        """Arm a rule and wait until it has struck."""
-        link = proxied_link(world, fault)
+    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
+        """Arm a rule and wait until it has matched."""
+        link = proxied_link(context, fault)
         rule = Rule(
             name=str(fault.arg("packet", "COMMIT")),
             action=PACKET_ACTIONS[fault.kind],
@@ -81,27 +81,27 @@ class PostgresPackets:
             seconds=fault.seconds,
         )
         number, deadline = link.arm(rule), monotonic() + STRIKE_SECONDS
-        while link.armed(number) and monotonic() < deadline and not world.stop.is_set():
-            world.stop.wait(LOOK_SECONDS)
+        while link.armed(number) and monotonic() < deadline and not context.stop.is_set():
+            context.stop.wait(LOOK_SECONDS)
         return {"packet": rule.name, "nth": rule.nth, "struck": not link.disarm(number)}
 
-    def heal(self, world: ChaosContext) -> None:
-        """Nothing is left: the links heal their rules."""
+    def heal(self, context: ChaosContext) -> None:
+        """Do nothing: healing a link disarms its rules."""
 
 
 def _events(
-    world: ChaosContext, link: RemoteLink, rule: int, patience: float, held_seconds: float | None
+    context: ChaosContext, link: RemoteLink, rule: int, patience: float, held_seconds: float | None
 ) -> list[dict[str, Any]]:
-    """Return what a rule did, complete with the arrival of the copy if one was held."""
+    """Return the events of a rule, including the arrival of a held copy."""
     events, deadline = link.events(rule), monotonic() + patience
-    while not events and monotonic() < deadline and not world.stop.is_set():
-        world.stop.wait(LOOK_SECONDS)
+    while not events and monotonic() < deadline and not context.stop.is_set():
+        context.stop.wait(LOOK_SECONDS)
         events += link.events(rule)
     if not events or held_seconds is None:
         return events
     deadline = monotonic() + held_seconds + LATE_SECONDS
-    while len(events) < 2 and monotonic() < deadline and not world.stop.is_set():
-        world.stop.wait(LOOK_SECONDS)
+    while len(events) < 2 and monotonic() < deadline and not context.stop.is_set():
+        context.stop.wait(LOOK_SECONDS)
         events += link.events(rule)
     return events
 

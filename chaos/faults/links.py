@@ -14,9 +14,9 @@ from chaos.proxies.link_faults import Accept, Direction, LinkFaults
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from chaos.faults.run_context import ChaosContext
+    from chaos.profiles.schedule import Fault
     from chaos.proxies.proxy_client import RemoteLink
-    from chaos.run_context import ChaosContext
-    from chaos.schedule import Fault
 
 WAYS: Final = tuple(Direction)
 NETWORK: Final[Mapping[str, Callable[[Fault], LinkFaults]]] = {
@@ -30,49 +30,49 @@ NETWORK: Final[Mapping[str, Callable[[Fault], LinkFaults]]] = {
     "link_half_open": lambda _: LinkFaults(cut=WAYS, accept=Accept.SILENT),
     "link_refuse": lambda _: LinkFaults(accept=Accept.REFUSE),
 }
-"""What lasts for the fault's seconds."""
+"""Faults that last for the fault's seconds."""
 TURN_SECONDS: Final = 0.1
 RESETS: Final = frozenset({"link_reset", "link_refuse"})
-"""What breaks the connections there are (RST), when it begins."""
+"""Faults that reset the present connections when they begin."""
 
 
 class Network:
-    """Lets one link's network misbehave; one fault at a time on each link."""
+    """Performs the network faults of links; one fault at a time on each link."""
 
     kinds = frozenset({*NETWORK, "link_reset"})
 
     def __init__(self) -> None:
         self._busy: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
-    def inject(self, world: ChaosContext, fault: Fault) -> Facts:
-        """Break the network, wait, heal it."""
-        link = proxied_link(world, fault)
-        with self._alone(world, link) as alone:
+    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
+        """Break the network of a link, wait, and heal it."""
+        link = proxied_link(context, fault)
+        with self._alone(context, link) as alone:
             if not alone:
-                return {"link": link.name, "skipped": "the run ended before its turn"}
-            return self._perform(world, fault, link)
+                return {"link": link.name, "skipped": "the run ended before the link was free"}
+            return self._perform(context, fault, link)
 
-    def heal(self, world: ChaosContext) -> None:
+    def heal(self, context: ChaosContext) -> None:
         """Heal every link."""
-        if world.proxies is not None:
-            world.proxies.heal()
+        if context.proxies is not None:
+            context.proxies.heal()
 
-    def _perform(self, world: ChaosContext, fault: Fault, link: RemoteLink) -> Facts:
+    def _perform(self, context: ChaosContext, fault: Fault, link: RemoteLink) -> Facts:
         facts: Facts = {"link": link.name, "seconds": fault.seconds}
         if fault.kind in NETWORK:
             link.faults(NETWORK[fault.kind](fault))
         if fault.kind in RESETS:
             facts["broken"] = link.reset()
         if fault.kind in NETWORK:
-            world.stop.wait(fault.seconds)
-            link.calm()
+            context.stop.wait(fault.seconds)
+            link.clear_faults()
         return facts
 
     @contextmanager
-    def _alone(self, world: ChaosContext, link: RemoteLink) -> Iterator[bool]:
-        """Wait for the link's turn; yield whether it came."""
+    def _alone(self, context: ChaosContext, link: RemoteLink) -> Iterator[bool]:
+        """Wait until the link is free; yield whether it was before the end of the run."""
         lock = self._busy[link.name]
-        while not (alone := lock.acquire(timeout=TURN_SECONDS)) and not world.stop.is_set():
+        while not (alone := lock.acquire(timeout=TURN_SECONDS)) and not context.stop.is_set():
             pass
         try:
             yield alone
@@ -81,14 +81,14 @@ class Network:
                 lock.release()
 
 
-def proxied_link(world: ChaosContext, fault: Fault) -> RemoteLink:
-    """Return a fault's link; of several brokers' links the seed chooses one.
+def proxied_link(context: ChaosContext, fault: Fault) -> RemoteLink:
+    """Return the link of a fault; the seed chooses among the links of several brokers.
 
     Raises RuntimeError if the run has no proxies, LookupError if there is no such link.
     """
-    if world.proxies is None:
+    if context.proxies is None:
         raise RuntimeError(f"{fault.kind} needs a profile with proxies")
-    links = world.proxies.links(fault.target)
+    links = context.proxies.links(fault.target)
     if not links:
         raise LookupError(f"no link {fault.target}")
-    return world.random(f"{fault.kind}/{fault.at}").choice(links)
+    return context.random(f"{fault.kind}/{fault.at}").choice(links)

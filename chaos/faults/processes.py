@@ -1,4 +1,4 @@
-"""SIGKILL and SIGSTOP: processes of ours die at any instruction, or wake up long after."""
+"""Kills (SIGKILL) and pauses (SIGSTOP) processes at any instruction."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final
 import psycopg
 
 from chaos.faults.nemesis import Facts
-from chaos.final_state.probes import comes_true, is_alive
+from chaos.faults.run_context import ChaosContext
+from chaos.profiles.schedule import Fault
 from chaos.programs.children import Child
-from chaos.run_context import ChaosContext
-from chaos.schedule import Fault
+from chaos.servers.probes import is_alive, wait_until_true
 
 START_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 3.0
@@ -23,65 +23,67 @@ class Kill:
     kinds = frozenset({"kill", "kill_young", "failpoint"})
 
     def __init__(self) -> None:
-        self._looks = 0
+        self._observations = 0
 
-    def inject(self, world: ChaosContext, fault: Fault) -> Facts:
-        """Kill it; the supervisor starts it again."""
-        child = world.processes.named(fault.target)
-        self._let_work(world, child)
+    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
+        """Kill the process; its supervisor starts it again."""
+        child = context.processes.named(fault.target)
+        self._wait_for_progress(context, child)
         if fault.kind == "failpoint":
             child.failpoint = str(fault.arg("point", ""))
-        pid = self._strike(world, child, fault.kind)
+        pid = self._kill(context, child, fault.kind)
         if fault.kind == "kill_young" and child.wait_started(START_SECONDS):
-            world.stop.wait(fault.seconds)
-            self._strike(world, child, fault.kind)
+            context.stop.wait(fault.seconds)
+            self._kill(context, child, fault.kind)
         return {"pid": pid}
 
-    def heal(self, world: ChaosContext) -> None:
-        """Nothing is left: whatever was killed comes back by itself."""
+    def heal(self, context: ChaosContext) -> None:
+        """Do nothing: killed processes are restarted."""
 
-    def _let_work(self, world: ChaosContext, child: Child) -> None:
-        """Let something get done since the last kill of its kind, also on a slow machine."""
+    def _wait_for_progress(self, context: ChaosContext, child: Child) -> None:
+        """Wait for progress since the last such kill, so that a slow machine gets work done."""
         match child.role:
             case "api":
-                comes_true(lambda: is_alive(child.port), PATIENCE_SECONDS, world.stop)
+                wait_until_true(lambda: is_alive(child.port), PATIENCE_SECONDS, context.stop)
             case "checker":
-                recoveries, last = world.recoveries, self._looks
-                comes_true(lambda: recoveries.looks > last, PATIENCE_SECONDS, world.stop)
-                self._looks = recoveries.looks
+                recoveries, last = context.recoveries, self._observations
+                wait_until_true(
+                    lambda: recoveries.observations > last, PATIENCE_SECONDS, context.stop
+                )
+                self._observations = recoveries.observations
 
-    def _strike(self, world: ChaosContext, child: Child, kind: str) -> int | None:
+    def _kill(self, context: ChaosContext, child: Child, kind: str) -> int | None:
         pid = child.pid
         if pid is not None and child.role == "checker":
-            world.recoveries.struck(kind, child.name, owned_shards(world, pid))
+            context.recoveries.record_fault(kind, child.name, owned_shards(context, pid))
         return child.kill(kind)
 
 
 class Pause:
-    """Freezes a process and lets it go on: a zombie that does not know how late it is."""
+    """Pauses a process and resumes it: it continues without knowing how late it is."""
 
     kinds = frozenset({"pause"})
 
-    def inject(self, world: ChaosContext, fault: Fault) -> Facts:
-        """Freeze it for the fault's seconds."""
-        child = world.processes.named(fault.target)
+    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
+        """Pause it for the fault's seconds."""
+        child = context.processes.named(fault.target)
         pid = child.pid
         if pid is not None and child.role == "checker":
-            world.recoveries.struck(fault.kind, child.name, owned_shards(world, pid))
+            context.recoveries.record_fault(fault.kind, child.name, owned_shards(context, pid))
         child.pause()
-        world.stop.wait(fault.seconds)
+        context.stop.wait(fault.seconds)
         child.resume()
         return {"pid": pid, "seconds": fault.seconds}
 
-    def heal(self, world: ChaosContext) -> None:
-        """Thaw everything."""
-        world.processes.heal()
+    def heal(self, context: ChaosContext) -> None:
+        """Resume every process."""
+        context.processes.heal()
 
 
-def owned_shards(world: ChaosContext, pid: int) -> list[int]:
-    """Return the shards whose progress a process has stored last; none if PostgreSQL is away."""
+def owned_shards(context: ChaosContext, pid: int) -> list[int]:
+    """Return the shards whose progress a process stored last; none without PostgreSQL."""
     try:
-        with psycopg.connect(world.postgres.dsn(), connect_timeout=2) as connection:
+        with psycopg.connect(context.postgres.dsn(), connect_timeout=2) as connection:
             rows = connection.execute(OWNED, [f"%:{pid}"]).fetchall()
     except psycopg.Error:
         return []

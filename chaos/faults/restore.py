@@ -1,6 +1,6 @@
-"""PostgreSQL is put back to an older copy: it forgets its tail, and xids are issued again.
+"""Restores PostgreSQL from an older copy: it loses its newest commits and issues xids again.
 
-``restore`` takes a copy of the stopped server, ``restore_backup`` a base backup of a running one.
+``restore`` copies the stopped server; ``restore_backup`` takes a base backup of the running one.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from time import monotonic
 from typing import Final
 
 from chaos.faults.nemesis import Facts
-from chaos.run_context import ChaosContext
-from chaos.schedule import Fault
+from chaos.faults.run_context import ChaosContext
+from chaos.profiles.schedule import Fault
 from chaos.servers.lost_tails import (
     Contents,
     contents_of_stopped,
     lost_tail,
-    may_lose_its_tail,
+    wait_every_shard_has_a_cursor,
     write_tail,
 )
 from chaos.servers.nodes import PostgresNode
@@ -28,64 +28,64 @@ ALL_SHARDS: Final = range(16)
 
 
 class Restore:
-    """Takes a copy, lets the load go on for the fault's seconds, puts the copy back."""
+    """Takes a copy, lets the load continue for the fault's seconds, and restores the copy."""
 
     kinds = frozenset({"restore", "restore_backup"})
 
     def __init__(self) -> None:
         self._numbers = count(1)
 
-    def inject(self, world: ChaosContext, fault: Fault) -> Facts:
-        """Perform it; the facts name the file that lists what was lost."""
-        with world.postgres_alone:
-            if not may_lose_its_tail(world):
-                return {"skipped": "not every shard has begun"}
-            home = world.postgres.server.home / f"copy-{next(self._numbers)}"
-            copy = PostgresNode(home, world.keeper)
+    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
+        """Perform the restore; the facts name the file with the lost messages."""
+        with context.postgres_alone:
+            if not wait_every_shard_has_a_cursor(context.postgres):
+                return {"skipped": "not every shard has a cursor"}
+            home = context.postgres.server.home / f"copy-{next(self._numbers)}"
+            copy = PostgresNode(home, context.server_thread)
             try:
-                return self._perform(world, fault, copy)
+                return self._perform(context, fault, copy)
             finally:
                 shutil.rmtree(copy.server.home, ignore_errors=True)
 
-    def heal(self, world: ChaosContext) -> None:
-        """Nothing is left: the server runs on its copy."""
+    def heal(self, context: ChaosContext) -> None:
+        """Do nothing: the server runs on its copy."""
 
-    def _perform(self, world: ChaosContext, fault: Fault, copy: PostgresNode) -> Facts:
-        stopped_seconds = self._take(world, fault.kind, copy)
+    def _perform(self, context: ChaosContext, fault: Fault, copy: PostgresNode) -> Facts:
+        stopped_seconds = self._take(context, fault.kind, copy)
         went_on = monotonic()
-        after = contents_of_stopped(copy, world.keeper)
+        after = contents_of_stopped(copy, context.server_thread)
         threading.Event().wait(max(0.0, went_on + fault.seconds - monotonic()))
         began = monotonic()
-        world.recoveries.struck(fault.kind, fault.target, ALL_SHARDS)
-        world.postgres.stop_immediate()
-        exchange(world.postgres, copy)
-        world.postgres.start()
+        context.recoveries.record_fault(fault.kind, fault.target, ALL_SHARDS)
+        context.postgres.stop_immediate()
+        exchange(context.postgres, copy)
+        context.postgres.start()
         back = monotonic()
         return {
-            **self._tell(world, copy, after),
+            **self._facts(context, copy, after),
             "copy_seconds": round(stopped_seconds, 3),
             "lost_seconds": round(began - went_on, 3),
             "down_seconds": round(back - began, 3),
         }
 
-    def _take(self, world: ChaosContext, kind: str, copy: PostgresNode) -> float:
+    def _take(self, context: ChaosContext, kind: str, copy: PostgresNode) -> float:
         began = monotonic()
         if kind == "restore_backup":
-            copy_running(world.postgres, copy)
+            copy_running(context.postgres, copy)
             return monotonic() - began
-        world.postgres.stop_immediate()
+        context.postgres.stop_immediate()
         try:
-            copy_stopped(world.postgres, copy)
+            copy_stopped(context.postgres, copy)
         finally:
-            world.postgres.start()
+            context.postgres.start()
         return monotonic() - began
 
-    def _tell(self, world: ChaosContext, old: PostgresNode, after: Contents) -> Facts:
-        tail = lost_tail(contents_of_stopped(old, world.keeper), after)
+    def _facts(self, context: ChaosContext, old: PostgresNode, after: Contents) -> Facts:
+        tail = lost_tail(contents_of_stopped(old, context.server_thread), after)
         halves = sum(1 for row in tail if row["half_lost"])
         decisions = sum(1 for row in tail if row["op"] is not None)
         return {
-            "file": write_tail(world.dir, tail),
+            "file": write_tail(context.dir, tail),
             "halves_lost": halves,
             "decisions_lost": decisions,
         }

@@ -1,4 +1,4 @@
-"""What a run leaves in PostgreSQL and Kafka, written as JSON lines for the judge."""
+"""Dumps the final state of PostgreSQL and Kafka as JSON lines for the judge."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from chaos.final_state.kafka import dump_kafka
 from chaos.final_state.postgres import dump_postgres
 
 
-def collect(run: Path, database_url: str, bootstrap: str, topics: Mapping[str, int]) -> None:
-    """Write ``leftovers/``; everything must have come to its end.
+def collect_final_state(
+    run: Path, database_url: str, bootstrap: str, topics: Mapping[str, int]
+) -> None:
+    """Write ``leftovers/``; all programs must have ended.
 
-    Raises psycopg.Error and KafkaException when a store is away.
+    Raises psycopg.Error and KafkaException when a store is unavailable.
     """
     folder = run / "leftovers"
     folder.mkdir(exist_ok=True)

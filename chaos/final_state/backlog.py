@@ -1,4 +1,4 @@
-"""What a run has not finished yet: undecided halves, and commits that are not in Kafka."""
+"""The backlog of a run: undecided halves, and commits that are not in Kafka yet."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Final, NamedTuple
 import psycopg
 
 from outbox.errors import DatabaseUnavailable
-from outbox.postgres.sessions.statements import load
+from outbox.postgres.maintenance import readiness
 
-UNFINISHED: Final = load("readiness")["unfinished"]
+UNFINISHED: Final = readiness.SQL["unfinished"]
 LOOK_SECONDS: Final = 0.25
 CALM_LOOKS: Final = 2
 
 
 class Backlog(NamedTuple):
-    """How much of each state is left."""
+    """Number of messages in each unfinished state."""
 
     prepared: int
     committed: int
@@ -26,12 +26,12 @@ class Backlog(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """Tell whether nothing waits for anybody."""
+        """Return whether no message waits for a decision or for its publication."""
         return self.prepared == 0 and self.committed == 0
 
 
 def backlog(database_url: str) -> Backlog:
-    """Ask PostgreSQL; raises DatabaseUnavailable."""
+    """Read the backlog from PostgreSQL; raises DatabaseUnavailable."""
     try:
         with psycopg.connect(database_url, connect_timeout=3) as connection:
             rows = connection.execute(UNFINISHED).fetchall()
@@ -46,7 +46,7 @@ def backlog(database_url: str) -> Backlog:
 def wait_drained(
     database_url: str, seconds: float, say: Callable[[str], None]
 ) -> tuple[Backlog, float]:
-    """Wait until nothing is left, at most so long; return what is left and how long it took."""
+    """Wait for an empty backlog for at most ``seconds``; return the backlog and the time waited."""
     began, calm, stop = monotonic(), 0, threading.Event()
     left = Backlog(-1, -1, -1)
     while monotonic() - began < seconds and calm < CALM_LOOKS:
@@ -56,7 +56,8 @@ def wait_drained(
             calm = 0
         else:
             calm = calm + 1 if left.done else 0
-            say(f"{monotonic() - began:5.1f} s  {left.prepared} undecided  {left.committed} behind")
+            waited = f"{monotonic() - began:5.1f} s"
+            say(f"{waited}  {left.prepared} undecided  {left.committed} unpublished")
         if calm < CALM_LOOKS:
             stop.wait(LOOK_SECONDS)
     return left, monotonic() - began

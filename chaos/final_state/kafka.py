@@ -1,4 +1,4 @@
-"""Kafka's leftovers: all records as both kinds of readers see them, and every manifest."""
+"""Dumps Kafka: all records as both isolation levels show them, and every manifest."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UNCOVERED: Final = frozenset({MESSAGE_ID, BATCH, DECIDED_BY, REDRIVEN})
 
 
 def dump_kafka(folder: Path, bootstrap: str, topics: Mapping[str, int]) -> None:
-    """Write records, ids that only read_uncommitted readers see too, manifests and watermarks."""
+    """Write records, the ids that read_uncommitted readers see, manifests and watermarks."""
     ends = _watermarks(bootstrap, topics)
     (folder / "watermarks.json").write_text(json.dumps(ends, indent=1))
     data = {place: end for place, end in ends.items() if not place.startswith(f"{PROGRESS}/")}

@@ -1,4 +1,4 @@
-"""PostgreSQL's leftovers: every table that the judge needs, in one snapshot."""
+"""Dumps every PostgreSQL table that the judge needs, in one snapshot."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ QUERIES: Final = {
 
 
 def dump_postgres(folder: Path, database_url: str) -> None:
-    """Write a file a query. Rows that name a half by its nonce too get its message id as ``id``."""
+    """Write one file per query. Rows with a half id and a nonce get the message id as ``id``."""
     with psycopg.connect(database_url) as connection:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         for name, query in QUERIES.items():

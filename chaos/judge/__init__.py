@@ -1,4 +1,4 @@
-"""Judges a run by the files it left: no server, no clock, the same verdict every time."""
+"""Judges a run by its recorded files: no server, no clock, always the same verdict."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ import json
 from pathlib import Path
 from typing import Any
 
-from chaos.judge.calls import Calls, read_calls
 from chaos.judge.checks import judge_checks
-from chaos.judge.consumer_reads import judge_polls
-from chaos.judge.coverage import reached
+from chaos.judge.consumer_reads import judge_consumer_reads
+from chaos.judge.coverage import coverage_of
 from chaos.judge.decisions import judge_decisions
 from chaos.judge.endings import judge_ending
-from chaos.judge.final_state import FinalState, read_leftovers
+from chaos.judge.final_state import FinalState, read_final_state
 from chaos.judge.findings import Findings
 from chaos.judge.manifests import judge_manifests
 from chaos.judge.order import judge_order
 from chaos.judge.publication import judge_publication
+from chaos.judge.recorded_calls import RecordedCalls, read_calls
 from chaos.judge.verdict import Verdict, verdict_of, void
 
 __all__ = ["judge"]
 
 
 def judge(run: Path) -> Verdict:
-    """Return the verdict on a run's folder; a run that did not come to its end is VOID."""
+    """Return the verdict on a run's folder; a run that did not finish is VOID."""
     try:
         facts = json.loads((run / "run.json").read_text())
     except FileNotFoundError:
         return void({}, "there is no run.json")
     if "ended" not in facts:
-        return void(facts, "the run did not come to its end")
+        return void(facts, "the run did not finish")
     try:
-        left = read_leftovers(run)
+        left = read_final_state(run)
     except FileNotFoundError as error:
         return void(facts, f"leftovers are missing: {error.filename}")
     calls = read_calls(run)
-    return verdict_of(run, facts, findings_of(facts, left, calls), calls, reached(left))
+    return verdict_of(run, facts, findings_of(facts, left, calls), calls, coverage_of(left))
 
 
-def findings_of(facts: dict[str, Any], left: FinalState, calls: Calls) -> Findings:
-    """Look at every invariant."""
+def findings_of(facts: dict[str, Any], left: FinalState, calls: RecordedCalls) -> Findings:
+    """Check every invariant."""
     findings = Findings()
     ends = facts["ended"]["ends"]
     crashes = sum(count for end, count in ends.items() if end.startswith("checker:"))
@@ -48,6 +48,6 @@ def findings_of(facts: dict[str, Any], left: FinalState, calls: Calls) -> Findin
     judge_order(left, calls, findings)
     judge_manifests(left, findings)
     judge_checks(left, calls, findings, facts, crashes)
-    judge_polls(left, calls, findings)
+    judge_consumer_reads(left, calls, findings)
     judge_ending(left, facts["ended"], findings)
     return findings

@@ -1,4 +1,4 @@
-"""Checks: not early, not late, not too many; only a verdict for the message asked decides."""
+"""Checks: not early, not late, not too many; only a verdict for the checked message decides."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from chaos.judge.calls import Calls
 from chaos.judge.final_state import FinalState, Op, Row
 from chaos.judge.findings import Findings
+from chaos.judge.recorded_calls import RecordedCalls
 
 Span = tuple[float, float]
 EARLY_SECONDS: Final = 0.05
 ROUND_SECONDS: Final = 4.0
-"""A round asks for a second; a call it has begun ends two seconds later; a crash adds to that."""
+"""A round sends calls for a second, a call lasts up to two seconds more, and a crash adds time."""
 
 
 def judge_checks(
-    left: FinalState, calls: Calls, findings: Findings, facts: Mapping[str, Any], crashes: int
+    left: FinalState,
+    calls: RecordedCalls,
+    findings: Findings,
+    facts: Mapping[str, Any],
+    crashes: int,
 ) -> None:
-    """I12, I13, I14, G7; ``crashes`` of checkers may each repeat what they had in flight.
+    """I12, I13, I14, G7; each of the ``crashes`` of checkers may repeat the calls in flight.
 
     ``facts`` are those of ``run.json``.
     """
@@ -39,7 +43,7 @@ def judge_checks(
     for message_id, answers in calls.answered.items():
         noted = len(left.attempts.get(message_id, ()))
         holds = len(answers) <= noted + crashes or message_id in left.lost
-        findings.check("I12", holds, "asked, and not noted", id=message_id, noted=noted)
+        findings.check("I12", holds, "a check without its attempt row", id=message_id, noted=noted)
     for message_id, op in left.ops.items():
         if op.decided_by == "check":
             _verdict(left, calls, findings, message_id, op)
@@ -53,7 +57,7 @@ def _early(
     due = half["prepared_at"] + immune - EARLY_SECONDS
     for attempt in attempts:
         about = {"id": half["id"], "asked_at": attempt["asked_at"]}
-        findings.check("I12", attempt["asked_at"] >= due, "asked within its immunity", **about)
+        findings.check("I12", attempt["asked_at"] >= due, "checked within its immunity", **about)
 
 
 def _late(
@@ -63,17 +67,17 @@ def _late(
     attempts: Iterable[Row],
     stalls: Sequence[Span],
 ) -> None:
-    """Nobody asks later than a round after the decision; time in which all stood still is free."""
+    """No check is sent more than a round after the decision; time in stalls does not count."""
     for attempt in attempts:
         late = attempt["asked_at"] - op.decided_at
         if late > ROUND_SECONDS:
             late -= _covered(stalls, op.decided_at, attempt["asked_at"])
         about = {"id": message_id, "asked_at": attempt["asked_at"]}
-        findings.check("I12", late <= ROUND_SECONDS, "asked after its decision", **about)
+        findings.check("I12", late <= ROUND_SECONDS, "checked after its decision", **about)
 
 
 def _covered(spans: Sequence[Span], start: float, end: float) -> float:
-    """Return how much of the time from start to end lies in any of the spans."""
+    """Return how much of the time from start to end is inside the spans."""
     covered, at = 0.0, start
     for begin, finish in sorted(spans):
         first, last = max(begin, at), min(finish, end)
@@ -82,23 +86,29 @@ def _covered(spans: Sequence[Span], start: float, end: float) -> float:
     return covered
 
 
-def _verdict(left: FinalState, calls: Calls, findings: Findings, message_id: str, op: Op) -> None:
+def _verdict(
+    left: FinalState, calls: RecordedCalls, findings: Findings, message_id: str, op: Op
+) -> None:
     about = {"id": message_id, "op": op}
     words = (op.decision.lower(), True)
     found = [(each["outcome"], each["applied"]) for each in left.attempts.get(message_id, ())]
     findings.check("I13", words in found, "decided by a check without its verdict", **about)
     said = {answered for _, answered in calls.answered.get(message_id, ())}
-    findings.check("I14", op.decision in said, "a verdict nobody gave for this message", **about)
+    findings.check(
+        "I14", op.decision in said, "no check gave this verdict for this message", **about
+    )
     tx = left.halves[message_id]["tx"] if message_id in left.halves else None
     truth = calls.truth.get(str(tx))
     findings.check("G7", truth == op.decision, "against the local transaction", tx=tx, **about)
 
 
 def _applied(left: FinalState, findings: Findings) -> None:
-    """I13, the other way round: an attempt that says it decided has its op."""
+    """I13 in the other direction: an attempt that is recorded as deciding has its op message."""
     for message_id, attempts in left.attempts.items():
         for attempt in attempts:
             if attempt["applied"] and message_id not in left.lost:
                 op = left.op(message_id)
                 holds = op is not None and op.decision.lower() == attempt["outcome"]
-                findings.check("I13", holds, "an attempt that decided nothing", id=message_id)
+                findings.check(
+                    "I13", holds, "an attempt recorded as deciding has no decision", id=message_id
+                )

@@ -1,4 +1,4 @@
-"""What live readers were given: each record once, in order, and none left out.
+"""Live readers: each record was received once, in order, and none was skipped.
 
 After Jepsen's Kafka workload: inconsistent offset, duplicate, backward poll, skipped poll.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 
-from chaos.judge.calls import Calls
 from chaos.judge.final_state import FinalState
 from chaos.judge.findings import Findings
+from chaos.judge.recorded_calls import RecordedCalls
 
 Place = tuple[str, int]
 
 
-def judge_polls(left: FinalState, calls: Calls, findings: Findings) -> None:
+def judge_consumer_reads(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
     """Compare each live reader with the final scan of its kind."""
     scans = {"committed": left.records, "uncommitted": left.uncommitted}
     for reader, seen in calls.reads.items():
@@ -39,7 +39,9 @@ def _partition(
     for offset, message_id in given:
         about = {"where": where, "offset": offset, "id": message_id}
         findings.check("poll", offset > last, "a backward poll or a duplicate", **about)
-        findings.check("poll", final.get(offset) == message_id, "another record there", **about)
+        findings.check(
+            "poll", final.get(offset) == message_id, "another record at this offset", **about
+        )
         skipped = there[bisect_right(there, last) : bisect_left(there, offset)]
         findings.check("poll", not skipped, "a record was skipped", skipped=skipped[:3], **about)
         last = max(last, offset)

@@ -1,4 +1,4 @@
-"""What a run came to: a clean verdict on a run that never got into trouble says little."""
+"""The states that a run reached: a clean verdict proves little if there were only few."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from chaos.judge.final_state import FinalState
 ENTRIES = {"P": "published", "S": "published before", "K": "held"}
 
 
-def reached(left: FinalState) -> Mapping[str, int]:
-    """Count the states that a run's leftovers show."""
+def coverage_of(left: FinalState) -> Mapping[str, int]:
+    """Count the states in a run's final state."""
     return dict(sorted(Counter(_states(left)).items()))
 
 

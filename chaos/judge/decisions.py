@@ -1,46 +1,46 @@
-"""Decisions: one a message, for ever, by whoever may give one; what was acknowledged is there."""
+"""Decisions: one per message, unchanged and authorized; what was acknowledged is stored."""
 
 from __future__ import annotations
 
-from chaos.judge.calls import Calls
 from chaos.judge.final_state import FinalState
 from chaos.judge.findings import Findings
+from chaos.judge.recorded_calls import RecordedCalls
 
 
-def judge_decisions(left: FinalState, calls: Calls, findings: Findings) -> None:
-    """I4, I5, I11, I15, I18: against what the answers said."""
-    _told(left, calls, findings)
+def judge_decisions(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
+    """I4, I5, I11, I15, I18: compare the final state with the answers."""
+    _answers(left, calls, findings)
     _prepared(left, calls, findings)
     _listed(left, findings)
     _once(left, findings)
     _refused(left, calls, findings)
 
 
-def _told(left: FinalState, calls: Calls, findings: Findings) -> None:
-    """I4: all answers tell one decision. I5: it is the one that stands."""
-    for message_id, told in calls.told.items():
-        if not told.decisions:
+def _answers(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
+    """I4: all answers show one decision. I5: it is the stored one."""
+    for message_id, found in calls.by_message.items():
+        if not found.decisions:
             continue
         if message_id in left.lost:
             findings.excused += 1
             continue
-        about = {"id": message_id, "told": sorted(told.decisions)}
-        findings.check("I4", len(told.decisions) == 1, "answers contradict each other", **about)
+        about = {"id": message_id, "told": sorted(found.decisions)}
+        findings.check("I4", len(found.decisions) == 1, "answers contradict each other", **about)
         op = left.op(message_id)
-        stands = op.decision if op else None
-        stands = stands or ("COMMIT" if message_id in left.already else None)
-        holds = stands in told.decisions
-        findings.check("I5", holds, "an acknowledged decision does not stand", op=op, **about)
+        stored = op.decision if op else None
+        stored = stored or ("COMMIT" if message_id in left.already else None)
+        holds = stored in found.decisions
+        findings.check("I5", holds, "an acknowledged decision is not stored", op=op, **about)
 
 
-def _prepared(left: FinalState, calls: Calls, findings: Findings) -> None:
+def _prepared(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
     for message_id, prepared in calls.prepared.items():
         if message_id in left.lost.halves:
             findings.excused += 1
             continue
         about = {"id": message_id, "tx": prepared.tx}
         there = message_id in left.halves
-        findings.check("I5", there, "an acknowledged half is gone", **about)
+        findings.check("I5", there, "an acknowledged half is missing", **about)
         unfinished = left.op(message_id) is None or message_id not in left.by_id
         findings.check("I15", there or not unfinished, "an unfinished half was retired", **about)
 
@@ -57,7 +57,7 @@ def _listed(left: FinalState, findings: Findings) -> None:
 
 
 def _once(left: FinalState, findings: Findings) -> None:
-    """I5: a transaction prepared again has the half that it was given first."""
+    """I5: a repeated prepare of a transaction returned the first half message."""
     first: dict[tuple[str, str], str] = {}
     for message_id, half in left.halves.items():
         if half["tx"] is not None:
@@ -67,13 +67,13 @@ def _once(left: FinalState, findings: Findings) -> None:
             )
 
 
-def _refused(left: FinalState, calls: Calls, findings: Findings) -> None:
+def _refused(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
     stored = {row["tx"] for row in left.halves.values()}
     for tx in calls.refused:
         findings.check("I18", tx not in stored, "a refused prepare left a half", tx=tx)
     for message_id, op in left.ops.items():
         if op.decided_by == "producer":
-            sent = calls.told[message_id].sent if message_id in calls.told else set()
+            sent = calls.by_message[message_id].sent if message_id in calls.by_message else set()
             findings.check(
                 "I18", op.decision in sent, "a decision that no producer sent", id=message_id, op=op
             )

@@ -1,4 +1,4 @@
-"""How a run ended: nothing open in Kafka, nothing left to do."""
+"""The end of a run: no open transaction in Kafka, no backlog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The leftovers of a run, read back: what PostgreSQL and Kafka say in the end."""
+"""Reads the final state of a run: the contents of PostgreSQL and Kafka at its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PositionOf = tuple[int, int]
 
 
 class Op(NamedTuple):
-    """A decision that stands."""
+    """A stored decision."""
 
     decision: str
     decided_by: str
@@ -26,10 +26,10 @@ class Op(NamedTuple):
 
 @dataclass(slots=True)
 class Lost:
-    """What losses of PostgreSQL's tail took: halves, and decisions, by message id."""
+    """What PostgreSQL lost with its newest commits: halves and decisions by message id."""
 
     halves: set[str] = field(default_factory=set)
-    """named, and not there any more"""
+    """listed as lost, and no longer stored"""
     ops: dict[str, str] = field(default_factory=dict)
 
     def __contains__(self, message_id: object) -> bool:
@@ -60,12 +60,12 @@ class FinalState:
     parked: frozenset[str]
 
     def op(self, message_id: str) -> Op | None:
-        """Return the decision that stands."""
+        """Return the stored decision."""
         return self.ops.get(message_id)
 
 
-def read_leftovers(run: Path) -> FinalState:
-    """Read everything. Raises FileNotFoundError for a run that left nothing."""
+def read_final_state(run: Path) -> FinalState:
+    """Read everything. Raises FileNotFoundError for a run without a final state."""
     folder = run / "leftovers"
     parked = {row["id"]: row for row in rows(folder / "parked.jsonl")}
     halves = parked | {row["id"]: row for row in rows(folder / "halves.jsonl")}
@@ -111,7 +111,7 @@ def _grouped(found: Any, key: Any) -> dict[Any, list[Row]]:
 
 
 def _id(ids: Mapping[int, str], half_id: int) -> str:
-    """Return the message id of a half, or a name for one that is not there."""
+    """Return the message id of a half, or a placeholder for one that is not stored."""
     return ids.get(half_id) or f"half {half_id}"
 
 

@@ -1,4 +1,4 @@
-"""What each invariant found: how much it looked at, and how often it did not hold."""
+"""The counts of each invariant: how often it was checked, and how often it was violated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Invariant:
 
 @dataclass(slots=True)
 class Findings:
-    """All of them; ``excused`` counts what a lost tail of PostgreSQL accounts for."""
+    """The counts of all invariants; ``excused`` counts what a lost tail of PostgreSQL explains."""
 
     invariants: dict[str, Invariant] = field(
         default_factory=lambda: {name: Invariant() for name in INVARIANTS}
@@ -27,7 +27,7 @@ class Findings:
     excused: int = 0
 
     def check(self, name: str, holds: bool, what: str, **about: Any) -> None:
-        """Count one look; note the first that does not hold, with what it is about."""
+        """Count one check; keep the first violation with its details."""
         invariant = self.invariants[name]
         invariant.checked += 1
         if not holds:
@@ -37,5 +37,5 @@ class Findings:
 
     @property
     def violations(self) -> int:
-        """How often any invariant did not hold."""
+        """The number of violations of all invariants."""
         return sum(invariant.violations for invariant in self.invariants.values())

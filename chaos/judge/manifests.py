@@ -1,4 +1,4 @@
-"""Manifests: one chain a shard, equal to the commit log and to the records, nothing passed over."""
+"""Manifests: one chain per shard, equal to the commit log and the records, without a gap."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def judge_manifests(left: FinalState, findings: Findings) -> None:
     for batch, record in places.items():
         holds = listed.get(batch) == record["id"]
         findings.check("I8", holds, "no manifest lists this record", batch=batch, id=record["id"])
-    findings.check("I8", len(places) == len(left.records), "two records in one place of a batch")
+    findings.check("I8", len(places) == len(left.records), "two records at one position of a batch")
     _cursor(left, findings)
 
 
@@ -36,7 +36,7 @@ def _records(
         batch = f"{manifest['shard']}.{manifest['batch_no']}.{index}"
         record = places.get(batch)
         holds = record is not None and record["id"] == message_id
-        findings.check("I8", holds, "a listed record is not there", batch=batch, id=message_id)
+        findings.check("I8", holds, "a listed record is missing", batch=batch, id=message_id)
         listed[batch] = message_id
 
 
@@ -62,12 +62,12 @@ def _chain(left: FinalState, findings: Findings, shard: int, manifests: list[Row
         if manifest["kind"] == BATCH and not recovered:
             entries = [each for each, _ in manifest["entries"]]
             same = entries == _range(left, shard, after, end)
-            findings.check("I9", same, "not what the commit log lists", **about)
+            findings.check("I9", same, "differs from the commit log", **about)
         crc, batch_no, gen, to = manifest["crc"], manifest["batch_no"], manifest["gen"], end
 
 
 def _is_recovered(left: FinalState, manifest: Row) -> bool:
-    """Say whether PostgreSQL had to learn this batch from Kafka: then it is in its old place."""
+    """Return whether PostgreSQL learned this batch from Kafka, so that it has its old position."""
     return any(
         status == PUBLISHED and (message_id in left.already or message_id in left.lost)
         for message_id, status in manifest["entries"]
@@ -86,13 +86,13 @@ def _range(left: FinalState, shard: int, after: tuple[int, ...], end: tuple[int,
 def _cursor(left: FinalState, findings: Findings) -> None:
     for shard, log in left.commit_log.items():
         row = left.progress.get(shard)
-        findings.check("I10", row is not None, "commits and no cursor", shard=shard)
+        findings.check("I10", row is not None, "commits without a cursor", shard=shard)
         if row is None:
             continue
         ends = left.watermarks.get(f"outbox.progress/{shard}")
         offset = row["manifest_offset"] or 0
         inside = ends is not None and ends["start"] <= offset <= ends["end"]
-        findings.check("I10", inside, "the cursor lies outside its log", shard=shard, offset=offset)
+        findings.check("I10", inside, "the cursor is outside its log", shard=shard, offset=offset)
         below = {
             message_id
             for manifest in left.manifests.get(shard, ())
@@ -104,5 +104,9 @@ def _cursor(left: FinalState, findings: Findings) -> None:
             if position <= cursor:
                 holds = message_id in below or message_id in left.already
                 findings.check(
-                    "I10", holds, "passed, and in no manifest", id=message_id, shard=shard
+                    "I10",
+                    holds,
+                    "passed by the cursor, but in no manifest",
+                    id=message_id,
+                    shard=shard,
                 )

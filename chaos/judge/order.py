@@ -1,7 +1,7 @@
-"""Order: records of one (topic, key) stand in the order of their commits.
+"""Order: records of one (topic, key) are in the order of their commits.
 
 Two tests. A commit that was acknowledged before another was sent comes first (an interval order,
-looked at in one pass); and the commit log's order is the order of the offsets.
+checked in one pass). The order of the commit log is the order of the offsets.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections import defaultdict
 from collections.abc import Iterable
 from math import inf
 
-from chaos.judge.calls import Calls
 from chaos.judge.final_state import FinalState, Op, Row
 from chaos.judge.findings import Findings
+from chaos.judge.recorded_calls import RecordedCalls
 
 Scope = tuple[str, str]
 
 
-def judge_order(left: FinalState, calls: Calls, findings: Findings) -> None:
+def judge_order(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
     """I6."""
     for scope, records in _scopes(left).items():
         records.sort(key=lambda record: record["offset"])
@@ -26,7 +26,7 @@ def judge_order(left: FinalState, calls: Calls, findings: Findings) -> None:
 
 
 def _scopes(left: FinalState) -> dict[Scope, list[Row]]:
-    """Group records by (topic, key); what a lost tail or an older publication moved is left out."""
+    """Group records by (topic, key), without those moved by a lost tail or an older publication."""
     scopes: dict[Scope, list[Row]] = defaultdict(list)
     for record in left.records:
         moved = record["id"] in left.lost or record["id"] in left.already
@@ -36,28 +36,30 @@ def _scopes(left: FinalState) -> dict[Scope, list[Row]]:
 
 
 def _acknowledged(
-    left: FinalState, calls: Calls, findings: Findings, scope: Scope, records: Iterable[Row]
+    left: FinalState, calls: RecordedCalls, findings: Findings, scope: Scope, records: Iterable[Row]
 ) -> None:
-    """Keep the latest sending so far: nobody behind it may have been acknowledged before it."""
+    """Keep the latest send time so far: no later record may be acknowledged before it."""
     latest, sent_last = None, -inf
     for record in records:
         message_id = record["id"]
-        told_at = calls.told[message_id].committed_by if message_id in calls.told else inf
+        shown_at = (
+            calls.by_message[message_id].committed_by if message_id in calls.by_message else inf
+        )
         about = {"scope": scope, "later": message_id, "earlier": latest}
-        findings.check("I6", told_at >= sent_last, "acknowledged first, stands later", **about)
+        findings.check("I6", shown_at >= sent_last, "acknowledged first, but placed later", **about)
         sent = _sent(calls, message_id, left.op(message_id))
         if sent < inf and sent > sent_last:
             latest, sent_last = message_id, sent
 
 
-def _sent(calls: Calls, message_id: str, op: Op | None) -> float:
-    """Return the earliest moment at which this message can have been committed."""
+def _sent(calls: RecordedCalls, message_id: str, op: Op | None) -> float:
+    """Return the earliest possible time of this message's commit."""
     if op is None:
         return inf
     if op.decided_by == "check":
         said = [at for at, answered in calls.answered.get(message_id, ()) if answered == "COMMIT"]
         return min(said, default=inf)
-    return calls.told[message_id].commit_sent if message_id in calls.told else inf
+    return calls.by_message[message_id].commit_sent if message_id in calls.by_message else inf
 
 
 def _listed(left: FinalState, findings: Findings, scope: Scope, records: Iterable[Row]) -> None:
@@ -69,5 +71,5 @@ def _listed(left: FinalState, findings: Findings, scope: Scope, records: Iterabl
         _, *position = entry
         here = (position[0], position[1])
         about = {"scope": scope, "id": record["id"], "before": of_before}
-        findings.check("I6", here >= before, "stands before what was committed earlier", **about)
+        findings.check("I6", here >= before, "placed before an earlier commit", **about)
         before, of_before = here, record["id"]

@@ -1,28 +1,28 @@
-"""Publication: what was committed is in Kafka once and unchanged, and nothing else is."""
+"""Publication: Kafka has exactly the committed messages, each once and unchanged."""
 
 from __future__ import annotations
 
 from base64 import b64decode
 from itertools import chain
 
-from chaos.judge.calls import Calls
 from chaos.judge.final_state import FinalState, Row
 from chaos.judge.findings import Findings
+from chaos.judge.recorded_calls import RecordedCalls
 
 
-def judge_publication(left: FinalState, calls: Calls, findings: Findings) -> None:
+def judge_publication(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
     """I1, I2, I3, I7."""
     for message_id, records in left.by_id.items():
         about = {"id": message_id, "records": [_place(record) for record in records]}
         findings.check("I1", len(records) == 1, "more than one visible record", **about)
         for record in records:
             _content(left, calls, findings, record)
-    _nothing_else(left, findings)
-    _nothing_less(left, findings)
+    _no_extra_records(left, findings)
+    _completeness(left, findings)
 
 
-def _nothing_else(left: FinalState, findings: Findings) -> None:
-    """I2, also of records that were aborted: no reader of any kind saw what was not committed."""
+def _no_extra_records(left: FinalState, findings: Findings) -> None:
+    """I2, also for aborted records: no reader saw a message that was not committed."""
     for record in chain(left.uncommitted, left.records):
         message_id = record["id"]
         op = left.op(message_id)
@@ -30,27 +30,27 @@ def _nothing_else(left: FinalState, findings: Findings) -> None:
         forgotten = aborted and left.lost.ops.get(message_id) == "COMMIT"
         known = message_id in left.already or forgotten
         holds = (op is not None and op.decision == "COMMIT") or known
-        findings.check("I2", holds, "in Kafka and not committed", **_place(record), op=op)
+        findings.check("I2", holds, "in Kafka, but not committed", **_place(record), op=op)
     for message_id in left.by_id.keys() & left.lost.halves:
-        findings.check("I2", message_id in left.already, "an orphan is not named", id=message_id)
+        findings.check("I2", message_id in left.already, "an orphan is not listed", id=message_id)
     tail_lost = bool(left.lost.halves or left.lost.ops)
     for message_id in left.already:
-        # A batch of which only the end was lost is learned from Kafka as a whole.
+        # If only the end of a batch was lost, the whole batch is learned from Kafka.
         whole_batch = tail_lost and message_id in left.committed
         holds = message_id in left.lost or whole_batch
-        findings.check("I2", holds, "an orphan, and no tail was lost", id=message_id)
+        findings.check("I2", holds, "an orphan without a lost tail", id=message_id)
 
 
-def _nothing_less(left: FinalState, findings: Findings) -> None:
+def _completeness(left: FinalState, findings: Findings) -> None:
     for message_id, op in left.ops.items():
         held = left.held.get(message_id)
         if op.decision != "COMMIT" or (held is not None and not held["released"]):
             continue
         about = {"id": message_id, "entry": left.committed.get(message_id)}
-        findings.check("I3", message_id in left.by_id, "committed, not in Kafka", **about)
+        findings.check("I3", message_id in left.by_id, "committed, but not in Kafka", **about)
 
 
-def _content(left: FinalState, calls: Calls, findings: Findings, record: Row) -> None:
+def _content(left: FinalState, calls: RecordedCalls, findings: Findings, record: Row) -> None:
     half, prepared = left.halves.get(record["id"]), calls.prepared.get(record["id"])
     about = _place(record)
     if half is not None:

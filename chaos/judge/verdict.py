@@ -1,7 +1,7 @@
-"""The verdict on a run, as a file and in words a person understands.
+"""The verdict on a run, as a file and as text.
 
-PASS: every invariant was looked at and holds. VIOLATION: one does not. VOID: nothing is proven,
-because something could not be looked at or went wrong in the harness itself.
+PASS: every invariant was checked and holds. VIOLATION: one does not hold. VOID: nothing is proved,
+because something could not be checked or the harness itself failed.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Any, Final
 from chaos.judge.invariants import INVARIANTS, KILLING
 
 if TYPE_CHECKING:
-    from chaos.judge.calls import Calls
     from chaos.judge.findings import Findings
+    from chaos.judge.recorded_calls import RecordedCalls
 
 PASS, VIOLATION, VOID = "PASS", "VIOLATION", "VOID"
 NEEDED: Final = tuple(name for name in INVARIANTS if name not in ("I18",))
-"""Without a look at these a run proves nothing."""
+"""A run proves nothing if one of these was not checked."""
 SHOWN_LINES: Final = 50
 NAME: Final = "verdict.json"
 BACK: Final = "back"
-"""Quantiles of the recoveries in the file; the samples are what adds up."""
+"""The key of the recoveries' quantiles in the file; totals are computed from the samples."""
 SPARK_CLEAN, SPARK_FINDINGS = "clean", "findings"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a run has shown; ``recoveries`` are all samples in seconds, by fault."""
+    """The verdict on one run; ``recoveries`` are all samples in seconds, by fault."""
 
     verdict: str
     reasons: list[str] = field(default_factory=list)
@@ -49,19 +49,19 @@ class Verdict:
     invariants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     recoveries: Mapping[str, Sequence[float]] = field(default_factory=dict)
     reached: Mapping[str, int] = field(default_factory=dict)
-    """States that the run came to, and how often."""
+    """How often the run reached each state."""
     spark: Mapping[str, Any] | None = None
     context: list[str] = field(default_factory=list)
-    """History lines about the first violation."""
+    """Lines of the history about the first violation."""
 
     @property
     def killed(self) -> int:
-        """How many processes died by SIGKILL."""
+        """Number of processes that died by SIGKILL."""
         return sum(self.kills.values())
 
     @property
     def faulted(self) -> int:
-        """How many faults there were: kills, and everything else that was broken."""
+        """Number of faults: kills and all others."""
         others = (
             count
             for kind, count in self.faults.items()
@@ -70,22 +70,22 @@ class Verdict:
         return self.killed + sum(others)
 
     def text(self) -> str:
-        """Return the verdict in a few lines."""
+        """Return the verdict as a few lines of text."""
         return "\n".join(_lines(self))
 
 
 ENDED: Final = "ended with"
-"""What is noted of a process that ended by itself: no fault."""
+"""The reason of a process that ended by itself, which is not a fault."""
 
 
 def verdict_of(
     run: Path,
     facts: Mapping[str, Any],
     findings: Findings,
-    calls: Calls,
+    calls: RecordedCalls,
     reached: Mapping[str, int],
 ) -> Verdict:
-    """Sum a run up."""
+    """Return the verdict from a run's counts."""
     ended = facts["ended"]
     reasons = list(_void_reasons(ended, findings))
     spark = ended.get("spark")
@@ -117,7 +117,7 @@ def void(facts: Mapping[str, Any], reason: str) -> Verdict:
 def write(run: Path, verdict: Verdict) -> None:
     """Write ``verdict.json``."""
     run.mkdir(parents=True, exist_ok=True)
-    found = asdict(verdict) | {BACK: backs_of(verdict.recoveries)}
+    found = asdict(verdict) | {BACK: recovery_quantiles(verdict.recoveries)}
     (run / NAME).write_text(json.dumps(found, indent=1, default=list) + "\n")
 
 
@@ -128,7 +128,7 @@ def read(path: Path) -> Verdict:
     return Verdict(**found)
 
 
-def backs_of(recoveries: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]:
+def recovery_quantiles(recoveries: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]:
     """Return how many recoveries there were of each fault, and p50, p95 and the longest."""
     names = ("p50", "p95", "longest")
     return {
@@ -159,17 +159,17 @@ def _void_reasons(ended: Mapping[str, Any], findings: Findings) -> Iterator[str]
     for end, count in ended["ends"].items():
         role, _, reason = end.partition(":")
         if role in ("api", "checker") and reason.startswith("ended") and reason != "ended with 0":
-            yield f"{role} {reason} {count} times and nobody had killed it"
+            yield f"{role} {reason} {count} times without a kill"
     for name in NEEDED:
         if not findings.invariants[name].checked:
-            yield f"{name} was not looked at: {INVARIANTS[name]}"
+            yield f"{name} was not checked: {INVARIANTS[name]}"
     spark = ended.get("spark")
     if spark is not None and spark["verdict"] != SPARK_CLEAN:
         yield f"Spark's verdict is {spark['verdict']}: {spark.get('sentence', '')}"
 
 
 def _context(run: Path, first: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield the history lines that name what the first violation is about."""
+    """Yield the lines of the history about the first violation."""
     if first is None:
         return
     names = [str(first[name]) for name in ("id", "tx", "later", "earlier") if first.get(name)]
@@ -188,7 +188,8 @@ def _lines(verdict: Verdict) -> Iterator[str]:
     yield from (f"  {reason}" for reason in verdict.reasons)
     for name, found in verdict.invariants.items():
         if found["violations"]:
-            yield f"  {name} {INVARIANTS[name]}: {found['violations']} of {found['checked']} not"
+            counts = f"{found['violations']} violations in {found['checked']} checks"
+            yield f"  {name} {INVARIANTS[name]}: {counts}"
             yield f"     {json.dumps(found['first'], default=str)[:600]}"
     for kind, samples in sorted(verdict.recoveries.items()):
         middle, high, most = quantiles_of(samples)

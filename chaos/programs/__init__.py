@@ -1,1 +1,1 @@
-"""The programs of a run."""
+"""The programs of a run: their processes, environment and clocks."""

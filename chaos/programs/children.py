@@ -1,7 +1,7 @@
-"""The programs of a run as supervised children: started, killed, frozen, started again.
+"""The programs of a run as supervised children: started, killed, paused, restarted.
 
-All are forked by the zygote. One that has died is started again at once, unless it is held; every
-end is counted with its reason.
+The zygote forks all of them. A dead child is restarted at once, unless it is held. Every end is
+counted with its reason.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from outbox.settings.environment import process_environment
 PACKET: Final = 1 << 16
 START_SECONDS: Final = 30.0
 RESTART_SECONDS: Final = 0.02
-"""A dead child is started again after this; one that ended by itself after a second."""
+"""A killed child is restarted after this time; one that ended by itself after FAILED_SECONDS."""
 FAILED_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 15.0
 OK: Final = 0
-"""How a program ends in order. One that is asked to stop before it can hear dies of the signal,
-which is as good.
+"""The exit code of an orderly end. A program that is not ready yet dies of the stop signal, which
+counts as orderly too.
 """
 
 
 Environment = Callable[[int], Mapping[str, str]]
-"""Returns the environment of a child's life, given the life's number."""
+"""Returns the environment of a child's life from the number of that life."""
 
 
-class End(NamedTuple):
-    """How one life of a child ended; ``why`` is the fault that killed it."""
+class ProcessExit(NamedTuple):
+    """The end of one life of a child; ``why`` is the fault that killed it."""
 
     name: str
     pid: int
@@ -60,7 +60,7 @@ class Child:
     _send: Callable[..., None]
     pid: int | None = None
     port: int = 0
-    """where an API listens"""
+    """port of an API; 0 for other programs"""
     lives: int = 0
     failpoint: str = ""
     """set for the next life only"""
@@ -70,18 +70,18 @@ class Child:
     ended: threading.Event = field(default_factory=threading.Event)
 
     def kill(self, why: str = "kill") -> int | None:
-        """Kill its present life; return its pid, None if it had none."""
+        """Kill the present life; return its pid, or None without one."""
         pid = self.pid
         self._signal(signal.SIGKILL, why)
         return pid
 
     def pause(self) -> None:
-        """Freeze it (SIGSTOP)."""
+        """Pause it (SIGSTOP)."""
         self.frozen = True
         self._signal(signal.SIGSTOP, "pause")
 
     def resume(self) -> None:
-        """Let it go on (SIGCONT)."""
+        """Resume it (SIGCONT)."""
         self.frozen = False
         self._signal(signal.SIGCONT, "resume")
 
@@ -90,17 +90,17 @@ class Child:
         self._signal(signal.SIGTERM, "stop")
 
     def hold(self) -> None:
-        """Do not start it again when it dies, until ``release``."""
+        """Do not restart it after its death, until ``release``."""
         self.held = True
 
     def release(self) -> None:
-        """Let it live again."""
+        """Allow restarts again; start it if it is dead."""
         self.held = False
         if self.pid is None:
             self.start()
 
     def start(self) -> None:
-        """Begin a new life."""
+        """Start a new life."""
         self.lives += 1
         self.frozen = False
         self.started.clear()
@@ -117,7 +117,7 @@ class Child:
         )
 
     def wait_started(self, seconds: float) -> bool:
-        """Wait until a life has begun; tell whether it did."""
+        """Wait until a life has begun; return whether it did."""
         return self.started.wait(seconds)
 
     def _signal(self, number: int, why: str) -> None:
@@ -126,11 +126,11 @@ class Child:
 
 
 class Programs:
-    """All children of a run and the zygote they come from."""
+    """All children of a run, and the zygote that forks them."""
 
-    def __init__(self, logs: Path, ended: Callable[[Child, End], object]) -> None:
-        """Start the zygote; ``ended`` is told of every end, from the watching thread."""
-        self._logs, self._tell = logs, ended
+    def __init__(self, logs: Path, ended: Callable[[Child, ProcessExit], object]) -> None:
+        """Start the zygote; ``ended`` is called for every end, from the watching thread."""
+        self._logs, self._ended = logs, ended
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
         self._children: dict[str, Child] = {}
@@ -152,7 +152,7 @@ class Programs:
         return self._children[name]
 
     def add(self, name: str, role: str, program: str, environment: Environment) -> Child:
-        """Add a child that does not live yet."""
+        """Add a child without starting it."""
         child = Child(name, role, program, environment, self._logs / f"{name}.log", self._send)
         self._children[name] = child
         return child
@@ -165,16 +165,11 @@ class Programs:
             child.start()
 
     def kills(self) -> int:
-        """Count the ends by SIGKILL so far."""
+        """Return the number of ends by SIGKILL so far."""
         return sum(count for end, count in self.ends.items() if ":ended" not in end)
 
-    def restart_all(self, role: str) -> None:
-        """Kill all children of a role; they come back at once."""
-        for child in self.of(role):
-            child.kill("restart")
-
     def heal(self) -> None:
-        """Thaw and revive everything; nobody dies at a failpoint any more."""
+        """Resume and restart everything; clear all failpoints."""
         for child in self._children.values():
             child.failpoint = ""
             child.resume()
@@ -182,7 +177,7 @@ class Programs:
                 child.release()
 
     def stop(self, role: str, seconds: float = STOP_SECONDS) -> None:
-        """Ask the children of a role to stop and wait; by force in the end."""
+        """Ask the children of a role to stop and wait; kill them after the time limit."""
         living = [child for child in self.of(role) if child.pid is not None]
         for child in living:
             child.hold()
@@ -214,9 +209,9 @@ class Programs:
                 return
             if not packet:
                 return
-            self._heard(json.loads(packet))
+            self._on_report(json.loads(packet))
 
-    def _heard(self, report: dict[str, Any]) -> None:
+    def _on_report(self, report: dict[str, Any]) -> None:
         match report["event"]:
             case "ready":
                 self._ready.set()
@@ -229,25 +224,25 @@ class Programs:
                 child.pid = None
                 child.ended.set()
                 code = OK if child.held and report["code"] == -signal.SIGTERM else report["code"]
-                self._buried(child, End(child.name, report["pid"], code, report["why"]))
+                self._record_end(child, ProcessExit(child.name, report["pid"], code, report["why"]))
 
-    def _buried(self, child: Child, end: End) -> None:
+    def _record_end(self, child: Child, end: ProcessExit) -> None:
         self.ends[f"{child.role}:{reason_of(end)}"] += 1
-        self._tell(child, end)
+        self._ended(child, end)
         if self._stopping.is_set() or child.held:
             return
         pause = RESTART_SECONDS if end.code == -signal.SIGKILL else FAILED_SECONDS
-        timer = threading.Timer(pause, self._revive, (child,))
+        timer = threading.Timer(pause, self._restart, (child,))
         timer.daemon = True
         timer.start()
 
-    def _revive(self, child: Child) -> None:
+    def _restart(self, child: Child) -> None:
         if child.pid is None and not child.held and not self._stopping.is_set():
             child.start()
 
 
-def reason_of(end: End) -> str:
-    """Return in a word why a child ended: the fault, its failpoint, or by itself."""
+def reason_of(end: ProcessExit) -> str:
+    """Return why a child ended: a fault, its failpoint, or an exit code."""
     if end.why is not None:
         return end.why
     return "failpoint" if end.code == -signal.SIGKILL else f"ended with {end.code}"

@@ -1,6 +1,6 @@
-"""A program under a clock of its own: libfaketime, preloaded into a fresh interpreter.
+"""Runs a program under a false clock: libfaketime, preloaded into a fresh interpreter.
 
-The monotonic clock stays true for a jump and runs faster with the wall clock for a rate.
+With an offset the monotonic clock stays true; with a rate it runs faster, like the wall clock.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from chaos.final_state.probes import comes_true
 from chaos.programs.children import Child
+from chaos.servers.probes import wait_until_true
 
 PACKAGE: Final = "libfaketime"
 LIBRARY: Final = "vendor/libfaketime/src/libfaketime.so.1"
@@ -27,11 +27,11 @@ NEXT_SECONDS: Final = 10.0
 
 
 class NoFalseClock(RuntimeError):
-    """The library that makes false clocks is not installed."""
+    """The library for false clocks is not installed."""
 
 
 def library() -> Path:
-    """Return where libfaketime is, without importing its package. Raises NoFalseClock."""
+    """Return the path of libfaketime without importing its package. Raises NoFalseClock."""
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise NoFalseClock(f"the Python package {PACKAGE} (requirements/dev.txt) is not installed")
@@ -42,24 +42,24 @@ def library() -> Path:
 
 
 def false_clock(clock: str | Path) -> Mapping[str, str]:
-    """Return what a program's environment needs for a clock: an offset, or ``x`` and a rate.
+    """Return the environment variables for a clock: an offset, or ``x`` and a rate.
 
-    A file tells the offset and may be written anew: the clock of the running program then steps
-    within a second. Raises NoFalseClock.
+    A path names a file with the offset. When the file changes, the clock of the running program
+    steps within a second. Raises NoFalseClock.
     """
     rate = isinstance(clock, str) and clock.startswith("x")
     return {
         "LD_PRELOAD": str(library()),
-        **_told(f"+0 {clock}" if rate else clock),
+        **_clock_source(f"+0 {clock}" if rate else clock),
         "FAKETIME_DONT_FAKE_MONOTONIC": "0" if rate else "1",
         "FAKETIME_FORCE_MONOTONIC_FIX": "0",
-        # Not the folder where it was called, but where its modules are.
+        # The modules' folders, because the working directory is not on the path.
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         "PYTHONSAFEPATH": "1",
     }
 
 
-def _told(clock: str | Path) -> Mapping[str, str]:
+def _clock_source(clock: str | Path) -> Mapping[str, str]:
     if isinstance(clock, Path):
         return {"FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_CACHE_DURATION": "1"}
     return {"FAKETIME": clock}
@@ -67,38 +67,38 @@ def _told(clock: str | Path) -> Mapping[str, str]:
 
 @contextmanager
 def under_clock(child: Child, clock: str | Path) -> Iterator[None]:
-    """Kill a program; its lives have a false clock in the block, and a true one after it."""
+    """Restart a program under a false clock for the block, and under the true one after it."""
     true, false = child.environment, false_clock(clock)
     child.environment = lambda life: {**true(life), **false}
     try:
-        _begin_anew(child)
+        _restart(child)
         yield
     finally:
         child.environment = true
-        _begin_anew(child)
+        _restart(child)
 
 
-def _begin_anew(child: Child) -> None:
-    """Kill the present life, also one that is only about to begin."""
+def _restart(child: Child) -> None:
+    """Kill the present life, even one that is about to start."""
     lives = child.lives
 
-    def begun() -> bool:
+    def restarted() -> bool:
         child.kill(WHY)
         return child.held or child.lives > lives
 
-    comes_true(begun, NEXT_SECONDS, threading.Event())
+    wait_until_true(restarted, NEXT_SECONDS, threading.Event())
 
 
 def has_false_clock(pid: int) -> bool:
-    """Tell whether a process was executed under a false clock."""
+    """Return whether a process runs under a false clock."""
     try:
         return b"\0FAKETIME" in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return False
 
 
-def time_told(port: int) -> datetime | None:
-    """Return what time it is for the API on this port, None if it does not answer."""
+def api_time(port: int) -> datetime | None:
+    """Return the time of the API on this port, None if it does not answer."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=2) as answer:
             return parsedate_to_datetime(answer.headers["date"])

@@ -1,6 +1,6 @@
-"""A program of a run in its own interpreter: ``python -m chaos.programs.fresh_interpreter M:F``.
+"""Runs a program in a new interpreter: ``python -m chaos.programs.fresh_interpreter M:F``.
 
-What the linker preloads cannot be brought into a fork of the zygote.
+A library cannot be preloaded (LD_PRELOAD) into a fork of the zygote.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Final
 
 from chaos.programs.got_patch import rebind
 
-LEFT: Final = ("sem.faketime_sem_{pid}", "faketime_shm_{pid}")
-"""libfaketime opens these by name when it is loaded, and SIGKILL would leave them for ever."""
+SHARED_MEMORY: Final = ("sem.faketime_sem_{pid}", "faketime_shm_{pid}")
+"""libfaketime creates these by name when it is loaded, and they remain after SIGKILL."""
 
 
 def main() -> int:
-    """Run the program; its name becomes the first of the arguments."""
+    """Run the program; its name becomes the first argument."""
     program, sys.argv = sys.argv[1], sys.argv[2:]
-    for name in LEFT:
+    for name in SHARED_MEMORY:
         with suppress(OSError):
             (Path("/dev/shm") / name.format(pid=os.getpid())).unlink()
     importlib.import_module("confluent_kafka")  # loads librdkafka

@@ -1,8 +1,8 @@
-"""Leads the calls of a library that is loaded already to another function (ELF of 64 bits).
+"""Redirects an imported function of a loaded library (its GOT entry, 64-bit ELF).
 
-libfaketime turns the deadlines of ``pthread_cond_timedwait`` back into true time. librdkafka waits
-with C11's ``cnd_timedwait``, which libfaketime does not know: in a program whose clock is ahead it
-would wait for days. In glibc both take the same objects; librdkafka asks only for success.
+libfaketime converts the deadlines of ``pthread_cond_timedwait`` to true time. librdkafka waits with
+C11's ``cnd_timedwait``, which libfaketime does not know: if the clock is ahead, it would wait for
+days. In glibc both functions take the same objects, and librdkafka only checks for success.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class _Section:
 
 
 def rebind(library: str, name: str, function: int) -> None:
-    """Let a library call ``function`` (an address) for ``name``.
+    """Let a library call ``function`` (an address) instead of ``name``.
 
-    Raises LookupError if it is not loaded, or does not call ``name`` through a table.
+    Raises LookupError if it is not loaded or does not import ``name``.
     """
     path, base = _loaded(library)
     places = [base + offset for offset in _slots(path.read_bytes(), name.encode())]
@@ -43,7 +43,7 @@ def rebind(library: str, name: str, function: int) -> None:
 
 
 def _loaded(library: str) -> tuple[Path, int]:
-    """Return the file of a loaded library, and the address it begins at."""
+    """Return the file of a loaded library and its base address."""
     for line in MAPS.read_text().splitlines():
         fields = line.split(maxsplit=5)
         if len(fields) == 6 and Path(fields[5]).name.startswith(library):
@@ -52,7 +52,7 @@ def _loaded(library: str) -> tuple[Path, int]:
 
 
 def _slots(elf: bytes, name: bytes) -> Iterator[int]:
-    """Yield where a library keeps the addresses for an imported name."""
+    """Yield the offsets of the table entries for an imported name."""
     sections = list(_sections(elf))
     for section in sections:
         symbols = sections[section.link] if section.kind == RELA else None
@@ -75,7 +75,7 @@ def _sections(elf: bytes) -> Iterator[_Section]:
 
 
 def _write(place: int, address: int) -> None:
-    """Write an address into a table that the linker may have made read-only."""
+    """Write an address into a table that may be read-only."""
     libc = ctypes.CDLL(None, use_errno=True)
     page = place - place % PAGE
     protection = mmap.PROT_READ | mmap.PROT_WRITE

@@ -1,9 +1,9 @@
-"""The process all programs of a run are forked from: their imports are done once, here.
+"""The process that forks all programs of a run; it has imported their modules once.
 
-Run as ``python -m chaos.programs.zygote FD``. It has no thread, no event loop and no handle of
-Kafka, so a fork of it is as good as a new interpreter and costs milliseconds. Requests and
-reports are JSON packets on the inherited socket. A signal is sent from here, where the children are
-reaped: it never reaches a stranger that got the number of a dead child. Children die with it.
+Run as ``python -m chaos.programs.zygote FD``. It has no thread, no event loop and no Kafka handle,
+so a fork is equivalent to a new interpreter and costs milliseconds. Requests and reports are JSON
+packets on the inherited socket. Signals are sent from here, where the children are reaped, so a
+signal never reaches another process with the reused number of a dead child. Children die with it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PRELOADED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """A request for a child: which program, its whole environment, where its output goes."""
+    """A request to start a child: program, whole environment, log file."""
 
     name: str
     program: str
@@ -73,19 +73,19 @@ class Zygote:
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
 
     def serve(self) -> None:
-        """Answer until the other end is closed; then end every child."""
+        """Follow requests until the other end is closed; then kill every child."""
         self._report(event="ready")
         while True:
             readable, _, _ = select.select([self._server, self._wake], [], [])
             if self._wake in readable:
                 self._wake.recv(4096)
             self._reap()
-            if self._server in readable and not self._obey(self._server.recv(PACKET)):
+            if self._server in readable and not self._follow(self._server.recv(PACKET)):
                 break
         for pid in self._names:
             os.kill(pid, signal.SIGKILL)
 
-    def _obey(self, packet: bytes) -> bool:
+    def _follow(self, packet: bytes) -> bool:
         if not packet:
             return False
         request = json.loads(packet)

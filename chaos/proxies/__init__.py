@@ -1,5 +1,5 @@
-"""Proxies between the parts of a run, in one process of their own; they know the frames they carry.
+"""Proxies between the parts of a run, in a separate process; they parse the frames they carry.
 
-A link listens for a server and relays to it: bytes with the faults of a network, and for Kafka and
-PostgreSQL whole frames, each of which may be held, repeated, reordered or lose its answer.
+A link listens in place of a server and relays to it: bytes with network faults, and for Kafka and
+PostgreSQL whole frames. A frame can be held, repeated, reordered or lose its answer.
 """

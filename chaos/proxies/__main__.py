@@ -1,6 +1,6 @@
-"""The proxies' process: ``python -m chaos.proxies <file descriptor of its orders> <seed>``.
+"""The process of the proxies: ``python -m chaos.proxies <file descriptor of its orders> <seed>``.
 
-It ends with whoever gives the orders.
+It ends when the other end of the descriptor is closed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 import socket
 import sys
 
-from chaos.proxies.control import Control
+from chaos.proxies.link_control import LinkControl
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
 async def _serve(descriptor: int, seed: int) -> None:
     orders = socket.socket(fileno=descriptor)
     reader, writer = await asyncio.open_unix_connection(sock=orders)
-    await Control(seed).serve(reader, writer)
+    await LinkControl(seed).serve(reader, writer)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One relayed connection: two pipes, and what looks into each."""
+"""One relayed connection: two pipes and an inspector."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from chaos.proxies.pipe import Pipe
 
 READ_BYTES: Final = 1 << 16
 FLUSH_SECONDS: Final = 1.0
-"""How long a cut waits for what has passed before it."""
+"""How long a cut waits for the bytes that passed before it."""
 AT_ONCE: Final = struct.pack("ii", 1, 0)
 
 
 class Passed(NamedTuple):
-    """What may go on, and whether the connection is cut behind it."""
+    """The bytes that may pass, and whether the connection is cut after them."""
 
     data: bytes
     cut: bool = False
@@ -30,17 +30,17 @@ Look = Callable[[bytes], Awaitable[Passed]]
 
 
 class Inspector(Protocol):
-    """Looks into both directions of one connection."""
+    """Inspects both directions of one connection."""
 
     async def up(self, data: bytes) -> Passed:
-        """Return what of the client's bytes may pass now."""
+        """Return the client's bytes that may pass now."""
 
     async def down(self, data: bytes) -> Passed:
-        """Return what of the server's bytes may pass now."""
+        """Return the server's bytes that may pass now."""
 
 
-class Blind:
-    """Lets everything pass."""
+class PassThrough:
+    """Passes everything."""
 
     async def up(self, data: bytes) -> Passed:
         """Let it pass."""
@@ -51,8 +51,8 @@ class Blind:
         return Passed(data)
 
 
-class Connection:
-    """A client's connection and ours to the server."""
+class RelayedConnection:
+    """The client's connection and the proxy's connection to the server."""
 
     def __init__(
         self,
@@ -88,14 +88,14 @@ class Connection:
             self.reset()
 
     def reset(self) -> None:
-        """Break both sides at once (RST); nothing happens to a side that has ended."""
+        """Reset both sides (RST), except a side that has ended."""
         reset(self._client)
         reset(self._server)
 
     async def _end(self, broken: bool) -> None:
-        """Hand on what passed before the end; the client sees an RST if the end is no orderly one.
+        """Deliver the bytes that passed before the end; the client gets an RST after a cut.
 
-        The server gets what it was sent and an orderly end, so that a cut is about one frame.
+        The server gets its bytes and an orderly end, so that a cut affects only one frame.
         """
         if broken:
             reset(self._client)
@@ -108,7 +108,7 @@ class Connection:
                 await asyncio.wait_for(writer.wait_closed(), FLUSH_SECONDS)
 
     async def _pump(self, reader: asyncio.StreamReader, look: Look, pipe: Pipe) -> bool:
-        """Pass bytes on until they end; True if the connection has broken."""
+        """Relay bytes until their end; return True if a rule cut the connection."""
         while data := await reader.read(READ_BYTES):
             passed = await look(data)
             await pipe.send(passed.data)
@@ -119,7 +119,7 @@ class Connection:
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
-    """Break a connection with an RST instead of an orderly end."""
+    """Close a connection with an RST instead of an orderly end."""
     if writer.is_closing():
         return
     with suppress(OSError):

@@ -1,7 +1,7 @@
-"""Kafka's frames as they pass: where each ends, and what a request asks for whom. Pure.
+"""Splits and parses Kafka frames: their ends, request names and transactional ids. Pure.
 
-Only the beginning of a request is read: the header and, of those that belong to a transaction, the
-transactional id; of EndTxn also how it ends. Layouts: Kafka's message definitions, versions of 4.x.
+Only the beginning of a request is parsed: the header; in requests of a transaction, the
+transactional id; in EndTxn, also commit or abort. Layouts: Kafka's message definitions of 4.x.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FLEXIBLE_SINCE: Final = {
 }
 """From this version on strings are compact and headers end in tagged fields."""
 BATCHED_SINCE: Final = 4
-"""From this version on AddPartitionsToTxn is what brokers send each other: a list."""
+"""From this version on AddPartitionsToTxn has a list of transactions, as brokers send it."""
 LENGTH: Final = struct.Struct(">i")
 LONGEST_FRAME: Final = 128 << 20
 
@@ -42,7 +42,7 @@ class NotKafka(ValueError):
 
 
 class FrameSplitter:
-    """Cuts a stream into frames, wherever the network has cut it."""
+    """Splits a stream into frames, however the network has split it."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -65,7 +65,7 @@ class FrameSplitter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is known of a request from its beginning."""
+    """The parsed beginning of a request."""
 
     api: int
     version: int
@@ -73,24 +73,24 @@ class Request:
     client: str
     transactional_id: str = ""
     commits: bool | None = None
-    """of EndTxn: commit or abort"""
+    """for EndTxn: commit or abort"""
 
     @property
     def name(self) -> str:
-        """The name of the request; its number, if nothing here is interested in it."""
+        """The name of the request, or its number if the proxies do not use it."""
         return API_NAMES.get(self.api, str(self.api))
 
 
 def read_request(frame: bytes) -> Request:
-    """Read a request's frame. Raises NotKafka."""
+    """Parse the frame of a request. Raises NotKafka."""
     try:
-        return _read_request(_Reader(frame, LENGTH.size))
+        return _read_request(_FrameReader(frame, LENGTH.size))
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise NotKafka("a request ends too early") from error
 
 
 def correlation_of(response: bytes) -> int:
-    """Return which request a response's frame answers. Raises NotKafka."""
+    """Return the correlation id of a response's frame. Raises NotKafka."""
     try:
         (correlation,) = LENGTH.unpack_from(response, LENGTH.size)
     except struct.error as error:
@@ -105,7 +105,7 @@ def end_txn_error(request: Request, response: bytes) -> int:
     return int(error)
 
 
-def _read_request(reader: _Reader) -> Request:
+def _read_request(reader: _FrameReader) -> Request:
     api, version, correlation = reader.numbers(">hhi")
     client = reader.text() or ""
     transactional_id, commits = "", None
@@ -129,8 +129,8 @@ def _read_request(reader: _Reader) -> Request:
     )
 
 
-class _Reader:
-    """Walks through a frame."""
+class _FrameReader:
+    """Reads the fields of a frame in their order."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data, self._at = data, at

@@ -1,4 +1,4 @@
-"""The link to a broker: whole requests, and stale copies that reach the broker later."""
+"""The link to a broker: it relays whole requests and delivers stale copies later."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from chaos.proxies.rules import Action, Rule, RuleBook
 
 ANSWER_SECONDS: Final = 30.0
 REORDER_SECONDS: Final = 10.0
-"""A held frame that nothing overtakes goes on after this."""
+"""A held frame that no other frame overtakes continues after this time."""
 RULES_KEPT: Final = 4096
 
 
@@ -52,21 +52,21 @@ class KafkaLink(Link):
         self.rules = RuleBook()
         self.held: dict[int, Held] = {}
         self.events: dict[int, list[dict[str, Any]]] = {}
-        """what was done to frames, by rule, until somebody asks"""
+        """events by rule, until they are read"""
         self._numbers = count(1)
 
-    def inspector(self) -> RequestsOfOne:
-        """Return what looks into a new connection."""
-        return RequestsOfOne(self)
+    def inspector(self) -> RequestInspector:
+        """Return the inspector of a new connection."""
+        return RequestInspector(self)
 
     def heal(self) -> None:
-        """Disarm the rules and let go of what is held."""
+        """Disarm the rules and release the held frames."""
         self.rules.clear()
         for held in self.held.values():
             held.due.set()
 
     def hold(self, rule_number: int, rule: Rule, request: Request, frame: bytes) -> Held:
-        """Keep a copy until its time has come, then deliver it."""
+        """Keep a copy until it is due, then deliver it."""
         held = Held(next(self._numbers), rule_number, request, frame, rule.frames, time.monotonic())
         self.held[held.number] = held
         self.note(rule_number, rule.action, request, held=held.number)
@@ -76,8 +76,8 @@ class KafkaLink(Link):
         task.add_done_callback(self._tasks.discard)
         return held
 
-    def passed(self) -> None:
-        """Count a frame that overtakes those that wait for such."""
+    def count_overtaking(self) -> None:
+        """Count a frame that overtakes held ones."""
         for held in self.held.values():
             if held.frames_left is not None:
                 held.frames_left -= 1
@@ -85,7 +85,7 @@ class KafkaLink(Link):
                     held.due.set()
 
     def note(self, rule: int, what: str, request: Request, **facts: object) -> None:
-        """Remember what was done to a frame."""
+        """Record an event of a rule."""
         self.counts[f"{what} {request.name}"] += 1
         while len(self.events) >= RULES_KEPT:
             self.events.pop(next(iter(self.events)))
@@ -124,7 +124,7 @@ class KafkaLink(Link):
             writer.close()
 
 
-class RequestsOfOne:
+class RequestInspector:
     """The requests of one connection and their answers."""
 
     def __init__(self, link: KafkaLink) -> None:
@@ -143,7 +143,7 @@ class RequestsOfOne:
         return Passed(bytes(passed))
 
     async def down(self, data: bytes) -> Passed:
-        """Pass whole answers, up to the one that is to be lost."""
+        """Pass whole answers, up to the one that must be lost."""
         passed = bytearray()
         for frame in self._answers.feed(data):
             struck = self._cut_at.pop(correlation_of(frame), None)
@@ -159,7 +159,7 @@ class RequestsOfOne:
         link.counts[request.name] += 1
         struck = link.rules.decide(request.name, request.transactional_id, request.commits)
         if struck is None:
-            link.passed()
+            link.count_overtaking()
             return Passed(frame)
         number, rule = struck
         match rule.action:

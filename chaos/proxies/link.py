@@ -1,4 +1,4 @@
-"""One link: it listens for a server, relays to it and performs the network's faults."""
+"""One link: it listens in place of a server, relays to it and performs network faults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Final
 
-from chaos.proxies.connection import Blind, Connection, Inspector, reset
+from chaos.proxies.connection import Inspector, PassThrough, RelayedConnection, reset
 from chaos.proxies.link_faults import NONE, Accept, LinkFaults
 
 LOOPBACK: Final = "127.0.0.1"
@@ -18,7 +18,7 @@ BACKLOG: Final = 512
 
 
 class Link:
-    """Relays bytes; what knows frames looks into each connection through ``inspector``."""
+    """Relays bytes; a subclass inspects each connection with its ``inspector``."""
 
     def __init__(self, name: str, upstream: int, seed: int) -> None:
         """Prepare a link to a port of this machine."""
@@ -29,7 +29,7 @@ class Link:
         self._chance = random.Random(f"{seed}/{name}")
         self._port = _reserved(0)
         self._server: asyncio.Server | None = None
-        self._connections: set[Connection] = set()
+        self._connections: set[RelayedConnection] = set()
         self._silent: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -39,12 +39,12 @@ class Link:
         return int(self._port.getsockname()[1])
 
     async def open(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         listening = _reserved(self.port)
         self._server = await asyncio.start_server(self._accept, sock=listening, backlog=BACKLOG)
 
     async def close(self) -> None:
-        """Break everything and stop listening."""
+        """Reset all connections and stop listening."""
         await self._refuse()
         self.reset()
         for task in tuple(self._tasks):
@@ -53,7 +53,7 @@ class Link:
         self._port.close()
 
     async def set(self, faults: LinkFaults) -> None:
-        """Change what the network does, from now on."""
+        """Set the network faults from now on."""
         was, self.faults = self.faults, faults
         if faults.accept is Accept.REFUSE:
             await self._refuse()
@@ -63,7 +63,7 @@ class Link:
             self._forget_silent()
 
     def reset(self) -> int:
-        """Break all present connections (RST); return how many."""
+        """Reset all present connections (RST); return their number."""
         broken = len(self._connections)
         for connection in tuple(self._connections):
             connection.reset()
@@ -71,11 +71,11 @@ class Link:
         return broken
 
     def heal(self) -> None:
-        """Disarm whatever a subclass has armed."""
+        """Disarm the rules of a subclass."""
 
     def inspector(self) -> Inspector:
-        """Return what looks into a new connection."""
-        return Blind()
+        """Return the inspector of a new connection."""
+        return PassThrough()
 
     async def _refuse(self) -> None:
         server, self._server = self._server, None
@@ -105,7 +105,7 @@ class Link:
         except (TimeoutError, OSError):
             reset(writer)
             return
-        connection = Connection(
+        connection = RelayedConnection(
             (reader, writer), server, self.inspector(), lambda: self.faults, self._chance
         )
         self._connections.add(connection)
@@ -117,7 +117,7 @@ class Link:
 
 
 def _reserved(port: int) -> socket.socket:
-    """Return a socket that owns a port without listening on it: who connects is refused."""
+    """Return a socket that reserves a port without listening: connections are refused."""
     own = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     own.bind((LOOPBACK, port))

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Direction(StrEnum):
-    """Which way bytes go."""
+    """The direction of bytes."""
 
     UP = "up"
     """from the client to the server"""
@@ -15,13 +15,11 @@ class Direction(StrEnum):
 
 
 class Accept(StrEnum):
-    """What becomes of new connections."""
+    """The treatment of new connections."""
 
     RELAY = "relay"
     SILENT = "silent"
-    """They are accepted, and nothing is ever said: half-open."""
-    RESET = "reset"
-    """They are accepted and reset at once."""
+    """They are accepted, but carry no bytes: half-open."""
     REFUSE = "refuse"
 
 
@@ -30,13 +28,13 @@ class LinkFaults:
     """What a link's network does to all its connections; by default nothing."""
 
     latency_seconds: float = 0.0
-    """added each way"""
+    """added in each direction"""
     jitter_seconds: float = 0.0
-    """up to so much more, at random; order is kept"""
+    """random addition of up to this value; the order is kept"""
     bytes_per_second: float | None = None
-    """each way and connection"""
+    """per direction and connection"""
     cut: tuple[Direction, ...] = ()
-    """Nothing arrives in these directions; it does when they are healed, as TCP sends again."""
+    """Bytes in these directions arrive only after the fault, as TCP sends them again."""
     accept: Accept = Accept.RELAY
 
 

@@ -1,4 +1,4 @@
-"""One direction of one connection: bytes go in at once and come out as the faults allow."""
+"""One direction of one connection: delays and delivers bytes as the faults require."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Final
 from chaos.proxies.link_faults import Direction, LinkFaults
 
 MOST_WAITING: Final = 4 << 20
-"""Bytes on their way; beyond that nothing is read, as when a receiver's window is full."""
+"""Limit of undelivered bytes; above it nothing is read, like with a full receive window."""
 DRIP_SECONDS: Final = 0.05
 LOOK_SECONDS: Final = 0.02
-"""How soon a change of the faults is noticed."""
+"""The interval at which a change of the faults is noticed."""
 
 
 class Pipe:
-    """Sends to one writer what it is given, in order."""
+    """Delivers bytes to one writer in order."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Pipe:
         self._changed = asyncio.Event()
 
     async def send(self, data: bytes) -> None:
-        """Put bytes on their way; waits only while too many are."""
+        """Accept bytes for delivery; wait only while too many are undelivered."""
         if not data:
             return
         faults, now = self._faults(), asyncio.get_running_loop().time()
@@ -47,19 +47,19 @@ class Pipe:
         self._bytes += len(data)
         self._wake()
         while self._bytes > MOST_WAITING:
-            await self._woken()
+            await self._wait_changed()
 
     async def flushed(self) -> None:
-        """Return once everything has been handed to the receiver, and an end could be as well."""
+        """Return once everything is delivered and the direction is not cut."""
         while self._bytes:
-            await self._woken()
-        await self._healed()
+            await self._wait_changed()
+        await self._wait_healed()
 
     async def run(self) -> None:
         """Deliver until cancelled. Raises ConnectionError when the receiver is gone."""
         while True:
             while not self._waiting:
-                await self._woken()
+                await self._wait_changed()
             due, data = self._waiting.popleft()
             await self._until(due)
             await self._deliver(data)
@@ -70,7 +70,7 @@ class Pipe:
         loop = asyncio.get_running_loop()
         if due > loop.time():
             await asyncio.sleep(due - loop.time())
-        await self._healed()
+        await self._wait_healed()
 
     async def _deliver(self, data: bytes) -> None:
         while data:
@@ -81,15 +81,15 @@ class Pipe:
             data = data[size:]
             if rate is not None:
                 await asyncio.sleep(size / rate)
-            await self._healed()
+            await self._wait_healed()
 
-    async def _healed(self) -> None:
+    async def _wait_healed(self) -> None:
         while self._direction in self._faults().cut:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_SECONDS)
 
     def _wake(self) -> None:
         self._changed.set()
 
-    async def _woken(self) -> None:
+    async def _wait_changed(self) -> None:
         self._changed.clear()
         await self._changed.wait()

@@ -1,4 +1,4 @@
-"""The link to PostgreSQL: whole packets, so that a COMMIT can be cut or lose its answer."""
+"""The link to PostgreSQL: it relays whole packets, so a COMMIT can be cut or lose its answer."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class PostgresLink(Link):
         super().__init__(name, upstream, seed)
         self.rules = RuleBook()
 
-    def inspector(self) -> PacketsOfOne:
-        """Return what looks into a new connection."""
-        return PacketsOfOne(self)
+    def inspector(self) -> PacketInspector:
+        """Return the inspector of a new connection."""
+        return PacketInspector(self)
 
     def heal(self) -> None:
         """Disarm the rules."""
         self.rules.clear()
 
 
-class PacketsOfOne:
+class PacketInspector:
     """The packets of one session."""
 
     def __init__(self, link: PostgresLink) -> None:
@@ -46,7 +46,7 @@ class PacketsOfOne:
         return Passed(bytes(passed))
 
     async def down(self, data: bytes) -> Passed:
-        """Pass answers, unless one is to be lost."""
+        """Pass answers, unless one must be lost."""
         return Passed(b"", cut=True) if self._answer_is_lost else Passed(data)
 
     async def _look(self, packet: Packet) -> Passed:
@@ -63,5 +63,5 @@ class PacketsOfOne:
             case Action.DROP_ANSWER:
                 self._answer_is_lost = True
             case Action.REPEAT:
-                """A session cannot be sent to twice."""
+                """A packet of a session cannot be repeated."""
         return Passed(packet.data)

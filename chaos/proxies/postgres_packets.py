@@ -1,4 +1,4 @@
-"""PostgreSQL's packets as they pass (protocol 3.0, no TLS): where each ends, its name. Pure."""
+"""Splits PostgreSQL's packets and names them (protocol 3.0, without TLS). Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 LENGTH: Final = struct.Struct(">I")
 LONGEST_PACKET: Final = 1 << 30
 TLS_ASKED: Final = frozenset({80877103, 80877104})
-"""Codes of the packets that ask for encryption: the start-up packet follows them."""
+"""Codes of the packets that request encryption; the start-up packet follows them."""
 COMMIT: Final = "COMMIT"
 NAMES: Final = {b"c": "CopyDone", b"S": "Sync", b"E": "Execute", b"X": "Terminate"}
 STARTUP: Final = "Startup"
@@ -19,14 +19,14 @@ class NotPostgres(ValueError):
 
 
 class Packet(NamedTuple):
-    """A whole packet of a client and what it is."""
+    """A whole packet of a client and its name."""
 
     name: str
     data: bytes
 
 
 class PacketSplitter:
-    """Cuts what a client sends into packets, wherever the network has cut it."""
+    """Splits a client's stream into packets, however the network has split it."""
 
     def __init__(self) -> None:
         self._rest = bytearray()

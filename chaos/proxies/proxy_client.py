@@ -1,4 +1,4 @@
-"""The remote control of the proxies: plain calls, answered by their process."""
+"""Client of the proxies' process."""
 
 from __future__ import annotations
 
@@ -20,68 +20,68 @@ ANSWER_SECONDS: Final = 60.0
 
 
 class ProxiesFailed(RuntimeError):
-    """The proxies' process has refused an order, or is gone."""
+    """The proxies' process refused an order or has ended."""
 
 
 class RemoteLink:
-    """One link, as seen from outside."""
+    """Controls one link of the proxies' process."""
 
-    def __init__(self, board: ProxyClient, name: str, port: int, server_port: int) -> None:
-        """Name a link that listens on a port of this machine."""
-        self._board = board
+    def __init__(self, proxies: ProxyClient, name: str, port: int, server_port: int) -> None:
+        """Refer to a link that listens on a port of this machine."""
+        self._proxies = proxies
         self.name = name
         self.port = port
         self.server_port = server_port
-        """Where it leads."""
+        """The port of the server behind the link."""
 
     def faults(self, faults: LinkFaults) -> None:
-        """Let the network misbehave from now on; it replaces what was set before."""
+        """Set the network faults; they replace the earlier ones."""
         self._ask("faults", faults=asdict(faults))
 
     def slow(self, latency_seconds: float, jitter_seconds: float = 0.0) -> None:
-        """Delay both ways."""
+        """Delay both directions."""
         self.faults(LinkFaults(latency_seconds=latency_seconds, jitter_seconds=jitter_seconds))
 
     def drip(self, bytes_per_second: float) -> None:
-        """Let little through, both ways."""
+        """Limit the rate in both directions."""
         self.faults(LinkFaults(bytes_per_second=bytes_per_second))
 
     def cut(self, *directions: Direction) -> None:
-        """Let nothing through in these directions, without breaking anything."""
+        """Deliver nothing in these directions, without closing connections."""
         self.faults(LinkFaults(cut=directions))
 
     def half_open(self) -> None:
-        """Accept new connections in silence; the old ones carry nothing any more."""
+        """Accept new connections without relaying; present ones carry nothing."""
         self.faults(LinkFaults(cut=(Direction.UP, Direction.DOWN), accept=Accept.SILENT))
 
     def refuse(self) -> int:
-        """Break all connections and refuse new ones; return how many were broken."""
+        """Reset all connections and refuse new ones; return the number of resets."""
         self.faults(LinkFaults(accept=Accept.REFUSE))
         return self.reset()
 
     def reset(self) -> int:
-        """Break all present connections (RST); return how many."""
+        """Reset all present connections (RST); return their number."""
         return int(self._ask("reset")["broken"])
 
-    def calm(self) -> None:
-        """Undo the network's faults; rules stay armed."""
+    def clear_faults(self) -> None:
+        """Undo the network faults; rules stay armed."""
         self.faults(LinkFaults())
 
     def heal(self) -> None:
-        """Undo every fault, disarm every rule, let go of every held frame."""
+        """Undo every fault, disarm every rule, release every held frame."""
         self._ask("heal")
 
     def upstream(self, port: int) -> None:
-        """Lead new connections to another port."""
+        """Connect new connections to another port."""
         self._ask("upstream", port=port)
         self.server_port = port
 
     def arm(self, rule: Rule) -> int:
-        """Break frames; return the rule's number."""
+        """Arm a rule for frames; return its number."""
         return int(self._ask("rule", rule=asdict(rule))["rule"])
 
     def armed(self, rule: int) -> bool:
-        """Tell whether a rule still waits for frames."""
+        """Return whether a rule still waits for frames."""
         return bool(self._ask("armed", rule=rule)["armed"])
 
     def disarm(self, rule: int) -> bool:
@@ -102,11 +102,11 @@ class RemoteLink:
         return list(self._ask("events", rule=rule)["events"])
 
     def counts(self) -> dict[str, int]:
-        """Return how often each kind of thing has happened since the start."""
+        """Return the event counts since the start."""
         return dict(self._ask("counts")["counts"])
 
     def _ask(self, what: str, **more: object) -> dict[str, Any]:
-        return self._board.ask({"do": what, "link": self.name, **more})
+        return self._proxies.ask({"do": what, "link": self.name, **more})
 
 
 class ProxyClient:
@@ -154,7 +154,7 @@ class ProxyClient:
         return self._links[name]
 
     def links(self, name: str = "") -> list[RemoteLink]:
-        """Return all links whose name begins so, e.g. those of all brokers."""
+        """Return all links with this prefix, e.g. those of all brokers."""
         return [link for link in self._links.values() if link.name.startswith(name)]
 
     def heal(self) -> None:
@@ -177,7 +177,7 @@ class ProxyClient:
             except OSError as error:
                 raise ProxiesFailed(f"the proxies do not answer: {error}") from error
         if not line:
-            raise ProxiesFailed("the proxies are gone")
+            raise ProxiesFailed("the proxies have ended")
         answer: dict[str, Any] = json.loads(line)
         if "refused" in answer:
             raise ProxiesFailed(answer["refused"])

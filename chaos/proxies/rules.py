@@ -1,4 +1,4 @@
-"""Which frames a link is to break, and how: rules that count what passes. Pure."""
+"""Rules that choose the frames to break and how to break them. Pure."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from itertools import count
 
 
 class Action(StrEnum):
-    """What becomes of a frame."""
+    """The treatment of a frame."""
 
     HOLD = "hold"
     """It is kept and its connection is cut, so that the client sends it again; the stale copy goes
-    to the server later, on a connection of the proxy's own."""
+    to the server later, on the proxy's own connection."""
     REPEAT = "repeat"
-    """It passes; a copy goes to the server later, on a connection of the proxy's own."""
+    """It passes; a copy goes to the server later, on the proxy's own connection."""
     DROP_ANSWER = "drop_answer"
     """It passes; when its answer comes, the connection is cut instead."""
     STALL = "stall"
-    """It passes late, and all behind it in its connection."""
+    """It is delayed, with everything after it in its connection."""
     CUT_MIDDLE = "cut_middle"
     """Its first half passes, then the connection is cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Frames by name, and what becomes of them."""
+    """Matches frames by name, and their treatment."""
 
     name: str
     action: Action
     owner: str = ""
-    """only frames of a transactional id that ends so"""
+    """only frames whose transactional id ends with this"""
     commits: bool | None = None
-    """only EndTxn that commit, or only those that abort"""
+    """only EndTxn requests that commit (True) or abort (False)"""
     nth: int = 1
-    """the first to be broken among the matching ones, from now on"""
+    """number of the first matching frame to break, from now on"""
     times: int = 1
     seconds: float | None = None
-    """how long it is held; None: until ``frames`` have passed, or until it is released"""
+    """how long it is held; None: until ``frames`` have passed or it is released"""
     frames: int | None = None
     """how many frames of other connections overtake it"""
 
     def matches(self, name: str, owner: str, commits: bool | None) -> bool:
-        """Tell whether the rule speaks of such a frame."""
+        """Return whether the rule matches such a frame."""
         if name != self.name or not owner.endswith(self.owner):
             return False
         return self.commits is None or self.commits is commits
@@ -63,7 +63,7 @@ class _Armed:
 
 
 class RuleBook:
-    """The rules of a link; the oldest that is due decides."""
+    """The rules of a link; the oldest due rule applies."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -83,17 +83,17 @@ class RuleBook:
         return found
 
     def is_armed(self, number: int) -> bool:
-        """Tell whether a rule still waits for frames."""
+        """Return whether a rule still waits for frames."""
         return any(armed.number == number for armed in self._armed)
 
     def clear(self) -> None:
-        """Disarm all."""
+        """Disarm all rules."""
         self._armed.clear()
 
     def decide(
         self, name: str, owner: str = "", commits: bool | None = None
     ) -> tuple[int, Rule] | None:
-        """Count a passing frame; return the rule that strikes it and its number."""
+        """Count a passing frame; return the number of the rule that applies, and the rule."""
         struck = None
         for armed in self._armed:
             if armed.rule.matches(name, owner, commits) and armed.due() and struck is None:

@@ -1,1 +1,1 @@
-"""The servers of a run."""
+"""PostgreSQL and Kafka of a run, their copies, and probes from outside."""

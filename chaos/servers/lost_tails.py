@@ -1,4 +1,4 @@
-"""What PostgreSQL had before it lost its tail and has no longer: read from both, never guessed."""
+"""Compares PostgreSQL before and after a loss of its newest commits, its lost tail."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Final
 
 import psycopg
 
-from chaos.final_state.probes import comes_true
-from chaos.run_context import ChaosContext
 from chaos.servers.nodes import PostgresNode
+from chaos.servers.probes import wait_until_true
 from chaos.servers.server_thread import ServerThread
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 
 Key = tuple[int, int]
-"""A half id and its nonce: a half id is issued again after a lost tail, the pair is not."""
+"""A half id and its nonce: a half id may be issued again after a lost tail, the pair is not."""
 Contents = Mapping[Key, int | None]
 """Every half message and its decision."""
 
@@ -35,36 +34,36 @@ UNION
 SELECT p.half_id, p.nonce, o.decision FROM outbox.parked_message p
 LEFT JOIN outbox.op_message o ON o.half_id = p.half_id
 """
-BEGUN: Final = """
+EVERY_SHARD_HAS_A_CURSOR: Final = """
 SELECT count(*) = 16 FROM outbox.progress WHERE name LIKE 'relay:%' AND manifest_offset IS NOT NULL
 """
-BEGUN_SECONDS: Final = 60.0
+CURSOR_SECONDS: Final = 60.0
 
 
-def may_lose_its_tail(world: ChaosContext) -> bool:
-    """Wait until every shard has stored a cursor, also past the run's length; tell whether it did.
+def wait_every_shard_has_a_cursor(postgres: PostgresNode) -> bool:
+    """Wait until every shard has stored a cursor; return whether all have.
 
-    A tail that holds a shard's very first cursor is no tail: manifests without any cursor halt the
-    shard, and an operator decides.
+    The wait may go on after the end of the faults. Losing a shard's very first cursor is another
+    case: manifests without any cursor halt the shard, and an operator decides.
     """
 
-    def begun() -> bool:
-        with psycopg.connect(world.postgres.dsn()) as connection:
-            return connection.execute(BEGUN.encode()).fetchone() == (True,)
+    def complete() -> bool:
+        with psycopg.connect(postgres.dsn()) as connection:
+            return connection.execute(EVERY_SHARD_HAS_A_CURSOR.encode()).fetchone() == (True,)
 
-    return comes_true(begun, BEGUN_SECONDS, threading.Event())
+    return wait_until_true(complete, CURSOR_SECONDS, threading.Event())
 
 
 def contents(database_url: str) -> Contents:
-    """Read which half messages a server has, and how each is decided."""
+    """Read the half messages of a server with their decisions."""
     with psycopg.connect(database_url) as connection:
         rows = connection.execute(CONTENTS).fetchall()
     return {(half, nonce): decision for half, nonce, decision in rows}
 
 
-def contents_of_stopped(node: PostgresNode, keeper: ServerThread) -> Contents:
-    """Start a cluster where nobody looks for it, read it and stop it again."""
-    apart = PostgresNode(node.server.home, keeper, settings=ISOLATED)
+def contents_of_stopped(node: PostgresNode, server_thread: ServerThread) -> Contents:
+    """Start a stopped cluster at an unused address, read it and stop it again."""
+    apart = PostgresNode(node.server.home, server_thread, settings=ISOLATED)
     apart.start()
     try:
         return contents(apart.dsn())
@@ -73,7 +72,7 @@ def contents_of_stopped(node: PostgresNode, keeper: ServerThread) -> Contents:
 
 
 def lost_tail(before: Contents, after: Contents) -> list[dict[str, object]]:
-    """Return every half, and every decision of a half that is still there, that was lost."""
+    """Return every lost half, and every lost decision of a remaining half."""
     return [
         {
             "half": half,

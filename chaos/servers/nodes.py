@@ -1,4 +1,4 @@
-"""PostgreSQL and Kafka of a run: real servers that nemeses stop hard and start again."""
+"""PostgreSQL and Kafka of a run: real servers that nemeses stop hard and restart."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ BROKER_READY_SECONDS: Final = 180.0
 """Two brokers that recover at once on a busy machine have been seen to take a minute."""
 QUIT_SECONDS: Final = 10.0
 OLD_SESSIONS: Final = "Terminate any old server processes"
-"""What PostgreSQL says last when sessions of a killed server are still there."""
+"""PostgreSQL's last log line while sessions of a killed server still exist."""
 _NEVER: Final = threading.Event()
 SETTINGS: Final[Mapping[str, str]] = {
-    # Connections are made hundreds of times a minute; the loopback needs no costly password hash.
+    # There are hundreds of logins per minute, and the loopback needs no costly password hash.
     "scram_iterations": "1",
     "max_wal_size": "1GB",
     "log_min_messages": "warning",
@@ -38,24 +38,28 @@ class PostgresNode:
     """One PostgreSQL server; the port never changes."""
 
     def __init__(
-        self, data_dir: Path, keeper: ServerThread, *, settings: Mapping[str, str] | None = None
+        self,
+        data_dir: Path,
+        server_thread: ServerThread,
+        *,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
-        """Prepare a server; starts nothing."""
+        """Prepare a server without starting it."""
         self.server = EmbeddedPostgres(data_dir, settings={**SETTINGS, **(settings or {})})
-        self._keeper = keeper
+        self._server_thread = server_thread
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port of the server."""
         return self.server.port
 
     @property
     def data_dir(self) -> Path:
-        """The cluster's own folder."""
+        """The data folder of the cluster."""
         return self.server.home / "data"
 
     def dsn(self, port: int | None = None, database: str = DATABASE) -> str:
-        """Return the address of a database, password included; ``port`` is a proxy's."""
+        """Return the address of a database with its password; ``port`` is that of a proxy."""
         parts = urlsplit(self.server.url_of(database))
         host = f"{parts.username}:{parts.password}@127.0.0.1:{port or self.port}"
         return parts._replace(netloc=host).geturl()
@@ -63,11 +67,11 @@ class PostgresNode:
     def start(self, seconds: float = READY_SECONDS) -> None:
         """Start and wait until it accepts connections; raises ServerFailed.
 
-        A session of a killed server that is still at work keeps the next one from starting.
+        A session of a killed server that still works prevents the next start.
         """
         deadline = monotonic() + seconds
         while True:
-            self._keeper.do(self.server.launch)
+            self._server_thread.do(self.server.launch)
             try:
                 return self.server.wait_ready(seconds)
             except ServerFailed as failure:
@@ -86,7 +90,7 @@ class PostgresNode:
         self.server.kill()
 
     def make_database(self) -> None:
-        """Create the service's database; make logging in cheap."""
+        """Create the service's database; store the password with a cheap hash."""
         with psycopg.connect(self.server.database_url, autocommit=True) as connection:
             password = urlsplit(self.server.database_url).password or ""
             connection.execute(f"ALTER ROLE outbox PASSWORD '{password}'".encode())
@@ -98,11 +102,11 @@ class BrokerNode(Protocol):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port of the server."""
 
     @property
     def node_id(self) -> int:
-        """Its number in Kafka's own answers."""
+        """The node id in Kafka's answers."""
 
     def launch(self) -> None:
         """Start it without waiting."""
@@ -117,24 +121,24 @@ class BrokerNode(Protocol):
 class Broker:
     """One broker of a run."""
 
-    def __init__(self, server: EmbeddedKafka, keeper: ServerThread) -> None:
-        """Take a broker that has not been started."""
+    def __init__(self, server: EmbeddedKafka, server_thread: ServerThread) -> None:
+        """Wrap a broker that has not been started."""
         self.server = server
-        self._keeper = keeper
+        self._server_thread = server_thread
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port of the server."""
         return self.server.port
 
     @property
     def node_id(self) -> int:
-        """Its number in Kafka's own answers."""
+        """The node id in Kafka's answers."""
         return self.server.node_id
 
     def launch(self) -> None:
         """Start it without waiting."""
-        self._keeper.do(self.server.launch)
+        self._server_thread.do(self.server.launch)
 
     def wait_ready(self) -> None:
         """Wait until it answers; raises ServerFailed."""
@@ -152,19 +156,19 @@ class Brokers(Sequence[BrokerNode]):
         self._nodes = list(nodes)
 
     def __getitem__(self, place: int) -> BrokerNode:  # type: ignore[override]
-        """Return one of them."""
+        """Return one broker."""
         return self._nodes[place]
 
     def __len__(self) -> int:
-        """Count them."""
+        """Return the number of brokers."""
         return len(self._nodes)
 
     def __iter__(self) -> Iterator[BrokerNode]:
-        """Yield each."""
+        """Yield each broker."""
         return iter(self._nodes)
 
     def start(self, places: Sequence[int]) -> None:
-        """Start some of them together and wait until they answer; raises ServerFailed."""
+        """Start some brokers together and wait until they answer; raises ServerFailed."""
         started = [self._nodes[place] for place in places]
         for broker in started:
             broker.launch()

@@ -1,6 +1,6 @@
-"""Copies of a PostgreSQL cluster: of a stopped server, or of a running one by its backup functions.
+"""Copies a PostgreSQL cluster: of a stopped server, or of a running one with its backup functions.
 
-No program of PostgreSQL beside the server is needed: not every set of binaries has them.
+Only the server program is needed: not every set of binaries has the other ones.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ BACKUP_STOP: Final = "SELECT labelfile FROM pg_backup_stop(wait_for_archive => f
 
 
 def copy_stopped(source: PostgresNode, target: PostgresNode) -> None:
-    """Copy the whole cluster of a server that is stopped; what a crash left is copied as it is."""
+    """Copy the whole cluster of a stopped server, also after a crash."""
     _copy_password(source, target)
     _copy_tree(source.data_dir, target.data_dir, OF_THE_RUNNING_SERVER)
 
 
 def copy_running(source: PostgresNode, target: PostgresNode) -> None:
-    """Take a base backup of a running server; the log goes last, so the copy reaches its end."""
+    """Take a base backup of a running server; the WAL is copied last, so the copy is complete."""
     _copy_password(source, target)
     with psycopg.connect(source.dsn(), autocommit=True) as session:
         session.execute("SELECT pg_backup_start('chaos', fast => true)")
@@ -43,14 +43,14 @@ def copy_running(source: PostgresNode, target: PostgresNode) -> None:
 
 
 def add_file(path: Path, text: str) -> None:
-    """Write a file into a cluster, appending to what is there; it gets the cluster's owner."""
+    """Append to a file of a cluster; the file gets the cluster's owner."""
     with path.open("a") as file:
         file.write(text)
     _give(path, path.parent.stat())
 
 
 def exchange(one: PostgresNode, other: PostgresNode) -> None:
-    """Let two stopped servers change places: each gets the cluster of the other."""
+    """Exchange the clusters of two stopped servers."""
     aside = one.data_dir.with_name("data.aside")
     one.data_dir.rename(aside)
     other.data_dir.rename(one.data_dir)
@@ -65,7 +65,7 @@ def _copy_password(source: PostgresNode, target: PostgresNode) -> None:
 
 
 def _copy_tree(source: Path, target: Path, without: Iterable[str]) -> None:
-    """Copy a folder with its owners; what vanishes on the way is the log's to bring back."""
+    """Copy a folder with its owners; the WAL restores files that vanish during the copy."""
     left_out = frozenset(without)
     target.mkdir(exist_ok=True)
     for folder, names, files in os.walk(source):

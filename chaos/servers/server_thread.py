@@ -1,4 +1,4 @@
-"""One thread that lives as long as the run: servers die with the thread that started them."""
+"""One thread that lives as long as the run: a server dies with the thread that starts it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ Result = TypeVar("Result")
 
 
 class ServerThread:
-    """Does, one after the other, what other threads ask for."""
+    """Runs the functions of other threads, one after the other."""
 
     def __init__(self) -> None:
         """Start the thread."""
         self._asked: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = (
             queue.SimpleQueue()
         )
-        self._thread = threading.Thread(target=self._work, name="keeper", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="servers", daemon=True)
         self._thread.start()
 
     def do(self, act: Callable[[], Result]) -> Result:
-        """Have something done and return what it returned, or raise what it raised.
+        """Run a function in this thread; return its result or raise its exception.
 
-        It must not ask the keeper itself, and it should not wait for long.
+        The function must not call ``do`` itself, and it should not wait for long.
         """
         done: Future[Result] = Future()
         self._asked.put((done, act))

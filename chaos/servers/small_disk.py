@@ -1,6 +1,6 @@
-"""A small file system of its own for PostgreSQL's data, so that it can be filled up (F11).
+"""A small separate file system for PostgreSQL's data, which can be filled up (F11).
 
-It is a tmpfs: mounting one needs root. Nothing else of the machine runs out of space.
+It is a tmpfs, which needs root to mount. Nothing else on the machine runs out of space.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _NEVER: Final = threading.Event()
 
 
 class NoSmallDisk(EmbeddedError):
-    """A file system of its own cannot be mounted here."""
+    """A separate file system cannot be mounted here."""
 
 
 @contextmanager
 def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
-    """Mount one on a folder for the block; its content is gone afterwards. Raises NoSmallDisk."""
+    """Mount a disk on a folder for the block; its content is lost then. Raises NoSmallDisk."""
     folder.mkdir(mode=0o711, parents=True, exist_ok=True)
     options = f"size={megabytes}m,mode=0711"
     try:
         _run("mount", "-t", "tmpfs", "-o", options, "outbox-chaos", str(folder))
     except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", None) or error
-        raise NoSmallDisk(f"a disk to fill up needs root and mount: {str(said).strip()}") from error
+        output = getattr(error, "stderr", None) or error
+        raise NoSmallDisk(f"a separate disk needs root and mount: {str(output).strip()}") from error
     try:
         yield
     finally:
@@ -44,12 +44,12 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
 
 
 def fill(folder: Path) -> int:
-    """Take what is free on a folder's small disk; return how many bytes were taken in all.
+    """Fill the free space of a folder's small disk; return the total of the filled bytes.
 
-    Raises NoSmallDisk if the folder is on a disk that others need.
+    Raises NoSmallDisk if the folder is not a separate disk.
     """
     if not folder.is_mount():
-        raise NoSmallDisk(f"{folder} is no disk of its own: the profile gives PostgreSQL none")
+        raise NoSmallDisk(f"{folder} is not a separate disk: the profile gives PostgreSQL none")
     ballast = os.open(folder / BALLAST, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         size = MEGABYTE
@@ -64,23 +64,23 @@ def fill(folder: Path) -> int:
 
 
 def make_room(folder: Path) -> None:
-    """Give back what was taken."""
+    """Free the filled space."""
     (folder / BALLAST).unlink(missing_ok=True)
 
 
 def free_bytes(folder: Path) -> int:
-    """Return how much is free."""
+    """Return the free bytes."""
     facts = os.statvfs(folder)
     return facts.f_bavail * facts.f_frsize
 
 
 def _grow(ballast: int, size: int) -> None:
-    """Take so much more, all or nothing."""
+    """Fill ``size`` more bytes, all or nothing."""
     os.posix_fallocate(ballast, os.fstat(ballast).st_size, size)
 
 
 def _unmount(folder: Path) -> None:
-    """Unmount, in the end also under a process that still has a file open there."""
+    """Unmount; after some tries also while a process still has a file open there."""
     for _ in range(UNMOUNT_TRIES):
         with suppress(subprocess.SubprocessError):
             _run("umount", str(folder))

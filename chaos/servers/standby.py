@@ -1,4 +1,4 @@
-"""A standby of a run's PostgreSQL: it follows by streaming and takes over when it is promoted."""
+"""A standby of a run's PostgreSQL: it follows by streaming and can be promoted."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ FOLLOW_SECONDS: Final = 30.0
 LOOK_SECONDS: Final = 0.02
 STATE: Final = f"SELECT sync_state FROM pg_stat_replication WHERE application_name = '{NAME}'"
 CAUGHT_UP: Final = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
-"""Asked of the standby: the primary hears of what was replayed only every ten seconds."""
-GIVE_UP: Final = "SELECT {function}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+"""Sent to the standby: the primary gets the replayed position only every ten seconds."""
 
 
 class PrimaryAndStandby:
-    """A running primary and the standby that is made of it."""
+    """A running primary and a standby that is copied from it."""
 
-    def __init__(self, primary: PostgresNode, home: Path, keeper: ServerThread) -> None:
-        """Prepare a standby; starts nothing."""
+    def __init__(self, primary: PostgresNode, home: Path, server_thread: ServerThread) -> None:
+        """Prepare a standby without starting it."""
         self.primary = primary
-        self.standby = PostgresNode(home, keeper)
+        self.standby = PostgresNode(home, server_thread)
 
     def follow(self) -> None:
-        """Copy the primary, start the standby and wait until it has what the primary had then."""
+        """Copy the primary, start the standby and wait until it has caught up with this moment."""
         copy_running(self.primary, self.standby)
         add_file(self.standby.data_dir / "standby.signal", "")
         add_file(
@@ -44,24 +43,19 @@ class PrimaryAndStandby:
         wanted = _ask(self.primary, "SELECT pg_current_wal_lsn()::text")
         _wait(lambda: bool(_ask(self.standby, CAUGHT_UP, wanted)), "the standby to follow")
 
-    def be_synchronous(self) -> None:
-        """From now on the primary acknowledges only what the standby has made durable."""
+    def make_synchronous(self) -> None:
+        """Make the standby synchronous: the primary acknowledges only what is durable on both."""
         self._set(self.primary, f"synchronous_standby_names = '{NAME}'")
         _wait(lambda: _ask(self.primary, STATE) == "sync", "the synchronous standby")
 
     def stop_following(self) -> None:
-        """Cut the standby off: whatever is committed from now on it never has."""
+        """Disconnect the standby: it never gets later commits."""
         self._set(self.standby, "primary_conninfo = ''")
         receivers = "SELECT count(*) FROM pg_stat_wal_receiver"
         _wait(lambda: _ask(self.standby, receivers) == 0, "the end of the stream")
 
-    def give_up_waits(self, function: str = "pg_cancel_backend") -> int:
-        """End every wait for the standby: those commits count though it may lack them."""
-        with psycopg.connect(self.primary.dsn(), autocommit=True) as connection:
-            return connection.execute(GIVE_UP.format(function=function).encode()).rowcount
-
     def promote(self) -> PostgresNode:
-        """Make the standby the primary and return it; the old one must be dead already."""
+        """Promote the standby and return it; the old primary must be dead."""
         assert _ask(self.standby, "SELECT pg_promote(true, 60)")
         return self.standby
 
@@ -74,7 +68,7 @@ class PrimaryAndStandby:
 
     def _set(self, node: PostgresNode, setting: str) -> None:
         with psycopg.connect(node.dsn(), autocommit=True) as connection:
-            # The connection may itself wait for a standby that is away: it writes nothing.
+            # Even this connection may wait for an unavailable standby; it writes nothing.
             connection.execute(f"ALTER SYSTEM SET {setting}".encode())
             connection.execute("SELECT pg_reload_conf()")
 

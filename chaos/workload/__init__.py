@@ -1,1 +1,1 @@
-"""The clients of a run and their check endpoint: every transaction has one truth, in SQLite."""
+"""The load of a run: clients and their check endpoint. SQLite stores the truth of a transaction."""

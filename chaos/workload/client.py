@@ -1,6 +1,6 @@
-"""A client process of a run: several producers, each prepare, local transaction, end.
+"""A client process of a run with several producers: prepare, local transaction, end.
 
-What it was in the middle of when it is killed stays as it is: the check endpoint knows the truth.
+Work that a kill interrupts stays as it is: the check endpoint knows the truth.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, Self
 
-from chaos.history import HistoryWriter
-from chaos.workload.calls import Calls, End, Ids
-from chaos.workload.http import Connection
+from chaos.history.writer import HistoryWriter
+from chaos.workload.api_connection import ApiConnection
 from chaos.workload.plan import Ending, Form, Planned, Unit, units
+from chaos.workload.service_calls import EndRequest, Ids, ServiceCalls
 from chaos.workload.truth import Truth
 from devservers.child import CLEAN_ENVIRONMENT
 from outbox.settings.environment import process_environment
 
 VARIABLE: Final = "CHAOS_CLIENT"
 PAUSE_SECONDS: Final = 0.1
-"""After a call that nobody answered."""
+"""The pause after a call without an answer."""
 OPPOSITE: Final = {"COMMIT": "ROLLBACK", "ROLLBACK": "COMMIT"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """Everything a client process is told."""
+    """All settings of a client process."""
 
     run: str
     name: str
@@ -42,12 +42,12 @@ class ClientSettings:
     messages_per_second: float
 
     def text(self) -> str:
-        """Return it for the environment."""
+        """Return the settings as an environment variable."""
         return json.dumps(asdict(self))
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
-        """Read it from the environment."""
+        """Read the settings from the environment."""
         return cls(**json.loads(environment[VARIABLE]))
 
 
@@ -74,7 +74,7 @@ async def work(settings: ClientSettings) -> None:
 
 
 class Producer:
-    """One logical client: a call at a time, at its share of the load."""
+    """One logical client: one call at a time, with its share of the load."""
 
     def __init__(
         self, settings: ClientSettings, number: int, history: HistoryWriter, truth: Truth
@@ -82,12 +82,14 @@ class Producer:
         name = f"{settings.name}-{settings.life}-{number}"
         self._work: Iterator[Unit] = units(settings.seed, name)
         ports = settings.ports[number % 2 :] + settings.ports[: number % 2]
-        self._calls = Calls([Connection(port, settings.api_key) for port in ports], history)
+        self._calls = ServiceCalls(
+            [ApiConnection(port, settings.api_key) for port in ports], history
+        )
         self._history, self._truth = history, truth
         self._seconds_each = settings.producers / settings.messages_per_second
 
     async def run(self) -> None:
-        """Do unit after unit at the wanted rate."""
+        """Work on one unit after another at the target rate."""
         due = monotonic()
         for unit in self._work:
             await self._do(unit)
@@ -102,7 +104,7 @@ class Producer:
             await self._transact(unit.group, list(unit.items), batch=unit.form is Form.BATCH)
 
     async def _transact(self, group: str, items: list[Planned], *, batch: bool) -> None:
-        """Prepare, decide, end."""
+        """Prepare, decide and end one unit."""
         ids = await self._prepared(group, items, batch=batch)
         if not ids:
             return
@@ -123,29 +125,31 @@ class Producer:
             await self._calls.prepare(group, again, batch=batch)
         return ids
 
-    async def _end(self, ends: list[End], *, batch: bool) -> None:
+    async def _end(self, ends: list[EndRequest], *, batch: bool) -> None:
         if ends and not await self._calls.end(ends, batch=batch):
             await asyncio.sleep(PAUSE_SECONDS)
             with suppress(Exception):
                 await self._calls.end(ends, batch=batch)
 
 
-def _rounds(items: list[Planned], ids: Ids, decided: Mapping[str, str]) -> Iterator[list[End]]:
-    """Yield the ends that are sent first, and those that some producers send after them."""
-    first, second = list[End](), list[End]()
+def _rounds(
+    items: list[Planned], ids: Ids, decided: Mapping[str, str]
+) -> Iterator[list[EndRequest]]:
+    """Yield the ends in sending order: the first ones, then those that follow them."""
+    first, second = list[EndRequest](), list[EndRequest]()
     for item in items:
         if item.tx not in ids or item.ending is Ending.NEVER:
             continue
-        end = End(ids[item.tx], decided[item.tx])
+        end = EndRequest(ids[item.tx], decided[item.tx])
         match item.ending:
             case Ending.UNKNOWN:
-                first.append(End(end.message_id, "UNKNOWN"))
+                first.append(EndRequest(end.message_id, "UNKNOWN"))
             case Ending.TWICE:
                 first.append(end)
                 second.append(end)
             case Ending.CONTRADICTED:
                 first.append(end)
-                second.append(End(end.message_id, OPPOSITE[end.decision]))
+                second.append(EndRequest(end.message_id, OPPOSITE[end.decision]))
             case Ending.ONCE:
                 first.append(end)
     yield first

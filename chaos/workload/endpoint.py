@@ -1,7 +1,7 @@
-"""The check endpoint of a run: answers what the clients' SQLite files say.
+"""The check endpoint of a run: answers from the clients' SQLite files.
 
-A transaction without a truth is UNKNOWN while its client may still be at work; after that its truth
-becomes ROLLBACK, written before the answer.
+A transaction without a truth is UNKNOWN while its client may still work on it. After that its truth
+becomes ROLLBACK, which is written before the answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from chaos.history import HistoryWriter
+from chaos.history.writer import HistoryWriter
 from chaos.workload.truth import Truth
 from devservers.child import CLEAN_ENVIRONMENT
 from outbox.clock import SystemClock
@@ -22,7 +22,7 @@ from outbox.settings.environment import process_environment
 
 VARIABLE: Final = "CHAOS_ENDPOINT"
 LATE_SECONDS: Final = 4.0
-"""A client that has not decided so long after its prepare is taken for dead."""
+"""A client without a decision so long after its prepare is taken for dead."""
 LARGEST_BODY: Final = 1 << 20
 
 
@@ -42,14 +42,14 @@ def environment_of(run: Path, port: int, life: int) -> dict[str, str]:
 
 
 async def serve(run: Path, port: int, life: int) -> None:
-    """Listen on the port for ever."""
+    """Listen on the port until the process ends."""
     endpoint = Endpoint(run, HistoryWriter(run, "endpoint-0", life))
     server = await asyncio.start_server(endpoint.connected, "127.0.0.1", port, limit=LARGEST_BODY)
     await server.serve_forever()
 
 
 class Endpoint:
-    """One process answers for all clients."""
+    """Answers the checks of all clients in one process."""
 
     def __init__(self, run: Path, history: HistoryWriter) -> None:
         self._run, self._history = run, history
@@ -75,7 +75,7 @@ class Endpoint:
             writer.close()
 
     def answer(self, request: Mapping[str, Any], request_id: str) -> dict[str, Any]:
-        """Return the answer to a check, single or batch, and note it."""
+        """Return the answer to a check, single or batch, and record it."""
         data = request["data"]
         batch = request["type"] == "transaction.check.batch"
         checks = data["checks"] if batch else [data]

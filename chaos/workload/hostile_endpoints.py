@@ -1,5 +1,7 @@
-"""Check endpoints that misbehave, a port each: none of them gives one valid verdict, or they give
-the true one with something beside it that must not count.
+"""Hostile check endpoints, each on a port of its own; shared by faults, tests and benchmarks.
+
+None of them gives one valid verdict alone. Some give the true verdict together with something that
+must not count.
 """
 
 from __future__ import annotations
@@ -7,41 +9,55 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from functools import partial
+from ipaddress import IPv4Address
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from chaos.history import HistoryWriter
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from chaos.history.writer import HistoryWriter
 from chaos.workload.endpoint import LARGEST_BODY, Endpoint
 from devservers.child import CLEAN_ENVIRONMENT
 from outbox.settings.environment import process_environment
 
-VARIABLE: Final = "CHAOS_ZOO"
+VARIABLE: Final = "CHAOS_HOSTILE_ENDPOINTS"
 NAME: Final = "zoo-0"
+"""The name of the program and of its history file, as recorded runs have it."""
+LOOPBACK: Final = "127.0.0.1"
+EXPIRED_TLS: Final = "expired_tls"
+"""Serves HTTPS with a certificate that has expired; listens only where a port is given for it."""
 FOREVER: Final = 3600.0
-STRANGER: Final = "ffffffffffffffffffffffffffffffff"
+UNKNOWN_ID: Final = "ffffffffffffffffffffffffffffffff"
 JSON: Final = "application/json"
 OPPOSITE: Final = {"COMMIT": "ROLLBACK", "ROLLBACK": "COMMIT", "UNKNOWN": "COMMIT"}
 BOMB: Final = gzip.compress(b" " * 10_000_000)
 
+TrueAnswer = Callable[[Mapping[str, Any], str], dict[str, Any]]
+"""Returns the true answer to a request with an id."""
 
-class Asked(NamedTuple):
-    """One request and who can answer it."""
+
+class ReceivedCheck(NamedTuple):
+    """One request and the way to its true answer."""
 
     request: Mapping[str, Any]
     request_id: str
-    endpoint: Endpoint
+    answer: TrueAnswer
     number: int
-    """of the requests that this beast has had"""
+    """counts the requests of one hostile endpoint, from 0"""
 
     def truth(self) -> dict[str, Any]:
         """Return the true answer, and note that it was given."""
-        return self.endpoint.answer(self.request, self.request_id)
+        return self.answer(self.request, self.request_id)
 
 
-Beast = Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]
+Behaviour = Callable[[ReceivedCheck, asyncio.StreamWriter], Awaitable[None]]
 
 
 def main() -> int:
@@ -52,34 +68,36 @@ def main() -> int:
 
 
 def environment_of(run: Path, ports: Mapping[str, int], life: int) -> dict[str, str]:
-    """Return the environment of the zoo's process; ``ports`` says where each beast listens."""
+    """Return the environment of the process; ``ports`` maps each endpoint's name to its port."""
     about = {"run": str(run), "ports": dict(ports), "life": life}
     return {**CLEAN_ENVIRONMENT, VARIABLE: json.dumps(about)}
 
 
 async def serve(run: Path, ports: Mapping[str, int], life: int) -> None:
-    """Listen on every port for ever."""
+    """Listen on every port until the process ends."""
     endpoint = Endpoint(run, HistoryWriter(run, NAME, life))
     for name, port in ports.items():
-        met = partial(meet, BEASTS[name], endpoint, count())
-        await asyncio.start_server(met, "127.0.0.1", port, limit=LARGEST_BODY)
+        tls = _expired_tls(run) if name == EXPIRED_TLS else None
+        behaviour = html if tls else HOSTILE_ENDPOINTS[name]
+        connected = partial(serve_connection, behaviour, endpoint.answer, count())
+        await asyncio.start_server(connected, LOOPBACK, port, limit=LARGEST_BODY, ssl=tls)
     await asyncio.get_running_loop().create_future()
 
 
-async def meet(
-    beast: Beast,
-    endpoint: Endpoint,
+async def serve_connection(
+    behaviour: Behaviour,
+    answer: TrueAnswer,
     numbers: count[int],
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
-    """Serve one connection: read one request, answer as the beast does."""
+    """Serve one connection: read one request, then answer it with the behaviour."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
         headers = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
         body = await reader.readexactly(int(headers["content-length"]))
-        asked = Asked(json.loads(body), headers["webhook-id"], endpoint, next(numbers))
-        await beast(asked, writer)
+        check = ReceivedCheck(json.loads(body), headers["webhook-id"], answer, next(numbers))
+        await behaviour(check, writer)
         await writer.drain()
     except (asyncio.IncompleteReadError, OSError):
         pass
@@ -87,20 +105,20 @@ async def meet(
         writer.close()
 
 
-async def silent(_: Asked, __: asyncio.StreamWriter) -> None:
-    """Accept and say nothing."""
+async def silent(_: ReceivedCheck, __: asyncio.StreamWriter) -> None:
+    """Accept and send nothing."""
     await asyncio.sleep(FOREVER)
 
 
-async def drip(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """Say COMMIT at a byte a second."""
-    for byte in _http(_of(asked, "COMMIT")):
+async def drip(check: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Send COMMIT at one byte per second."""
+    for byte in _http(_of(check, "COMMIT")):
         writer.write(bytes([byte]))
         await writer.drain()
         await asyncio.sleep(1.0)
 
 
-async def endless_headers(_: Asked, writer: asyncio.StreamWriter) -> None:
+async def endless_headers(_: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
     """Send headers without end."""
     writer.write(b"HTTP/1.1 200 OK\r\n")
     while True:
@@ -108,7 +126,7 @@ async def endless_headers(_: Asked, writer: asyncio.StreamWriter) -> None:
         await writer.drain()
 
 
-async def big_body(_: Asked, writer: asyncio.StreamWriter) -> None:
+async def big_body(_: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
     """Send a body without end."""
     writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: {JSON}\r\n\r\n".encode())
     while True:
@@ -116,66 +134,66 @@ async def big_body(_: Asked, writer: asyncio.StreamWriter) -> None:
         await writer.drain()
 
 
-async def gzip_bomb(_: Asked, writer: asyncio.StreamWriter) -> None:
-    """Send little that becomes much."""
+async def gzip_bomb(_: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Send a small body that unpacks to a large one."""
     head = f"HTTP/1.1 200 OK\r\ncontent-type: {JSON}\r\ncontent-encoding: gzip\r\n"
     writer.write(f"{head}content-length: {len(BOMB)}\r\n\r\n".encode() + BOMB)
 
 
-async def html(_: Asked, writer: asyncio.StreamWriter) -> None:
-    """Send a page that contains a verdict's word."""
+async def html(_: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Send an HTML page that contains the word COMMIT."""
     writer.write(_http("<html>COMMIT</html>", kind="text/html"))
 
 
-async def redirect(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """Send the checker elsewhere, with a verdict in the body."""
+async def redirect(check: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Redirect the checker, with a verdict in the body."""
     status = "307 Temporary Redirect\r\nlocation: http://169.254.169.254/latest/meta-data/"
-    writer.write(_http(_of(asked, "COMMIT"), status=status))
+    writer.write(_http(_of(check, "COMMIT"), status=status))
 
 
-async def busy(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """Ask to be left alone for thirty years, with a verdict in the body."""
+async def busy(check: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Ask for no call within thirty years, with a verdict in the body."""
     status = "429 Too Many Requests\r\nretry-after: 1000000000"
-    writer.write(_http(_of(asked, "COMMIT"), status=status))
+    writer.write(_http(_of(check, "COMMIT"), status=status))
 
 
-async def broken_json(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """Say COMMIT in JSON that does not end."""
-    writer.write(_http(json.dumps(_of(asked, "COMMIT"))[:-1]))
+async def broken_json(check: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Send COMMIT in JSON without its end."""
+    writer.write(_http(json.dumps(_of(check, "COMMIT"))[:-1]))
 
 
-async def deep_json(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """Say COMMIT in front of brackets that nest as deep as the answer may be long."""
-    writer.write(_http(json.dumps(_of(asked, "COMMIT"))[:-1] + ', "reason": ' + "[" * 15_000))
+async def deep_json(check: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Send COMMIT and then brackets that nest as deep as the largest answer allows."""
+    writer.write(_http(json.dumps(_of(check, "COMMIT"))[:-1] + ', "reason": ' + "[" * 15_000))
 
 
-async def huge_headers(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """Say COMMIT behind headers of a megabyte."""
+async def huge_headers(check: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Send COMMIT after a megabyte of headers."""
     padding = "".join(f"\r\nx-{n}: {'a' * 4000}" for n in range(250))
-    writer.write(_http(_of(asked, "COMMIT"), status=f"200 OK{padding}"))
+    writer.write(_http(_of(check, "COMMIT"), status=f"200 OK{padding}"))
 
 
-async def wrong_id(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """Say COMMIT for a message that nobody has asked about."""
-    verdict = {"message_id": STRANGER, "decision": "COMMIT"}
+async def wrong_id(check: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Send COMMIT for a message that is not in the check."""
+    verdict = {"message_id": UNKNOWN_ID, "decision": "COMMIT"}
     writer.write(_http({"verdicts": [verdict], **verdict}))
 
 
-async def missing_id(_: Asked, writer: asyncio.StreamWriter) -> None:
-    """Say COMMIT for nobody."""
+async def missing_id(_: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Send COMMIT without a message id."""
     writer.write(_http({"verdicts": [{"decision": "COMMIT"}], "decision": "COMMIT"}))
 
 
-async def extra_id(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """Tell the truth, and COMMIT for a stranger beside it."""
-    truth = asked.truth()
-    stranger = {"message_id": STRANGER, "decision": "COMMIT"}
+async def extra_id(check: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Send the true answer, and COMMIT for an unknown message in the same answer."""
+    truth = check.truth()
+    stranger = {"message_id": UNKNOWN_ID, "decision": "COMMIT"}
     writer.write(_http({**truth, "verdicts": [stranger, *truth.get("verdicts", [])]}))
 
 
-async def two_verdicts(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """Say COMMIT and ROLLBACK in one answer."""
-    both = [_of(asked, decision) for decision in ("COMMIT", "ROLLBACK")]
+async def two_verdicts(check: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Send COMMIT and ROLLBACK in one answer."""
+    both = [_of(check, decision) for decision in ("COMMIT", "ROLLBACK")]
     if "verdicts" in both[0]:
         writer.write(_http({"verdicts": both[0]["verdicts"] + both[1]["verdicts"]}))
     else:
@@ -183,9 +201,9 @@ async def two_verdicts(asked: Asked, writer: asyncio.StreamWriter) -> None:
         writer.write(_http(text))
 
 
-async def two_answers(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """Tell the truth and, unasked, the opposite on the same connection."""
-    truth = asked.truth()
+async def two_answers(check: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Send the true answer and then, without a request, its opposite on the same connection."""
+    truth = check.truth()
     lie = json.loads(json.dumps(truth))
     for verdict in lie.get("verdicts", [lie]):
         verdict["decision"] = OPPOSITE[verdict["decision"]]
@@ -194,39 +212,39 @@ async def two_answers(asked: Asked, writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(1.0)
 
 
-async def every_second(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """Answer 500 with a verdict in it, then tell the truth."""
-    if asked.number % 2:
-        writer.write(_http(asked.truth()))
+async def every_second(check: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Alternate between a 500 that holds a verdict and the true answer."""
+    if check.number % 2:
+        writer.write(_http(check.truth()))
     else:
-        writer.write(_http(_of(asked, "COMMIT"), status="500 Oops"))
+        writer.write(_http(_of(check, "COMMIT"), status="500 Oops"))
 
 
-async def cut_short(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """End amid the answer."""
-    writer.write(_http(_of(asked, "COMMIT"))[:-5])
+async def cut_short(check: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Close the connection in the middle of the answer."""
+    writer.write(_http(_of(check, "COMMIT"))[:-5])
 
 
-async def half_close(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """End amid the answer in this direction alone, and go on listening."""
-    writer.write(_http(_of(asked, "COMMIT"))[:-5])
+async def half_close(check: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Close only the sending direction in the middle of the answer."""
+    writer.write(_http(_of(check, "COMMIT"))[:-5])
     writer.write_eof()
     await asyncio.sleep(FOREVER)
 
 
-async def reset(_: Asked, writer: asyncio.StreamWriter) -> None:
+async def reset(_: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
     """Break the connection after the request."""
     writer.transport.abort()
 
 
-async def not_http(_: Asked, writer: asyncio.StreamWriter) -> None:
-    """Speak another protocol."""
+async def not_http(_: ReceivedCheck, writer: asyncio.StreamWriter) -> None:
+    """Send another protocol than HTTP."""
     writer.write(b"220 mail.example ESMTP COMMIT\r\n")
 
 
-BEASTS: Final[Mapping[str, Beast]] = {
-    beast.__name__: beast
-    for beast in (
+HOSTILE_ENDPOINTS: Final[Mapping[str, Behaviour]] = {
+    behaviour.__name__: behaviour
+    for behaviour in (
         *(silent, drip, endless_headers, big_body, gzip_bomb, html, wrong_id, missing_id),
         *(extra_id, two_verdicts, two_answers, every_second, cut_short, reset, not_http),
         *(redirect, busy, broken_json, deep_json, huge_headers, half_close),
@@ -234,12 +252,12 @@ BEASTS: Final[Mapping[str, Beast]] = {
 }
 
 
-def _of(asked: Asked, decision: str) -> dict[str, Any]:
-    """Return an answer that says the same for every message asked about."""
-    data = asked.request["data"]
+def _of(check: ReceivedCheck, decision: str) -> dict[str, Any]:
+    """Return an answer with the same decision for every message of the check."""
+    data = check.request["data"]
     verdicts = [
-        {"message_id": check["message_id"], "decision": decision}
-        for check in data.get("checks", [data])
+        {"message_id": each["message_id"], "decision": decision}
+        for each in data.get("checks", [data])
     ]
     return {"verdicts": verdicts} if "checks" in data else verdicts[0]
 
@@ -248,3 +266,36 @@ def _http(body: Mapping[str, Any] | str, kind: str = JSON, status: str = "200 OK
     text = (body if isinstance(body, str) else json.dumps(body)).encode()
     head = f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {len(text)}\r\n\r\n"
     return head.encode() + text
+
+
+def _expired_tls(folder: Path) -> ssl.SSLContext:
+    """Return the TLS context of a server whose self-signed certificate expired years ago."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, LOOPBACK)])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(2021, 1, 1, tzinfo=UTC))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address(LOOPBACK))]), False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = folder / "expired.pem"
+    pem.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    return context
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Live readers of the data topics: what consumers saw while everything was breaking."""
+"""Live readers of the data topics: what consumers received during the faults."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, TopicPartition
 
-from chaos.final_state.recovery import Recoveries
-from chaos.history import HistoryWriter
+from chaos.history.recovery import Recoveries
+from chaos.history.writer import HistoryWriter
 from outbox.messages.message_id import parse_message_id, shard_in
 
 POLL_SECONDS: Final = 0.1
@@ -18,7 +18,7 @@ MOST: Final = 500
 
 
 class LiveReader:
-    """A consumer in a thread that notes every record it is given, in the order it is given."""
+    """A consumer in a thread that records every received record in order."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class LiveReader:
         committed: bool,
         recoveries: Recoveries | None = None,
     ) -> None:
-        """Prepare the reader; the first record it reads is each partition's first."""
+        """Prepare the reader; it begins at the first record of each partition."""
         self.name = "committed" if committed else "uncommitted"
         self.seen = 0
         self._consumer = Consumer(
@@ -55,7 +55,7 @@ class LiveReader:
         self._thread = threading.Thread(target=self._read, name=self.name, daemon=True)
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         self._consumer.assign(self._places)
         self._thread.start()
 
@@ -83,7 +83,7 @@ class LiveReader:
             self.seen += len(recs)
         if self._recoveries is not None:
             ids = (message_id for recs in by_topic.values() for _, _, message_id in recs)
-            self._recoveries.visible({_shard(each) for each in ids if each})
+            self._recoveries.record_records({_shard(each) for each in ids if each})
 
 
 def _message_id(headers: Iterable[tuple[str, bytes]]) -> str | None:

@@ -1,6 +1,6 @@
-"""What a client does next, drawn from its seed: messages, their truth, and how they are ended.
+"""The plan of a client, drawn from its seed: messages, their truth, and how they are ended.
 
-Pure: two plans of one seed are equal, whatever happens to the calls.
+Pure: two plans of one seed are equal, whatever the calls return.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOPICS: Final = {"chaos.three": 3, "chaos.six": 6}
 BATCH_GROUP: Final = "chaos-batch"
 SINGLE_GROUP: Final = "chaos-single"
 SIZES: Final = ((0.03, 0, 0), (0.70, 1, 200), (0.20, 200, 2_000), (0.065, 2_000, 8_000))
-"""Share of the values, least and greatest size; the rest goes up to 64 KiB."""
+"""Share of the values, smallest and largest size; the rest is up to 64 KiB."""
 LARGEST: Final = 65_536
 ROLLED_BACK: Final = 0.15
 BATCH_SIZES: Final = (30, 130)
@@ -32,7 +32,7 @@ _FILLER: Final = "".join(
 
 
 class Ending(StrEnum):
-    """How the producer ends a transaction, if it does."""
+    """How the producer ends a transaction, if at all."""
 
     ONCE = "once"
     NEVER = "never"
@@ -59,7 +59,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """One transaction as its producer means it to go."""
+    """One transaction as its producer plans it."""
 
     tx: str
     topic: str
@@ -69,7 +69,7 @@ class Planned:
     decision: str
     ending: Ending
     replayed: bool
-    """prepared once more with the same transaction id"""
+    """prepared again with the same transaction id"""
 
     @property
     def sha(self) -> str:
@@ -79,7 +79,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What a client does in one go."""
+    """The transactions of one unit of work."""
 
     form: Form
     group: str
@@ -87,7 +87,7 @@ class Unit:
 
 
 def units(seed: int, client: str) -> Iterator[Unit]:
-    """Yield a client's work without end."""
+    """Yield a client's endless work."""
     chance, numbers = random.Random(f"{seed}/{client}"), count(1)
     while True:
         form = chance.choices((Form.BATCH, Form.SINGLE, Form.CHAIN), (0.55, 0.35, 0.10))[0]

@@ -1,7 +1,7 @@
-"""The truth of every transaction: one row in its client's SQLite file, whoever writes it first.
+"""The truth of every transaction: one row in its client's SQLite file; the first writer wins.
 
-The client writes what its local transaction decided. The check endpoint, asked about one that has
-no row for too long, writes ROLLBACK in its place, so that a late client finds itself refused.
+The client writes the decision of its local transaction. For a transaction that has had no row for
+too long, the check endpoint writes ROLLBACK, and a late client is then refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ASKED_AT_ONCE: Final = 500
 
 
 class Truth:
-    """One client's file; several processes may use it."""
+    """The file of one client; several processes may use it."""
 
     def __init__(self, path: Path) -> None:
         """Open the file; it survives SIGKILL, not a power cut."""
@@ -27,7 +27,7 @@ class Truth:
         self._connection.execute(TABLE)
 
     def decide(self, wanted: Mapping[str, str]) -> dict[str, str]:
-        """Decide transactions in one local transaction; return what each one's truth now is."""
+        """Decide transactions in one local transaction; return the truth of each."""
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -40,7 +40,7 @@ class Truth:
         return decided
 
     def known(self, transactions: Sequence[str]) -> dict[str, str]:
-        """Return the truths that there are."""
+        """Return the truths that are decided."""
         found: dict[str, str] = {}
         for first in range(0, len(transactions), ASKED_AT_ONCE):
             some = transactions[first : first + ASKED_AT_ONCE]
@@ -50,7 +50,7 @@ class Truth:
         return found
 
     def all(self) -> Iterator[tuple[str, str]]:
-        """Yield every transaction that has been decided."""
+        """Yield every decided transaction."""
         yield from self._connection.execute("SELECT tx, decision FROM decided")
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Copies the truth of every transaction into the history, after the last one was decided."""
+"""Copies the truth of every transaction into the history, after the last decision."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from chaos.history import HistoryWriter
+from chaos.history.writer import HistoryWriter
 from chaos.workload.truth import Truth
 
 A_LINE: Final = 1000
 
 
-def write_truths(run: Path) -> int:
-    """Write ``history/truth.jsonl``; return how many transactions were decided."""
+def collect_truth(run: Path) -> int:
+    """Write ``history/truth.jsonl``; return the number of decided transactions."""
     history, count = HistoryWriter(run, "truth"), 0
     for path in sorted((run / "truth").glob("*.sqlite")):
         truth = Truth(path)

@@ -1,4 +1,4 @@
-"""What check backs tell operators: metrics and log events, in one place beside the rules."""
+"""The metrics and log events of check-backs, apart from the rules."""
 
 from __future__ import annotations
 
@@ -7,17 +7,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from outbox.checks.breaker import BreakerChange, BreakerState
-from outbox.checks.check_round import (
-    Answer,
-    Drop,
-    GroupDue,
-    Outcome,
-    Question,
-    QueueRow,
-    Settled,
-    Settlement,
-)
+from outbox.checks.check_round import Answer, GroupDue, Outcome, Question, Settled, Settlement
 from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.queue_row import Drop, QueueRow
 from outbox.messages.message import End
 from outbox.messages.message_id import message_id_of
 from outbox.telemetry.events import Event, get_logger
@@ -26,11 +18,11 @@ from outbox.telemetry.metrics import Metrics
 BREAKER_STATES: Final = (BreakerState.CLOSED, BreakerState.HALF_OPEN, BreakerState.OPEN)
 """In the order of the metric's values."""
 SKIPPED: Final = "skipped"
-"""The outcome of a half that could not be asked at all."""
+"""The outcome of a half that could not be asked about."""
 
 
 class CheckObserver:
-    """Counts and logs what the sweep and the check backs of this process do."""
+    """Counts and logs the check-backs of this process."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -38,7 +30,7 @@ class CheckObserver:
 
     @contextmanager
     def on_the_wire(self, group: ProducerGroup) -> Iterator[None]:
-        """Count a call as under way for the block."""
+        """Count a call as in flight for the block."""
         gauge = self._metrics["check_inflight"].labels(group.name)
         gauge.inc()
         try:
@@ -53,7 +45,7 @@ class CheckObserver:
         answers: Sequence[Answer | None],
         seconds: float,
     ) -> None:
-        """Note one call and what it brought for each message."""
+        """Note one call and its answer for each message."""
         for answer in answers:
             if answer is None:
                 continue
@@ -71,7 +63,7 @@ class CheckObserver:
             )
 
     def skipped(self, group: ProducerGroup, row: QueueRow, error: str) -> None:
-        """Note a half that could not be asked; it is put back and delays no other (D10)."""
+        """Note a half that could not be asked about; it is put back and delays no other (D10)."""
         self._metrics["checks_total"].labels(group.name, SKIPPED).inc()
         self._log.error(
             Event.CHECK_DONE,
@@ -82,25 +74,25 @@ class CheckObserver:
         )
 
     def dropped(self, group: ProducerGroup, row: QueueRow) -> None:
-        """Note a waiting half of which nothing is stored any more."""
+        """Note a waiting half that is not stored any more."""
         if row.drop is Drop.UNKNOWN:
             self.skipped(group, row, Drop.UNKNOWN.value)
 
     def settled(self, settlement: Settlement, settled: Settled) -> None:
-        """Note what a round has made durable."""
+        """Note the stored results of a round."""
         group = settlement.group
         for place, end in enumerate(settlement.ends):
             self._ended(group, end, settled.resolution_seconds.get(place))
             if place in settled.conflicts:
                 self._count("end_conflicts_total", group, end)
-        for parking in settlement.parkings:
-            if parking.half_id in settled.parked:
+        for row, reason in settlement.parkings:
+            if row.half_id in settled.parked:
                 self._log.warning(
                     Event.HALF_PARKED,
                     producer_group=group.name,
-                    message_id=str(parking.message_id),
-                    reason=parking.reason.value,
-                    check_count=parking.check_count,
+                    message_id=str(row.half.message_id if row.half else None),
+                    reason=reason.value,
+                    check_count=row.check_count,
                 )
         if settlement.pause_reason is not None:
             self._log.error(
@@ -113,7 +105,7 @@ class CheckObserver:
             self._breaker(group, settlement.breaker)
 
     def due(self, groups: Sequence[GroupDue]) -> None:
-        """Note how far each group's checks are behind their schedule (s)."""
+        """Note the delay of each group's checks behind their schedule (s)."""
         for each in groups:
             lag = max(each.overdue_seconds, 0.0)
             self._metrics["check_schedule_lag_seconds"].labels(each.producer_group).set(lag)
@@ -121,7 +113,7 @@ class CheckObserver:
             self._metrics["check_breaker_state"].labels(each.producer_group).set(state)
 
     def _breaker(self, group: ProducerGroup, change: BreakerChange) -> None:
-        """Note that the endpoint is given a rest, or that it answers again."""
+        """Note that the breaker opens, or that it closes because the endpoint answers again."""
         closes = change.wait_seconds is None
         state = BreakerState.CLOSED if closes else BreakerState.OPEN
         self._metrics["check_breaker_state"].labels(group.name).set(BREAKER_STATES.index(state))

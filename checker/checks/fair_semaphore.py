@@ -1,8 +1,8 @@
-"""Shares the calls under way between producer groups, so that a hanging one holds up no other.
+"""Shares the calls in flight between producer groups, so that a hanging group delays no other.
 
-A group may hold no more calls than are still free: one that hangs takes half of them, the next half
-of what is left. Freed calls go to the waiting group that holds the fewest, so a group without any
-waits for one call to end, not for its turn in a queue of others' calls.
+A group may hold no more calls than are still free: a hanging group takes half of them, the next one
+half of the rest. A freed call goes to the waiting group that holds the fewest. So a group without a
+call waits for one call to end, and not behind the queued calls of other groups.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 
 
 class FairSemaphore:
-    """At most ``limit`` calls under way, shared between groups by what each one holds."""
+    """Allows ``limit`` calls in flight and shares them by the number that each group holds."""
 
     def __init__(self, limit: int) -> None:
         self._free = limit
@@ -23,7 +23,7 @@ class FairSemaphore:
 
     @asynccontextmanager
     async def call(self, group_id: int) -> AsyncIterator[None]:
-        """Wait for a call of this group, hold it for the block, then hand it on."""
+        """Wait for a call of this group, hold it for the block, then free it."""
         await self._take(group_id)
         try:
             yield
@@ -31,17 +31,17 @@ class FairSemaphore:
             self._give(group_id)
 
     def held(self, group_id: int) -> int:
-        """Return how many calls a group has under way."""
+        """Return how many calls a group has in flight."""
         return self._held[group_id]
 
     async def _take(self, group_id: int) -> None:
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(group_id, deque()).append(turn)
+        granted = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(group_id, deque()).append(granted)
         self._hand_out()
         try:
-            await turn
+            await granted
         except asyncio.CancelledError:
-            if not turn.cancelled():
+            if not granted.cancelled():
                 self._give(group_id)
             raise
 
@@ -53,16 +53,16 @@ class FairSemaphore:
         self._hand_out()
 
     def _hand_out(self) -> None:
-        """Give free calls to the waiting groups that hold the fewest; equals take turns."""
+        """Give free calls to the waiting groups that hold the fewest; equal groups alternate."""
         while self._waiting:
             group_id = min(self._waiting, key=lambda group: self._held[group])
             if self._held[group_id] >= self._free:
                 return
             queue = self._waiting.pop(group_id)
-            turn = queue.popleft()
+            granted = queue.popleft()
             if queue:
                 self._waiting[group_id] = queue
-            if not turn.done():
+            if not granted.done():
                 self._free -= 1
                 self._held[group_id] += 1
-                turn.set_result(None)
+                granted.set_result(None)

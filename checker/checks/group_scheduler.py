@@ -1,7 +1,7 @@
-"""Keeps one round going for each group that has something due; groups do not wait for each other.
+"""Runs one round at a time for each group with due halves; groups do not wait for each other.
 
-A turn is taken for every round, so several checkers share the groups. A group whose round failed
-rests for a moment, alone.
+Every round takes an advisory lock, so several checkers share the groups. After a failed round only
+its own group pauses for a moment.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from checker.checks.check_back import CheckBack, CheckRound
 from checker.checks.check_observer import CheckObserver
-from checker.maintenance.ports import AdvisoryLocks
+from checker.ports import AdvisoryLocks
 from outbox.checks.breaker import BreakerState
 from outbox.checks.ports import CheckQueue
 from outbox.clock import Clock
@@ -19,47 +19,47 @@ from outbox.errors import DatabaseUnavailable
 from outbox.telemetry.events import Event, get_logger
 
 POLL_SECONDS: Final = 0.1
-REST_SECONDS: Final = 2.0
+PAUSE_SECONDS: Final = 2.0
 GRACE_SECONDS: Final = 3.0
-"""How long rounds under way may take to settle what they know when the process ends."""
-TURN: Final = "check-back"
+"""The time that running rounds have to settle their results when the process ends."""
+LOCK_KIND: Final = "check-back"
 
 
 class GroupScheduler:
-    """The check backs of a process: at most one round a group at a time."""
+    """The check-backs of a process: at most one round per group at a time."""
 
     def __init__(
         self,
         check_back: CheckBack,
         queue: CheckQueue,
-        turns: AdvisoryLocks,
+        locks: AdvisoryLocks,
         clock: Clock,
-        facts: CheckObserver,
+        observer: CheckObserver,
     ) -> None:
         self._check_back = check_back
         self._queue = queue
-        self._turns = turns
+        self._locks = locks
         self._clock = clock
-        self._facts = facts
+        self._observer = observer
         self._running: dict[int, asyncio.Task[None]] = {}
-        self._resting: dict[int, float] = {}
+        self._paused_until: dict[int, float] = {}
         self._log = get_logger()
 
     async def step(self) -> float:
-        """Start rounds for the groups that are due; return the seconds until the next look."""
+        """Start rounds for the groups that are due; return the seconds until the next step."""
         groups = await self._queue.due_groups()
-        self._facts.due(groups)
+        self._observer.due(groups)
         now = self._clock.monotonic()
         for group in groups:
             number = group.producer_group_id
-            rests = self._resting.get(number, now) > now
-            waits = rests or group.breaker is BreakerState.OPEN
+            pauses = self._paused_until.get(number, now) > now
+            waits = pauses or group.breaker is BreakerState.OPEN
             if group.overdue_seconds >= 0 and not waits and number not in self._running:
                 self._start(number, group.producer_group)
         return POLL_SECONDS
 
     async def drain(self) -> None:
-        """Let rounds under way settle, then end those that do not come to an end."""
+        """Let running rounds settle, then cancel those that do not end in time."""
         if not self._running:
             return
         _, late = await asyncio.wait(self._running.values(), timeout=GRACE_SECONDS)
@@ -77,15 +77,15 @@ class GroupScheduler:
         try:
             while (await self._round(number)).more:
                 pass
-            self._resting.pop(number, None)
+            self._paused_until.pop(number, None)
         except DatabaseUnavailable:
-            self._resting[number] = self._clock.monotonic() + REST_SECONDS
+            self._paused_until[number] = self._clock.monotonic() + PAUSE_SECONDS
         except Exception as error:
-            self._resting[number] = self._clock.monotonic() + REST_SECONDS
+            self._paused_until[number] = self._clock.monotonic() + PAUSE_SECONDS
             self._log.exception(
-                Event.STOPPED, chore="check", producer_group=name, error=type(error).__name__
+                Event.STEP_FAILED, chore="check", producer_group=name, error=type(error).__name__
             )
 
     async def _round(self, number: int) -> CheckRound:
-        async with self._turns.turn(TURN, number) as held:
+        async with self._locks.try_lock(LOCK_KIND, number) as held:
             return await self._check_back.run_once(number) if held else CheckRound()

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from typing import Final
 
-from outbox.checks.check_round import SweepRound
+from checker.ports import AdvisoryLocks
 from outbox.checks.ports import Sweep
 from outbox.errors import CursorMoved
 
 SLICE_HALVES: Final = 4000
-"""Halves that one sweep passes at most; what is left is passed by the next."""
+"""The most halves that one sweep passes; the next sweep passes the rest."""
+SWEEP_SECONDS: Final = 0.1
+LOCK_BUSY_SECONDS: Final = 1.0
+LOCK_KIND: Final = "sweep"
 
 
 class Sweeper:
-    """Runs sweeps; several checkers may, one at a time gets through."""
+    """Sweeps one slice per step; one checker at a time."""
 
-    def __init__(self, sweep: Sweep, *, slice_halves: int = SLICE_HALVES) -> None:
+    def __init__(self, sweep: Sweep, locks: AdvisoryLocks) -> None:
         self._sweep = sweep
-        self._slice_halves = slice_halves
+        self._locks = locks
 
-    async def run_once(self) -> SweepRound:
-        """Pass one bounded slice of halves. Raises DatabaseUnavailable; nothing is lost then."""
-        try:
-            return await self._sweep.sweep(self._slice_halves)
-        except CursorMoved:
-            return SweepRound(looked=0, queued=0)
+    async def step(self) -> float:
+        """Pass one slice of halves; return the seconds until the next.
 
-    def is_full(self, swept: SweepRound) -> bool:
-        """Tell whether more halves are likely to be waiting."""
-        return swept.looked >= self._slice_halves
+        Raises DatabaseUnavailable; nothing is lost then.
+        """
+        async with self._locks.try_lock(LOCK_KIND) as held:
+            if not held:
+                return LOCK_BUSY_SECONDS
+            try:
+                swept = await self._sweep.sweep(SLICE_HALVES)
+            except CursorMoved:
+                return SWEEP_SECONDS
+        return 0.0 if swept.looked >= SLICE_HALVES else SWEEP_SECONDS

@@ -1,4 +1,4 @@
-"""Serves ``/metrics`` and ``/livez`` of the checker on an address of its own."""
+"""Serves ``/metrics`` and ``/livez`` of the checker on a separate address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from outbox.telemetry.metrics import Metrics
 
 @asynccontextmanager
 async def metrics_server(bind: str, metrics: Metrics) -> AsyncIterator[None]:
-    """Serve for the block. Raises ConfigurationError when the address cannot be listened on."""
+    """Serve for the block. Raises ConfigurationError when the address cannot be bound."""
     host, _, port = bind.rpartition(":")
     runner = web.AppRunner(_app(metrics), access_log=None, handle_signals=False, shutdown_timeout=1)
     await runner.setup()

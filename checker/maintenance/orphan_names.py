@@ -1,8 +1,8 @@
-"""Names what only Kafka has: recovery lists the ids, the records' headers say whose they are.
+"""Names messages that only Kafka has: recovery lists their ids, their headers name the producer.
 
-Apart from the relay's recovery, which waits for no data topic. Until an id is named, and where its
-record is gone, an end that names it is answered as before: there is no such message. One checker at
-a time; what was read and not stored is read again.
+This runs apart from the relay's recovery, which waits for no data topic. An end for an id without a
+name gets the same answer as before: there is no such message. So does an id whose record is gone.
+One checker works at a time; names that were read and not stored are read again.
 """
 
 from __future__ import annotations
@@ -10,40 +10,40 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from checker.maintenance.ports import AdvisoryLocks
+from checker.ports import AdvisoryLocks
 from outbox.errors import KafkaUnavailable
 from outbox.relay.ports import Orphans, RecordNames
 from outbox.telemetry.events import Event, get_logger
 
 BATCH: Final = 500
-LOOK_SECONDS: Final = 5.0
-KAFKA_AWAY_SECONDS: Final = 30.0
+POLL_SECONDS: Final = 5.0
+KAFKA_LOST_SECONDS: Final = 30.0
 
 
 class OrphanNames:
-    """One look at a time."""
+    """Names one batch of orphans per step."""
 
-    def __init__(self, orphans: Orphans, records: RecordNames, turns: AdvisoryLocks) -> None:
+    def __init__(self, orphans: Orphans, records: RecordNames, locks: AdvisoryLocks) -> None:
         self._orphans = orphans
         self._records = records
-        self._turns = turns
+        self._locks = locks
         self._lost = False
 
     async def step(self) -> float:
-        """Name the ids that were found first; return the seconds until the next look."""
-        async with self._turns.turn("orphans") as held:
+        """Name the oldest unnamed ids; return the seconds until the next step."""
+        async with self._locks.try_lock("orphans") as held:
             sought = await self._orphans.unnamed(BATCH) if held else ()
             if not sought:
-                return LOOK_SECONDS
+                return POLL_SECONDS
             topics = await self._orphans.topics()
             try:
                 named = await asyncio.to_thread(self._records.read, sought, topics)
             except KafkaUnavailable as error:
                 self._note_lost(error)
-                return KAFKA_AWAY_SECONDS
+                return KAFKA_LOST_SECONDS
             self._lost = False
             await self._orphans.note(sought, named)
-        return 0.0 if len(sought) == BATCH else LOOK_SECONDS
+        return 0.0 if len(sought) == BATCH else POLL_SECONDS
 
     def _note_lost(self, error: KafkaUnavailable) -> None:
         if not self._lost:

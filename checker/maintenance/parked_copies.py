@@ -1,8 +1,8 @@
 """Copies parked messages to the parked topic, for operators who watch Kafka and not the console.
 
-At least once: a copy is marked after Kafka has acknowledged it, so one that was cut off is written
-again. A message that is taken up and parked anew is copied anew. The copy is no delivery: it takes
-no part in ordering or reconciliation.
+Delivery is at least once: a copy is marked after Kafka has acknowledged it, so an interrupted copy
+is written again. A message that is resumed and parked again is copied again. The copy is no
+delivery: it takes no part in ordering or reconciliation.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from checker.maintenance.ports import AdvisoryLocks
+from checker.ports import AdvisoryLocks
 from outbox.errors import KafkaUnavailable
 from outbox.messages.record import MESSAGE_ID, PRODUCER_GROUP, TRANSACTION_ID, Record
 from outbox.operators.parked_messages import ParkedMessage, ParkedMessages, ParkedTopic
@@ -18,47 +18,47 @@ from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
 BATCH: Final = 100
-LOOK_SECONDS: Final = 1.0
-KAFKA_AWAY_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 1.0
+KAFKA_LOST_SECONDS: Final = 5.0
 
 
 class ParkedCopies:
-    """One look at a time; one checker at a time."""
+    """Copies one batch of parked messages per step; one checker at a time."""
 
     def __init__(
         self,
         messages: ParkedMessages,
         topic: ParkedTopic,
         name: str,
-        turns: AdvisoryLocks,
+        locks: AdvisoryLocks,
         metrics: Metrics,
     ) -> None:
         self._messages = messages
         self._topic = topic
         self._name = name
-        self._turns = turns
+        self._locks = locks
         self._metrics = metrics
         self._lost = False
 
     async def step(self) -> float:
-        """Copy what is parked and not copied; return the seconds until the next look."""
-        async with self._turns.turn("parked") as held:
+        """Copy parked messages without a copy; return the seconds until the next step."""
+        async with self._locks.try_lock("parked") as held:
             if not held:
-                return LOOK_SECONDS
+                return POLL_SECONDS
             found = await self._messages.uncopied(BATCH)
             if not found:
-                return LOOK_SECONDS
+                return POLL_SECONDS
             records = [copy_of(each, self._name) for each in found]
             try:
                 refusals = await asyncio.to_thread(self._topic.copy, records)
             except KafkaUnavailable as error:
                 self._note_lost(error)
-                return KAFKA_AWAY_SECONDS
+                return KAFKA_LOST_SECONDS
             self._lost = False
             for refusal in filter(None, refusals):
                 self._note_refused(refusal)
             await self._messages.mark_copied(found)
-        return 0.0 if len(found) == BATCH else LOOK_SECONDS
+        return 0.0 if len(found) == BATCH else POLL_SECONDS
 
     def _note_lost(self, error: KafkaUnavailable) -> None:
         if not self._lost:
@@ -73,7 +73,7 @@ class ParkedCopies:
 
 
 def copy_of(parked: ParkedMessage, topic: str) -> Record:
-    """Return the copy: key and value unchanged, the facts in headers, the caller's after them."""
+    """Return the copy: same key and value; the facts in headers, then the caller's headers."""
     half, message = parked.half, parked.half.message
     facts = {
         MESSAGE_ID: str(half.message_id),

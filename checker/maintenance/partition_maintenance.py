@@ -1,4 +1,4 @@
-"""Keeps partitions ahead of need and alarms when rows had to go to a default leaf."""
+"""Creates partitions ahead of need and raises an alarm when a default leaf has rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
 AHEAD: Final = 8
-"""Leaves kept ready; each holds about a million transactions."""
+"""The number of leaves kept ready; each holds about a million transactions."""
 EVERY_SECONDS: Final = 60.0
 
 
@@ -22,10 +22,10 @@ class PartitionMaintenance:
         self._log = get_logger()
 
     async def step(self) -> float:
-        """Create missing leaves and look for strays; return the seconds until the next step."""
+        """Create missing leaves, check the default ones; return the seconds until the next step."""
         await self._leaves.create_ahead(AHEAD)
         for table, found in (await self._leaves.default_rows()).items():
             self._metrics["default_leaf_rows"].labels(table).set(int(found))
             if found:
-                self._log.error(Event.DEPENDENCY_LOST, dependency="leaf", table=table)
+                self._log.error(Event.DEFAULT_LEAF_USED, table=table)
         return EVERY_SECONDS

@@ -1,32 +1,41 @@
-"""Retirement: leaves in which everything has ended and outlived its retention are removed."""
+"""Retirement: removes leaves in which everything has ended and whose retention is over."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Final
 
-from checker.maintenance.ports import AdvisoryLocks, Retirement
-from checker.periodic_task import PeriodicTask
+from checker.maintenance.ports import Retirement
+from checker.ports import AdvisoryLocks
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
 EVERY_SECONDS: Final = 60.0
 ORDINARY: Final = frozenset({"in use", "young"})
-"""What each leaf waits for in its time; anything else needs somebody's eye, and shows."""
+"""Reasons that every leaf has at some time; any other reason is logged and counted."""
+LOCK_KIND: Final = "retire"
 REASONS: Final = ("sweep", "check", "held", "undecided", "relay", "reconcile", "locked")
 
 
 class Retirer:
-    """Removes what may go; several checkers may, one at a time does."""
+    """Removes leaves that wait for nothing; one checker at a time."""
 
-    def __init__(self, retirement: Retirement, metrics: Metrics) -> None:
+    def __init__(self, retirement: Retirement, locks: AdvisoryLocks, metrics: Metrics) -> None:
         self._retirement = retirement
+        self._locks = locks
         self._metrics = metrics
         self._log = get_logger()
-        self._told: dict[int, str] = {}
+        self._logged: dict[int, str] = {}
 
-    async def run_once(self) -> list[int]:
-        """Look at every leaf once and return those removed. Raises DatabaseUnavailable."""
+    async def step(self) -> float:
+        """Retire leaves, unless another checker does; return the seconds until the next step."""
+        async with self._locks.try_lock(LOCK_KIND) as held:
+            if held:
+                await self.retire()
+        return EVERY_SECONDS
+
+    async def retire(self) -> list[int]:
+        """Check every leaf once and return those removed. Raises DatabaseUnavailable."""
         removed: list[int] = []
         waiting: dict[int, str] = {}
         for leaf in await self._retirement.leaves():
@@ -45,21 +54,9 @@ class Retirer:
 
     def _show(self, waiting: dict[int, str]) -> None:
         for leaf, reason in waiting.items():
-            if self._told.get(leaf) != reason:
+            if self._logged.get(leaf) != reason:
                 self._log.warning(Event.LEAF_WAITS, leaf=leaf, reason=reason)
-        self._told = waiting
+        self._logged = waiting
         counts = Counter(waiting.values())
         for reason in REASONS:
             self._metrics["leaves_waiting"].labels(reason).set(counts[reason])
-
-
-def retire_chore(retirer: Retirer, turns: AdvisoryLocks) -> PeriodicTask:
-    """Return the chore that retires leaves; one checker at a time does."""
-
-    async def step() -> float:
-        async with turns.turn("retire") as held:
-            if held:
-                await retirer.run_once()
-        return EVERY_SECONDS
-
-    return PeriodicTask(name="retire", step=step)

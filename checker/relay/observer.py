@@ -1,4 +1,4 @@
-"""What the relay tells people: metrics and one log line for each change of state."""
+"""The relay's metrics, and one log line for each change of state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class RelayObserver:
         self._clock = clock
         self._log = get_logger()
         self._fencing_since: float | None = None
-        self._lost: str | None = None
+        self._logged: tuple[Event, Failure] | None = None
+        """The last failure; it is logged once until the relay runs again."""
 
     def moved(self, was: Relay, now: Relay) -> None:
         """Note a change of phase or of the reason to halt."""
@@ -42,21 +43,24 @@ class RelayObserver:
             self._running(now)
 
     def failed(self, state: Relay, failure: Failure, error: Exception) -> None:
-        """Note that a store failed; once until it is back."""
-        unsafe = isinstance(error, UnsafeServer)
-        dependency = "safe_postgresql" if unsafe else _DEPENDENCY.get(failure, failure.value)
-        if self._lost != dependency:
-            self._lost = dependency
+        """Note that a store failed, or that another relay took over; once until the relay runs."""
+        dependency = _DEPENDENCY.get(failure)
+        event = Event.DEPENDENCY_LOST if dependency else Event.RELAY_FENCED
+        if isinstance(error, UnsafeServer):
+            event = Event.SERVER_UNSAFE
+        if self._logged != (event, failure):
+            self._logged = (event, failure)
             self._log.warning(
-                Event.DEPENDENCY_LOST,
+                event,
                 dependency=dependency,
+                failure=failure.value,
                 shard=state.shard,
                 phase=state.phase.value,
                 error=str(error) or type(error).__name__,
             )
 
     def refused(self, state: Relay, message: Committed, error: str) -> None:
-        """Note a record that Kafka will not take: it is tried alone, and held with its scope."""
+        """Note a record that Kafka refuses: it is tried alone, and then held with its scope."""
         self._metrics["publish_errors_total"].labels(topic=message.topic, error=error).inc()
         self._log.error(
             Event.PUBLISH_FAILED,
@@ -68,10 +72,10 @@ class RelayObserver:
         )
 
     def held(self, state: Relay, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:
-        """Note messages that are held; those that only wait are no news to anybody."""
+        """Note held messages; those that only wait behind another are not logged."""
         if refusal is not None:
             self._log.error(
-                Event.PUBLISH_FAILED,
+                Event.RECORD_HELD,
                 shard=state.shard,
                 held=[str(UUID(bytes=message_id)) for message_id in message_ids],
                 scope=refusal.refused.value,
@@ -79,13 +83,13 @@ class RelayObserver:
             )
 
     def dropped(self, state: Relay, reason: str) -> None:
-        """Note that a handle was given up."""
+        """Note that a producer was dropped."""
         if reason in _ORDERLY:
             return
         self._metrics["relay_drops_total"].labels(reason=reason).inc()
         if reason not in tuple(Failure):
             self._log.warning(
-                Event.PUBLISH_FAILED, shard=state.shard, reason=reason, failures=state.failures
+                Event.PRODUCER_DROPPED, shard=state.shard, reason=reason, failures=state.failures
             )
 
     def committed(self, state: Relay, topics: Sequence[str], seconds: float) -> None:
@@ -103,18 +107,17 @@ class RelayObserver:
             )
 
     def visible(self, sent: Sequence[Committed], latencies: Sequence[float]) -> None:
-        """Note how long the first and the last message of a batch took from decision to here."""
+        """Note the time from decision to acknowledgement of a batch's first and last message."""
         ends = (sent[0], sent[-1])[: len(sent)] if sent else ()
         for message, seconds in zip(ends, latencies, strict=False):
             latency = self._metrics["publish_latency_seconds"].labels(topic=message.topic)
             latency.observe(max(0.0, seconds))
 
     def recovered(self, state: Relay, ids: int, *, rolled_back: int) -> None:
-        """Note ids that Kafka had and PostgreSQL had forgotten, or rolled back meanwhile."""
+        """Note ids that Kafka had and PostgreSQL had lost, or rolled back in the meantime."""
         self._metrics["relay_history_ids_total"].inc(ids)
         self._log.error(
-            Event.DEPENDENCY_LOST,
-            dependency="postgresql_history",
+            Event.HISTORY_RECOVERED,
             shard=state.shard,
             message_ids=ids,
             rolled_back=rolled_back,
@@ -126,12 +129,12 @@ class RelayObserver:
             gauge.labels(shard=shard, reason=was.halt.value).set(0)
         if now.halt is not None:
             gauge.labels(shard=shard, reason=now.halt.value).set(1)
-            self._log.error(Event.PUBLISH_FAILED, shard=now.shard, halt=now.halt.value)
+            self._log.error(Event.RELAY_HALTED, shard=now.shard, halt=now.halt.value)
 
     def _running(self, now: Relay) -> None:
         if self._fencing_since is not None:
             elapsed = self._clock.monotonic() - self._fencing_since
             self._metrics["relay_replay_seconds"].observe(elapsed)
-        if self._lost is not None:
-            self._log.info(Event.DEPENDENCY_BACK, dependency=self._lost, shard=now.shard)
-            self._lost = None
+        logged, self._logged = self._logged, None
+        if logged is not None and (dependency := _DEPENDENCY.get(logged[1])):
+            self._log.info(Event.DEPENDENCY_BACK, dependency=dependency, shard=now.shard)

@@ -1,4 +1,4 @@
-"""Looks at PostgreSQL's and Kafka's settings before the relay of this process starts."""
+"""Checks that the settings of PostgreSQL and Kafka are safe before the relay starts."""
 
 from __future__ import annotations
 
@@ -20,43 +20,43 @@ class Preflight:
         self._judges = judges
         self._unsafe: list[Judgement] = []
         self._admitted = False
-        self._away: set[str] = set()
+        self._logged_errors: set[str] = set()
         self._log = get_logger()
 
     def admit(self) -> Admission:
-        """Judge both servers, until once both were there and safe; logs each new finding."""
+        """Judge both servers, until both were once reachable and safe; log each new problem."""
         if self._admitted:
             return Admission.ADMITTED
         unsafe: list[Judgement] = []
-        away = False
+        unreachable = False
         for judge in self._judges:
             try:
                 unsafe += [each for each in judge() if not each.safe]
             except (DatabaseUnavailable, KafkaUnavailable) as error:
-                away = True
-                self._note_away(error)
-        self._note(unsafe)
-        self._admitted = not (unsafe or away)
+                unreachable = True
+                self._note_unreachable(error)
+        self._note_unsafe(unsafe)
+        self._admitted = not (unsafe or unreachable)
         if unsafe:
             return Admission.REFUSED
-        return Admission.AWAY if away else Admission.ADMITTED
+        return Admission.UNREACHABLE if unreachable else Admission.ADMITTED
 
     def refuse_unsafe(self) -> None:
-        """Judge what is there now; raises ConfigurationError that names every finding."""
+        """Judge the reachable servers. Raises ConfigurationError with every unsafe setting."""
         if self.admit() is Admission.REFUSED:
             found = "; ".join(f"{each.setting}: {each.detail}" for each in self._unsafe)
             raise ConfigurationError(f"the relay does not start on unsafe servers: {found}")
 
-    def _note_away(self, error: DatabaseUnavailable | KafkaUnavailable) -> None:
-        """Say once why a server cannot be judged: it may be away, or refuse to tell (an ACL)."""
+    def _note_unreachable(self, error: DatabaseUnavailable | KafkaUnavailable) -> None:
+        """Log once why a server cannot be judged: it is down, or an ACL hides its settings."""
         dependency = "kafka" if isinstance(error, KafkaUnavailable) else "postgres"
-        if str(error) not in self._away:
-            self._away.add(str(error))
+        if str(error) not in self._logged_errors:
+            self._logged_errors.add(str(error))
             self._log.warning(
                 Event.DEPENDENCY_LOST, dependency=dependency, phase="admission", error=str(error)
             )
 
-    def _note(self, unsafe: list[Judgement]) -> None:
+    def _note_unsafe(self, unsafe: list[Judgement]) -> None:
         for each in unsafe:
             if each not in self._unsafe:
                 self._log.error(Event.RELAY_REFUSED, setting=each.setting, found=each.detail)

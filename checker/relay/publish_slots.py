@@ -1,9 +1,9 @@
-"""Lets a few shards at a time publish, in turn, so that those that wait gather larger batches.
+"""Lets a few shards publish at a time, so that the waiting shards collect larger batches.
 
-A Kafka transaction costs nearly the same for one record as for a thousand. Sixteen shards that each
-hurry with what little they have would burn the machine; a shard that waits for its turn reads more.
-After a small batch a turn rests as long as the batch took, which leaves half the time to others; a
-large batch, or one message after a silence, waits for nothing.
+A Kafka transaction costs nearly the same for one record as for a thousand. Sixteen shards that
+publish small batches at once would overload the machine; a shard that waits for a slot reads more.
+After a small batch a slot pauses for as long as the batch took, which leaves half the time to other
+shards. A large batch, or one message after a quiet time, has no pause.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from outbox.clock import Clock
 AT_ONCE: Final = 2
 SMALL_BATCH: Final = 256
 REST_SECONDS: Final = 0.03
-"""The longest rest after a small batch."""
+"""The longest pause after a small batch."""
 PATIENCE_SECONDS: Final = 0.2
-"""Longer than this nobody waits: a shard that is stuck with Kafka must not hold up the others."""
+"""The longest wait for a slot: a shard that waits for Kafka must not delay the others."""
 
 
-class Round(Protocol):
-    """What a round says of itself."""
+class PublishRound(Protocol):
+    """The result of a round, as the slots need it."""
 
     @property
     def published(self) -> int:
-        """Records published."""
+        """The number of published records."""
 
 
-Published = TypeVar("Published", bound=Round)
+Published = TypeVar("Published", bound=PublishRound)
 
 
 class PublishSlots:
-    """Turns are handed on in the order in which they were asked for."""
+    """Slots for publishing, given out in the order of the requests."""
 
     def __init__(
         self, clock: Clock, at_once: int = AT_ONCE, patience_seconds: float = PATIENCE_SECONDS
@@ -48,7 +48,7 @@ class PublishSlots:
         self._waiting: deque[threading.Event] = deque()
 
     def take(self, publish: Callable[[], Published]) -> Published:
-        """Publish in a turn, or without one after waiting in vain; return what it returned."""
+        """Publish in a slot, or without one after the longest wait; return the result."""
         held = self._take()
         try:
             began = self._clock.monotonic()

@@ -1,12 +1,11 @@
-"""Relays one shard: commit log -> Kafka -> progress, a batch a round, one thread.
+"""Relays one shard: commit log -> Kafka -> progress, one batch per round, in one thread.
 
-Every decision is made by ``outbox.relay.protocol``; this loop has its plans performed and reports
-back what came of them. Nothing is remembered across a lost session.
+``outbox.relay.protocol`` makes every decision. This loop executes its plans and passes the answers
+back. Nothing is kept across a lost session.
 """
 
 from __future__ import annotations
 
-import threading
 from typing import NamedTuple
 
 from checker.relay.executor import RelayExecutor
@@ -15,14 +14,13 @@ from checker.relay.publish_slots import PublishSlots
 from outbox.clock import Clock
 from outbox.errors import CursorMoved, DatabaseUnavailable, KafkaUnavailable, PublisherFenced
 from outbox.relay.ports import CommitLog, ProgressLog, Publisher
-from outbox.relay.protocol import actions as do
-from outbox.relay.protocol import answers as came
+from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Failure, HaltReason, Phase, Relay
 from outbox.relay.protocol.step import step
 
 
 class RelayRound(NamedTuple):
-    """What one round did, and how long to rest before the next."""
+    """The result of one round, and the rest before the next."""
 
     phase: Phase
     published: int
@@ -42,51 +40,40 @@ class ShardRelay:
         publisher: Publisher,
         progress_log: ProgressLog,
         clock: Clock,
-        facts: RelayObserver,
-        turns: PublishSlots,
+        observer: RelayObserver,
+        slots: PublishSlots,
         *,
         at_least_once: bool = False,
     ) -> None:
         self._state = Relay(shard=shard, at_least_once=at_least_once)
-        self._turns = turns
-        self._work = RelayExecutor(commit_log, publisher, progress_log, clock, facts)
-        self._facts = facts
+        self._slots = slots
+        self._executor = RelayExecutor(commit_log, publisher, progress_log, clock, observer)
+        self._observer = observer
 
     def run_once(self) -> RelayRound:
-        """Go on until a batch is committed or there is nothing to do; never rests itself.
+        """Continue until a batch is committed or there is nothing to do; never rests itself.
 
-        Publishing takes a turn, taking over does not: it may wait long for Kafka.
+        Publishing takes a slot. A takeover takes none, because it may wait long for Kafka.
         """
         if self._state.phase is not Phase.RUN:
-            return self._round(came.Rested())
-        return self._turns.take(lambda: self._round(came.Rested()))
+            return self._round(answers.Rested())
+        return self._slots.take(lambda: self._round(answers.Rested()))
 
     def close(self) -> RelayRound:
-        """Store what is known and give the shard back."""
-        return self._round(came.StopAsked())
+        """Store the progress and release the shard."""
+        return self._round(answers.StopAsked())
 
-    def run(self, stop: threading.Event, wake: threading.Event) -> None:
-        """Relay until asked to stop; ``wake`` ends a rest early, and goes with ``stop``."""
-        try:
-            while not stop.is_set():
-                wake.clear()
-                done = self.run_once()
-                if done.rest_seconds:
-                    (wake if done.until_commits else stop).wait(done.rest_seconds)
-        finally:
-            self.close()
-
-    def _round(self, answer: came.Answer) -> RelayRound:
+    def _round(self, answer: answers.Answer) -> RelayRound:
         published = 0
         while True:
             was = self._state
             self._state, plan = step(was, answer)
-            self._facts.moved(was, self._state)
-            if isinstance(answer, came.CommitEnded) and was.batch:
+            self._observer.moved(was, self._state)
+            if isinstance(answer, answers.CommitEnded) and was.batch:
                 published += len(was.batch.published)
             answer = self._performed(plan)
             rest = plan[-1]
-            if isinstance(rest, do.Rest) and not isinstance(answer, came.Failed):
+            if isinstance(rest, actions.Rest) and not isinstance(answer, answers.Failed):
                 return RelayRound(
                     self._state.phase,
                     published,
@@ -95,10 +82,10 @@ class ShardRelay:
                     self._state.halt,
                 )
 
-    def _performed(self, plan: tuple[do.Action, ...]) -> came.Answer:
-        """Have the plan performed; a failure ends it and is the answer."""
+    def _performed(self, plan: tuple[actions.Action, ...]) -> answers.Answer:
+        """Execute the plan; a failure ends it and is the answer."""
         try:
-            return self._work.perform(self._state, plan)
+            return self._executor.perform(self._state, plan)
         except DatabaseUnavailable as error:
             return self._failed(Failure.DATABASE, error)
         except CursorMoved as error:
@@ -108,6 +95,6 @@ class ShardRelay:
         except KafkaUnavailable as error:
             return self._failed(Failure.KAFKA, error)
 
-    def _failed(self, failure: Failure, error: Exception) -> came.Failed:
-        self._facts.failed(self._state, failure, error)
-        return came.Failed(failure)
+    def _failed(self, failure: Failure, error: Exception) -> answers.Failed:
+        self._observer.failed(self._state, failure, error)
+        return answers.Failed(failure)

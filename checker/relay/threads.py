@@ -1,8 +1,8 @@
-"""One thread a shard for the relay, and one that wakes them when commits have become final.
+"""One relay thread per shard, and one thread that wakes them when commits have become final.
 
-Several processes share the shards: each thread asks for its lock and waits for it, in an order of
-the process's own, so that processes that start together get about as many each. None starts before
-the servers' settings have been found safe.
+Several processes share the shards: each thread waits for the lock of its shard. Each process asks
+for the locks in a random order, so processes that start together get about as many shards each. No
+thread starts before the servers' settings have been found safe.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from outbox.relay.ports import CommitWatch
 from outbox.telemetry.events import Event, get_logger
 
 PAUSE_SECONDS: Final = 1.0
-"""A relay that raised is opened anew after this long; an unreachable watch asks again."""
+"""The pause before a failed relay is opened again, and before a lost watch is read again."""
 ADMISSION_SECONDS: Final = 2.0
-"""Pause between two looks at servers that are away or unsafe."""
+"""The pause between two checks of servers that are unavailable or unsafe."""
 JOIN_SECONDS: Final = 8.0
 STAGGER_SECONDS: Final = 0.025
 WATCH_BUSY_SECONDS: Final = 0.003
 WATCH_IDLE_SECONDS: Final = 0.015
-IDLE_LOOKS: Final = 100
-"""So many looks without a new commit make the watch idle."""
+IDLE_POLLS: Final = 100
+"""After this number of polls without a new commit the watch is idle."""
 
 
 class Admission(Enum):
-    """May the relay start?"""
+    """The permission of the relay to start."""
 
     ADMITTED = auto()
-    AWAY = auto()
-    """A server does not answer: there is nothing to do, and nothing wrong with the relay."""
+    UNREACHABLE = auto()
+    """A server does not answer: there is nothing to do, and the relay itself is well."""
     REFUSED = auto()
-    """A server is set up so that no promise holds: the relay stays silent, which alarms."""
+    """A server setting makes every guarantee void: no heartbeat, which raises an alarm."""
 
 
-class Rest(Protocol):
-    """What a round says of the rest after it."""
+class RestOrder(Protocol):
+    """The rest that a round asks for."""
 
     @property
     def rest_seconds(self) -> float:
@@ -52,14 +52,14 @@ class Rest(Protocol):
         """A new commit in the shard ends the rest."""
 
 
-class Relay(Protocol):
-    """What a thread drives: the relay of one shard."""
+class DrivenRelay(Protocol):
+    """The relay of one shard, as its thread drives it."""
 
-    def run_once(self) -> Rest:
-        """Go on until there is something to rest for; never rests itself."""
+    def run_once(self) -> RestOrder:
+        """Continue until a rest is due; never rests itself."""
 
     def close(self) -> object:
-        """Store what is known and give the shard back."""
+        """Store the progress and release the shard."""
 
 
 class RelayThreads:
@@ -68,7 +68,7 @@ class RelayThreads:
     def __init__(
         self,
         shards: Sequence[int],
-        open_relay: Callable[[int], Relay],
+        open_relay: Callable[[int], DrivenRelay],
         watch: CommitWatch,
         clock: Clock,
         admit: Callable[[], Admission],
@@ -80,27 +80,27 @@ class RelayThreads:
         self._stop = threading.Event()
         self._wake = {shard: threading.Event() for shard in shards}
         self._progress = {shard: clock.monotonic() for shard in shards}
-        in_turn = secrets.SystemRandom().sample(list(shards), len(shards))
+        shuffled = secrets.SystemRandom().sample(list(shards), len(shards))
         self._threads = [
             threading.Thread(
                 target=self._run, args=(rank, shard), name=f"relay-{shard}", daemon=True
             )
-            for rank, shard in enumerate(in_turn)
+            for rank, shard in enumerate(shuffled)
         ]
         self._threads.append(
-            threading.Thread(target=self._look_out, name="relay-watch", daemon=True)
+            threading.Thread(target=self._watch_commits, name="relay-watch", daemon=True)
         )
         self._doorkeeper = threading.Thread(
-            target=self._start_admitted, name="relay-admission", daemon=True
+            target=self._start_when_admitted, name="relay-admission", daemon=True
         )
         self._log = get_logger()
 
     def start(self) -> None:
-        """Start every thread as soon as the servers are there and safe."""
+        """Start every thread as soon as the servers answer and are safe."""
         self._doorkeeper.start()
 
     def stop(self) -> None:
-        """Ask every thread to end after its round and wait for them, for a bounded time."""
+        """Ask every thread to end after its round, and wait for a bounded time."""
         self._stop.set()
         self._wake_all(self._wake)
         deadline = self._clock.monotonic() + JOIN_SECONDS
@@ -109,20 +109,20 @@ class RelayThreads:
                 thread.join(max(0.0, deadline - self._clock.monotonic()))
 
     def silent_seconds(self) -> float:
-        """Return how long the quietest shard has made no round."""
+        """Return the longest time that a shard has made no round (s)."""
         return self._clock.monotonic() - min(self._progress.values())
 
-    def _start_admitted(self) -> None:
+    def _start_when_admitted(self) -> None:
         while (admission := self._admit()) is not Admission.ADMITTED:
-            if admission is Admission.AWAY:
-                self._all_well()
+            if admission is Admission.UNREACHABLE:
+                self._count_all_alive()
             if self._stop.wait(ADMISSION_SECONDS):
                 return
-        self._all_well()
+        self._count_all_alive()
         for thread in self._threads:
             thread.start()
 
-    def _all_well(self) -> None:
+    def _count_all_alive(self) -> None:
         self._progress = dict.fromkeys(self._progress, self._clock.monotonic())
 
     def _run(self, rank: int, shard: int) -> None:
@@ -132,12 +132,12 @@ class RelayThreads:
                 self._relay(shard)
             except Exception as error:
                 self._log.exception(
-                    Event.STOPPED, chore="relay", shard=shard, error=type(error).__name__
+                    Event.STEP_FAILED, chore="relay", shard=shard, error=type(error).__name__
                 )
                 self._stop.wait(PAUSE_SECONDS)
 
     def _relay(self, shard: int) -> None:
-        """Drive a shard's relay until told to stop."""
+        """Drive a shard's relay until the process stops."""
         relay, wake = self._open_relay(shard), self._wake[shard]
         try:
             while not self._stop.is_set():
@@ -149,8 +149,8 @@ class RelayThreads:
         finally:
             relay.close()
 
-    def _look_out(self) -> None:
-        """Wake the relays of shards with new final commits; without it they look once a second."""
+    def _watch_commits(self) -> None:
+        """Wake the relays of shards with new final commits; otherwise they poll once per second."""
         quiet = 0
         while not self._stop.is_set():
             try:
@@ -160,7 +160,7 @@ class RelayThreads:
                 continue
             self._wake_all(fresh & self._wake.keys())
             quiet = 0 if fresh else quiet + 1
-            self._stop.wait(WATCH_BUSY_SECONDS if quiet < IDLE_LOOKS else WATCH_IDLE_SECONDS)
+            self._stop.wait(WATCH_BUSY_SECONDS if quiet < IDLE_POLLS else WATCH_IDLE_SECONDS)
         self._watch.close()
 
     def _wake_all(self, shards: Iterable[int]) -> None:

@@ -1,16 +1,16 @@
-"""`outbox config`: what the settings are and where each comes from."""
+"""`outbox config`: shows every setting with its source."""
 
 import typer
 from pydantic import SecretStr
 
-from cli.context import context_of
-from cli.output import print_rows
+from cli.invocation.context import context_of
+from cli.invocation.output import print_rows
 from outbox.settings.catalogue import SECRETS
 from outbox.settings.environment import gather, load_settings, process_environment
 
 
 def make_app() -> typer.Typer:
-    """Put the group together."""
+    """Build the command group."""
     app = typer.Typer(help="Configuration.", no_args_is_help=True)
     app.callback()(lambda: None)
     app.command("show")(show)

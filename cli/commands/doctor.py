@@ -1,4 +1,4 @@
-"""`outbox doctor`: is everything the guarantees rest on as it should be?"""
+"""`outbox doctor`: checks everything that the guarantees depend on."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -7,12 +7,12 @@ from typing import Any
 
 import typer
 
-from cli.context import context_of
-from cli.exit_codes import CommandFailed, ExitCode
-from cli.output import print_rows
+from cli.invocation.context import context_of
+from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.invocation.output import print_rows
+from cli.invocation.settings import settings_or_dev
 from cli.service.api_client import api_client
 from cli.service.api_problem import ApiProblem
-from cli.stores.database import settings_or_dev
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable, KafkaUnavailable
 from outbox.kafka.progress_topic import (
@@ -30,8 +30,8 @@ BEATS_MISSED = 3
 FOR_EVER = -1
 
 
-class Verdict(StrEnum):
-    """How a check came out."""
+class HealthStatus(StrEnum):
+    """The result of one health check."""
 
     OK = "ok"
     WARNING = "warning"
@@ -39,25 +39,25 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing looked at."""
+class HealthCheck:
+    """One health check and its result."""
 
     check: str
-    verdict: Verdict
+    verdict: HealthStatus
     detail: str
 
 
 def doctor(context: typer.Context) -> None:
-    """Look at PostgreSQL, Kafka, the checker and the check endpoints; exits 1 on a failure."""
+    """Check PostgreSQL, Kafka, the checker and the check endpoints; exits 1 on a failure."""
     settings = settings_or_dev()
     findings = [*_database(settings), *_kafka(settings), *_endpoints(context)]
     rows = [asdict(finding) for finding in findings]
     print_rows(context_of(context), rows, ("check", "verdict", "detail"))
-    if any(finding.verdict is Verdict.FAILED for finding in findings):
+    if any(finding.verdict is HealthStatus.FAILED for finding in findings):
         raise typer.Exit(ExitCode.ERROR)
 
 
-def _database(settings: Settings) -> Iterator[Finding]:
+def _database(settings: Settings) -> Iterator[HealthCheck]:
     from cli.stores.schema import schema_state
     from outbox.postgres.operators.operator_view import OperatorView
 
@@ -75,27 +75,29 @@ def _database(settings: Settings) -> Iterator[Finding]:
         yield _finding("postgres", False, str(error))
 
 
-def server_findings(server: Mapping[str, Any], now: float) -> Iterator[Finding]:
-    """Judge the server's version, durability and clock; `now` is ours, in epoch seconds."""
+def server_findings(server: Mapping[str, Any], now: float) -> Iterator[HealthCheck]:
+    """Check the server's version, durability and clock; `now` is local epoch seconds."""
     version = int(server["version"])
     shown = f"{version // 10_000}.{version % 10_000}"
-    yield _finding("postgres version", version >= OLDEST_POSTGRES, f"{shown}, 15 or newer wanted")
+    yield _finding(
+        "postgres version", version >= OLDEST_POSTGRES, f"{shown}, required: 15 or newer"
+    )
     yield from _judged(judge_postgres(server))
     skew = abs(now - float(server["clock"]))
-    verdict = Verdict.OK if skew <= MOST_SKEW_SECONDS else Verdict.WARNING
-    yield Finding(check="clock skew", verdict=verdict, detail=f"{skew:.3f} s")
+    verdict = HealthStatus.OK if skew <= MOST_SKEW_SECONDS else HealthStatus.WARNING
+    yield HealthCheck(check="clock skew", verdict=verdict, detail=f"{skew:.3f} s")
 
 
-def heartbeat_findings(chores: list[dict[str, Any]], most_seconds: float) -> Iterator[Finding]:
-    """Judge the age of each chore's last sign of life."""
+def heartbeat_findings(chores: list[dict[str, Any]], most_seconds: float) -> Iterator[HealthCheck]:
+    """Check the age of each chore's last heartbeat."""
     if not chores:
-        yield _finding("checker", False, "no chore has ever run here")
+        yield _finding("checker", False, "no chore has ever run on this database")
     for chore in chores:
         age = float(chore["seconds_ago"])
         yield _finding(f"chore {chore['chore']}", age <= most_seconds, f"{age:.1f} s ago")
 
 
-def _kafka(settings: Settings) -> Iterator[Finding]:
+def _kafka(settings: Settings) -> Iterator[HealthCheck]:
     try:
         facts = progress_topic_facts(settings.required_bootstrap_servers(), settings.kafka_config)
     except KafkaUnavailable as error:
@@ -105,47 +107,51 @@ def _kafka(settings: Settings) -> Iterator[Finding]:
     yield from progress_topic_findings(facts)
 
 
-def progress_topic_findings(facts: ProgressTopicFacts) -> Iterator[Finding]:
-    """Judge the topic `outbox.progress` and what the brokers do for its transactions."""
-    detail = f"{facts.partitions} partitions, 16 wanted"
+def progress_topic_findings(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:
+    """Check the topic `outbox.progress` and the broker settings that its transactions need."""
+    detail = f"{facts.partitions} partitions, required: 16"
     yield _finding("outbox.progress", facts.partitions == 16, detail)
     yield from _judged(safety_of(facts))
     kept = int(facts.settings.get("retention.ms", "0"))
     yield _newest(facts)
     long_enough = kept == FOR_EVER or kept >= RETENTION_MS
-    yield _finding("retention.ms", long_enough, f"{kept}, {RETENTION_MS} or more wanted")
+    yield _finding("retention.ms", long_enough, f"{kept}, required: {RETENTION_MS} or more")
     unclean = facts.settings.get("unclean.leader.election.enable", "-")
     yield _finding("unclean.leader.election.enable", unclean == "false", unclean)
     in_sync = int(facts.settings.get("min.insync.replicas", "1"))
-    verdict = Verdict.OK if in_sync >= 2 else Verdict.WARNING
-    detail = f"{in_sync}: 2 with three brokers survive the loss of one"
-    yield Finding(check="min.insync.replicas", verdict=verdict, detail=detail)
+    verdict = HealthStatus.OK if in_sync >= 2 else HealthStatus.WARNING
+    detail = f"{in_sync}; 2 with three brokers survives the loss of one"
+    yield HealthCheck(check="min.insync.replicas", verdict=verdict, detail=detail)
 
 
-def _newest(facts: ProgressTopicFacts) -> Finding:
-    """Warn of the releases that take a commit for done without telling a partition (ADR 0017).
+def _newest(facts: ProgressTopicFacts) -> HealthCheck:
+    """Warn about releases that can complete a commit without writing to every partition (ADR 0017).
 
-    Kafka shows no client its exact version, so a later release that has it mended is named too.
+    Kafka reports its exact version to no client, so a later fixed release gets the warning too.
     """
     if not facts.newer_than_4_2 or facts.brokers == 1:
-        return Finding(check="kafka release", verdict=Verdict.OK, detail="not one to avoid")
+        return HealthCheck(
+            check="kafka release", verdict=HealthStatus.OK, detail="not one to avoid"
+        )
     detail = "4.3 or newer: 4.3.0 and 4.3.1 can leave a transaction open (KAFKA-20734); 4.2 cannot"
-    return Finding(check="kafka release", verdict=Verdict.WARNING, detail=detail)
+    return HealthCheck(check="kafka release", verdict=HealthStatus.WARNING, detail=detail)
 
 
-def _endpoints(context: typer.Context) -> Iterator[Finding]:
-    """Ask the API to test each group's endpoint, if there is an API to ask."""
+def _endpoints(context: typer.Context) -> Iterator[HealthCheck]:
+    """Let the API test each group's endpoint; without an API that is one warning."""
     try:
         with api_client(context) as api:
             groups = api.get("/v1/producer-groups")["data"]
-            yield Finding(check="api", verdict=Verdict.OK, detail=f"{len(groups)} producer groups")
+            yield HealthCheck(
+                check="api", verdict=HealthStatus.OK, detail=f"{len(groups)} producer groups"
+            )
             for group in groups:
                 yield _endpoint(api.post, str(group["producer_group"]))
     except (ApiProblem, CommandFailed) as error:
-        yield Finding(check="api", verdict=Verdict.WARNING, detail=str(error))
+        yield HealthCheck(check="api", verdict=HealthStatus.WARNING, detail=str(error))
 
 
-def _endpoint(post: Callable[[str], Any], group: str) -> Finding:
+def _endpoint(post: Callable[[str], Any], group: str) -> HealthCheck:
     try:
         verdict = post(f"/v1/producer-groups/{group}/test")
     except (ApiProblem, CommandFailed) as error:
@@ -153,10 +159,12 @@ def _endpoint(post: Callable[[str], Any], group: str) -> Finding:
     return _finding(f"endpoint of {group}", bool(verdict["reachable"]), str(verdict["outcome"]))
 
 
-def _judged(judgements: Iterable[Judgement]) -> Iterator[Finding]:
+def _judged(judgements: Iterable[Judgement]) -> Iterator[HealthCheck]:
     for judged in judgements:
         yield _finding(judged.setting, judged.safe, judged.detail)
 
 
-def _finding(check: str, good: bool, detail: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.OK if good else Verdict.FAILED, detail=detail)
+def _finding(check: str, good: bool, detail: str) -> HealthCheck:
+    return HealthCheck(
+        check=check, verdict=HealthStatus.OK if good else HealthStatus.FAILED, detail=detail
+    )

@@ -1,42 +1,30 @@
-"""`outbox group`: producer groups, their check endpoints and secrets."""
+"""`outbox group`: producer groups with their check endpoints and secrets."""
 
 import json
 from enum import StrEnum
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 
-from cli.context import context_of
-from cli.exit_codes import CommandFailed, ExitCode
-from cli.output import print_object, print_rows
+from cli.invocation.context import context_of
+from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import Answer, ApiClient, api_client
 from cli.service.api_problem import ApiProblem
 
 ROOT = "/v1/producer-groups"
 COLUMNS = ("producer_group", "check_url", "check_interval_seconds", "check_max", "paused")
-FIELDS = (
-    "check_url",
-    "check_interval_seconds",
-    "check_max",
-    "check_timeout_seconds",
-    "transaction_timeout_seconds",
-    "on_check_max",
-    "backoff",
-    "max_inflight",
-    "batch_check",
-    "check_payload",
-    "topics",
-    "max_age_seconds",
-)
+NO_FIELDS = ("context", "name", "file")
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
-Reason = Annotated[str, typer.Option(help="Why; kept in the audit log.")]
+Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
 
 
 class OnCheckMax(StrEnum):
-    """What happens when the checks are used up."""
+    """What happens after the last allowed check."""
 
     PARK = "park"
     ROLLBACK = "rollback"
@@ -50,7 +38,7 @@ class Backoff(StrEnum):
 
 
 def make_app() -> typer.Typer:
-    """Put the group together."""
+    """Build the command group."""
     app = typer.Typer(help="Producer groups.", no_args_is_help=True)
     app.command("set")(set_group)
     app.command("get")(get)
@@ -76,31 +64,22 @@ def set_group(
     max_inflight: int | None = None,
     batch_check: bool | None = None,
     check_payload: bool | None = None,
-    topic: Annotated[list[str] | None, typer.Option(help="Repeat; PREFIX* too.")] = None,
+    topics: Annotated[
+        list[str] | None, typer.Option("--topic", help="Repeat for several; PREFIX* is allowed.")
+    ] = None,
     max_age_seconds: int | None = None,
     file: Annotated[Path | None, typer.Option(help="The whole group as JSON.")] = None,
 ) -> None:
-    """Create a group, or change the fields that are named; a new group's secret is shown once."""
-    named = {
-        "check_url": check_url,
-        "check_interval_seconds": check_interval_seconds,
-        "check_max": check_max,
-        "check_timeout_seconds": check_timeout_seconds,
-        "transaction_timeout_seconds": transaction_timeout_seconds,
-        "on_check_max": on_check_max,
-        "backoff": backoff,
-        "max_inflight": max_inflight,
-        "batch_check": batch_check,
-        "check_payload": check_payload,
-        "topics": topic,
-        "max_age_seconds": max_age_seconds,
-    }
-    flags = {field: value for field, value in named.items() if value is not None}
+    """Create a group or change the given fields; a new group's secret is shown once."""
+    given = {field: context.params[field] for field in _fields()}
+    flags = {field: value for field, value in given.items() if value not in (None, (), [])}
     if file is not None and flags:
-        raise CommandFailed("--file holds the whole group: no other flag beside it", ExitCode.USAGE)
+        raise CommandFailed(
+            "--file holds the whole group: use no other field flag with it", ExitCode.USAGE
+        )
     with api_client(context) as api:
         stored = _stored(api, name)
-        body = _read(file) if file is not None else {**_kept(stored), **flags}
+        body = _read(file) if file is not None else {**_put_fields(stored), **flags}
         headers = {"if-match": stored.etag} if stored and stored.etag else None
         answer = api.call("PUT", _path(name), body=body, headers=headers)
     print_object(context_of(context), answer.body)
@@ -130,14 +109,14 @@ def test(context: typer.Context, name: Name) -> None:
 
 
 def pause(context: typer.Context, name: Name, *, reason: Reason) -> None:
-    """Stop checks of a group; prepare, end and publishing go on."""
+    """Stop the checks of a group; prepare, end and publishing continue."""
     with api_client(context) as api:
         answer = api.post(f"{_path(name)}/pause", {"reason": reason})
     print_object(context_of(context), answer)
 
 
 def resume(context: typer.Context, name: Name, *, reason: Reason) -> None:
-    """Let the checks of a group go on."""
+    """Resume the checks of a group."""
     with api_client(context) as api:
         answer = api.post(f"{_path(name)}/resume", {"reason": reason})
     print_object(context_of(context), answer)
@@ -148,10 +127,10 @@ def rotate_secret(
     name: Name,
     *,
     overlap_seconds: Annotated[
-        int, typer.Option(min=0, max=604_800, help="How long the old secret signs as well.")
+        int, typer.Option(min=0, max=604_800, help="Seconds for which the old secret signs too.")
     ] = 86_400,
 ) -> None:
-    """Make a new signing secret and print it, once."""
+    """Create a new signing secret and print it once."""
     with api_client(context) as api:
         answer = api.post(f"{_path(name)}/rotate-secret", {"overlap_seconds": overlap_seconds})
     print_object(context_of(context), answer)
@@ -166,9 +145,16 @@ def _stored(api: ApiClient, name: str) -> Answer | None:
         raise
 
 
-def _kept(stored: Answer | None) -> dict[str, Any]:
+def _put_fields(stored: Answer | None) -> dict[str, Any]:
     """Return the fields of the stored group that a PUT takes."""
-    return {field: stored.body[field] for field in FIELDS if field in stored.body} if stored else {}
+    return (
+        {field: stored.body[field] for field in _fields() if field in stored.body} if stored else {}
+    )
+
+
+def _fields() -> list[str]:
+    """Return the fields of a group: the options of ``set`` except those about the call itself."""
+    return [name for name in signature(set_group).parameters if name not in NO_FIELDS]
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -177,7 +163,7 @@ def _read(file: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise CommandFailed(f"{file}: {error}", ExitCode.USAGE) from None
     if not isinstance(body, dict):
-        raise CommandFailed(f"{file}: a JSON object is wanted", ExitCode.USAGE)
+        raise CommandFailed(f"{file}: the content must be a JSON object", ExitCode.USAGE)
     return body
 
 

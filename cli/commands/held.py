@@ -1,4 +1,7 @@
-"""`outbox held`: records that Kafka refuses and those that wait behind them; from the database."""
+"""`outbox held`: records that Kafka refuses and the records that wait for them.
+
+Reads and writes the database directly.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,11 +9,11 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from cli.context import context_of
-from cli.exit_codes import CommandFailed, ExitCode
-from cli.operator import operator_name
-from cli.output import print_object, print_rows
-from cli.stores.database import database_url
+from cli.invocation.context import context_of
+from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.invocation.operator import operator_name
+from cli.invocation.output import print_object, print_rows
+from cli.invocation.settings import database_url
 from outbox.errors import InvalidMessageId, MessageNotFound, NotHeld
 from outbox.messages.message_id import HalfId, Nonce, message_id_text, parse_message_id
 from outbox.operators.held_records import HeldAdmin, HeldMessage
@@ -19,14 +22,16 @@ from outbox.operators.message_view import OperatorAction
 COLUMNS = ("message_id", "topic", "publish_error", "attempts", "next_attempt_at", "waiting_behind")
 
 Id = Annotated[str, typer.Argument(metavar="ID")]
-Reason = Annotated[str, typer.Option(help="Why; kept in the audit log.")]
-Operator = Annotated[str | None, typer.Option(help="Who.", show_default="the OS user")]
+Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
+Operator = Annotated[
+    str | None, typer.Option(help="Name of the operator.", show_default="the OS user")
+]
 
 _T = TypeVar("_T")
 
 
 def make_app() -> typer.Typer:
-    """Put the group together."""
+    """Build the command group."""
     app = typer.Typer(help="Records that Kafka refuses.", no_args_is_help=True)
     app.command("list")(list_held)
     app.command("release")(release)
@@ -38,10 +43,14 @@ def list_held(
     context: typer.Context,
     *,
     topic: str | None = None,
-    refused: Annotated[bool, typer.Option("--refused", help="Without those that wait.")] = False,
-    dropped: Annotated[bool, typer.Option("--dropped", help="Those given up instead.")] = False,
+    refused: Annotated[
+        bool, typer.Option("--refused", help="Leave out the records that only wait.")
+    ] = False,
+    dropped: Annotated[
+        bool, typer.Option("--dropped", help="List the dropped records instead.")
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, max=500)] = 100,
-    after: Annotated[str | None, typer.Option(help="Go on behind this ID.")] = None,
+    after: Annotated[str | None, typer.Option(help="Continue after this ID.")] = None,
 ) -> None:
     """List held records in the order of their ids."""
     behind = _parsed(after)[0] if after is not None else None
@@ -61,7 +70,7 @@ def list_held(
 def release(
     context: typer.Context, message_id: Id, *, reason: Reason, operator: Operator = None
 ) -> None:
-    """Have a record and its scope tried at once."""
+    """Publish a held record and its scope now."""
     held, action = _parsed(message_id), _action(reason, operator)
     _with_desk(lambda desk: desk.release_now(*held, action))
     print_object(context_of(context), {"message_id": message_id, "released": True})
@@ -70,32 +79,34 @@ def release(
 def drop(
     context: typer.Context, message_id: Id, *, reason: Reason, operator: Operator = None
 ) -> None:
-    """Give a record up: it is never published, and what waits behind it goes on."""
+    """Drop a record: it is never published, and the records that wait for it continue."""
     held, action = _parsed(message_id), _action(reason, operator)
     _with_desk(lambda desk: desk.drop_held(*held, action))
     print_object(context_of(context), {"message_id": message_id, "dropped": True})
 
 
 def _with_desk(ask: Callable[[HeldAdmin], Awaitable[_T]]) -> _T:
-    """Ask the database's desk. Raises CommandFailed for a record that is not held."""
+    """Run a command on the held records. Raises CommandFailed for a record that is not held."""
     from outbox.postgres.operators.held_admin import PostgresHeldAdmin
     from outbox.postgres.sessions.connections import make_pool
 
-    async def asked() -> _T:
+    async def run() -> _T:
         async with make_pool(database_url(), "cli", pool_max=1, pool_min=1) as pool:
             return await ask(PostgresHeldAdmin(pool))
 
     try:
-        return asyncio.run(asked())
+        return asyncio.run(run())
     except MessageNotFound:
-        raise CommandFailed("no record of that id was ever held", ExitCode.NOT_FOUND) from None
+        raise CommandFailed("no record with this id was ever held", ExitCode.NOT_FOUND) from None
     except NotHeld:
-        raise CommandFailed("the record is released or dropped", ExitCode.CONFLICT) from None
+        raise CommandFailed(
+            "the record is already released or dropped", ExitCode.CONFLICT
+        ) from None
 
 
 def _action(reason: str, operator: str | None) -> OperatorAction:
     if not reason.strip():
-        raise CommandFailed("--reason must say why", ExitCode.USAGE)
+        raise CommandFailed("--reason must not be empty", ExitCode.USAGE)
     return OperatorAction(operator=operator or operator_name(), reason=reason, key_id=None)
 
 
@@ -103,7 +114,7 @@ def _parsed(message_id: str) -> tuple[HalfId, Nonce]:
     try:
         return parse_message_id(message_id)
     except InvalidMessageId:
-        raise CommandFailed(f"{message_id!r} is no message id", ExitCode.USAGE) from None
+        raise CommandFailed(f"{message_id!r} is not a message id", ExitCode.USAGE) from None
 
 
 def _row(held: HeldMessage) -> dict[str, Any]:

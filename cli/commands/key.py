@@ -1,12 +1,12 @@
-"""`outbox key`: API keys. The secret part is shown once, when a key is made."""
+"""`outbox key`: API keys. The secret part is shown once, when a key is created."""
 
 from typing import Annotated
 
 import typer
 
-from cli.context import context_of
-from cli.durations import duration
-from cli.output import print_object, print_rows
+from cli.invocation.context import context_of
+from cli.invocation.durations import duration
+from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import api_client
 from outbox.clock import SystemClock
 
@@ -14,7 +14,7 @@ COLUMNS = ("key_id", "name", "producer_groups", "scopes", "created_at", "expires
 
 
 def make_app() -> typer.Typer:
-    """Put the group together."""
+    """Build the command group."""
     app = typer.Typer(help="API keys.", no_args_is_help=True)
     app.command("create")(create)
     app.command("list")(list_keys)
@@ -25,15 +25,17 @@ def make_app() -> typer.Typer:
 def create(
     context: typer.Context,
     *,
-    name: Annotated[str, typer.Option(help="What the key is for.")],
+    name: Annotated[str, typer.Option(help="Purpose of the key.")],
     scope: Annotated[list[str], typer.Option(help="Repeat for several; `admin` is all.")],
     group: Annotated[list[str], typer.Option(help="Repeat for several; `*` is all.")],
-    expires_in: Annotated[str | None, typer.Option(help="Such as 90d, 12h, 30m.")] = None,
+    expires_in: Annotated[
+        str | None, typer.Option(help="Lifetime, such as 90d, 12h or 30m.")
+    ] = None,
     database: Annotated[
-        bool, typer.Option("--database", help="Write to the database: the first key.")
+        bool, typer.Option("--database", help="Write to the database directly, for the first key.")
     ] = False,
 ) -> None:
-    """Make a key and print it, once."""
+    """Create a key and print it once."""
     from cli.stores.bootstrap_key import create_in_database
 
     expires_at = SystemClock().now() + duration(expires_in, "--expires-in") if expires_in else None
@@ -56,7 +58,7 @@ def list_keys(context: typer.Context) -> None:
 
 
 def revoke(context: typer.Context, key_id: Annotated[str, typer.Argument(metavar="ID")]) -> None:
-    """Make a key useless, at once."""
+    """Revoke a key at once."""
     with api_client(context) as api:
         api.call("DELETE", f"/v1/api-keys/{key_id}")
     context_of(context).say(f"key {key_id} is revoked")

@@ -1,4 +1,4 @@
-"""`outbox message`: look at half messages, end them, take them up again."""
+"""`outbox message`: shows half messages, ends them and restarts their checks."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -6,12 +6,12 @@ from urllib.parse import quote
 
 import typer
 
-from cli.context import Context, context_of
-from cli.exit_codes import CommandFailed, ExitCode
-from cli.operator import operator_name
-from cli.output import print_object, print_rows
+from cli.invocation.context import Context, context_of
+from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.invocation.operator import operator_name
+from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import ApiClient, api_client
-from cli.service.bulk_progress import BULK, followed
+from cli.service.bulk_progress import BULK, wait_finished
 
 ROOT = "/v1/half-messages"
 COLUMNS = ("message_id", "state", "producer_group", "topic", "prepared_at", "check_count")
@@ -26,30 +26,34 @@ PARKED_COLUMNS = (
 EVENT_COLUMNS = ("seq", "at", "type", "decision", "decided_by", "outcome", "reason")
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...")]
-Reason = Annotated[str, typer.Option(help="Why; kept in the audit log.")]
-Operator = Annotated[str | None, typer.Option(help="Who.", show_default="the OS user")]
-Filter = Annotated[list[str] | None, typer.Option("--filter", help="NAME=VALUE, for many at once.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="With --filter: only count.")]
-MaxItems = Annotated[int, typer.Option(min=1, max=100_000, help="With --filter: at most so many.")]
+Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
+Operator = Annotated[
+    str | None, typer.Option(help="Name of the operator.", show_default="the OS user")
+]
+Filter = Annotated[
+    list[str] | None, typer.Option("--filter", help="NAME=VALUE; acts on all that match.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="With --filter: only count the matches.")]
+MaxItems = Annotated[int, typer.Option(min=1, max=100_000, help="With --filter: upper bound.")]
 
 
-class Resolution(StrEnum):
-    """What an end may say."""
+class EndDecision(StrEnum):
+    """The decisions of an end."""
 
     COMMIT = "COMMIT"
     ROLLBACK = "ROLLBACK"
     UNKNOWN = "UNKNOWN"
 
 
-class Decision(StrEnum):
-    """What an operator may decide."""
+class OperatorDecision(StrEnum):
+    """The decisions of an operator."""
 
     COMMIT = "COMMIT"
     ROLLBACK = "ROLLBACK"
 
 
 def make_app() -> typer.Typer:
-    """Put the group together."""
+    """Build the command group."""
     app = typer.Typer(help="Half messages.", no_args_is_help=True)
     app.command("list")(list_messages)
     app.command("get")(get)
@@ -105,8 +109,10 @@ def get(
     context: typer.Context,
     message_id: Annotated[str, typer.Argument(metavar="ID")],
     *,
-    history: Annotated[bool, typer.Option("--history", help="Its events instead.")] = False,
-    payload: Annotated[bool, typer.Option("--payload", help="Key, value and headers too.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="Show its events instead.")] = False,
+    payload: Annotated[
+        bool, typer.Option("--payload", help="Show key, value and headers too.")
+    ] = False,
 ) -> None:
     """Show one message."""
     invocation = context_of(context)
@@ -123,10 +129,10 @@ def end(
     context: typer.Context,
     message_id: Annotated[str, typer.Argument(metavar="ID")],
     *,
-    decision: Annotated[Resolution, typer.Option(help="The local transaction's outcome.")],
+    decision: Annotated[EndDecision, typer.Option(help="Outcome of the local transaction.")],
     reason: str | None = None,
     wait: Annotated[
-        int | None, typer.Option(min=0, max=30, help="Seconds to wait for Kafka.")
+        int | None, typer.Option(min=0, max=30, help="Seconds to wait for the publication.")
     ] = None,
 ) -> None:
     """End a message as its producer would."""
@@ -147,7 +153,7 @@ def recheck(
     dry_run: DryRun = False,
     max_items: MaxItems = 1000,
 ) -> None:
-    """Take parked messages up again, or have undecided ones checked now."""
+    """Check parked messages again, or check undecided ones now."""
     body = {"operator": operator or operator_name(), "reason": reason}
     bulk = {**body, "action": "recheck", "dry_run": dry_run, "max_items": max_items}
     _act(context, "recheck", message_ids or [], body, filters or [], bulk)
@@ -157,14 +163,14 @@ def force_end(
     context: typer.Context,
     message_ids: Ids = None,
     *,
-    decision: Annotated[Decision, typer.Option(help="For good.")],
+    decision: Annotated[OperatorDecision, typer.Option(help="The final decision.")],
     reason: Reason,
     operator: Operator = None,
     filters: Filter = None,
     dry_run: DryRun = False,
     max_items: MaxItems = 1000,
 ) -> None:
-    """Decide messages by hand; nobody asks their producer."""
+    """Decide messages manually, without a check of their producer."""
     invocation = context_of(context)
     body = {
         "decision": decision.value,
@@ -173,7 +179,7 @@ def force_end(
     }
     bulk = {**body, "action": "force_end", "dry_run": dry_run, "max_items": max_items}
     if not dry_run:
-        invocation.confirm(f"Decide {decision.value} for good?")
+        invocation.confirm(f"Decide {decision.value}? This is final.")
     _act(context, "force-end", message_ids or [], body, filters or [], bulk)
 
 
@@ -185,14 +191,14 @@ def _act(
     filters: list[str],
     bulk: dict[str, Any],
 ) -> None:
-    """Act on the named messages one by one, or on all that match."""
+    """Act on the named messages one by one, or on all that match the filters."""
     if bool(message_ids) == bool(filters):
-        raise CommandFailed("name messages, or use --filter, but not both", ExitCode.USAGE)
+        raise CommandFailed("give message ids or --filter, not both", ExitCode.USAGE)
     invocation = context_of(context)
     with api_client(context) as api:
         if filters:
             answer = api.post(BULK, {**bulk, "filter": _filter(filters)})
-            print_object(invocation, answer if bulk["dry_run"] else followed(api, answer))
+            print_object(invocation, answer if bulk["dry_run"] else wait_finished(api, answer))
         else:
             _each(api, invocation, action, message_ids, body)
 
@@ -214,7 +220,7 @@ def _each(
 def _filter(texts: list[str]) -> dict[str, str]:
     pairs = dict(text.split("=", 1) for text in texts if "=" in text)
     if len(pairs) != len(texts):
-        raise CommandFailed("--filter wants NAME=VALUE, each name once", ExitCode.USAGE)
+        raise CommandFailed("--filter needs NAME=VALUE, each name once", ExitCode.USAGE)
     return pairs
 
 

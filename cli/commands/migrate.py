@@ -1,16 +1,16 @@
-"""`outbox migrate`: brings the database schema and the manifests' topic up to date."""
+"""`outbox migrate`: updates the database schema and the topic of the manifests."""
 
 import typer
 
-from cli.context import context_of
-from cli.exit_codes import ExitCode
-from cli.output import print_object
-from cli.stores.database import settings_or_dev
+from cli.invocation.context import context_of
+from cli.invocation.exit_codes import ExitCode
+from cli.invocation.output import print_object
+from cli.invocation.settings import settings_or_dev
 from outbox.settings.catalogue import Settings
 
 
 def make_app() -> typer.Typer:
-    """Put the group together."""
+    """Build the command group."""
     app = typer.Typer(help="Database schema and Kafka topic.", no_args_is_help=True)
     app.command("up")(up)
     app.command("status")(status)
@@ -27,12 +27,12 @@ def up(context: typer.Context) -> None:
     upgrade(url)
     invocation.say("the database schema is current")
     created = _ensure_topic(settings, bootstrap_servers)
-    invocation.say(f"the topic outbox.progress {'was created' if created else 'is there'}")
+    invocation.say(f"the topic outbox.progress {'was created' if created else 'exists already'}")
     print_object(invocation, {"revision": schema_state(url).current, "topic_created": created})
 
 
 def status(context: typer.Context) -> None:
-    """Show where the schema stands; exits 1 when it is behind."""
+    """Show the revision of the schema; exits 1 when it is not the newest."""
     from cli.stores.schema import schema_state
 
     state = schema_state(settings_or_dev().required_database_url())

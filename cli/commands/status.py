@@ -1,19 +1,19 @@
-"""`outbox status`: is it ready, and how far is the relay?"""
+"""`outbox status`: shows the checker's heartbeats and the progress of the relay."""
 
 from typing import Any
 
 import typer
 
-from cli.context import Output, context_of
-from cli.output import print_object, print_rows
-from cli.stores.database import database_url
+from cli.invocation.context import Output, context_of
+from cli.invocation.output import print_object, print_rows
+from cli.invocation.settings import database_url
 from outbox.postgres.operators.operator_view import OperatorView
 
 SHARD_COLUMNS = ("shard", "owner", "position", "backlog", "halt_reason", "updated_at")
 
 
 def status(context: typer.Context) -> None:
-    """Show the checker's chores and the relay's shards: owner, position, backlog, HALT."""
+    """Show the checker's chores, and each shard's owner, position, backlog and halt reason."""
     invocation = context_of(context)
     with OperatorView(database_url()) as view:
         chores, shards = view.chores(), [shard_row(shard) for shard in view.shards()]
@@ -27,6 +27,6 @@ def status(context: typer.Context) -> None:
 
 
 def shard_row(shard: dict[str, Any]) -> dict[str, Any]:
-    """Return a shard's facts as they are printed."""
+    """Return a shard as a row to print."""
     at = shard["updated_at"]
     return {**shard, "updated_at": at.isoformat() if at else None}

@@ -1,4 +1,4 @@
-"""`outbox dev`: its flags."""
+"""`outbox dev`: its flags and its output."""
 
 import json
 from dataclasses import asdict
@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from cli.context import Context, Output, context_of
 from cli.dev.run import run_dev
 from cli.dev.stack import DevOptions
-from cli.dev.state_file import DEFAULT_DATA_DIR, DevState
-from cli.exit_codes import ExitCode
+from cli.invocation.context import Context, Output, context_of
+from cli.invocation.dev_state import DEFAULT_DATA_DIR, DevState
+from cli.invocation.exit_codes import ExitCode
 from outbox.settings.environment import load_settings, process_environment
 
 
@@ -29,8 +29,8 @@ Port = Annotated[int, typer.Option(min=0, max=65535, show_default="a free one")]
 def dev(
     context: typer.Context,
     *,
-    demo: Annotated[bool, typer.Option("--demo", help="Play the main cases, then stop.")] = False,
-    data_dir: Annotated[Path, typer.Option(help="Everything is kept here.")] = DEFAULT_DATA_DIR,
+    demo: Annotated[bool, typer.Option("--demo", help="Run the main cases, then stop.")] = False,
+    data_dir: Annotated[Path, typer.Option(help="Folder for all data.")] = DEFAULT_DATA_DIR,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete the data first.")] = False,
     postgres_bin: Annotated[
         Path | None, typer.Option(help="Use this folder's PostgreSQL (initdb, postgres).")
@@ -40,17 +40,17 @@ def dev(
     kafka_port: Port = 0,
     auth: Annotated[Auth, typer.Option(help="Who may call the API.")] = Auth.DEV_INSECURE,
     fetch: Annotated[
-        bool, typer.Option("--fetch", help="Fetch what pom.xml names, then exit.")
+        bool, typer.Option("--fetch", help="Fetch the artifacts in pom.xml, then exit.")
     ] = False,
 ) -> None:
-    """Run PostgreSQL, Kafka, the API and the checker here, for development."""
+    """Run PostgreSQL, Kafka, the API and the checker on this machine, for development."""
     invocation = context_of(context)
     if fetch:
         from cli.dev.fetch import fetch_artifacts
 
         fetch_artifacts(invocation.say)
         return
-    load_settings()  # an unknown OUTBOX_ name should stop us, not each child
+    load_settings()  # an unknown OUTBOX_ name stops this process, not each child
     ports = {"api": api_port, "postgres": postgres_port, "kafka": kafka_port}
     code = run_dev(
         DevOptions(data_dir=data_dir, postgres_bin=postgres_bin, ports=ports, auth=auth.value),
@@ -65,7 +65,7 @@ def dev(
 
 
 def _announce(invocation: Context, state: DevState) -> None:
-    """Print how to reach it; password and key stay in `dev.json`."""
+    """Print the addresses; password and key stay in `dev.json`."""
     if invocation.output is not Output.TABLE:
         hidden = {"database_url", "api_key"}
         shown = {name: value for name, value in asdict(state).items() if name not in hidden}

@@ -1,6 +1,6 @@
 """The folder of one `outbox dev`: its lock, its secrets, its ports, the servers' data.
 
-The lock is the kernel's (flock), so it ends with the process that holds it, however that one ends.
+The kernel holds the lock (flock), so the lock ends with its process in every case.
 """
 
 import base64
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
-from cli.exit_codes import CommandFailed, ExitCode
+from cli.invocation.exit_codes import CommandFailed, ExitCode
 from devservers.ports import free_ports, is_free
 from devservers.unprivileged import unprivileged_user
 
@@ -25,7 +25,7 @@ class DataDir:
     """A locked data directory."""
 
     def __init__(self, path: Path, lock: IO[str]) -> None:
-        """Use `open_data_dir`."""
+        """Take an open lock; call `open_data_dir` instead."""
         self.path = path
         self._lock = lock
 
@@ -44,7 +44,7 @@ class DataDir:
         return self.path / f"{name}.log"
 
     def ports(self, given: Mapping[str, int]) -> dict[str, int]:
-        """Return a port for each name: the given one, last time's if still free, or a new one.
+        """Return a port per name: the given one, the last one if still free, or a new one.
 
         Raises CommandFailed if a given one is taken.
         """
@@ -62,14 +62,17 @@ class DataDir:
         return ports
 
     def secret(self, name: str, make: Callable[[], str] | None = None) -> str:
-        """Return a secret kept under `name`, made at the first call: 32 random bytes in base64."""
+        """Return the secret stored under `name`; the first call creates it.
+
+        Without `make` it is 32 random bytes in base64.
+        """
         file = self.path / f"{name}.secret"
         if not file.exists():
             _write_private(file, (make or _random)())
         return file.read_text()
 
     def erase(self) -> None:
-        """Delete everything in it but the lock."""
+        """Delete everything except the lock."""
         for entry in self.path.iterdir():
             if entry.name == LOCK:
                 continue
@@ -79,7 +82,7 @@ class DataDir:
                 entry.unlink()
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._lock.close()
 
     def _kept_ports(self) -> dict[str, int]:
@@ -91,12 +94,12 @@ class DataDir:
 
 
 def open_data_dir(path: Path) -> DataDir:
-    """Create the folder if need be and lock it.
+    """Create the folder if necessary and lock it.
 
     Raises CommandFailed with CONFLICT, naming the holder's pid, if another `outbox dev` has it.
     """
     path = path.resolve()
-    # As root, PostgreSQL's unprivileged user must be able to pass through.
+    # As root: PostgreSQL's unprivileged user must be able to enter the folder.
     path.mkdir(mode=0o711 if unprivileged_user() else 0o700, parents=True, exist_ok=True)
     lock = (path / LOCK).open("a+")
     try:

@@ -1,6 +1,6 @@
 """`outbox dev --demo`: the six cases of a half message, over the REST API, with a check endpoint.
 
-Runs as a process of its own beside `outbox dev`; each step says what it expects and what it saw.
+Runs in its own process beside `outbox dev`; each step prints what it did and what it saw.
 """
 
 import sys
@@ -16,7 +16,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import httpx2
 
-from cli.dev.state_file import DevState, running_state
+from cli.invocation.dev_state import DevState, running_state
 from cli.service.api_client import ApiClient
 from cli.service.api_problem import ApiProblem
 from outbox.kafka.topic_reader import read_topic
@@ -31,19 +31,19 @@ PUBLISHED, ROLLED_BACK = "PUBLISHED", "ROLLED_BACK"
 
 
 def main() -> None:
-    """Play the story against the `outbox dev` of the data directory named on the command line."""
+    """Run the demo against the `outbox dev` of the data directory in the first argument."""
     state = running_state(Path(sys.argv[1]))
     if state is None:
-        sys.exit("no `outbox dev` runs there")
+        sys.exit("no `outbox dev` runs in this folder")
     try:
-        ok = play(state)
+        ok = run_demo(state)
     except ApiProblem as problem:
         sys.exit(f"the API refused: {problem.as_text()}")
     sys.exit(0 if ok else 1)
 
 
-def play(state: DevState) -> bool:
-    """Play every step; tell whether all of them went as they should."""
+def run_demo(state: DevState) -> bool:
+    """Run every step; return whether all of them passed."""
     outcomes: dict[str, LocalTransactionState] = {}
     group = f"demo-{token_hex(4)}"
     headers = {"authorization": f"Bearer {state.api_key}"} if state.api_key else {}
@@ -52,23 +52,23 @@ def play(state: DevState) -> bool:
     ) as http:
         api = ApiClient(http)
         with check_endpoint(api, group, outcomes):
-            story = Demo(api=api, group=group, outcomes=outcomes)
+            demo = Demo(api=api, group=group, outcomes=outcomes)
             for step in (
-                story.commit,
-                story.rollback,
-                story.lost_end_of_a_commit,
-                story.lost_end_of_a_rollback,
-                story.opposite_end,
-                story.repeated_prepare,
+                demo.commit,
+                demo.rollback,
+                demo.lost_end_of_a_commit,
+                demo.lost_end_of_a_rollback,
+                demo.opposite_end,
+                demo.repeated_prepare,
             ):
                 step()
-            story.read_back(state.kafka_bootstrap_servers)
-    return story.failed == 0
+            demo.read_back(state.kafka_bootstrap_servers)
+    return demo.failed == 0
 
 
 @dataclass(slots=True, kw_only=True)
 class Demo:
-    """The steps, and what should be in the topic after them."""
+    """The steps, and the messages that must be in the topic after them."""
 
     api: ApiClient
     group: str
@@ -84,42 +84,42 @@ class Demo:
         self.published.append(self.first["message_id"])
         place = ended["publication"] or {}
         seen = f"{ended['state']} at offset {place.get('offset')} of {place.get('topic')}"
-        self._tell("commit", ended["state"] == PUBLISHED, seen)
+        self._report("commit", ended["state"] == PUBLISHED, seen)
 
     def rollback(self) -> None:
         """Prepare, end with ROLLBACK: nothing reaches Kafka."""
         prepared = self._prepare("order-2")
         ended = self._end(prepared["message_id"], "ROLLBACK")
-        self._tell("rollback", ended["state"] == ROLLED_BACK, ended["state"])
+        self._report("rollback", ended["state"] == ROLLED_BACK, ended["state"])
 
     def lost_end_of_a_commit(self) -> None:
         """The local transaction committed, but the end never came: the checker asks."""
         state = self._lose_the_end("order-3", LocalTransactionState.COMMIT, PUBLISHED)
-        self._tell("lost end, checked: COMMIT", state == PUBLISHED, state)
+        self._report("lost end, checked: COMMIT", state == PUBLISHED, state)
 
     def lost_end_of_a_rollback(self) -> None:
         """The local transaction rolled back, and the end never came either."""
         state = self._lose_the_end("order-4", LocalTransactionState.ROLLBACK, ROLLED_BACK)
-        self._tell("lost end, checked: ROLLBACK", state == ROLLED_BACK, state)
+        self._report("lost end, checked: ROLLBACK", state == ROLLED_BACK, state)
 
     def opposite_end(self) -> None:
-        """A second, opposite end is refused: the first decision stands."""
+        """A second, opposite end is refused: the first decision is final."""
         try:
             self._end(self.first["message_id"], "ROLLBACK")
         except ApiProblem as problem:
             seen = f"{problem.status} {problem.problem.get('code')}"
-            self._tell("opposite end", problem.status == 409, seen)
+            self._report("opposite end", problem.status == 409, seen)
         else:
-            self._tell("opposite end", False, "accepted")
+            self._report("opposite end", False, "accepted")
 
     def repeated_prepare(self) -> None:
-        """The same prepare again gives the same message, whatever became of it."""
+        """A repeated prepare returns the same message, whatever its state."""
         again = self._prepare("order-1")
         same = again["message_id"] == self.first["message_id"]
-        self._tell("repeated prepare", same, "the same message" if same else "another message")
+        self._report("repeated prepare", same, "the same message" if same else "another message")
 
     def read_back(self, bootstrap_servers: str) -> None:
-        """A read_committed consumer finds the committed messages, each once, and nothing else."""
+        """A read_committed consumer reads exactly the committed messages, each once."""
         records = read_topic(bootstrap_servers, TOPIC)
         ours = [
             str(each.header("outbox_message_id"))
@@ -127,7 +127,7 @@ class Demo:
             if each.header("outbox_producer_group") == self.group
         ]
         good = sorted(ours) == sorted(self.published)
-        self._tell("topic read back", good, f"{len(ours)} records, {len(self.published)} wanted")
+        self._report("topic read back", good, f"{len(ours)} of {len(self.published)} records")
 
     def _lose_the_end(self, name: str, outcome: LocalTransactionState, wanted: str) -> str:
         self.outcomes[f"{self.group}-{name}"] = outcome
@@ -155,7 +155,7 @@ class Demo:
         answer: dict[str, Any] = self.api.post(path, {"decision": decision}, headers=headers)
         return answer
 
-    def _tell(self, step: str, good: bool, seen: str) -> None:
+    def _report(self, step: str, good: bool, seen: str) -> None:
         self.failed += not good
         print(f"  {'ok    ' if good else 'FAILED'}  {step:<28}{seen}", flush=True)
 
@@ -167,10 +167,10 @@ def check_endpoint(
     """Serve the group's check endpoint on loopback and register the group with it."""
 
     class Listener:
-        """Looks the local transaction up, as a service would in its own database."""
+        """Looks up the local transaction, as a service does in its own database."""
 
         def check_local_transaction(self, check: Check) -> LocalTransactionState:
-            """Answer what became of it; UNKNOWN if nothing is known of it."""
+            """Return the outcome of the transaction; UNKNOWN if there is none."""
             return outcomes.get(check.transaction_id or "", LocalTransactionState.UNKNOWN)
 
     with make_server("127.0.0.1", 0, _not_ready, handler_class=_Quiet) as server:
@@ -197,7 +197,7 @@ def _register(api: ApiClient, group: str, check_url: str) -> str:
 
 
 def _wait_for(ask: Callable[[], str], wanted: str) -> str:
-    """Ask until the answer is `wanted` or patience ends; return the last answer."""
+    """Ask until the answer is `wanted` or the time is over; return the last answer."""
     deadline, never = monotonic() + PATIENCE_SECONDS, Event()
     while (seen := ask()) != wanted and monotonic() < deadline:
         never.wait(POLL_SECONDS)
@@ -213,7 +213,7 @@ class _Quiet(WSGIRequestHandler):
     """No access log between the steps."""
 
     def log_message(self, format: str, *_: Any) -> None:
-        """Say nothing."""
+        """Write no log line."""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The settings `outbox dev` gives its API and its checker.
+"""The settings of the API and the checker under `outbox dev`.
 
-The caller's own OUTBOX_ settings reach them too (a shorter check interval, a log level); what this
-tree decides itself (addresses, secrets) replaces them.
+The caller's OUTBOX_ settings apply too (a shorter check interval, a log level), except where
+`outbox dev` decides itself: addresses and secrets.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from devservers.ports import LOOPBACK
 DEFAULTS: Mapping[str, str] = {
     "OUTBOX_CREATE_TOPICS": "true",
     "OUTBOX_CHECK_ALLOW_CIDRS": "127.0.0.0/8",
-    # A broker that is just starting should be found at once, not after a grown back-off.
+    # A starting broker is found at once, not after a back-off that has grown.
     "OUTBOX_KAFKA_CONFIG": '{"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500}',
 }
 
@@ -40,6 +40,6 @@ def program_environment(
 
 
 def _without(inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Drop what `own` replaces, the spellings that name a file included."""
+    """Drop what `own` replaces, including the `_FILE` forms of the names."""
     dropped = {*own, *(f"{name}_FILE" for name in own)}
     return {name: value for name, value in inherited.items() if name not in dropped}

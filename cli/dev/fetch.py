@@ -1,6 +1,6 @@
-"""`outbox dev --fetch`: get the Java and native artifacts that `pom.xml` names.
+"""`outbox dev --fetch`: fetches the Java and native artifacts that `pom.xml` names.
 
-The only step that needs a network, and none once Maven's local repository has them.
+No other step needs a network, and this one does not either once Maven's local repository has them.
 """
 
 import shutil
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from cli.exit_codes import CommandFailed
+from cli.invocation.exit_codes import CommandFailed
 from devservers.artifacts import PROJECT_ROOT, RUNTIME, unpack_postgres
 from devservers.kafka import make_class_archive
 from devservers.unprivileged import reachable, unprivileged_user
@@ -17,10 +17,10 @@ FOLDERS = ("kafka", "spark", "postgres")
 
 
 def fetch_artifacts(say: Callable[[str], None]) -> None:
-    """Fill `.runtime` anew: jars, the unpacked PostgreSQL, Kafka's and Spark's class archives.
+    """Recreate `.runtime`: jars, the unpacked PostgreSQL, Kafka's and Spark's class archives.
 
-    Raises CommandFailed if Maven is missing or fails, or Spark does not start; EmbeddedError if the
-    broker does not.
+    Raises CommandFailed if Maven is missing or fails or Spark does not start, and EmbeddedError if
+    the broker does not start.
     """
     maven = shutil.which("mvn")
     if maven is None:
@@ -40,7 +40,7 @@ def fetch_artifacts(say: Callable[[str], None]) -> None:
 
 
 def _run_maven(maven: str) -> None:
-    """Try without the network first: it is quicker, and all that an offline machine can do."""
+    """Try without the network first: it is faster, and an offline machine has no other way."""
     command = [maven, "-q", "-B", "package"]
     offline = subprocess.run(
         [*command, "-o"], cwd=PROJECT_ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -51,6 +51,6 @@ def _run_maven(maven: str) -> None:
 
 def _record_spark() -> None:
     if subprocess.run(
-        [sys.executable, "-m", "spark.class_archive_builder"], cwd=PROJECT_ROOT
+        [sys.executable, "-m", "spark.jvm.class_archive_builder"], cwd=PROJECT_ROOT
     ).returncode:
         raise CommandFailed("Spark's class archive was not written: see the message above")

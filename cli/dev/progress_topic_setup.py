@@ -1,6 +1,6 @@
-"""Create `outbox.progress` as soon as the broker answers, in a process of its own.
+"""Creates `outbox.progress` once the broker answers, in its own process.
 
-The supervisor starts others all its life, so no Kafka client may ever live in it.
+The supervisor starts processes until its end, so it must never hold a Kafka client.
 """
 
 import sys
@@ -9,13 +9,15 @@ from outbox.errors import KafkaUnavailable
 from outbox.kafka.progress_topic import ensure_progress_topic
 
 WAIT_SECONDS = 60.0
-IMPATIENT = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 100}
+FAST_RECONNECT = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 100}
 
 
 def main() -> None:
-    """Take the broker's address from the command line."""
+    """Create the topic on the broker in the first argument."""
     try:
-        ensure_progress_topic(sys.argv[1], IMPATIENT, replication=1, timeout_seconds=WAIT_SECONDS)
+        ensure_progress_topic(
+            sys.argv[1], FAST_RECONNECT, replication=1, timeout_seconds=WAIT_SECONDS
+        )
     except KafkaUnavailable as error:
         sys.exit(str(error))
 

@@ -9,9 +9,9 @@ from cli.dev.data_dir import open_data_dir
 from cli.dev.service import Program
 from cli.dev.signals import StopRequested, Wakeup, signals_as_exceptions
 from cli.dev.stack import DevOptions, Stack
-from cli.dev.state_file import DevState, remove_state, write_state
 from cli.dev.supervisor import Supervisor
-from cli.exit_codes import ExitCode
+from cli.invocation.dev_state import DevState, remove_state, write_state
+from cli.invocation.exit_codes import ExitCode
 from cli.service.version import installed_version
 
 Say = Callable[[str], None]
@@ -27,7 +27,7 @@ def run_dev(
     say: Say,
     announce: Announce,
 ) -> ExitCode:
-    """Run until a signal, or until the demonstration has ended; return the exit code.
+    """Run until a signal, or until the demo has ended; return the exit code.
 
     Raises CommandFailed if another run has the data directory, EmbeddedError or OutboxError if
     something cannot start.
@@ -51,7 +51,7 @@ def _run(stack: Stack, wakeup: Wakeup, *, demo: bool, say: Say, announce: Announ
         _start(stack, wakeup, _timed(say))
         supervisor = Supervisor(stack.services, changed=lambda: _publish(stack), say=say)
         announce(_publish(stack))
-        return _play(stack, supervisor, wakeup) if demo else _watch(supervisor, wakeup)
+        return _run_demo(stack, supervisor, wakeup) if demo else _watch(supervisor, wakeup)
     finally:
         remove_state(stack.data_dir.path)
         stack.stop()
@@ -72,16 +72,16 @@ def _watch(supervisor: Supervisor, wakeup: Wakeup) -> ExitCode:
     return ExitCode.OK
 
 
-def _play(stack: Stack, supervisor: Supervisor, wakeup: Wakeup) -> ExitCode:
-    """Run the demonstration in a process of its own: it reads Kafka, this one never may."""
+def _run_demo(stack: Stack, supervisor: Supervisor, wakeup: Wakeup) -> ExitCode:
+    """Run the demo in its own process: it reads Kafka, which this process must never do."""
     arguments = [sys.executable, "-m", "cli.dev.demo", str(stack.data_dir.path)]
-    story = Program("demo", arguments, stack.inherited, log=None)
-    story.launch()
+    demo = Program("demo", arguments, stack.inherited, log=None)
+    demo.launch()
     try:
-        supervisor.watch(wakeup, until=lambda: story.exit_code() is not None)
-        return ExitCode.OK if story.exit_code() == 0 else ExitCode.ERROR
+        supervisor.watch(wakeup, until=lambda: demo.exit_code() is not None)
+        return ExitCode.OK if demo.exit_code() == 0 else ExitCode.ERROR
     finally:
-        story.stop()
+        demo.stop()
 
 
 def _publish(stack: Stack) -> DevState:

@@ -1,4 +1,4 @@
-"""What the supervisor watches: anything that can be started, looked at and stopped."""
+"""A service that the supervisor can start, watch and stop."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from devservers.child import Child, Command
 
 
 class Service(Protocol):
-    """One child; `launch` is called again after it has died."""
+    """One child process; `launch` is called again after its end."""
 
     @property
     def pid(self) -> int | None:
@@ -18,22 +18,22 @@ class Service(Protocol):
         """Start it without waiting for it to be ready."""
 
     def exit_code(self) -> int | None:
-        """Return how it ended, None while it runs or before its start; reaps it."""
+        """Return its exit code, None while it runs or before its start; reaps it."""
 
     def signal_stop(self) -> None:
         """Ask it to stop, without waiting."""
 
     def stop(self) -> None:
-        """Ask it to stop and wait; by force in the end."""
+        """Ask it to stop and wait; kill it after the time limit."""
 
 
 class Program:
-    """One of our own programs as a service."""
+    """One of the service's programs under the supervisor."""
 
     def __init__(
         self, name: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path | None
     ) -> None:
-        """Prepare the program; its output goes to `log`, or where ours goes."""
+        """Prepare the program; its output goes to `log`, or to this process's output."""
         self._command = Command(name=name, arguments=arguments, log=log, environment=environment)
         self._child: Child | None = None
 
@@ -47,7 +47,7 @@ class Program:
         self._child = Child(self._command)
 
     def exit_code(self) -> int | None:
-        """Return how it ended, None while it runs."""
+        """Return its exit code, None while it runs."""
         return self._child.exit_code() if self._child else None
 
     def last_words(self) -> str:
@@ -60,7 +60,7 @@ class Program:
             self._child.signal_stop()
 
     def stop(self) -> None:
-        """Send SIGTERM and wait; SIGKILL in the end."""
+        """Send SIGTERM and wait; send SIGKILL after the time limit."""
         if self._child is not None:
             self._child.stop()
             self._child = None

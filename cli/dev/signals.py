@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as one exception, SIGCHLD as a wake-up."""
+"""Turns SIGINT and SIGTERM into one exception and SIGCHLD into a wake-up."""
 
 import select
 import signal
@@ -9,7 +9,7 @@ from types import FrameType
 
 
 class StopRequested(BaseException):
-    """Somebody asked this process to stop; no error, so no `except Exception` may swallow it."""
+    """A request to stop this process; not an error, so no `except Exception` catches it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -20,7 +20,7 @@ class Wakeup:
     """A wait that any signal ends."""
 
     def __init__(self, reader: socket.socket) -> None:
-        """Use `signals_as_exceptions`."""
+        """Wait on a socket; created by `signals_as_exceptions`."""
         self._reader = reader
 
     def wait(self, seconds: float) -> None:

@@ -1,6 +1,6 @@
-"""Everything `outbox dev` runs, and the order it starts in.
+"""Everything that `outbox dev` runs, and its start order.
 
-Kafka takes longest, so it starts first and everything else happens beside it.
+Kafka needs the longest time, so it starts first and everything else starts in parallel.
 """
 
 import http.client
@@ -15,7 +15,7 @@ from cli.dev.data_dir import DataDir
 from cli.dev.environment import program_environment
 from cli.dev.service import Program, Service
 from cli.dev.signals import Wakeup
-from cli.dev.supervisor import ending, stop_all
+from cli.dev.supervisor import describe_exit, stop_all
 from cli.service.programs import script
 from devservers.errors import ServerFailed
 from devservers.kafka import EmbeddedKafka
@@ -29,7 +29,7 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevOptions:
-    """What the command line says."""
+    """The options of the command line."""
 
     data_dir: Path
     postgres_bin: Path | None = None
@@ -43,7 +43,7 @@ class Stack:
     def __init__(
         self, options: DevOptions, data_dir: DataDir, inherited: Mapping[str, str]
     ) -> None:
-        """Choose ports and prepare every service; starts nothing."""
+        """Choose the ports and prepare every service, without starting one."""
         self.options, self.data_dir = options, data_dir
         self.ports = data_dir.ports(options.ports)
         self.postgres = EmbeddedPostgres(
@@ -64,19 +64,17 @@ class Stack:
 
     @property
     def database_url(self) -> str:
-        """Address of our database; only once the cluster exists."""
+        """Address of the service's database; valid once the cluster exists."""
         return self.postgres.url_of(DATABASE)
 
     @property
     def services(self) -> dict[str, Service]:
-        """What is supervised, by the names in `dev.json`."""
+        """The supervised services by their names in `dev.json`."""
         return {"postgres": self.postgres, "kafka": self.kafka, **self._programs}
 
     def start_servers(self, say: Callable[[str], None]) -> None:
-        """Start Kafka without waiting, and PostgreSQL up to a database with our schema."""
-        from cli.stores.schema import (
-            upgrade,  # slow to import, and Kafka should be starting by then
-        )
+        """Start Kafka without waiting, then PostgreSQL, and migrate the database."""
+        from cli.stores.schema import upgrade  # slow to import: Kafka starts first
 
         self.kafka.launch()
         self._preparation.launch()
@@ -86,7 +84,7 @@ class Stack:
         say("PostgreSQL is ready and migrated")
 
     def make_api_key(self) -> None:
-        """With `--auth keys`: make the administrator's key of this folder, once."""
+        """With `--auth keys`: create the administrator's key of this folder once."""
         from cli.stores.bootstrap_key import administrator_key
 
         if self.options.auth == "keys":
@@ -112,7 +110,7 @@ class Stack:
             program.launch()
 
     def wait_kafka(self, wakeup: Wakeup) -> None:
-        """Return once the broker answers and the topic is there; raises ServerFailed."""
+        """Return once the broker answers and the topic exists; raises ServerFailed."""
         self.kafka.wait_ready()
         while (code := self._preparation.exit_code()) is None:
             wakeup.wait(POLL_SECONDS)
@@ -120,13 +118,13 @@ class Stack:
             raise ServerFailed(f"the topic was not created: {self._preparation.last_words()}")
 
     def wait_ready(self, wakeup: Wakeup) -> None:
-        """Return once `/readyz` is 200; raises ServerFailed if a program ends before that."""
+        """Return once `/readyz` returns 200; raises ServerFailed if a program ends before that."""
         while not is_ready(self.ports["api"]):
             for name, program in self._programs.items():
                 code = program.exit_code()
                 if code is not None:
-                    why = f"{ending(code)}: {program.last_words()}"
-                    raise ServerFailed(f"{name} ended at its start, {why}")
+                    why = f"{describe_exit(code)}: {program.last_words()}"
+                    raise ServerFailed(f"{name} ended during its start: {why}")
             wakeup.wait(POLL_SECONDS)
 
     def stop(self) -> None:
@@ -135,12 +133,12 @@ class Stack:
         stop_all([programs, (self.kafka, self.postgres)])
 
     def erase(self) -> None:
-        """Delete all data; nothing may run."""
+        """Delete all data; no service may run."""
         self.postgres.erase()
         self.data_dir.erase()
 
     def _kafka_preparation(self) -> Program:
-        """Return the process that makes the manifests' topic."""
+        """Return the process that creates the topic of the manifests."""
         arguments = [
             sys.executable,
             "-m",
@@ -151,7 +149,7 @@ class Stack:
         return Program("prepare_kafka", arguments, self.inherited, log)
 
     def _start_postgres(self, say: Callable[[str], None]) -> None:
-        """Start it; after a crash of the last run its own processes may still be going."""
+        """Start PostgreSQL; processes of a crashed run may still exist for a moment."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 self.postgres.start()
@@ -164,7 +162,7 @@ class Stack:
 
 
 def is_ready(port: int) -> bool:
-    """Tell whether `/readyz` on this loopback port answers 200."""
+    """Return whether `/readyz` on this loopback port returns 200."""
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=2.0)
     try:
         connection.request("GET", "/readyz")

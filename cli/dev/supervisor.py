@@ -1,6 +1,6 @@
-"""Keeps the services running: one that dies is started again, at once the first time.
+"""Keeps the services running: restarts a service that ended, the first time at once.
 
-A service that keeps dying is given growing pauses, so that it cannot take the machine with it.
+A service that ends again and again is restarted after growing pauses, to protect the machine.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,10 +31,10 @@ class Supervisor:
         self._services = services
         self._changed = changed
         self._say = say
-        self._pauses = {name: Pause() for name in services}
+        self._pauses = {name: RestartPause() for name in services}
 
     def watch_once(self) -> int:
-        """Start what has died and whose pause is over; return how many were started."""
+        """Restart the ended services whose pause is over; return their number."""
         now = monotonic()
         started = [name for name in self._services if self._revive(name, now)]
         if started:
@@ -42,7 +42,7 @@ class Supervisor:
         return len(started)
 
     def watch(self, wakeup: Wakeup, until: Callable[[], bool]) -> None:
-        """Go on until `until()` holds; StopRequested ends it too."""
+        """Watch until `until()` is true or StopRequested is raised."""
         while not until():
             self.watch_once()
             wakeup.wait(LOOK_SECONDS)
@@ -52,7 +52,7 @@ class Supervisor:
         code = service.exit_code()
         if code is None or not pause.over(now):
             return False
-        self._say(f"{name} ended ({ending(code)}); starting it again")
+        self._say(f"{name} ended ({describe_exit(code)}); restarting it")
         pause.began(now)
         try:
             service.launch()
@@ -61,20 +61,20 @@ class Supervisor:
         return True
 
 
-class Pause:
+class RestartPause:
     """How long to wait before the next start of one service."""
 
     def __init__(self) -> None:
-        """Begin with no pause."""
+        """Begin without a pause."""
         self._started_at = float("-inf")
         self._seconds = 0.0
 
     def over(self, now: float) -> bool:
-        """Tell whether it may be started at `now` (monotonic seconds)."""
+        """Return whether the service may start at `now` (monotonic seconds)."""
         return now - self._started_at >= self._seconds
 
     def began(self, now: float) -> None:
-        """Note a start at `now`: the pause grows unless the last one held for a while."""
+        """Record a start at `now`: the pause grows unless the last life was long enough."""
         steady = now - self._started_at > STEADY_SECONDS
         doubled = max(FIRST_PAUSE_SECONDS, self._seconds * 2)
         self._seconds = FIRST_PAUSE_SECONDS if steady else min(doubled, LONGEST_PAUSE_SECONDS)
@@ -82,7 +82,7 @@ class Pause:
 
 
 def stop_all(waves: Sequence[Sequence[Service]]) -> None:
-    """Stop the services, wave after wave; a second signal leaves the rest to the kernel."""
+    """Stop the services wave by wave; after a second signal the kernel ends the rest."""
     with suppress(StopRequested):
         for wave in waves:
             for service in wave:
@@ -91,6 +91,6 @@ def stop_all(waves: Sequence[Sequence[Service]]) -> None:
                 service.stop()
 
 
-def ending(code: int) -> str:
-    """Return an exit code in words."""
+def describe_exit(code: int) -> str:
+    """Return an exit code as text."""
     return f"killed by signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,1 +1,1 @@
-"""The service as the commands reach it."""
+"""Clients of the running service, and its programs as processes."""

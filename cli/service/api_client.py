@@ -1,4 +1,4 @@
-"""The API as the commands call it: one request, its JSON body or an exception."""
+"""Client of the API: one request, then its JSON body or an exception."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import typer
 
-from cli.context import Context, context_of
-from cli.dev.state_file import running_state
-from cli.exit_codes import CommandFailed, ExitCode
+from cli.invocation.context import Context, context_of
+from cli.invocation.dev_state import running_state
+from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.service.api_problem import ApiProblem
 from outbox.settings.environment import load_settings
 
@@ -19,14 +19,14 @@ Query = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A success: its body and the entity tag it came with."""
+    """A successful answer: its body and its entity tag."""
 
     body: Any
     etag: str | None
 
 
 class ApiClient:
-    """Calls one API; a context manager's content (`api_client`)."""
+    """Calls one API; created by `api_client`."""
 
     def __init__(self, http: httpx2.Client) -> None:
         """Use `api_client`."""
@@ -51,11 +51,11 @@ class ApiClient:
     ) -> Answer:
         """Send one request.
 
-        Raises ApiProblem for anything but a success, CommandFailed if no answer came.
+        Raises ApiProblem for any status but success, CommandFailed without an answer.
         """
-        asked = {name: value for name, value in (query or {}).items() if value is not None}
+        given = {name: value for name, value in (query or {}).items() if value is not None}
         try:
-            response = self._http.request(method, path, params=asked, json=body, headers=headers)
+            response = self._http.request(method, path, params=given, json=body, headers=headers)
         except httpx2.TimeoutException:
             raise CommandFailed(f"no answer from {self._base} in time", _SILENT) from None
         except httpx2.TransportError as error:
@@ -76,10 +76,10 @@ _SILENT = ExitCode.UNREACHABLE
 
 @contextmanager
 def api_client(context: typer.Context, *, extra_seconds: float = 0.0) -> Iterator[ApiClient]:
-    """Open the API that the flags, the settings or a running `outbox dev` name.
+    """Open a client of the API that the flags, the settings or a running `outbox dev` name.
 
-    `extra_seconds` is added to the time-out, for a call that is asked to wait. Raises CommandFailed
-    if nothing names one.
+    `extra_seconds` is added to the time-out, for a call that waits on purpose. Raises CommandFailed
+    if none of them names an API.
     """
     invocation = context_of(context)
     url, key = _address(invocation)
@@ -101,13 +101,15 @@ def _address(invocation: Context) -> tuple[str, str | None]:
         return url, key
     state = running_state()
     if state is None:
-        line = "no API named: use --url or OUTBOX_API_URL, or start `outbox dev` in this folder"
+        line = (
+            "no API configured: use --url or OUTBOX_API_URL, or start `outbox dev` in this folder"
+        )
         raise CommandFailed(line, ExitCode.USAGE)
     return state.api_url, key or state.api_key
 
 
 def _problem(response: httpx2.Response) -> dict[str, Any]:
-    """Return the problem document; something else may answer in the API's place (a proxy)."""
+    """Return the problem document; a proxy may answer without one."""
     try:
         body = response.json()
     except ValueError:

@@ -1,9 +1,9 @@
-"""An answer of the API that is no success, and the exit code it means."""
+"""An unsuccessful answer of the API and its exit code."""
 
 import json
 from typing import Any
 
-from cli.exit_codes import ExitCode
+from cli.invocation.exit_codes import ExitCode
 
 BY_STATUS = {
     401: ExitCode.REFUSED,
@@ -20,7 +20,7 @@ USAGE = range(400, 500)
 
 
 class ApiProblem(Exception):
-    """The API refused: its `application/problem+json` document (RFC 9457)."""
+    """The API refused a request: its `application/problem+json` document (RFC 9457)."""
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         super().__init__(str(problem.get("title", status)))
@@ -38,7 +38,7 @@ class ApiProblem(Exception):
         return json.dumps(self.problem, ensure_ascii=False)
 
     def as_text(self) -> str:
-        """Return title, detail and the fields that are wrong, for a person."""
+        """Return title, detail and the invalid fields as text."""
         title, detail = self.problem.get("title", "refused"), self.problem.get("detail")
         lines = [f"{title} ({self.problem.get('code', self.status)})"]
         lines += [f"  {detail}"] if detail and detail != title else []

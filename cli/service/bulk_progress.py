@@ -1,4 +1,4 @@
-"""Following an action on many messages until the API has finished it."""
+"""Waits until the API has finished a bulk action."""
 
 from threading import Event
 from typing import Any
@@ -9,9 +9,9 @@ BULK = "/v1/bulk-actions"
 LOOK_SECONDS = 0.2
 
 
-def followed(api: ApiClient, begun: dict[str, Any]) -> dict[str, Any]:
-    """Wait until an action on many is finished; it goes on if nobody waits."""
-    action, never = begun, Event()
+def wait_finished(api: ApiClient, started: dict[str, Any]) -> dict[str, Any]:
+    """Return a bulk action once it is finished; it continues without this wait."""
+    action, never = started, Event()
     while action["status"] != "finished":
         never.wait(LOOK_SECONDS)
         action = api.get(f"{BULK}/{action['id']}")

@@ -1,22 +1,22 @@
-"""What a finished reconciliation found, page by page as the API tells it."""
+"""Reads the findings of a finished run from the API, page by page."""
 
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from cli.exit_codes import CommandFailed, ExitCode
+from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.service.api_client import ApiClient
 
 ROOT = "/v1/reconciliations"
-ASKED_AT_ONCE = 500
+PAGE_SIZE = 500
 
 Row = dict[str, Any]
 
 
 def findings(api: ApiClient, run_id: str, **wanted: str) -> Iterator[Row]:
-    """Yield the run's findings that fit: ``kind``, ``class`` and ``status`` narrow them."""
+    """Yield the run's findings; ``kind``, ``class`` and ``status`` filter them."""
     at = f"{ROOT}/{quote(run_id, safe='')}/discrepancies"
-    query: Row = {**wanted, "limit": ASKED_AT_ONCE, "cursor": None}
+    query: Row = {**wanted, "limit": PAGE_SIZE, "cursor": None}
     while True:
         page = api.get(at, query)
         yield from page["data"]

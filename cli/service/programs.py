@@ -1,4 +1,4 @@
-"""Our own programs: where they are, and the commands that become one of them."""
+"""The service's programs: their paths, and commands that run or become one of them."""
 
 import os
 import subprocess
@@ -9,9 +9,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from cli.context import Output, context_of
-from cli.exit_codes import CommandFailed
-from cli.stores.database import settings_or_dev
+from cli.invocation.context import Output, context_of
+from cli.invocation.exit_codes import CommandFailed
+from cli.invocation.settings import settings_or_dev
 from outbox.settings.environment import load_settings, process_environment
 
 
@@ -32,24 +32,24 @@ def api(
 
 def checker(
     only: Annotated[
-        str | None, typer.Option(help="Some of relay,check,sweep,retire; all without it.")
+        str | None, typer.Option(help="Some of relay,check,sweep,retire; default: all.")
     ] = None,
 ) -> None:
-    """Check, publish, sweep and retire."""
+    """Run the checker: check, publish, sweep and retire."""
     _become("outbox-checker", [], {"OUTBOX_CHECKER_ONLY": only} if only else {})
 
 
-def reconcile(context: typer.Context, command: str) -> NoReturn:
-    """Become the program that compares PostgreSQL with Kafka in Spark."""
+def become_reconcile(context: typer.Context, command: str) -> NoReturn:
+    """Replace this process by the program that compares PostgreSQL with Kafka in Spark."""
     invocation = context_of(context)
     output = "table" if invocation.output is Output.TABLE else "json"
     _become("outbox-reconcile", [command, *context.args, "--output", output], _addresses())
 
 
-def reconciled(*arguments: str) -> tuple[int, str]:
-    """Run that program to its end; return its exit code and what it printed, as JSON.
+def run_reconcile(*arguments: str) -> tuple[int, str]:
+    """Run that program to its end; return its exit code and its JSON output.
 
-    Its progress and its errors go to our stderr. Raises CommandFailed where it is not installed.
+    Its progress and errors go to stderr. Raises CommandFailed if it is not installed.
     """
     command = [script("outbox-reconcile"), *arguments, "--output", "json"]
     environment = {**process_environment(), **_addresses()}
@@ -58,7 +58,7 @@ def reconciled(*arguments: str) -> tuple[int, str]:
 
 
 def _addresses() -> dict[str, str]:
-    """Return where a running `outbox dev` keeps its data, if the settings name nothing."""
+    """Return the stores of a running `outbox dev` as settings, if the settings name none."""
     settings = settings_or_dev()
     if load_settings().database_url is not None or settings.database_url is None:
         return {}
@@ -69,6 +69,6 @@ def _addresses() -> dict[str, str]:
 
 
 def _become(name: str, arguments: Sequence[str], settings: Mapping[str, str]) -> NoReturn:
-    """Replace this process, so that signals and the exit code are the program's own."""
+    """Replace this process, so that signals reach the program and its exit code is returned."""
     path = script(name)
     os.execve(path, [path, *arguments], {**process_environment(), **settings})

@@ -1,1 +1,1 @@
-"""Commands that talk to the stores directly."""
+"""What commands do in PostgreSQL and Kafka directly, without the API."""

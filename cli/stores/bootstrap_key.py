@@ -1,13 +1,13 @@
-"""Writes an API key straight into the database: no key can ask the API for the first one."""
+"""Writes an API key into the database directly: creating the first key by the API needs a key."""
 
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from cli.exit_codes import CommandFailed, ExitCode
-from cli.operator import operator_name
-from cli.stores.database import settings_or_dev
+from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.invocation.operator import operator_name
+from cli.invocation.settings import settings_or_dev
 from outbox.access import ALL_GROUPS, NewApiKey, Scope
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.sessions.connections import make_pool
@@ -16,7 +16,7 @@ from outbox.postgres.sessions.connections import make_pool
 def create_in_database(
     name: str, scopes: Sequence[str], groups: Sequence[str], expires_at: datetime | None
 ) -> dict[str, Any]:
-    """Store a key with the settings' database and pepper; return what the API would answer.
+    """Store a key with the settings' database and pepper; return the same body as the API.
 
     Raises ConfigurationError, DatabaseUnavailable, or CommandFailed for an unknown scope.
     """
@@ -34,7 +34,7 @@ def create_in_database(
 
 
 def administrator_key(database_url: str, pepper: str, name: str) -> str:
-    """Store a key for everything; return its text. Raises DatabaseUnavailable."""
+    """Store a key with all rights; return its text. Raises DatabaseUnavailable."""
     key = NewApiKey(name=name, producer_groups=(ALL_GROUPS,), scopes=(Scope.ADMIN,))
     return str(asyncio.run(store_key(database_url, pepper.encode(), key))["api_key"])
 

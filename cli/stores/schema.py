@@ -1,4 +1,4 @@
-"""The database schema: where it stands, where it should be, how it gets there."""
+"""The database schema: its revision, the newest revision, and the upgrade."""
 
 from dataclasses import dataclass
 
@@ -15,19 +15,19 @@ from outbox.errors import DatabaseUnavailable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaState:
-    """The revision of a database beside the newest one."""
+    """The revision of a database and the newest one."""
 
     current: str | None
     newest: str
 
     @property
     def is_current(self) -> bool:
-        """Tell whether nothing is left to do."""
+        """Return whether the schema is the newest."""
         return self.current == self.newest
 
 
 def upgrade(database_url: str) -> None:
-    """Bring the schema to the newest revision; safe to run twice and by two at once.
+    """Upgrade the schema to the newest revision; safe to repeat and to run concurrently.
 
     Raises DatabaseUnavailable.
     """
@@ -40,7 +40,7 @@ def upgrade(database_url: str) -> None:
 
 
 def schema_state(database_url: str) -> SchemaState:
-    """Return where the schema stands; a database never migrated has no current revision.
+    """Return the revisions; a database that was never migrated has no current one.
 
     Raises DatabaseUnavailable.
     """

@@ -1,4 +1,4 @@
-"""Carries out an operator's decision on a halted shard, so that nothing is lost or doubled."""
+"""Resolves a halted shard as the operator decided, without loss or duplicate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import Any, Final
 from uuid import UUID
 
-from cli.exit_codes import CommandFailed, ExitCode
+from cli.invocation.exit_codes import CommandFailed, ExitCode
 from outbox.kafka.batch_scan import Seen, scan
 from outbox.kafka.client_config import consumer_config, producer_config, transactional_id
 from outbox.kafka.log_reader import KafkaLogReader
@@ -22,44 +22,54 @@ from outbox.messages.message_id import split_message_id
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.shard_admin import ShardAdmin
 from outbox.postgres.relay.commit_log import PostgresCommitLog
-from outbox.relay.halt_resolution import WAYS, Way
-from outbox.relay.protocol.state import SHARDS, Cursor, Found, HaltReason, Identity, Progress, known
+from outbox.relay.halt_resolution import RESOLUTIONS, HaltResolution
+from outbox.relay.protocol.state import (
+    SHARDS,
+    Cursor,
+    Found,
+    HaltReason,
+    Identity,
+    Progress,
+    require,
+)
 from outbox.settings.catalogue import Settings
 
 IDS_AT_ONCE: Final = 2_000
-WHOLE: Final = -1
-"""Older than any batch."""
+BEFORE_ALL_BATCHES: Final = -1
+"""Lower than any batch number."""
 _CURSOR_HOLDS: Final = {HaltReason.PROGRESS_LOST, HaltReason.REPLAY_STUCK}
-"""Up to the cursor PostgreSQL and Kafka agree: only what is newer is learned."""
+"""PostgreSQL and Kafka agree up to the cursor: only newer batches are learned."""
 _UNSTARTED: Final = Cursor(START, 0, 0, 0, 0)
 
 
-def allowed(halt: HaltReason | None, way: Way) -> HaltReason:
-    """Return the reason that the way answers. Raises CommandFailed where it answers none."""
+def allowed(halt: HaltReason | None, way: HaltResolution) -> HaltReason:
+    """Return the halt reason. Raises CommandFailed if it does not allow this resolution."""
     if halt is None:
         raise CommandFailed("the shard is not halted", ExitCode.CONFLICT)
-    if way not in WAYS[halt]:
-        ways = " or ".join(f"--{each}" for each in WAYS[halt])
-        raise CommandFailed(f"halted for {halt}: --{way} is no way on ({ways})", ExitCode.CONFLICT)
+    if way not in RESOLUTIONS[halt]:
+        ways = " or ".join(f"--{each}" for each in RESOLUTIONS[halt])
+        raise CommandFailed(
+            f"halted for {halt}: --{way} does not resolve it ({ways} does)", ExitCode.CONFLICT
+        )
     return halt
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
-    """The stores that a decision is about; ``progress_topic`` differs in tests alone."""
+class ShardResolution:
+    """Resolves one shard; ``progress_topic`` differs only in tests."""
 
     settings: Settings
     shard: int
     progress_topic: str = PROGRESS_TOPIC
 
-    def resolve(self, way: Way, action: OperatorAction) -> dict[str, Any]:
-        """Carry the decision out and tell where the shard goes on. Raises CommandFailed."""
+    def resolve(self, way: HaltResolution, action: OperatorAction) -> dict[str, Any]:
+        """Apply the decision; return where the shard continues. Raises CommandFailed."""
         url = self.settings.required_database_url()
         log = PostgresCommitLog(url, self.shard, batch_max=1, owner="cli")
         with closing(log), closing(ShardAdmin(url, self.shard)) as desk:
             progress = log.progress()
             halt = allowed(progress.halt if progress else None, way)
-            cursor, identity, learned = self._decide(way, halt, known(progress), log, desk)
+            cursor, identity, learned = self._decide(way, halt, require(progress), log, desk)
             desk.settle(halt, way, cursor, identity, action)
         return {
             "shard": self.shard,
@@ -70,12 +80,17 @@ class Resolution:
         }
 
     def _decide(
-        self, way: Way, halt: HaltReason, was: Progress, log: PostgresCommitLog, desk: ShardAdmin
+        self,
+        way: HaltResolution,
+        halt: HaltReason,
+        was: Progress,
+        log: PostgresCommitLog,
+        desk: ShardAdmin,
     ) -> tuple[Cursor | None, Identity | None, int]:
-        """Return where the shard goes on, and how many ids PostgreSQL learned for that."""
+        """Return where the shard continues, and how many ids PostgreSQL learned for that."""
         identity = self._identity(log)
-        own = log.installation()[0] if way is Way.ACCEPT else None
-        if was.cursor is None and way is Way.ACCEPT:
+        own = log.installation()[0] if way is HaltResolution.ACCEPT else None
+        if was.cursor is None and way is HaltResolution.ACCEPT:
             first = _Manifests(self._progress_log(), self.shard, _UNSTARTED, own)
             deque(first.listed(*self._progress_log().bounds()), maxlen=0)
             return None, None, 0
@@ -88,16 +103,16 @@ class Resolution:
         start, end = reader.bounds()
         manifests = _Manifests(reader, self.shard, later, own)
         listed = manifests.listed(start, end)
-        if way is Way.ACCEPT_DUPLICATES:
+        if way is HaltResolution.ACCEPT_DUPLICATES:
             deque(listed, maxlen=0)
             return manifests.last._replace(manifest_offset=end), identity, 0
-        is_whole = way is Way.SCAN and halt not in _CURSOR_HOLDS
-        newer_than = WHOLE if is_whole else cursor.batch_no
+        is_whole = way is HaltResolution.SCAN and halt not in _CURSOR_HOLDS
+        newer_than = BEFORE_ALL_BATCHES if is_whole else cursor.batch_no
         learned, highest = _learn(desk, chain(listed, self._scan(desk)), newer_than, end)
-        if way is Way.ACCEPT and manifests.any:
+        if way is HaltResolution.ACCEPT and manifests.any:
             return later._replace(manifest_offset=start), identity, learned
         last = manifests.last
-        goes_on = start if way is Way.ACCEPT else end
+        goes_on = start if way is HaltResolution.ACCEPT else end
         return (
             last._replace(manifest_offset=goes_on, batch_no=max(highest, last.batch_no)),
             identity,
@@ -107,16 +122,16 @@ class Resolution:
     def _identity(self, log: PostgresCommitLog) -> Identity:
         cluster = self._progress_log().cluster()
         if cluster.partitions != SHARDS:
-            wrong = f"{self.progress_topic} has {cluster.partitions} partitions, {SHARDS} wanted"
-            raise CommandFailed(f"{wrong}: that cannot be accepted", ExitCode.CONFLICT)
+            wrong = f"{self.progress_topic} has {cluster.partitions} partitions instead of {SHARDS}"
+            raise CommandFailed(f"{wrong}: this cannot be accepted", ExitCode.CONFLICT)
         return Identity(cluster.cluster_id, cluster.topic_id, log.installation()[1])
 
     def _fence(self, log: PostgresCommitLog) -> None:
-        """Shut every older producer of the shard out, before anything is read.
+        """Fence every older producer of the shard before anything is read.
 
-        A halted shard has no relay at work, but a frozen one may still have a transaction open.
-        When ``init_transactions`` has returned, that transaction is complete, markers written, and
-        frames of older epochs are refused (KIP-98): only then do the logs hold the whole truth.
+        No relay works on a halted shard, but a frozen process may still have an open transaction.
+        After ``init_transactions`` that transaction is complete, its markers are written, and
+        frames of older epochs are refused (KIP-98). Only then are the logs complete.
         """
         installation = log.installation()[0]
         prefix = self.settings.relay_transactional_id_prefix
@@ -144,10 +159,10 @@ class Resolution:
 
 
 class _Manifests:
-    """Reads the shard's manifests once and remembers the last of them.
+    """Reads the shard's manifests once and keeps the last of them.
 
-    With ``own``, a manifest of any other installation is refused: a renewed copy that went on in
-    the log of its original would halt it, and would publish to its topics a second time.
+    With ``own``, a manifest of any other installation is refused. Otherwise a renewed copy would
+    continue in the log of its original, halt it, and publish to its topics a second time.
     """
 
     def __init__(
@@ -160,12 +175,15 @@ class _Manifests:
         self.any = False
 
     def listed(self, start: int, end: int) -> Iterator[Seen]:
-        """Yield what the manifests name as published, in [start, end)."""
+        """Yield the messages that the manifests in [start, end) name as published."""
         at, reached = start, start >= end
         while not reached:
             found, reached = self._reader.read(at, end)
             if not found and not reached:
-                raise CommandFailed("a stranger's transaction is in the way", ExitCode.UNREACHABLE)
+                raise CommandFailed(
+                    "an open transaction of another producer blocks the progress topic",
+                    ExitCode.UNREACHABLE,
+                )
             for each in found:
                 yield from self._pass(each)
                 at = each.offset + 1
@@ -174,7 +192,7 @@ class _Manifests:
         self.any, manifest = True, found.manifest
         if manifest is not None and self._own not in (None, manifest.installation):
             foreign = f"the topic belongs to the installation {manifest.installation}"
-            raise CommandFailed(f"{foreign}: use a Kafka cluster of its own", ExitCode.CONFLICT)
+            raise CommandFailed(f"{foreign}: use a separate Kafka cluster", ExitCode.CONFLICT)
         if manifest is None or manifest.shard != self._shard:
             return
         if manifest.batch_no >= self.last.batch_no:
@@ -185,7 +203,7 @@ class _Manifests:
 
 
 def _learn(desk: ShardAdmin, seen: Iterable[Seen], newer_than: int, end: int) -> tuple[int, int]:
-    """Teach PostgreSQL what Kafka has; return how many ids, and the highest batch number seen."""
+    """Store in PostgreSQL which ids Kafka has; return their number and the highest batch number."""
     learned, highest, known_ids = 0, 0, iter(seen)
     while some := list(islice(known_ids, IDS_AT_ONCE)):
         highest = max(highest, *(each.batch_no for each in some), 0)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs a Spark Connect server with our five jars, for audits with OUTBOX_RECONCILE_SPARK_REMOTE=sc://localhost:15002.
 # It has no password: it listens on loopback alone. Master, memory and a wider address go into SPARK_SUBMIT_OPTIONS,
-# words for spark-submit, split at spaces; the last one of a kind wins. Options of its JVM go into SPARK_SUBMIT_OPTS.
+# words for spark-submit, split at spaces; the last one of each kind wins. Options of its JVM go into SPARK_SUBMIT_OPTS.
 set -eu
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 jars=${OUTBOX_RECONCILE_JARS_DIR:-$here/../../.runtime/spark}

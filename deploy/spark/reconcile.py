@@ -1,4 +1,4 @@
-"""What spark-submit runs: it takes a file that ends in .py, which the installed script does not."""
+"""The entry point for spark-submit, which needs a file name that ends in .py."""
 
 import sys
 

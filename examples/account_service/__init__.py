@@ -1,1 +1,1 @@
-"""The account service: takes the price from a balance, and tells it if, and only if, it did."""
+"""The account service: debits a balance, and publishes a message if, and only if, it did."""

@@ -1,7 +1,7 @@
 """Run one account process: ``python -m examples.account_service --port 8101 …``.
 
-Several may share one port (SO_REUSEPORT): whichever is alive answers buyers and check-backs. The
-environment brings what is secret: ACCOUNT_DATABASE_URL, ACCOUNT_CHECK_SECRET, ACCOUNT_API_KEY.
+Several processes may share one port (SO_REUSEPORT); any of them answers buyers and check-backs. The
+secrets come from the environment: ACCOUNT_DATABASE_URL, ACCOUNT_CHECK_SECRET, ACCOUNT_API_KEY.
 """
 
 import argparse
@@ -50,7 +50,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--outbox-url", required=True)
     parser.add_argument("--producer-group", required=True)
-    parser.add_argument("--demo-switches", action="store_true", help="obey the header X-Demo-Fail")
+    parser.add_argument(
+        "--demo-switches", action="store_true", help="accept the header X-Demo-Fail"
+    )
     return parser.parse_args()
 
 

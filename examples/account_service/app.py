@@ -1,18 +1,18 @@
-"""The HTTP face of the account service: buy, review, and the outbox's check endpoint."""
+"""The HTTP API of the account service: buy, review, and the outbox's check endpoint."""
 
 from typing import Annotated
 
 from fastapi import FastAPI, Header, HTTPException
 from pydantic import BaseModel, Field
 
-from examples.account_service.demo_switches import HEADER, EndLost, fail_after_commit, switch_of
+from examples.account_service.demo_switches import HEADER, EndLost, fail_after_commit, read_switch
 from examples.account_service.purchases import Outcome, Purchase, Purchases
 from outbox_client import CheckEndpoint, PrepareFailed, TransactionProducer
 from outbox_client.fastapi import check_router
 
 
 class PurchaseRequest(BaseModel):
-    """What the shop asks for."""
+    """A purchase that the shop requests."""
 
     purchase_id: str = Field(min_length=1, max_length=100)
     member: str = Field(min_length=1, max_length=100)
@@ -20,13 +20,13 @@ class PurchaseRequest(BaseModel):
 
 
 class Review(BaseModel):
-    """What the reviewer decided."""
+    """The decision of the reviewer."""
 
     approved: bool
 
 
 class PurchaseAnswer(BaseModel):
-    """What became of a purchase; ``pending`` if this process cannot say."""
+    """The result of a purchase; ``pending`` if this process does not know it."""
 
     purchase_id: str
     outcome: str
@@ -48,11 +48,11 @@ def create_app(
         request: PurchaseRequest, fail: Annotated[str | None, Header(alias=HEADER)] = None
     ) -> PurchaseAnswer:
         purchase = Purchase(request.purchase_id, request.member, request.amount)
-        switch = switch_of(fail, enabled=demo_switches)
+        switch = read_switch(fail, enabled=demo_switches)
         try:
             outcome = purchases.buy(producer, purchase, lambda: fail_after_commit(switch))
         except PrepareFailed as error:
-            raise HTTPException(503, "the outbox takes no messages now") from error
+            raise HTTPException(503, "the outbox accepts no messages now") from error
         except EndLost:
             return PurchaseAnswer(purchase_id=purchase.purchase_id, outcome="pending")
         return PurchaseAnswer(purchase_id=purchase.purchase_id, outcome=outcome)

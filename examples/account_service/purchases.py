@@ -1,7 +1,7 @@
-"""Buying: one local transaction takes the money and records the message in the barrier.
+"""Purchases: one local transaction takes the money and records the message in the barrier.
 
-``Purchases`` is also the listener: asked later what became of a purchase, it answers from the
-barrier, which fences a payment that has not happened yet; a purchase under review is UNKNOWN.
+``Purchases`` is also the listener: it answers a check of a purchase from the barrier, which fences
+a payment that has not happened yet. A purchase under review is UNKNOWN.
 """
 
 import json
@@ -32,7 +32,7 @@ UNKNOWN = LocalTransactionState.UNKNOWN
 
 
 class Outcome(StrEnum):
-    """What the buyer is told."""
+    """The result that the buyer gets."""
 
     PAID = "paid"
     REFUSED = "refused"
@@ -41,7 +41,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """One purchase; its id is the shop's, so that asking twice buys once."""
+    """One purchase; its id comes from the shop, so a repeated request buys once."""
 
     purchase_id: str
     member: str
@@ -78,7 +78,7 @@ class Purchases:
         purchase: Purchase,
         after_commit: Callable[[], None],
     ) -> Outcome:
-        """Pay and tell, both or neither; ``after_commit`` runs between the two."""
+        """Pay and publish the message, both or neither; ``after_commit`` runs between the two."""
 
         def local_transaction(prepared: PreparedMessage) -> LocalTransactionState:
             if purchase.amount > self._review_above:
@@ -109,7 +109,7 @@ class Purchases:
         return _OUTCOMES[state]
 
     def check_local_transaction(self, check: Check, /) -> LocalTransactionState:
-        """Answer a check-back: under review is UNKNOWN, all else is in the barrier."""
+        """Answer a check-back: UNKNOWN under review, otherwise from the barrier."""
         with self._engine.connect() as db:
             mine = review.c.transaction_id == check.transaction_id
             waiting = db.scalar(select(review.c.purchase_id).where(mine))

@@ -1,4 +1,4 @@
-"""The account service's own database: balances, payments, and purchases waiting for a reviewer."""
+"""The database of the account service: balances, payments, and purchases under review."""
 
 from sqlalchemy import (
     CheckConstraint,

@@ -1,1 +1,1 @@
-"""`make demo`: the main job on real parts, told act by act, and checked at the end."""
+"""`make demo`: the main use case on real servers, act by act, and verified at the end."""

@@ -1,4 +1,4 @@
-"""The acts, in the order they are played."""
+"""The acts, in their order."""
 
 from collections import Counter
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import httpx2
 
 from examples.account_service.demo_switches import HEADER, DemoSwitch
+from examples.demo.environment import BRANCH_GROUP, MAIN_GROUP, DemoEnvironment
 from examples.demo.ledger import count
 from examples.demo.narrator import Narrator
+from examples.demo.poller import DeadlineExceeded, wait_until
 from examples.demo.shoppers import PRICE, Plan, Shoppers
-from examples.demo.stage import BRANCH_GROUP, MAIN_GROUP, Stage
-from examples.demo.waiting import DidNotHappen, wait_until
 from outbox_client import AlreadyEnded, LocalTransactionState, TransactionProducer
 
 BRANCH_PURCHASES = 3
@@ -19,122 +19,126 @@ PARK_SECONDS = 180.0
 SETTLE_SECONDS = 90.0
 
 
-def buy(stage: Stage, narrator: Narrator, plan: Plan) -> None:
+def buy(environment: DemoEnvironment, narrator: Narrator, plan: Plan) -> None:
     """Act: many purchases at once, while account processes are killed."""
     narrator.act(
         f"{plan.purchases} purchases of {PRICE}",
         f"3 account processes share one port. {plan.deaths} of them will be killed right after "
         f"their own commit, before the end.",
     )
-    shoppers = Shoppers(stage.main.service.url)
+    shoppers = Shoppers(environment.main.service.url)
     with narrator.progress("bought", plan.purchases) as show:
 
-        def watch(tally: Counter[str]) -> None:
-            stage.main.revive()
-            show(tally.total(), _ways(tally))
+        def watch(outcomes: Counter[str]) -> None:
+            environment.main.revive()
+            show(outcomes.total(), _counts(outcomes))
 
-        tally = shoppers.buy_all(plan.baskets(), watch)
-    narrator.say(f"buyers were told: {_ways(tally)}")
+        outcomes = shoppers.buy_all(plan.baskets(), watch)
+    narrator.show(f"results for the buyers: {_counts(outcomes)}")
 
 
-def heal(stage: Stage, narrator: Narrator, plan: Plan) -> None:
-    """Act: the check-back finds out what the dead could not tell."""
+def recover(environment: DemoEnvironment, narrator: Narrator, plan: Plan) -> None:
+    """Act: the check-back finds the result that the killed processes could not send."""
     narrator.act(
-        "Paid, but never told",
-        "Payments committed whose end was never sent: the outbox asks the account service, which "
+        "Paid, but the end was never sent",
+        "Some payments committed without an end: the outbox checks with the account service, which "
         "answers from its barrier.",
     )
-    healed = plan.deaths + plan.lost_ends
-    with narrator.progress("decided by a check", healed) as show:
+    lost = plan.deaths + plan.lost_ends
+    with narrator.progress("decided by a check", lost) as show:
 
-        def all_asked() -> bool:
-            stage.main.revive()
-            waiting = len(stage.outbox.messages(state="PREPARED", producer_group=MAIN_GROUP))
-            show(max(0, healed - max(0, waiting - plan.reviews)), "")
+        def all_decided() -> bool:
+            environment.main.revive()
+            waiting = len(environment.outbox.messages(state="PREPARED", producer_group=MAIN_GROUP))
+            show(max(0, lost - max(0, waiting - plan.reviews)), "")
             return waiting <= plan.reviews
 
-        wait_until("the check-back heals the lost ends", all_asked, HEAL_SECONDS)
-    decisions = Counter(message["decision"] for message in _healed(stage))
-    narrator.say(f"account processes killed and replaced: {stage.main.deaths}")
-    narrator.say(f"decided by a check: {_ways(decisions)}")
+        wait_until("the check-back decides the lost ends", all_decided, HEAL_SECONDS)
+    decisions = Counter(message["decision"] for message in _decided_by_check(environment))
+    narrator.show(f"account processes killed and replaced: {environment.main.deaths}")
+    narrator.show(f"decided by a check: {_counts(decisions)}")
     if decisions["ROLLBACK"]:
-        narrator.say("those rolled back had not paid yet when their process died")
+        narrator.show("the rolled back ones had not paid yet when their process died")
     if not decisions["COMMIT"]:
-        raise DidNotHappen("no lost end was committed by a check")
+        raise DeadlineExceeded("no lost end was committed by a check")
 
 
-def outage(stage: Stage, narrator: Narrator) -> None:
-    """Act: a whole producer group is away for a while; silence decides nothing."""
+def outage(environment: DemoEnvironment, narrator: Narrator) -> None:
+    """Act: a whole producer group is down for a while; a missing answer decides nothing."""
     narrator.act(
-        "The branch goes dark",
-        f"{BRANCH_PURCHASES} purchases at a second account service; then all of it is killed.",
+        "The branch is down",
+        f"{BRANCH_PURCHASES} purchases at a second account service; then its processes are killed.",
     )
     for number in range(BRANCH_PURCHASES):
-        _buy_without_end(stage, f"branch-{number}")
-    stage.branch.kill()
-    wait_until("a check meets the dead branch", lambda: _was_unreachable(stage), HEAL_SECONDS)
-    message = stage.outbox.message_of("purchase-branch-0", BRANCH_GROUP)
-    narrator.say(
-        f"asked, nobody there: {message['last_check']['outcome']}, state {message['state']}, "
-        f"checks spent {message['check_count']}"
+        _buy_without_end(environment, f"branch-{number}")
+    environment.branch.kill()
+    wait_until(
+        "a check finds the branch unreachable", lambda: _was_unreachable(environment), HEAL_SECONDS
     )
-    stage.branch.start(1)
-    wait_until("the branch answers again", lambda: _is_settled(stage, BRANCH_GROUP), HEAL_SECONDS)
-    parked = len(stage.outbox.messages(state="PARKED", producer_group=BRANCH_GROUP))
-    narrator.say(f"the branch is back: all {BRANCH_PURCHASES} settled, {parked} parked")
+    message = environment.outbox.message_of("purchase-branch-0", BRANCH_GROUP)
+    narrator.show(
+        f"check without an answer: {message['last_check']['outcome']}, state {message['state']}, "
+        f"checks counted {message['check_count']}"
+    )
+    environment.branch.start(1)
+    wait_until(
+        "the branch answers again", lambda: _is_decided(environment, BRANCH_GROUP), HEAL_SECONDS
+    )
+    parked = len(environment.outbox.messages(state="PARKED", producer_group=BRANCH_GROUP))
+    narrator.show(f"the branch is back: all {BRANCH_PURCHASES} decided, {parked} parked")
 
 
-def park(stage: Stage, narrator: Narrator, plan: Plan) -> None:
-    """Act: undecided until parked; then a reviewer decides after all."""
+def park(environment: DemoEnvironment, narrator: Narrator, plan: Plan) -> None:
+    """Act: messages stay undecided until they are parked; then a reviewer decides."""
     narrator.act(
-        "Nobody knows yet",
+        "Undecided purchases",
         f"{plan.reviews} purchases wait for a reviewer: every check is answered UNKNOWN until "
-        f"the checks are used up.",
+        f"no check is left.",
     )
     with narrator.progress("parked", plan.reviews) as show:
 
         def all_parked() -> bool:
-            parked = len(stage.outbox.messages(state="PARKED", producer_group=MAIN_GROUP))
+            parked = len(environment.outbox.messages(state="PARKED", producer_group=MAIN_GROUP))
             show(parked, "")
             return parked >= plan.reviews
 
         wait_until("the undecided are parked", all_parked, PARK_SECONDS)
     outcomes = Counter(
-        _review(stage, f"review-{number}", approved=number % 2 == 0)
+        _review(environment, f"review-{number}", approved=number % 2 == 0)
         for number in range(plan.reviews)
     )
-    narrator.say(
-        f"nothing was guessed. The reviewer decides late, and it counts: {_ways(outcomes)}"
+    narrator.show(
+        f"nothing was guessed; the reviewer's late decision is valid: {_counts(outcomes)}"
     )
 
 
-def contradict(stage: Stage, narrator: Narrator) -> None:
-    """Act: a second opinion comes too late."""
-    narrator.act("A contradiction", "Somebody sends ROLLBACK for a message that was committed.")
-    message = next(m for m in _healed(stage) if m["decision"] == "COMMIT")
-    dev = stage.dev
+def contradict(environment: DemoEnvironment, narrator: Narrator) -> None:
+    """Act: a contradicting end comes too late."""
+    narrator.act("A contradiction", "A client sends ROLLBACK for a message that was committed.")
+    message = next(m for m in _decided_by_check(environment) if m["decision"] == "COMMIT")
+    dev = environment.dev
     with TransactionProducer(dev.api_url, MAIN_GROUP, api_key=dev.api_key) as producer:
         try:
             producer.end(message["message_id"], LocalTransactionState.ROLLBACK)
         except AlreadyEnded as error:
-            narrator.say(
-                f"{error.status} {error.code}: {error.winning_decision} stands, "
+            narrator.show(
+                f"{error.status} {error.code}: {error.winning_decision} is final, "
                 f"decided by {error.decided_by}"
             )
             return
-    raise DidNotHappen("a contradicting end was not refused")
+    raise DeadlineExceeded("a contradicting end was not refused")
 
 
-def settle(stage: Stage, narrator: Narrator) -> None:
-    """Act: wait until every decision has become a record, and every record points."""
-    narrator.act("The dust settles", "Commits become records, records become points.")
-    payments = sum(count(url, "payment") for url in stage.account_urls)
+def settle(environment: DemoEnvironment, narrator: Narrator) -> None:
+    """Act: wait until every commit is a record, and every record has its points."""
+    narrator.act("Publication", "Commits become records, records become points.")
+    payments = sum(count(url, "payment") for url in environment.account_urls)
     with narrator.progress("granted", payments) as show:
 
         def settled() -> bool:
-            granted = count(stage.member_url, "point_grant")
+            granted = count(environment.member_url, "point_grant")
             open_messages = [
-                m for s in ("PREPARED", "COMMITTED") for m in stage.outbox.messages(state=s)
+                m for s in ("PREPARED", "COMMITTED") for m in environment.outbox.messages(state=s)
             ]
             show(granted, f"{len(open_messages)} messages open")
             return granted >= payments and not open_messages
@@ -142,32 +146,32 @@ def settle(stage: Stage, narrator: Narrator) -> None:
         wait_until("every payment is granted", settled, SETTLE_SECONDS)
 
 
-def _healed(stage: Stage) -> list[dict[str, Any]]:
-    return stage.outbox.messages(producer_group=MAIN_GROUP, decided_by="check")
+def _decided_by_check(environment: DemoEnvironment) -> list[dict[str, Any]]:
+    return environment.outbox.messages(producer_group=MAIN_GROUP, decided_by="check")
 
 
-def _is_settled(stage: Stage, group: str) -> bool:
-    return not stage.outbox.messages(state="PREPARED", producer_group=group)
+def _is_decided(environment: DemoEnvironment, group: str) -> bool:
+    return not environment.outbox.messages(state="PREPARED", producer_group=group)
 
 
-def _buy_without_end(stage: Stage, purchase_id: str) -> None:
+def _buy_without_end(environment: DemoEnvironment, purchase_id: str) -> None:
     body = {"purchase_id": purchase_id, "member": "member-00", "amount": PRICE}
     headers = {HEADER: DemoSwitch.LOSE_THE_END.value}
-    url = f"{stage.branch.service.url}/purchases"
+    url = f"{environment.branch.service.url}/purchases"
     httpx2.post(url, json=body, headers=headers, trust_env=False).raise_for_status()
 
 
-def _was_unreachable(stage: Stage) -> bool:
-    last = stage.outbox.message_of("purchase-branch-0", BRANCH_GROUP)["last_check"]
+def _was_unreachable(environment: DemoEnvironment) -> bool:
+    last = environment.outbox.message_of("purchase-branch-0", BRANCH_GROUP)["last_check"]
     return last is not None and last["outcome"] == "unreachable"
 
 
-def _review(stage: Stage, purchase_id: str, *, approved: bool) -> str:
-    url = f"{stage.main.service.url}/purchases/{purchase_id}/review"
+def _review(environment: DemoEnvironment, purchase_id: str, *, approved: bool) -> str:
+    url = f"{environment.main.service.url}/purchases/{purchase_id}/review"
     answer = httpx2.post(url, json={"approved": approved}, trust_env=False, timeout=15.0)
     answer.raise_for_status()
     return str(answer.json()["outcome"])
 
 
-def _ways(tally: Counter[str]) -> str:
-    return ", ".join(f"{times} {way}" for way, times in tally.most_common())
+def _counts(outcomes: Counter[str]) -> str:
+    return ", ".join(f"{times} {outcome}" for outcome, times in outcomes.most_common())

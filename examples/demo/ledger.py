@@ -1,4 +1,4 @@
-"""The books: payments, records and grants, each read from where it lives, compared one by one."""
+"""The books: payments, records and grants, read from three stores and compared one by one."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,12 +15,12 @@ READ_SECONDS = 30.0
 POLL_SECONDS = 0.2
 
 Entries = Counter[tuple[str, str, str, int]]
-"""How often each (message id, purchase, member, amount) was seen."""
+"""The number of occurrences of each (message id, purchase, member, amount)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Books:
-    """The same facts from three places."""
+    """The same entries from three stores."""
 
     payments: Entries
     records: Entries
@@ -29,18 +29,18 @@ class Books:
 
     @property
     def money(self) -> int:
-        """What was taken from balances."""
+        """The amount that was taken from balances."""
         return sum(entry[3] * times for entry, times in self.payments.items())
 
     @property
     def equal(self) -> bool:
-        """Tell whether payments = records = grants, each once, and points = money."""
+        """True if payments = records = grants, each once, and points = money."""
         once = all(times == 1 for times in self.records.values())
         same = self.payments == self.records == self.grants
         return once and same and self.points == self.money
 
     def differences(self) -> list[str]:
-        """Name a few entries that are not in all three places once."""
+        """Return at most five entries that are not in all three stores exactly once."""
         every = self.payments | self.records | self.grants
         wrong = [
             f"{entry[1]} ({entry[0]}): paid {self.payments[entry]}, "
@@ -54,7 +54,7 @@ class Books:
 def read_books(
     account_urls: Iterable[str], member_url: str, bootstrap_servers: str, topic: str
 ) -> Books:
-    """Read all three places."""
+    """Read all three stores."""
     payments = "SELECT message_id, purchase_id, member, amount FROM payment"
     grants = "SELECT message_id, purchase_id, member, points FROM point_grant"
     total = _rows(member_url, "SELECT coalesce(sum(points), 0)::bigint FROM member_points")

@@ -1,4 +1,4 @@
-"""Tells the demo: headings, facts, and progress that moves on a terminal, sparse elsewhere."""
+"""Prints the demo: headings, facts, and progress (a bar on a terminal, else a few lines)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 PLAIN_EVERY_SECONDS = 2.0
 
 
-class Gauge(Protocol):
-    """Takes what is done so far, and a word on it."""
+class ProgressDisplay(Protocol):
+    """Takes the number of finished items, and a note."""
 
     def __call__(self, done: int, note: str) -> None:
         """Show it."""
@@ -20,39 +20,39 @@ class Gauge(Protocol):
 
 
 class Narrator:
-    """Prints to standard output; knows whether somebody watches."""
+    """Prints to standard output; the form depends on the terminal."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False, soft_wrap=True)
         self._started = monotonic()
         self._acts = 0
 
-    def act(self, title: str, story: str) -> None:
-        """Open the next act."""
+    def act(self, title: str, text: str) -> None:
+        """Print the heading of the next act."""
         self._acts += 1
         seconds = monotonic() - self._started
         self._console.print(f"\n[bold]Act {self._acts}. {title}[/bold]  [dim]{seconds:.0f} s[/dim]")
-        self._console.print(f"  [dim]{story}[/dim]")
+        self._console.print(f"  [dim]{text}[/dim]")
 
-    def say(self, fact: str) -> None:
-        """Tell one fact."""
+    def show(self, fact: str) -> None:
+        """Print one fact."""
         self._console.print(f"  {fact}", markup=False)
 
     def verdict(self, line: str, *, good: bool) -> None:
-        """Tell the end."""
+        """Print the result."""
         seconds = monotonic() - self._started
         colour = "green" if good else "red"
         self._console.print(f"\n[bold {colour}]{line}[/]  [dim]{seconds:.0f} s[/dim]")
 
     @contextmanager
-    def progress(self, label: str, total: int) -> Iterator[Gauge]:
+    def progress(self, label: str, total: int) -> Iterator[ProgressDisplay]:
         """Show progress towards ``total`` while the block runs."""
         shown = self._bar(label, total) if self._console.is_terminal else self._lines(label, total)
         with shown as gauge:
             yield gauge
 
     @contextmanager
-    def _bar(self, label: str, total: int) -> Iterator[Gauge]:
+    def _bar(self, label: str, total: int) -> Iterator[ProgressDisplay]:
         columns = (
             TextColumn("  {task.description}"),
             BarColumn(30),
@@ -68,13 +68,13 @@ class Narrator:
             yield show
 
     @contextmanager
-    def _lines(self, label: str, total: int) -> Iterator[Gauge]:
-        said = monotonic()
+    def _lines(self, label: str, total: int) -> Iterator[ProgressDisplay]:
+        printed_at = monotonic()
 
         def show(done: int, note: str) -> None:
-            nonlocal said
-            if monotonic() - said > PLAIN_EVERY_SECONDS or done == total:
-                said = monotonic()
-                self.say(f"{label} {done}/{total} {note}".rstrip())
+            nonlocal printed_at
+            if monotonic() - printed_at > PLAIN_EVERY_SECONDS or done == total:
+                printed_at = monotonic()
+                self.show(f"{label} {done}/{total} {note}".rstrip())
 
         yield show

@@ -1,4 +1,4 @@
-"""The outbox as the demo sees it: groups, messages by state, one message's facts."""
+"""A REST client for the demo: groups, messages by state, and single messages."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,7 +10,7 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """How often and how long a group is asked; short, so that the demo is."""
+    """The check settings of a group; the times are short for a short demo."""
 
     check_url: str
     transaction_timeout_seconds: int
@@ -20,7 +20,7 @@ class GroupSettings:
 
 
 class Outbox:
-    """A small client of the service's REST interface, for what producers do not need."""
+    """A small client of the REST API, for calls that producers do not need."""
 
     def __init__(self, url: str, api_key: str | None) -> None:
         headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
@@ -33,13 +33,13 @@ class Outbox:
         self._http.close()
 
     def register_group(self, name: str, settings: GroupSettings) -> str:
-        """Register a producer group; return its check secret, shown once."""
+        """Register a producer group; return its check secret."""
         body = {field: getattr(settings, field) for field in settings.__slots__}
         answer = self._http.put(f"/v1/producer-groups/{name}", json=body)
         return str(_members(answer)["check_secret"])
 
     def messages(self, **filters: str) -> list[dict[str, Any]]:
-        """Return every message that fits, newest first."""
+        """Return every message that matches, newest first."""
         query: dict[str, str | int] = {**filters, "limit": PAGE}
         found: list[dict[str, Any]] = []
         while True:

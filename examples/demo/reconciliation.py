@@ -1,4 +1,4 @@
-"""The last word: Spark reads both stores and judges, in a process of its own."""
+"""The reconciliation: Spark reads both stores and compares them, in a separate process."""
 
 import json
 import os
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.dev.state_file import DevState
+from cli.invocation.dev_state import DevState
 from cli.service.programs import script
 from devservers.child import Child, Command
 
 RUN_SECONDS = 300.0
 REPORT = "*/report.json"
-JUDGED = (0, 7, 8)
-"""Exit codes that come with a report: clean, findings, inconclusive."""
+WITH_REPORT = (0, 7, 8)
+"""Exit codes of runs with a report: clean, findings, inconclusive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """What `outbox reconcile run` said."""
+class RunResult:
+    """The result of `outbox reconcile run`."""
 
     clean: bool
     verdict: str
@@ -28,21 +28,21 @@ class Judgement:
 
 
 class ReconcileFailed(Exception):
-    """`outbox reconcile run` came to no judgement."""
+    """`outbox reconcile run` gave no result."""
 
 
-def reconcile(dev: DevState, reports: Path, topic: str, log: Path) -> Judgement:
+def reconcile(dev: DevState, reports: Path, topic: str, log: Path) -> RunResult:
     """Run the reconciliation of ``topic`` and read its report; raises ``ReconcileFailed``."""
     folder = reports.resolve()
     before = set(folder.glob(REPORT))
     child = Child(_command(dev, folder, topic, log))
     try:
         if not child.ends_within(RUN_SECONDS):
-            raise ReconcileFailed(f"reconcile takes over {RUN_SECONDS:.0f} s")
+            raise ReconcileFailed(f"reconcile takes more than {RUN_SECONDS:.0f} s")
     finally:
         exit_code = child.stop()
     written = set(folder.glob(REPORT)) - before
-    if exit_code not in JUDGED or len(written) != 1:
+    if exit_code not in WITH_REPORT or len(written) != 1:
         raise ReconcileFailed(f"reconcile exited {exit_code}: {child.last_words()}")
     return _read(written.pop(), exit_code)
 
@@ -57,9 +57,9 @@ def _command(dev: DevState, folder: Path, topic: str, log: Path) -> Command:
     return Command(name="reconcile", arguments=arguments, log=log, environment=environment)
 
 
-def _read(report: Path, exit_code: int) -> Judgement:
+def _read(report: Path, exit_code: int) -> RunResult:
     summary: dict[str, Any] = json.loads(report.read_text())
-    return Judgement(
+    return RunResult(
         clean=exit_code == 0 and summary["verdict"] == "clean",
         verdict=summary["verdict"],
         sentence=summary["sentence"],

@@ -1,4 +1,4 @@
-"""The demo's own processes: account processes that may be killed, and the member service."""
+"""The processes of the demo: account processes that may be killed, and the member service."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ START_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountService:
-    """What every process of one account service is started with."""
+    """The start parameters of every process of one account service."""
 
     name: str
     producer_group: str
@@ -30,11 +30,11 @@ class AccountService:
 
     @property
     def url(self) -> str:
-        """Where buyers and check-backs go, whichever process answers."""
+        """The address for buyers and check-backs; any process answers."""
         return f"http://127.0.0.1:{self.port}"
 
     def command(self, number: int) -> Command:
-        """Return how process ``number`` is started."""
+        """Return the command that starts process ``number``."""
         arguments = [sys.executable, "-m", "examples.account_service", "--demo-switches"]
         arguments += ["--port", str(self.port), "--outbox-url", self.outbox_url]
         arguments += ["--producer-group", self.producer_group]
@@ -63,10 +63,10 @@ class Processes:
         """Start ``count`` processes and wait until one answers."""
         for _ in range(count):
             self._start_one()
-        self.children[0].wait_until(lambda: answers(self.service.url), START_SECONDS)
+        self.children[0].wait_until(lambda: is_answering(self.service.url), START_SECONDS)
 
     def revive(self) -> int:
-        """Replace what has died; return how many those were."""
+        """Replace dead processes; return their number."""
         dead = [child for child in self.children if child.exit_code() is not None]
         for child in dead:
             self.children.remove(child)
@@ -111,8 +111,8 @@ def reserved_port() -> tuple[socket.socket, int]:
     return holder, int(holder.getsockname()[1])
 
 
-def answers(url: str) -> bool:
-    """Tell whether an account process answers."""
+def is_answering(url: str) -> bool:
+    """Return True if an account process answers."""
     try:
         return httpx2.get(f"{url}/livez", trust_env=False, timeout=1.0).status_code == 200
     except httpx2.TransportError:

@@ -1,4 +1,4 @@
-"""Shoppers: many purchases at once, some of them asking the service to fail in a certain way."""
+"""Shoppers: many concurrent purchases, some of which request a failure of the service."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from time import monotonic
 import httpx2
 
 from examples.account_service.demo_switches import HEADER, DemoSwitch
-from examples.demo.waiting import DidNotHappen
+from examples.demo.poller import DeadlineExceeded
 
 SHOPPERS = 16
 PATIENCE_SECONDS = 30.0
@@ -24,7 +24,7 @@ POOR_MEMBER = "member-poor"
 
 @dataclass(frozen=True, slots=True)
 class Basket:
-    """One purchase to be made, and how it is to fail."""
+    """One purchase to make, and the failure to request."""
 
     purchase_id: str
     member: str
@@ -34,7 +34,7 @@ class Basket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How many purchases, and how many of them end in each special way."""
+    """The number of purchases, and of those with each special end."""
 
     purchases: int
     deaths: int
@@ -43,15 +43,15 @@ class Plan:
 
     @property
     def refused(self) -> int:
-        """One in twelve cannot pay."""
+        """The number of buyers without money: one in twelve."""
         return self.purchases // 12
 
     def baskets(self) -> list[Basket]:
-        """Return the purchases, special ones spread among the plain ones, the same every time."""
+        """Return the purchases, special ones mixed into the ordinary ones, always the same."""
         shuffle = Random(7)
         special = [self._special(kind, i) for kind, count in self._kinds() for i in range(count)]
-        plain = self.purchases - len(special)
-        baskets = [self._plain(number, shuffle) for number in range(plain)]
+        ordinary = self.purchases - len(special)
+        baskets = [self._ordinary(number, shuffle) for number in range(ordinary)]
         for basket in special:
             baskets.insert(shuffle.randrange(len(baskets) + 1), basket)
         return baskets
@@ -64,7 +64,7 @@ class Plan:
             ("refused", self.refused),
         ]
 
-    def _plain(self, number: int, shuffle: Random) -> Basket:
+    def _ordinary(self, number: int, shuffle: Random) -> Basket:
         return Basket(f"p{number:05d}", shuffle.choice(RICH_MEMBERS))
 
     def _special(self, kind: str, number: int) -> Basket:
@@ -81,7 +81,7 @@ class Plan:
 
 
 class Shoppers:
-    """Threads that buy; the caller's thread watches and keeps the service alive meanwhile."""
+    """Threads that buy; meanwhile the caller's thread keeps the service running."""
 
     def __init__(self, url: str) -> None:
         limits = httpx2.Limits(max_connections=SHOPPERS, max_keepalive_connections=SHOPPERS)
@@ -91,26 +91,26 @@ class Shoppers:
     def buy_all(
         self, baskets: list[Basket], meanwhile: Callable[[Counter[str]], object]
     ) -> Counter[str]:
-        """Buy every basket; return how many ended in which way."""
-        tally: Counter[str] = Counter()
+        """Buy every basket; return the number of each outcome."""
+        outcomes: Counter[str] = Counter()
         threads = ThreadPoolExecutor(SHOPPERS)
         try:
             waiting: set[Future[str]] = {threads.submit(self.buy, basket) for basket in baskets}
             while waiting:
                 done, waiting = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
-                tally.update(future.result() for future in done)
-                meanwhile(tally)
+                outcomes.update(future.result() for future in done)
+                meanwhile(outcomes)
         finally:
             self._stop.set()
             threads.shutdown(cancel_futures=True)
             self._http.close()
-        return tally
+        return outcomes
 
     def buy(self, basket: Basket) -> str:
-        """Buy once; a connection that breaks is tried again with the same purchase id.
+        """Buy once; a broken connection is retried with the same purchase id.
 
-        Only the shopper whose purchase kills the process does not ask again: the check-back has
-        to find out alone.
+        Only the shopper whose purchase kills the process does not retry: the check-back must
+        decide that message.
         """
         deadline = monotonic() + PATIENCE_SECONDS
         while monotonic() < deadline and not self._stop.is_set():
@@ -118,7 +118,7 @@ class Shoppers:
             if outcome is not None:
                 return outcome
             self._stop.wait(RETRY_SECONDS)
-        raise DidNotHappen(f"purchase {basket.purchase_id} got no answer")
+        raise DeadlineExceeded(f"purchase {basket.purchase_id} got no answer")
 
     def _buy_once(self, basket: Basket) -> str | None:
         body = {"purchase_id": basket.purchase_id, "member": basket.member, "amount": basket.amount}

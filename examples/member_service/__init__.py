@@ -1,1 +1,1 @@
-"""The member service: grants points for payments it reads from Kafka, each exactly once."""
+"""The member service: grants points for payments that it reads from Kafka, each exactly once."""

@@ -1,7 +1,7 @@
 """Run the member service: ``python -m examples.member_service --bootstrap-servers …``.
 
 Offsets are committed to Kafka only after the points are committed to PostgreSQL. The database
-comes from the environment: MEMBER_DATABASE_URL.
+URL comes from the environment: MEMBER_DATABASE_URL.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def _consumer(bootstrap_servers: str) -> Consumer:
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            # A killed member's partitions are another's after this long.
+            # After this time the partitions of a killed member go to another one.
             "session.timeout.ms": SESSION_MS,
             "topic.metadata.refresh.interval.ms": 1000,
             "log_level": 3,

@@ -1,7 +1,7 @@
-"""Granting: the message id and the points are written in one transaction, so a repeat is nothing.
+"""Points: the message id and the points are written in one transaction, so a repeat has no effect.
 
-Kafka delivers at least once to a consumer that stores its own results; the primary key of
-``point_grant`` on ``outbox_message_id`` is what makes it exactly once here.
+Kafka delivers at least once to a consumer that stores its results elsewhere. The primary key of
+``point_grant`` on ``outbox_message_id`` makes it exactly once here.
 """
 
 import json
@@ -36,7 +36,7 @@ ON CONFLICT (member) DO UPDATE SET points = total.points + excluded.points"""
 
 @dataclass(frozen=True, slots=True)
 class PointsEarned:
-    """One event of the topic, named by the outbox's message id."""
+    """One event of the topic, identified by the outbox's message id."""
 
     message_id: str
     purchase_id: str

@@ -1,1 +1,1 @@
-"""Check-back: when a half message is checked, whom to ask, what an answer means. Pure."""
+"""Check-back: when a half message is checked, which group is asked, what an answer means. Pure."""

@@ -1,8 +1,8 @@
-"""The breaker of a producer group: an endpoint that keeps failing is asked seldom, never judged.
+"""The breaker of a producer group: a failing endpoint is asked rarely, and nothing is decided.
 
-It opens when most of the calls of a minute failed, lets one probe through after a while, and waits
-longer after each probe that failed (interfaces 2.6). Open means waiting: nothing is spent and
-nothing is decided. Pure: PostgreSQL's time comes in as a value.
+It opens when most calls of a minute failed. After a wait it admits one probe; each failed probe
+makes the wait longer (interfaces 2.6). While it is open, nothing is spent and nothing is decided.
+Pure: PostgreSQL's time is a parameter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LONGEST_WAIT_SECONDS: Final = 300
 
 
 class BreakerState(StrEnum):
-    """Whether a group's endpoint is asked."""
+    """The state of a group's breaker."""
 
     CLOSED = "closed"
     HALF_OPEN = "half-open"
@@ -31,19 +31,19 @@ class BreakerState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
-    """A breaker that is not closed: when the next probe may be made, and how long it waits."""
+    """A breaker that is not closed: the time of the next probe, and the current wait."""
 
     wait_seconds: int
     probe_at: datetime
 
     def state(self, now: datetime) -> BreakerState:
-        """Return whether a probe is due."""
+        """Return HALF_OPEN when a probe is due, otherwise OPEN."""
         return BreakerState.HALF_OPEN if now >= self.probe_at else BreakerState.OPEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """The calls of one round that say something about the endpoint, and how many of them failed."""
+    """The calls of one round that reached the endpoint, and how many of them failed."""
 
     at: datetime
     calls: int
@@ -52,13 +52,13 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerChange:
-    """What a round does to the breaker: it waits this long from now on, or closes (None)."""
+    """The effect of a round on the breaker: this wait from now on, or closed (None)."""
 
     wait_seconds: int | None
 
 
 def within_window(recent: Sequence[Tally], now: datetime) -> tuple[Tally, ...]:
-    """Forget what is older than the window."""
+    """Return the counts that are inside the window."""
     return tuple(tally for tally in recent if now - tally.at < WINDOW)
 
 
@@ -72,9 +72,9 @@ def after_calls(recent: Sequence[Tally]) -> BreakerChange | None:
 
 
 def after_probe(breaker: Breaker, probe: Tally) -> BreakerChange:
-    """Close after a probe that came back; double the wait after one that failed.
+    """Close after a successful probe; double the wait after a failed one.
 
-    A probe that says nothing (it was blocked, or could not be built) waits as long as before.
+    A probe without a result (it was blocked, or could not be built) keeps the same wait.
     """
     if probe.calls == 0:
         return BreakerChange(wait_seconds=breaker.wait_seconds)

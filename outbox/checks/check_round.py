@@ -1,4 +1,4 @@
-"""One check back, as values: the question, what came back, what is claimed and what is settled.
+"""One round of check-backs as values: what is claimed, asked, answered and settled.
 
 A check is a question to the producer group; only an explicit, valid verdict decides (G7). Whether
 an answer spends one of ``check_max`` is a property of the answer alone (semantics 3.2). Pure.
@@ -10,22 +10,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
-from uuid import UUID
 
 from outbox.checks.breaker import Breaker, BreakerChange, BreakerState
-from outbox.checks.policy import Waiting
+from outbox.checks.policy import Decision
 from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.queue_row import QueueRow
 from outbox.messages.message import End, HalfMessage, ParkedReason, Resolution
 from outbox.messages.message_id import HalfId
 
 GONE: Final = 410
-"""The endpoint says it is gone for good: its group is paused, nothing is rolled back."""
+"""The endpoint is permanently gone: its group is paused, nothing is rolled back."""
 NOT_SPENT_STATUSES: Final = frozenset({GONE, 429, 502, 503, 504})
-"""Overloaded, a gateway speaking for the producer, or gone: not an answer about the message."""
+"""Overload, an answer of a gateway, or a gone endpoint: not an answer about the message."""
 
 
 class Outcome(StrEnum):
-    """What came back from a check; the words of metrics and history."""
+    """The result of a check, as metrics and the history name it."""
 
     COMMIT = "commit"
     ROLLBACK = "rollback"
@@ -42,17 +42,16 @@ VERDICT_OF: Final = {Outcome.COMMIT: Resolution.COMMIT, Outcome.ROLLBACK: Resolu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One check to be asked: which half message, and the how-manieth counted attempt it is."""
+    """One check to be asked: the half message, and the number of its counted attempt."""
 
     half: HalfMessage
     round: int
     attempt: int
-    max_attempts: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What one check brought; ``error`` is an error class, never a text of the endpoint."""
+    """The answer to one check; ``error`` is an error class, never a text of the endpoint."""
 
     outcome: Outcome
     http_status: int | None = None
@@ -62,19 +61,19 @@ class Answer:
 
     @property
     def verdict(self) -> Resolution | None:
-        """The decision it carries, if it carries one."""
+        """The decision that the answer contains, if any."""
         return VERDICT_OF.get(self.outcome)
 
     @property
     def spent(self) -> bool:
-        """Whether it counts toward ``check_max``: answered, without deciding."""
+        """Whether it counts toward ``check_max``: an answer without a decision."""
         if self.outcome is Outcome.HTTP_ERROR:
             return self.http_status not in NOT_SPENT_STATUSES
         return self.outcome in (Outcome.UNKNOWN, Outcome.BAD_VERDICT)
 
     @property
-    def tells_of_endpoint(self) -> bool:
-        """Whether it says something about the endpoint: a blocked call never reached it."""
+    def reached_endpoint(self) -> bool:
+        """Whether the call got past the guard: a blocked call shows nothing about the endpoint."""
         return self.outcome is not Outcome.BLOCKED
 
     @property
@@ -86,44 +85,18 @@ class Answer:
 
     @property
     def gone(self) -> bool:
-        """Whether the endpoint said 410."""
+        """Whether the endpoint answered 410."""
         return self.http_status == GONE
 
 
-# -- What a slice of the queue holds --------------------------------------------------------------
-
-
-class Drop(StrEnum):
-    """Why a row of the check queue is passed over without a look."""
-
-    DECIDED = "decided"
-    VOID = "void"
-    """A recheck has begun a newer round."""
-    UNKNOWN = "unknown"
-    """No half message of this id is left."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueRow:
-    """One due row of the check queue and the half it names.
-
-    ``half`` is None when the row is dropped or when the stored half cannot be read.
-    """
-
-    look_id: int
-    delay_seconds: int
-    half_id: HalfId
-    round: int
-    waiting: Waiting
-    half: HalfMessage | None = None
-    drop: Drop | None = None
-    parked: bool = False
+# -- What a round reads ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueSlice:
-    """The due rows of one group in order of their due time, the group as it is set now, and the
-    database's time. ``cursors`` holds the position of each delay class as it was read.
+    """The due rows of one group by due time, the group's current settings, the database's time.
+
+    ``cursors`` contains the position of each delay class as it was read.
     """
 
     group: ProducerGroup
@@ -138,7 +111,7 @@ class DueSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDue:
-    """A group with waiting halves, and how long its oldest is overdue (negative: not yet due)."""
+    """A group with waiting halves; ``overdue_seconds`` of the oldest, negative: not yet due."""
 
     producer_group_id: int
     producer_group: str
@@ -150,46 +123,24 @@ class GroupDue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One check that was made, for the history; ``place`` names its end in the settlement."""
+class CheckResult:
+    """One row that the round has finished, and the answer where the producer was asked.
 
-    half_id: HalfId
-    look_id: int
-    round: int
-    attempt: int
-    asked_at: datetime
-    latency_ms: int
-    answer: Answer
-    place: int | None = None
+    ``decision`` is None for a dropped row.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutBack:
-    """A half that waits for a later check: the reference moves, the half never does (P36)."""
-
-    half_id: HalfId
-    round: int
-    check_count: int
-    only_unknown: bool
-    age_from: datetime
-    delay_seconds: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parking:
-    """A half to be set aside undecided, unless it has an op by then (D8)."""
-
-    half_id: HalfId
-    message_id: UUID | None = None
-    """For the log; None when the stored half cannot be read."""
-    round: int
-    reason: ParkedReason
-    check_count: int
+    row: QueueRow
+    decision: Decision | None = None
+    answer: Answer | None = None
+    asked_at: datetime | None = None
+    latency_ms: int = 0
+    call: int = 0
+    """The call of the round that returned the answer: a batch is one call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CursorMove:
-    """A delay class's cursor moves from where it was read; a compare-and-set (I12)."""
+    """Moves a delay class's cursor from the position that was read; a compare-and-set (I12)."""
 
     delay_seconds: int
     position: int
@@ -198,18 +149,23 @@ class CursorMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """Everything one round of a group writes, in one database transaction; complete before that
-    transaction takes its xid (O5). ``ends`` are in order of arrival of the verdicts (O2).
+    """Everything that one round of a group writes, in one database transaction.
+
+    It is complete before that transaction takes its xid (O5). ``ends`` are in the order in which
+    the verdicts arrived (O2).
     """
 
     group: ProducerGroup
     moves: tuple[CursorMove, ...] = ()
     ends: tuple[End, ...] = ()
-    attempts: tuple[Attempt, ...] = ()
-    put_backs: tuple[PutBack, ...] = ()
-    parkings: tuple[Parking, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    """The checks that were answered, for the history."""
+    put_backs: tuple[QueueRow, ...] = ()
+    """Rows to append with a new delay: the reference moves, the half never does (P36)."""
+    parkings: tuple[tuple[QueueRow, ParkedReason], ...] = ()
+    """Halves to set aside undecided, except those that have an op by then (D8)."""
     resumed: tuple[HalfId, ...] = ()
-    """Rechecked while they were being parked: their parking no longer stands."""
+    """Halves that were rechecked while they were being parked: their parking is void."""
     pause_reason: str | None = None
     """Set when the endpoint is gone: the group is paused for this reason."""
     breaker: BreakerChange | None = None
@@ -217,8 +173,10 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """What a settlement did: for each end whether it decided and how long after prepare (s);
-    which ends met the opposite decision; which halves were parked.
+    """The effect of a settlement.
+
+    ``resolution_seconds`` has the place of each end that decided and its time since prepare (s).
+    ``conflicts`` are the places of ends that met the opposite decision.
     """
 
     resolution_seconds: dict[int, float]
@@ -228,7 +186,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepRound:
-    """What one sweep did: halves it passed, and those that joined the check queue."""
+    """One sweep: how many halves it passed, and how many of them joined the check queue."""
 
     looked: int
     queued: int

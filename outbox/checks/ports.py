@@ -1,4 +1,4 @@
-"""What checks ask of the stores and of producers: the queue, the groups, the check endpoint."""
+"""The ports of checks: the sweep, the queue, the groups, the check endpoint."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from outbox.checks.check_round import (
     Settlement,
     SweepRound,
 )
-from outbox.checks.group_version import NewSecret, Precondition, StoredGroup
+from outbox.checks.group_change import NewSecret, Precondition, StoredGroup
 from outbox.checks.producer_group import ProducerGroup
 
 
 class Sweep(Protocol):
-    """Finds the undecided half messages once they are a second old."""
+    """Finds the undecided half messages that are at least one second old."""
 
     async def sweep(self, limit: int) -> SweepRound:
         """Queue the undecided among the next ``limit`` halves and pass them all, in one commit.
@@ -30,10 +30,10 @@ class Sweep(Protocol):
 
 
 class CheckQueue(Protocol):
-    """The halves that wait for a check, read in due order, settled in one commit a round."""
+    """The halves that wait for a check: read by due time, settled in one commit per round."""
 
     async def due_groups(self) -> Sequence[GroupDue]:
-        """Return the groups that have waiting halves; one index probe a delay class."""
+        """Return the groups that have waiting halves; one index probe per delay class."""
 
     async def claim(self, producer_group_id: int, limit: int) -> DueSlice | None:
         """Read up to ``limit`` due rows of a group and the group itself; locks nothing.
@@ -42,38 +42,38 @@ class CheckQueue(Protocol):
         """
 
     async def settle(self, settlement: Settlement) -> Settled:
-        """Write what a round has found out, all or nothing.
+        """Write the results of a round, all or nothing.
 
         Raises CursorMoved when another checker has settled these rows, and DatabaseUnavailable;
-        then nothing was written and the same halves are asked again.
+        then nothing was written, and a later round asks about the same halves again.
         """
 
 
 class CheckEndpoint(Protocol):
-    """Asks a producer group what became of its local transactions."""
+    """Asks a producer group for the results of its local transactions."""
 
     async def ask(
         self, group: ProducerGroup, questions: Sequence[Question], now: datetime
     ) -> Sequence[Answer]:
-        """Make one call and answer each question in order; never raises for what came back.
+        """Make one call and answer each question in order; never raises for a response.
 
-        ``now``, by the database's clock, is the time that the call is signed with.
-        More than one question needs a group with the batch form. Whatever is not one valid
-        verdict for the id that was asked is an Answer without a verdict.
+        ``now``, by the database's clock, is the time in the call's signature. More than one
+        question needs a group with the batch form. A response without one valid verdict for the
+        id that was asked is an Answer without a verdict.
         """
 
 
 class InternedNames(Protocol):
-    """Interned names: a producer group's and a topic's id stand for them in the hot tables."""
+    """Interned names: hot tables have ids instead of the names of producer groups and topics."""
 
     async def groups(self, names: Collection[str]) -> dict[str, ProducerGroup]:
-        """Return the registered ones of these groups, without their secrets."""
+        """Return those of these groups that are registered, without their secrets."""
 
     async def group_names(self, ids: Collection[int]) -> dict[int, str]:
         """Return group names by id, deleted groups included."""
 
     async def intern_topics(self, names: Collection[str]) -> dict[str, int]:
-        """Return the ids of these topics, giving new ones to new names."""
+        """Return the ids of these topics; new names get new ids."""
 
 
 class ProducerGroups(Protocol):
@@ -82,7 +82,7 @@ class ProducerGroups(Protocol):
     async def page(
         self, names: Collection[str] | None, after: str, limit: int
     ) -> Sequence[ProducerGroup]:
-        """Return groups by name, those beyond ``after``; ``names`` None means all."""
+        """Return the groups after ``after``, by name; ``names`` None means all."""
 
     async def get(self, name: str) -> ProducerGroup:
         """Return one group. Raises UnknownGroup."""
@@ -101,14 +101,14 @@ class ProducerGroups(Protocol):
     async def pause(
         self, name: str, reason: str, *, paused: bool, key_id: str | None
     ) -> ProducerGroup:
-        """Stop or go on asking a group; ends go on either way. Raises UnknownGroup."""
+        """Pause or resume the checks of a group; ends always continue. Raises UnknownGroup."""
 
     async def rotate_secret(self, name: str, overlap_seconds: int, key_id: str | None) -> NewSecret:
-        """Give the group a new signing secret; the old one lives on for the overlap."""
+        """Give the group a new signing secret; the old one stays valid for the overlap."""
 
 
 class GroupsWithSecrets(Protocol):
-    """Producer groups as those know them who sign checks."""
+    """Producer groups with their signing secrets."""
 
     async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
         """Return one group with its signing secrets, and the database's time to sign with.

@@ -1,4 +1,4 @@
-"""A producer group: who answers the checks of a message, and how it is asked."""
+"""A producer group: it answers the checks of its messages; its settings of checks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from outbox.checks.breaker import BreakerState
 
 
 class OnCheckMax(StrEnum):
-    """What becomes of a half message whose checks are spent (P31)."""
+    """The treatment of a half message whose checks are spent (P31)."""
 
     PARK = "park"
     ROLLBACK = "rollback"
 
 
 class Backoff(StrEnum):
-    """How the interval between checks grows."""
+    """The growth of the interval between checks."""
 
     FIXED = "fixed"
     EXPONENTIAL = "exponential"
@@ -25,7 +25,7 @@ class Backoff(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerGroup:
-    """A producer group and how its undecided messages are checked; durations are in seconds."""
+    """A producer group and the checks of its undecided messages; durations are in seconds."""
 
     id: int
     name: str
@@ -48,4 +48,4 @@ class ProducerGroup:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """Signing secrets that are valid now, newest first (whsec_…), decrypted; never printed."""
+    """The valid signing secrets, newest first (whsec_…), decrypted; never printed."""

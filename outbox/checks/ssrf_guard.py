@@ -1,10 +1,10 @@
-"""Where a check may go: judges a registered URL, and each address that a socket connects to.
+"""The SSRF guard of checks: judges a registered URL, and each address that a socket connects to.
 
-Everything that is not globally routable is refused unless the operator allows it by network or
-host name; link-local and metadata addresses and the service's own listeners are refused always. The
-deny tables are our own, read from IANA's special-purpose registries: ``ipaddress.is_global`` calls
-several of them public. Forms that carry an IPv4 address are unwrapped first. Pure: no name is
-resolved here.
+An address that is not globally routable is refused, unless the operator allows it by network or
+host name. Link-local and metadata addresses and the service's own listeners are always refused. The
+deny tables are our own, from IANA's special-purpose registries, because ``ipaddress.is_global``
+calls several of these addresses public. Addresses that contain an IPv4 address are unwrapped first.
+Pure: no name is resolved here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST_HOST: Final = 253
 
 
 class Rule(StrEnum):
-    """What refuses a check URL or an address; a label of a metric and a fact of an error."""
+    """The rule that refuses a check URL or an address; a metric label and a fact of an error."""
 
     URL_FORM = "url-form"
     SCHEME = "scheme"
@@ -43,7 +43,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SsrfPolicy:
-    """What the operator allows. ``own`` are the service's own listeners, never a target."""
+    """The operator's policy. ``own`` are the service's own listeners, never a target."""
 
     networks: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
@@ -54,7 +54,7 @@ class SsrfPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckUrl:
-    """A check URL in its parts; ``host`` is lower case and without a trailing dot or brackets."""
+    """The parts of a check URL; ``host`` is in lower case, without trailing dot and brackets."""
 
     scheme: str
     host: str
@@ -69,7 +69,7 @@ def policy_of(
     https_only: bool = False,
     own: Iterable[tuple[str, int]] = (),
 ) -> SsrfPolicy:
-    """Read a policy from settings. Raises ConfigurationError naming what cannot be read."""
+    """Read a policy from settings. Raises ConfigurationError that names the wrong value."""
     return SsrfPolicy(
         networks=tuple(_network(text) for text in cidrs),
         hosts=frozenset(_bare(host) for host in hosts),
@@ -80,10 +80,10 @@ def policy_of(
 
 
 def read_check_url(text: str, policy: SsrfPolicy) -> CheckUrl:
-    """Take a check URL apart and judge what can be judged without resolving its name.
+    """Parse a check URL and judge all that needs no name resolution.
 
-    Raises CheckUrlForbidden naming the rule. It is advice at registration: the address that counts
-    is the one that the socket connects to.
+    Raises CheckUrlForbidden that names the rule. At registration this is only a first check: the
+    address that the socket connects to is judged again.
     """
     url = _parse(text)
     rule = _judge_url(url, policy)
@@ -93,11 +93,11 @@ def read_check_url(text: str, policy: SsrfPolicy) -> CheckUrl:
 
 
 def judge(url: CheckUrl, address: str, policy: SsrfPolicy) -> Rule | None:
-    """Judge one concrete address that a check to ``url`` would connect to; None allows it."""
+    """Judge one address that a check to ``url`` would connect to; None allows it."""
     seen = _literal(address)
     if seen is None:
         return Rule.HOST_FORM
-    reached = unwrapped(seen)
+    reached = unwrap(seen)
     own = tuple(network for network, port in policy.own if port == url.port)
     for refused, rule in (
         (LINK_LOCAL, Rule.LINK_LOCAL),
@@ -111,7 +111,7 @@ def judge(url: CheckUrl, address: str, policy: SsrfPolicy) -> Rule | None:
 
 
 def _judge_scope(url: CheckUrl, reached: tuple[Address, ...], policy: SsrfPolicy) -> Rule | None:
-    """Judge what the operator may open: ports, networks, hosts and plain http."""
+    """Judge what the operator may allow: ports, networks, hosts and plain http."""
     if not any(low <= url.port <= high for low, high in policy.ports):
         return Rule.PORT
     allowed = url.host in policy.hosts or all(_within(each, policy.networks) for each in reached)
@@ -122,8 +122,8 @@ def _judge_scope(url: CheckUrl, reached: tuple[Address, ...], policy: SsrfPolicy
     return None
 
 
-def unwrapped(address: Address) -> tuple[Address, ...]:
-    """Return the addresses that a packet to this one may reach: an embedded IPv4 is unwrapped."""
+def unwrap(address: Address) -> tuple[Address, ...]:
+    """Return the addresses that a packet to this one may reach, with embedded IPv4 ones."""
     if isinstance(address, IPv4Address):
         return (address,)
     packed = address.packed
@@ -160,7 +160,7 @@ METADATA: Final = _networks(
 )
 
 NEVER: Final = _networks("0.0.0.0/8", "::/128", "224.0.0.0/4", "255.255.255.255/32", "ff00::/8")
-"""No host of its own: what is not even a target for an operator to allow."""
+"""Addresses that are no host; an operator cannot allow them."""
 
 NOT_GLOBAL: Final = _networks(
     "10.0.0.0/8",
@@ -187,7 +187,7 @@ NOT_GLOBAL: Final = _networks(
     "4000::/2",
     "8000::/1",
 )
-"""Special-purpose IPv4 blocks; of IPv6 only 2000::/3 is global unicast, less its own exceptions."""
+"""Special-purpose IPv4 blocks, and all IPv6 except 2000::/3; that has exceptions, too."""
 
 METADATA_NAMES: Final = frozenset({"metadata", "metadata.google.internal", "instance-data"})
 LOOPBACK_NAMES: Final = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
@@ -202,7 +202,7 @@ _DEFAULT_PORT: Final = {"http": 80, "https": 443}
 
 
 def _parse(text: str) -> CheckUrl:
-    """Read the strict subset of URLs that every parser reads alike; refuse the rest."""
+    """Parse the strict subset of URLs that every parser reads alike; refuse the rest."""
     if len(text) > LONGEST_URL or not text.isascii() or not text.isprintable() or " " in text:
         raise CheckUrlForbidden(Rule.URL_FORM.value)
     shape = _SHAPE.fullmatch(text)
@@ -224,7 +224,7 @@ def _parse(text: str) -> CheckUrl:
 
 
 def _host(text: str) -> str:
-    """Return the host in one spelling; numbers that are no plain IPv4 address are refused."""
+    """Return the normalized host; numbers that are no plain IPv4 address are refused."""
     host = _bare(text)
     labels = host.split(".")
     numeric = re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]) is not None

@@ -1,1 +1,1 @@
-"""One check call over HTTP: what is asked, how it is signed and guarded, what an answer means."""
+"""One check call over HTTP: the request and its signature, the guard, the answer."""

@@ -1,7 +1,7 @@
 """Asks a producer group over HTTP: one call, one deadline, one answer; silence never decides.
 
-Redirects are not followed, nothing is decompressed, no cookie is kept, no proxy is taken from the
-environment, and answers are capped. Every connection passes the callback guard.
+Redirects are not followed, nothing is decompressed, no cookie is kept, no proxy is read from the
+environment, and the size of answers is limited. Every connection passes the SSRF guard.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from outbox.checks.check_round import Answer, Outcome, Question
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import CheckUrl, SsrfPolicy, read_check_url
 from outbox.errors import CheckUrlForbidden
-from outbox.http_checks.classify import HttpAnswer, classify, classify_batch
+from outbox.http_checks.classification import HttpAnswer, classify, classify_batch
 from outbox.http_checks.guarded_connector import TARGET, Blocked, GuardedResolver, guarded_connector
 from outbox.http_checks.request import CheckRequest, check_request
 
@@ -34,7 +34,7 @@ READ_BYTES: Final = 4096
 def guarded_session(
     policy: SsrfPolicy, resolver: GuardedResolver, *, proxied: bool
 ) -> aiohttp.ClientSession:
-    """Return a session whose sockets the callback guard judges; a proxy judges for itself."""
+    """Return a session whose sockets the SSRF guard judges; a proxy applies its own rules."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True)
         if proxied
@@ -78,18 +78,18 @@ class HttpCheckEndpoint:
         self, group: ProducerGroup, questions: Sequence[Question], now: datetime
     ) -> Sequence[Answer]:
         """Make one call and answer each question in order; see CheckEndpoint.ask."""
-        came_back = await self._call(group, questions, now)
-        if isinstance(came_back, Answer):
-            return [came_back] * len(questions)
+        returned = await self._call(group, questions, now)
+        if isinstance(returned, Answer):
+            return [returned] * len(questions)
         ids = [str(question.half.message_id) for question in questions]
         if group.batch_check:
-            return classify_batch(came_back, ids)
-        return [classify(came_back, ids[0])]
+            return classify_batch(returned, ids)
+        return [classify(returned, ids[0])]
 
     async def _call(
         self, group: ProducerGroup, questions: Sequence[Question], now: datetime
     ) -> HttpAnswer | Answer:
-        """Return the complete answer, or why there is none."""
+        """Return the complete answer, or the reason why there is none."""
         request = check_request(group, questions, now, secrets.token_hex(16))
         limit = BATCH_ANSWER_BYTES if group.batch_check else ANSWER_BYTES
         try:
@@ -133,10 +133,10 @@ class HttpCheckEndpoint:
 
 
 def _forget_frames(error: BaseException | None) -> None:
-    """Cut an error off from the frames of the call that it ended.
+    """Remove the traceback from an error of a call.
 
-    They hold the connection with all that it has received, and the connection holds the error: a
-    circle that stays until Python looks for such, which the relay lets it do seldom.
+    The frames refer to the connection with all received data, and the connection refers to the
+    error. Such a cycle stays until Python's cycle collector runs, which the relay makes rare.
     """
     while error is not None:
         error.__traceback__ = None
@@ -144,7 +144,7 @@ def _forget_frames(error: BaseException | None) -> None:
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
-    """Return the whole body, or None when body or headers pass their limits."""
+    """Return the whole body, or None if body or headers exceed their limits."""
     if sum(len(name) + len(value) for name, value in response.raw_headers) > HEADER_BYTES:
         return None
     body = bytearray()

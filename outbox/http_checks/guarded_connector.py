@@ -1,8 +1,8 @@
-"""Connections that the callback guard has judged: the address judged is the one connected to.
+"""Connections judged by the SSRF guard: the judged address is the address of the connection.
 
-Every address a name resolves to is judged before any socket is opened, so a set that mixes public
-and inner addresses is refused as a whole; then each socket is judged again as it is made, which
-covers IP literals and a name that answers differently a moment later.
+Every address of a name is judged before any socket is opened, so a set of public and internal
+addresses is refused as a whole. Each socket is judged again when it is created. This covers IP
+literals and a name that resolves differently a moment later.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from outbox.checks.ssrf_guard import CheckUrl, Rule, SsrfPolicy, judge
 
 LOOK_UPS: Final = 64
-"""Name look-ups under way at most: a slow name server of one group must not delay the others."""
+"""The most name look-ups at once: a slow name server of one group must not delay others."""
 
 TARGET: ContextVar[CheckUrl] = ContextVar("TARGET")
-"""The URL of the call that this task is making."""
+"""The URL of this task's current call."""
 
 
 class Blocked(Exception):
-    """The callback guard refuses this address; no socket was opened."""
+    """The SSRF guard refuses this address; no socket was opened."""
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule.value)
@@ -35,9 +35,9 @@ class Blocked(Exception):
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves names on threads of its own and refuses a set that holds a forbidden address.
+    """Resolves names on separate threads and refuses a set that has a forbidden address.
 
-    The threads are daemons: a name server that hangs must not hold up the end of the process.
+    The threads are daemons: a hanging name server must not delay the end of the process.
     """
 
     def __init__(self, policy: SsrfPolicy) -> None:
@@ -47,7 +47,7 @@ class GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Return the addresses of a host; raises OSError, or Blocked before any is connected to."""
+        """Return the addresses of a host. Raises OSError, or Blocked before any connection."""
         await self._slots.acquire()
         found: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         look_up = Thread(target=self._look_up, args=(found, host, port, family), daemon=True)
@@ -58,10 +58,10 @@ class GuardedResolver(AbstractResolver):
         return [_result(host, port, info) for info in infos]
 
     async def close(self) -> None:
-        """Nothing to close: a look-up under way ends by itself."""
+        """Do nothing: a running look-up ends by itself."""
 
     def _look_up(self, found: asyncio.Future[list[Any]], host: str, port: int, family: int) -> None:
-        """Resolve in this thread and hand the result to the loop, which may be gone by then."""
+        """Resolve in this thread and pass the result to the loop, which may be closed by then."""
         infos, error = [], None
         try:
             infos = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
@@ -83,10 +83,10 @@ class GuardedResolver(AbstractResolver):
 
 
 def guarded_connector(policy: SsrfPolicy, resolver: GuardedResolver) -> TCPConnector:
-    """Return a connector whose every socket is judged; the caller bounds how many it opens.
+    """Return a connector whose sockets are all judged; the caller limits their number.
 
-    A connection carries one call: on the next one, an answer that nobody asked for would be taken
-    for the answer to another check (I14).
+    A connection serves one call. In a second call, an unsolicited answer would count as the answer
+    to another check (I14).
     """
 
     def make_socket(info: Any) -> socket.socket:

@@ -1,4 +1,4 @@
-"""Where our own API, database and brokers listen: never a target of a check, allowed or not."""
+"""Where checks may go by the settings; our own API, database and brokers are never a target."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
 from outbox.settings.catalogue import Settings
 
 POSTGRES_PORT: Final = 5432
@@ -15,11 +16,25 @@ KAFKA_PORT: Final = 9092
 LOOPBACK: Final = ("127.0.0.0/8", "::1/128")
 
 
-def own_listeners(settings: Settings) -> tuple[tuple[str, int], ...]:
-    """Return (network, port) of everything that the settings say is ours.
+def ssrf_policy(settings: Settings) -> SsrfPolicy:
+    """Return where checks and notices may go. Resolves the names of our own listeners.
 
-    Names are resolved once, here; one that does not resolve is left out, since nothing can connect
-    to it either.
+    Raises ConfigurationError naming what cannot be read.
+    """
+    return policy_of(
+        settings.check_allow_cidrs,
+        settings.check_allow_hosts,
+        settings.check_allow_ports,
+        https_only=settings.check_https_only,
+        own=own_listeners(settings),
+    )
+
+
+def own_listeners(settings: Settings) -> tuple[tuple[str, int], ...]:
+    """Return (network, port) of each of our listeners in the settings.
+
+    Names are resolved once, here. A name that does not resolve is left out, because nothing can
+    connect to it.
     """
     found = {
         (network, port)
@@ -38,7 +53,7 @@ def _addresses(settings: Settings) -> Iterator[tuple[str, int]]:
 
 
 def _split(places: Iterable[str], default_port: int) -> Iterator[tuple[str, int]]:
-    """Take ``host:port`` apart; a host without a number behind it has the default port."""
+    """Split ``host:port``; a host without a port number has the default port."""
     for place in places:
         host, _, port = place.rpartition(":")
         if port.isdigit() and int(port):
@@ -48,7 +63,7 @@ def _split(places: Iterable[str], default_port: int) -> Iterator[tuple[str, int]
 
 
 def _networks(host: str) -> Iterator[str]:
-    """Return the networks that reach a listener: of a wildcard, all addresses of this machine."""
+    """Return the networks of a listener; a wildcard has all addresses of this machine."""
     if host in ("", "0.0.0.0", "::"):
         yield from LOOPBACK
         yield from _resolved(socket.gethostname())

@@ -1,7 +1,7 @@
 """The request of a check: its JSON and its Standard Webhooks signature (interfaces 2.1, 2.4).
 
-Everybody behind the producer group's URL holds the secret, so everybody can verify where a check
-comes from. While a rotated secret lives on, both sign. Pure: time and randomness come in.
+Every endpoint of the producer group has the secret and can verify the origin of a check. While a
+rotated secret is still valid, both secrets sign. Pure: time and randomness are parameters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ USER_AGENT: Final = f"outbox-checker/{version('outbox')}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRequest:
-    """The bytes of one call and the headers that go with them."""
+    """The body and the headers of one call."""
 
     body: bytes
     headers: dict[str, str]
@@ -36,7 +36,7 @@ def check_request(
 ) -> CheckRequest:
     """Return the signed request for one question, or for several in the group's batch form.
 
-    ``unique`` is 32 fresh hexadecimal digits: the trace id, and the webhook id of a batch.
+    ``unique`` is 32 new hexadecimal digits: the trace id, and the webhook id of a batch.
     """
     reply_by = now + timedelta(seconds=group.check_timeout_seconds)
     checks = [_check(group, question, reply_by) for question in questions]
@@ -53,14 +53,14 @@ def check_request(
     else:
         webhook_id = webhook_id_of(questions[0])
         document = _envelope("transaction.check", now, checks[0])
-        headers["outbox-attempt"] = f"{questions[0].attempt}/{questions[0].max_attempts}"
+        headers["outbox-attempt"] = f"{questions[0].attempt}/{group.check_max}"
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     headers.update(_signed(group, webhook_id, now, body))
     return CheckRequest(body=body.encode(), headers=headers)
 
 
 def webhook_id_of(question: Question) -> str:
-    """Return the id of a single check: fresh for every attempt, also after a recheck."""
+    """Return the id of a single check: new for every attempt, also after a recheck."""
     return f"chk_{question.half.message_id}_{question.round}_{question.attempt}"
 
 
@@ -88,7 +88,7 @@ def _check(group: ProducerGroup, question: Question, reply_by: datetime) -> dict
         **_text_or_base64("key", content.key),
         "headers": dict(content.headers),
         "attempt": question.attempt,
-        "max_attempts": question.max_attempts,
+        "max_attempts": group.check_max,
         "prepared_at": _text(half.prepared_at),
         "reply_by": _text(reply_by),
     }
@@ -100,7 +100,7 @@ def _payload(half: HalfMessage) -> dict[str, Any]:
 
 
 def _text_or_base64(name: str, content: bytes | None) -> dict[str, str | None]:
-    """Return bytes as the text they are, or as ``<name>_base64`` when they are no UTF-8."""
+    """Return bytes as text, or as ``<name>_base64`` if they are not UTF-8."""
     if content is None:
         return {name: None}
     try:

@@ -1,7 +1,7 @@
-"""Tells an operator's endpoint of an event, signed by Standard Webhooks.
+"""Posts an event to an operator's endpoint, signed by Standard Webhooks.
 
-It goes through the same guard as a check: judged address, no redirect, no proxy of the environment.
-Its id stays the same over all attempts, so a receiver tells a repetition.
+It passes the same guard as a check: judged address, no redirect, no proxy from the environment.
+Its id is the same in all attempts, so a receiver recognizes a repetition.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECRET_PREFIX: Final = "whsec_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """What happened: an id of its own, a type, and facts without any key or value."""
+    """An event: its own id, a type, and facts without any key or value."""
 
     notice_id: str
     kind: str
@@ -38,17 +38,17 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """How telling ended: the status of the last answer, or the reason why there was none."""
+class NoticeResult:
+    """The result of a post; ``outcome`` is the last status, or the reason why there was none."""
 
-    told: bool
-    said: str
+    delivered: bool
+    outcome: str
     attempts: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookTarget:
-    """Where notices go, and what signs them."""
+    """The target of notices, and the secret that signs them."""
 
     url: str = field(repr=False)
     secret: str = field(repr=False)
@@ -56,8 +56,8 @@ class WebhookTarget:
     proxy_url: str | None = field(default=None, repr=False)
     waits: tuple[float, ...] = WAITS
 
-    def judged(self) -> WebhookTarget:
-        """Return the target itself. Raises ConfigurationError for what can never be told."""
+    def validated(self) -> WebhookTarget:
+        """Return the target itself. Raises ConfigurationError if no notice can ever reach it."""
         try:
             read_check_url(self.url, self.policy)
             _verify_secret(self.secret)
@@ -69,16 +69,16 @@ class WebhookTarget:
         return self
 
 
-async def tell(target: WebhookTarget, notice: Notice, clock: Clock) -> Delivery:
-    """Post a notice until it is taken (2xx) or the attempts are spent; never raises for HTTP."""
+async def post_notice(target: WebhookTarget, notice: Notice, clock: Clock) -> NoticeResult:
+    """Post a notice until it is accepted (2xx) or no attempt is left; never raises for HTTP."""
     resolver = GuardedResolver(target.policy)
     proxied = target.proxy_url is not None
     async with guarded_session(target.policy, resolver, proxied=proxied) as session:
         for attempt, wait in enumerate((*target.waits, None), 1):
-            said = await _post(session, resolver, target, notice, clock)
-            told = said.startswith("2")
-            if told or wait is None or said in ("blocked", "410"):
-                return Delivery(told=told, said=said, attempts=attempt)
+            outcome = await _post(session, resolver, target, notice, clock)
+            delivered = outcome.startswith("2")
+            if delivered or wait is None or outcome in ("blocked", "410"):
+                return NoticeResult(delivered=delivered, outcome=outcome, attempts=attempt)
             await asyncio.sleep(wait)
     raise AssertionError("unreachable")
 
@@ -90,7 +90,7 @@ async def _post(
     notice: Notice,
     clock: Clock,
 ) -> str:
-    """Make one attempt; return the status, or one word for why there is none."""
+    """Make one attempt; return the status, or one word for the failure."""
     try:
         url = read_check_url(target.url, target.policy)
         TARGET.set(url)

@@ -1,6 +1,6 @@
-"""Reads which of a shard's messages Kafka has, from the data topics themselves.
+"""Reads from the data topics which of a shard's messages Kafka has.
 
-Ask only when the shard's producers are fenced: what is committed later is not seen.
+Call it only when the shard's producers are fenced: later commits are not seen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from outbox.reconciliation.log import LogEnd, Offsets, Partition
 T = TypeVar("T")
 POLL_SECONDS: Final = 0.25
 STUCK_SECONDS: Final = 60.0
-"""Longer than any transaction of ours may last."""
+"""Longer than the longest possible transaction of the relay."""
 
 
 class Seen(NamedTuple):
@@ -35,9 +35,9 @@ class Seen(NamedTuple):
 def scan(
     facts: KafkaLogReader, consumer_config: Mapping[str, Any], topics: Collection[str], shard: int
 ) -> Iterator[Seen]:
-    """Yield the shard's committed records, from each log's start to its present high watermark.
+    """Yield the shard's committed records, from each log's start to its high watermark.
 
-    Raises KafkaUnavailable when an end is not reached: a part of the truth would not do.
+    Raises KafkaUnavailable when an end is not reached: a partial result is useless.
     """
     partitions = facts.partitions(topics)
     starts = all_of(facts.offsets(partitions, LogEnd.START))
@@ -52,9 +52,9 @@ def scan(
 
 
 def read_to_ends(
-    consumer: Consumer, unread: dict[Partition, int], look: Callable[[Message], T | None]
+    consumer: Consumer, unread: dict[Partition, int], read: Callable[[Message], T | None]
 ) -> Iterator[T]:
-    """Yield what ``look`` makes of the assigned partitions' records, up to these ends.
+    """Yield the results of ``read`` for the assigned partitions' records, up to these ends.
 
     Raises KafkaUnavailable when an end is not reached, and KafkaException.
     """
@@ -71,7 +71,7 @@ def read_to_ends(
         if end is None:
             continue
         moved_at = clock.monotonic()
-        if is_record and offset < end and (seen := look(message)) is not None:
+        if is_record and offset < end and (seen := read(message)) is not None:
             yield seen
         if (offset + 1 if is_record else offset) >= end:
             del unread[place]
@@ -92,7 +92,7 @@ def _place(message: Message) -> tuple[Partition, int]:
 
 
 def _is_record(message: Message) -> bool:
-    """Tell a record from an end-of-partition event, whose offset counts markers too."""
+    """Return False for an end-of-partition event, whose offset counts markers too."""
     error = message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         raise KafkaException(error)
@@ -100,7 +100,7 @@ def _is_record(message: Message) -> bool:
 
 
 def _seen(message: Message, shard: int) -> Seen | None:
-    """Return what our headers say; a record without them, or of another shard, is none of ours."""
+    """Return the ids in the headers; None without them, or for a record of another shard."""
     headers: dict[str, Any] = dict(message.headers() or ())
     try:
         of_shard, batch_no, _ = bytes(headers[BATCH]).decode().split(".")

@@ -1,4 +1,4 @@
-"""The librdkafka properties that exactly-once delivery rests on, and what an operator may add."""
+"""The librdkafka properties that exactly-once delivery needs, and those an operator may add."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ PRODUCER_FIXED: Final[Mapping[str, Any]] = {
 }
 """The CLEAN rule compares a commit's time with the retry back-off: neither may be changed alone.
 
-A topic that is gone must be reported as unknown before its messages time out, which says nothing.
+A deleted topic must be reported as unknown before its messages time out, because a timeout does not
+show the reason.
 """
 PRODUCER_DEFAULTS: Final[Mapping[str, Any]] = {
     "linger.ms": 5,
@@ -38,7 +39,7 @@ CONSUMER_DEFAULTS: Final[Mapping[str, Any]] = {
     "fetch.wait.max.ms": 50,
     "log_level": 0,
 }
-"""A group is named because the library asks for one; nobody joins it."""
+"""The library requires a group id; no consumer joins the group."""
 
 _OURS: Final = frozenset({"bootstrap.servers", "transactional.id"})
 _TRANSACTIONAL: Final = frozenset({"transactional.id", "transaction.timeout.ms"})
@@ -50,7 +51,7 @@ _ALIASES: Final = {
 
 
 def check_kafka_config(kafka_config: Mapping[str, Any]) -> None:
-    """Raise ConfigurationError when an operator's properties touch what delivery rests on."""
+    """Raise ConfigurationError if an operator sets a property that delivery depends on."""
     for name in kafka_config:
         if _ALIASES.get(name, name) in {*PRODUCER_FIXED, *CONSUMER_FIXED, *_OURS}:
             raise ConfigurationError(f"OUTBOX_KAFKA_CONFIG: {name} is fixed by the outbox")
@@ -70,16 +71,19 @@ def producer_config(
     }
 
 
-def plain_producer_config(
+def idempotent_producer_config(
     bootstrap_servers: str, kafka_config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the properties of a producer of the lane at_least_once. Raises ConfigurationError."""
+    """Return the properties of an idempotent producer without transactions.
+
+    Raises ConfigurationError.
+    """
     config = producer_config(bootstrap_servers, kafka_config, "")
     return {name: config[name] for name in config if name not in _TRANSACTIONAL}
 
 
 def consumer_config(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties of the manifests' reader. Raises ConfigurationError."""
+    """Return the properties of the consumer of manifests. Raises ConfigurationError."""
     check_kafka_config(kafka_config)
     return {
         **CONSUMER_DEFAULTS,
@@ -90,5 +94,5 @@ def consumer_config(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> 
 
 
 def transactional_id(prefix: str, installation: object, shard: int) -> str:
-    """Return a shard's transactional id: never random, for it is what the fence names."""
+    """Return a shard's transactional id; it is never random, because the fence needs it."""
     return f"{prefix}.{installation}.{shard}"

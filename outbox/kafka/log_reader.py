@@ -1,6 +1,6 @@
-"""What the reconciliation asks Kafka directly: partitions, offsets, single records by offset.
+"""The audit's direct reads from Kafka: partitions, offsets, single records by offset.
 
-One thread. Reads only, never as part of a consumer group, and always with a bound on time.
+For one thread. It only reads, never in a consumer group, and always with a time limit.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, Top
 REQUEST_SECONDS: Final = 10.0
 RETRIES: Final = 10
 RETRY_SECONDS: Final = 0.5
-"""A partition whose leader is just being elected is asked again for about five seconds."""
+"""A partition without a leader, during an election, is asked again for about five seconds."""
 RECORD_SECONDS: Final = 10.0
-"""How long one record may take; what is not there by then counts as gone."""
+"""The time limit of one record; a record that is not read by then counts as gone."""
 
 FINAL: Final = (
     KafkaError._PARTITION_EOF,
     KafkaError._AUTO_OFFSET_RESET,
     KafkaError.OFFSET_OUT_OF_RANGE,
 )
-"""Errors after which a partition says nothing more."""
+"""Errors after which a partition returns no more events."""
 
 _PAUSE: Final = Event()
 _SPEC: Final[Mapping[LogEnd, tuple[Callable[[], Any], IsolationLevel]]] = {
@@ -62,7 +62,7 @@ class KafkaLogReader:
         self._admin = AdminClient({**self._config, "log_level": 0})
 
     def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
-        """Return every partition of those topics that exist."""
+        """Return every partition of the topics that exist."""
         try:
             known = self._admin.list_topics(timeout=REQUEST_SECONDS).topics
         except KafkaException as error:
@@ -74,7 +74,7 @@ class KafkaLogReader:
         ]
 
     def offsets(self, partitions: Collection[Partition], end: LogEnd) -> Offsets:
-        """Return one offset a partition."""
+        """Return one offset per partition."""
         if not partitions:
             return Offsets(offsets={})
         offsets, errors = self._ask(partitions, end)
@@ -82,7 +82,7 @@ class KafkaLogReader:
             if not errors:
                 break
             _PAUSE.wait(RETRY_SECONDS)
-            self._look_for_leaders()
+            self._refresh_leaders()
             again, errors = self._ask(errors, end)
             offsets |= again
         if not offsets:
@@ -90,7 +90,7 @@ class KafkaLogReader:
         return Offsets(offsets=offsets, errors=errors)
 
     def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
-        """Return the first offset a partition of that time or later; see LogFacts.offsets_since."""
+        """Return each partition's first offset of that time or later; see LogFacts."""
         if not partitions:
             return Offsets(offsets={})
         asked = [TopicPartition(t, n, int(at.timestamp() * 1000)) for t, n in partitions]
@@ -102,11 +102,11 @@ class KafkaLogReader:
         return _with_offsets(answers)
 
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
-        """Return what each topic is; see LogFacts.describe."""
+        """Return the facts of each topic; see LogFacts.describe."""
         return describe(self._admin, topics)
 
     def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
-        """Read the first record at or behind each offset, all partitions at once."""
+        """Read the first record at or after each offset, all partitions at once."""
         if not places:
             return {}
         with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
@@ -114,14 +114,14 @@ class KafkaLogReader:
             return _first_of_each(consumer, places)
 
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
-        """Read single committed records by offset; those that are gone are left out."""
+        """Read single committed records by offset; missing records are left out."""
         if not places:
             return []
         with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
             return list(_read_each(consumer, sorted(places)))
 
-    def _look_for_leaders(self) -> None:
-        """Ask who leads what: librdkafka would go on asking those it knew."""
+    def _refresh_leaders(self) -> None:
+        """Request the current leaders: librdkafka would keep asking the old ones."""
         with suppress(KafkaException):
             self._admin.list_topics(timeout=REQUEST_SECONDS)
 
@@ -134,7 +134,7 @@ class KafkaLogReader:
             isolation_level=isolation,
             request_timeout=REQUEST_SECONDS,
         )
-        return _sort_out(futures)
+        return _collect(futures)
 
     def _consumer_config(self) -> dict[str, Any]:
         return {
@@ -150,7 +150,7 @@ class KafkaLogReader:
         }
 
 
-def _sort_out(
+def _collect(
     futures: Mapping[TopicPartition, Future[Any]],
 ) -> tuple[dict[Partition, int], dict[Partition, str]]:
     offsets: dict[Partition, int] = {}
@@ -163,18 +163,20 @@ def _sort_out(
             errors[partition] = _words(error)
             continue
         if offset < 0:  # The connection broke; librdkafka calls this no error.
-            errors[partition] = "no offset was named"
+            errors[partition] = "no offset was returned"
         else:
             offsets[partition] = offset
     return offsets, errors
 
 
 def _with_offsets(answers: Iterable[TopicPartition]) -> Offsets:
-    """Sort the answers for times; a partition without a record of then has none (-1)."""
-    told = {Partition(each.topic, each.partition): each for each in answers}
+    """Split the answers; a partition without a record of that time or later has no offset."""
+    found = {Partition(each.topic, each.partition): each for each in answers}
     return Offsets(
-        offsets={p: each.offset for p, each in told.items() if not each.error and each.offset >= 0},
-        errors={p: each.error.str() for p, each in told.items() if each.error},
+        offsets={
+            p: each.offset for p, each in found.items() if not each.error and each.offset >= 0
+        },
+        errors={p: each.error.str() for p, each in found.items() if each.error},
     )
 
 
@@ -191,7 +193,7 @@ def _first_of_each(
 ) -> dict[Partition, LogRecord | None]:
     """Return the first record of each partition that answers, or None at the end of its log.
 
-    An offset that has expired since it was asked for is left out: nothing is known of it.
+    An offset that has expired since it was read is left out: nothing is known about it.
     """
     found: dict[Partition, LogRecord | None] = {}
     waiting = {*places}
@@ -209,7 +211,7 @@ def _first_of_each(
 
 
 def _next_of(consumer: Consumer, partition: Partition) -> Message | None:
-    """Return the next event of this partition, passing over leftovers of the one before."""
+    """Return the next event of this partition; skip late events of the previous one."""
     for _ in range(3):
         message = consumer.poll(RECORD_SECONDS)
         if message is None or (message.topic(), message.partition()) == partition:

@@ -1,4 +1,4 @@
-"""The parked topic: a plain idempotent producer; a copy is for operators and no delivery."""
+"""The parked topic: an idempotent producer; a copy is for operators and no delivery."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from outbox.errors import KafkaUnavailable
-from outbox.kafka.client_config import plain_producer_config
+from outbox.kafka.client_config import idempotent_producer_config
 from outbox.messages.record import Record
 
 FLUSH_SECONDS: Final = 10.0
-"""Beyond message.timeout.ms (8 s), so each report has come by then."""
-TOO_MUCH: Final = frozenset(
+"""Longer than message.timeout.ms (8 s), so each report has arrived by then."""
+REFUSED: Final = frozenset(
     {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG, KafkaError.INVALID_RECORD}
 )
-"""What a record is refused for: trying again changes nothing."""
+"""Permanent refusals of a record: a retry changes nothing."""
 
 
 class KafkaParkedTopic:
     """The ParkedTopic on Kafka; opens its producer at the first copy."""
 
     def __init__(self, bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> None:
-        self._config = plain_producer_config(bootstrap_servers, kafka_config)
+        self._config = idempotent_producer_config(bootstrap_servers, kafka_config)
         self._producer: Producer | None = None
 
     def copy(self, records: Sequence[Record]) -> Sequence[str | None]:
         """Write records and wait for their reports; see ParkedTopic.
 
-        A broker refuses a batch as a whole, so what was refused among others is tried alone.
+        A broker refuses a batch as a whole, so a refused record is sent again alone.
         """
         refusals = self._send(records)
         if len(records) == 1:
@@ -56,7 +56,7 @@ class KafkaParkedTopic:
 def _produce(
     producer: Producer, record: Record, errors: list[KafkaError | None], place: int
 ) -> None:
-    """Hand one record over; its report, or the refusal of the library itself, goes to its place."""
+    """Produce one record; its report, or the library's own refusal, goes to its place."""
     topic, key, value, _, headers = record
     report = partial(_note, errors, place)
     try:
@@ -72,8 +72,8 @@ def _note(
 
 
 def _refusals(errors: Sequence[KafkaError | None]) -> list[str | None]:
-    """Return why each record was refused for good. Raises KafkaUnavailable for any other error."""
+    """Return each record's permanent refusal. Raises KafkaUnavailable for another error."""
     for error in errors:
-        if error is not None and error.code() not in TOO_MUCH:
+        if error is not None and error.code() not in REFUSED:
             raise KafkaUnavailable(f"{error.name()}: {error.str()}")
     return [None if error is None else error.name() for error in errors]

@@ -1,8 +1,8 @@
-"""Reads a shard's manifests back: who the topic is, where its log ends, what is committed in it.
+"""Reads a shard's manifests back: the topic's identity, the end of its log, committed manifests.
 
-The end is the high watermark, asked for with read_uncommitted by an admin client: a read_committed
-consumer would answer with the last stable offset. "No message" ends nothing, since aborted records
-and markers fill offsets too.
+The end is the high watermark. An admin client reads it with read_uncommitted, because a
+read_committed consumer would return the last stable offset. An empty poll does not mean the end,
+because aborted records and markers have offsets, too.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from outbox.relay.protocol.state import Found
 
 REQUEST_SECONDS: Final = 10.0
 STUCK_SECONDS: Final = 60.0
-"""Longer than any transaction of ours may last: whoever is in the way is a stranger."""
+"""Longer than any transaction of the relay: a blocking one belongs to another program."""
 MANIFESTS_AT_ONCE: Final = 256
 POLL_SECONDS: Final = 0.25
 
 
 def admin_client(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> AdminClient:
-    """Return an admin client that every shard of a process may share."""
+    """Return an admin client that all shards of a process can share."""
     addressed: dict[str, Any] = {"bootstrap.servers": bootstrap_servers}
     return AdminClient({"log_level": 0, **kafka_config, **addressed})
 
 
 class KafkaProgressLog:
-    """The ProgressLog of one shard; the admin client may be shared by all of them."""
+    """The ProgressLog of one shard; all shards can share the admin client."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class KafkaProgressLog:
         self._stuck_seconds = stuck_seconds
 
     def cluster(self) -> Cluster:
-        """Return who the cluster and the progress topic are.
+        """Return the identity of the cluster and the progress topic.
 
-        The cluster's id comes with the metadata: librdkafka's DescribeCluster aborts the process
+        The cluster's id comes from the metadata: librdkafka's DescribeCluster aborts the process
         when every broker is fenced for a moment (an answer without brokers and topics).
         """
         with _translated():
@@ -75,11 +75,11 @@ class KafkaProgressLog:
             )
             topic = futures[self._topic].result()
         if not metadata.cluster_id:
-            raise KafkaUnavailable("Kafka does not say which cluster it is")
+            raise KafkaUnavailable("Kafka does not return its cluster id")
         return Cluster(metadata.cluster_id, str(topic.topic_id), len(topic.partitions))
 
     def bounds(self) -> tuple[int, int]:
-        """Return where the shard's log starts and ends; aborted records and markers count."""
+        """Return the start and end offset of the shard's log, with aborted records and markers."""
         with _translated():
             start = self._end(OffsetSpec.earliest())  # type: ignore[no-untyped-call]
             return start, self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
@@ -104,14 +104,14 @@ class KafkaProgressLog:
         return tuple(found), False
 
     def _position(self, consumer: Consumer, message: Message | None) -> int:
-        """Return the offset below which everything was seen: an end event counts markers too."""
+        """Return the offset below which everything was read; an end event counts markers too."""
         (partition,) = consumer.position([TopicPartition(self._topic, self._shard)])
         return max(partition.offset, _offset(message) if message and message.error() else 0)
 
     def _end(self, spec: Any) -> int:
-        """Ask for one end of the log.
+        """Return one end of the log.
 
-        When the connection breaks meanwhile, librdkafka names no error and no offset (-1001).
+        When the connection breaks, librdkafka returns no error and no offset (-1001).
         """
         partition = TopicPartition(self._topic, self._shard)
         futures = self._admin.list_offsets(
@@ -121,12 +121,12 @@ class KafkaProgressLog:
         )
         offset = int(futures[partition].result().offset)
         if offset < 0:
-            raise KafkaUnavailable("Kafka does not say where the shard's manifests are")
+            raise KafkaUnavailable("Kafka does not return the offsets of the shard's manifests")
         return offset
 
 
 def _is_end(message: Message) -> bool:
-    """Tell whether this is the end-of-partition event. Raises KafkaException for an error."""
+    """Return whether this is the end-of-partition event. Raises KafkaException for an error."""
     error = message.error()
     if error is None:
         return False

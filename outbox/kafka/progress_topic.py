@@ -1,7 +1,6 @@
-"""The topic `outbox.progress`: the relay's manifests, one partition a shard, kept and never
-compacted.
+"""The topic `outbox.progress`: the relay's manifests, one partition per shard, never compacted.
 
-Made by `outbox migrate up`; the relay never creates a topic.
+`outbox migrate up` creates it; the relay never creates a topic.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.errors import KafkaUnavailable
-from outbox.relay.server_requirements import UNTOLD, VERIFICATION, Judgement, judge_kafka
+from outbox.relay.server_requirements import NOT_SHOWN, VERIFICATION, Judgement, judge_kafka
 
 PROGRESS_TOPIC: Final = "outbox.progress"
 PARTITIONS: Final = 16
 RETENTION_MS: Final = 30 * 24 * 3600 * 1000
 REPLICATION: Final = 3
 ZOOKEEPER: Final = "zookeeper.connect"
-"""A setting that brokers know up to 3.9. A newer one may have it left over in its file, and hides
-its value as it does with every setting unknown to it."""
+"""A setting that brokers know up to 3.9. A newer broker may still have it in its file, but hides
+its value, as with every unknown setting."""
 CORDONED: Final = "cordoned.log.dirs"
 """A setting that brokers know from 4.3 on (KIP-1066)."""
 TIMEOUT_SECONDS: Final = 30.0
@@ -34,18 +33,18 @@ TIMEOUT_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressTopicFacts:
-    """The cluster and its progress topic, as found."""
+    """The facts of the cluster and its progress topic."""
 
     brokers: int
     topics: int
     partitions: int
     settings: Mapping[str, str]
     partition_verification: str
-    """`transaction.partition.verification.enable`; "false" as soon as one broker says so."""
+    """`transaction.partition.verification.enable`; "false" if one broker has it."""
     older_than_4: bool
-    """One of the brokers is."""
+    """At least one broker is."""
     newer_than_4_2: bool = False
-    """One of the brokers is: 4.3.0 and 4.3.1 leave transactions open (ADR 0017)."""
+    """At least one broker is: 4.3.0 and 4.3.1 leave transactions open (ADR 0017)."""
 
 
 def ensure_progress_topic(
@@ -55,13 +54,13 @@ def ensure_progress_topic(
     replication: int | None = None,
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> bool:
-    """Create the topic unless it is there; tell whether it was created.
+    """Create the topic if it is missing; return whether it was created.
 
     `replication` None takes three replicas, or as many as the cluster has brokers. Raises
     KafkaUnavailable if Kafka does not answer in time or refuses.
     """
     admin = _admin(bootstrap_servers, kafka_config)
-    with _answering():
+    with _translated():
         known = admin.list_topics(timeout=timeout_seconds)
         if PROGRESS_TOPIC in known.topics:
             return False
@@ -74,12 +73,12 @@ def progress_topic_facts(
     *,
     timeout_seconds: float = 10.0,
 ) -> ProgressTopicFacts:
-    """Return what the cluster says of the topic; 0 partitions when it is absent.
+    """Return the cluster's facts of the topic; 0 partitions if it is missing.
 
     Raises KafkaUnavailable.
     """
     admin = _admin(bootstrap_servers, kafka_config)
-    with _answering():
+    with _translated():
         known = admin.list_topics(timeout=timeout_seconds)
         topic = known.topics.get(PROGRESS_TOPIC)
         brokers = _broker_settings(admin, known.brokers, timeout_seconds)
@@ -95,9 +94,9 @@ def progress_topic_facts(
 
 
 def safety_of(facts: ProgressTopicFacts) -> tuple[Judgement, ...]:
-    """Judge the facts that the guarantees rest on."""
+    """Judge the facts that the guarantees depend on."""
     return judge_kafka(
-        cleanup_policy=facts.settings.get("cleanup.policy", UNTOLD),
+        cleanup_policy=facts.settings.get("cleanup.policy", NOT_SHOWN),
         partition_verification=facts.partition_verification,
         older_than_4=facts.older_than_4,
     )
@@ -114,8 +113,8 @@ def topic_settings(replication: int) -> dict[str, str]:
 
 
 @contextmanager
-def _answering() -> Iterator[None]:
-    """Raise KafkaUnavailable for a refusal and for an answer that does not come in time."""
+def _translated() -> Iterator[None]:
+    """Raise KafkaUnavailable for a refusal and for an answer that is too late."""
     try:
         yield
     except KafkaException as error:
@@ -138,7 +137,7 @@ def _stored_settings(admin: AdminClient, timeout_seconds: float) -> dict[str, st
 def _broker_settings(
     admin: AdminClient, brokers: Iterable[int], timeout_seconds: float
 ) -> list[dict[str, str]]:
-    """Return what each broker shows of its settings; the library takes one broker a call."""
+    """Return the visible settings of each broker; the library takes one broker per call."""
     asked = (ConfigResource(ResourceType.BROKER, str(broker)) for broker in brokers)
     futures = [admin.describe_configs([broker])[broker] for broker in asked]
     answers = [future.result(timeout=timeout_seconds) for future in futures]
@@ -149,12 +148,12 @@ def _broker_settings(
 
 
 def _verification(brokers: Iterable[Mapping[str, str]]) -> str:
-    values = {broker.get(VERIFICATION, UNTOLD) for broker in brokers}
-    return "false" if "false" in values else next(iter(values), UNTOLD)
+    values = {broker.get(VERIFICATION, NOT_SHOWN) for broker in brokers}
+    return "false" if "false" in values else next(iter(values), NOT_SHOWN)
 
 
 def _create(admin: AdminClient, replication: int, timeout_seconds: float) -> bool:
-    """Create it; another caller may have been first, which is as good."""
+    """Create the topic; return False if another caller was first."""
     topic = NewTopic(
         PROGRESS_TOPIC,
         num_partitions=PARTITIONS,

@@ -1,7 +1,7 @@
-"""A shard's transactional producer: one handle at a time, forgotten at the first doubt.
+"""A shard's transactional producer: one handle at a time, dropped at the first doubt.
 
 A handle in doubt is never aborted, purged or committed again: each of these sends more frames of
-the same epoch, and none of their answers proves anything about the first. A new handle fences it.
+the same epoch, and their answers prove nothing about the first frame. A new handle fences it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from outbox.errors import KafkaUnavailable, PublisherFenced
 from outbox.failpoints import hit
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import Record
-from outbox.relay.ports import THIS_CLOCK, Delivery, Places, Refusal
+from outbox.relay.ports import THIS_CLOCK, DeliveryReport, Places, Refusal
 from outbox.relay.protocol.state import Refused
 
 FENCE_SECONDS: Final = 30.0
 FLUSH_SECONDS: Final = 10.0
-"""Beyond message.timeout.ms (8 s), so each report has come by then."""
+"""Longer than message.timeout.ms (8 s), so each report has arrived by then."""
 ANY_PARTITION: Final = -1
 UNKNOWN_OFFSET: Final = -1
 
@@ -49,7 +49,7 @@ REFUSED: Final = {
     KafkaError.UNKNOWN_TOPIC_OR_PART: Refused.TOPIC,
     KafkaError._UNKNOWN_TOPIC: Refused.TOPIC,
 }
-"""What a record, or its topic, is refused for: trying again changes nothing."""
+"""Permanent refusals of a record or its topic: a retry changes nothing."""
 
 
 class KafkaPublisher:
@@ -61,14 +61,14 @@ class KafkaPublisher:
         shard: int,
         progress_topic: str = PROGRESS_TOPIC,
     ) -> None:
-        """Prepare a publisher; ``config`` gives the producer's properties for an installation."""
+        """Create a publisher; ``config`` returns the producer's properties for an installation."""
         self._config = config
         self._shard = shard
         self._progress_topic = progress_topic
         self._handle: Producer | None = None
 
     def fence(self, installation: UUID) -> None:
-        """Make a new handle; returns when it is alone and older transactions are complete."""
+        """Create a handle; return when older ones are fenced and their transactions complete."""
         with _translated():
             self._renew(installation).init_transactions(FENCE_SECONDS)
 
@@ -77,7 +77,7 @@ class KafkaPublisher:
         with _translated():
             self._open().begin_transaction()
 
-    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> Delivery:
+    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> DeliveryReport:
         """Produce the records in order, flush, and count the reports; see Publisher."""
         reports = _Reports(len(records))
         with _translated():
@@ -102,12 +102,12 @@ class KafkaPublisher:
         return reports.offsets[0]
 
     def commit(self) -> None:
-        """Commit the transaction, within what is left of its time; see Publisher."""
+        """Commit the transaction within the rest of its time limit; see Publisher."""
         with _translated():
             self._open().commit_transaction(-1)
 
     def drop(self) -> None:
-        """Forget the handle without waiting for it; its late reports reach nobody."""
+        """Drop the handle without waiting for it; its late reports are ignored."""
         handle, self._handle = self._handle, None
         if handle is not None:
             box = [handle]
@@ -115,7 +115,7 @@ class KafkaPublisher:
             Thread(target=box.clear, name="outbox-handle-reaper", daemon=True).start()
 
     def _renew(self, installation: UUID) -> Producer:
-        """Return a handle in the place of the one before."""
+        """Replace the handle and return the new one."""
         self.drop()
         self._handle = Producer(self._config(installation), logger=_silent())
         return self._handle
@@ -147,37 +147,38 @@ class KafkaPublisher:
                 hit("relay.after_first_produce")
 
 
-class PlainKafkaPublisher(KafkaPublisher):
-    """The Publisher of a shard in the lane at_least_once: an idempotent producer, no transactions.
+class AtLeastOncePublisher(KafkaPublisher):
+    """The Publisher of the mode at_least_once: an idempotent producer without transactions.
 
-    A record stands once it is acknowledged. No manifest is written, and nobody is fenced.
+    A record is published once it is acknowledged. No manifest is written, and no producer is
+    fenced.
     """
 
     def fence(self, installation: UUID) -> None:
-        """Make a new handle; older ones may still deliver what they had taken."""
+        """Create a new handle; older ones may still deliver their queued records."""
         with _translated():
             self._renew(installation)
 
     def begin(self) -> None:
-        """Nothing: each record stands alone."""
+        """Do nothing: each record is independent."""
 
     def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
         """Write nothing."""
         return UNKNOWN_OFFSET
 
     def commit(self) -> None:
-        """Nothing: what was acknowledged is published."""
+        """Do nothing: acknowledged records are published."""
 
 
 def _silent() -> logging.Logger:
-    """Return a logger for the library's own lines: what they say is told by its errors."""
+    """Return a logger that drops the library's log lines, because its errors contain the same."""
     logger = logging.getLogger("outbox.librdkafka")
     logger.setLevel(logging.CRITICAL + 1)
     return logger
 
 
 class _Reports:
-    """The delivery reports of one batch; a forgotten handle reports to what nobody reads."""
+    """The delivery reports of one batch; those of a dropped handle are never read."""
 
     def __init__(self, count: int) -> None:
         self.offsets = [UNKNOWN_OFFSET] * count
@@ -191,15 +192,15 @@ class _Reports:
         return partial(self._note, place)
 
     def refuse(self, place: int, error: KafkaError) -> None:
-        """Note that a record will never be taken; the first one counts."""
+        """Note a permanent refusal; the first one counts."""
         if self._refused is None:
             self._refused = Refusal(place, error.name(), REFUSED[error.code()])
 
-    def delivery(self) -> Delivery:
-        """Return what came of the batch. Raises PublisherFenced when a report says so."""
+    def delivery(self) -> DeliveryReport:
+        """Return the result of the batch. Raises PublisherFenced if a report shows a fence."""
         if self._fenced is not None:
             raise PublisherFenced(self._fenced.name())
-        return Delivery(self._good, Places(self._partitions, self.offsets), self._refused)
+        return DeliveryReport(self._good, Places(self._partitions, self.offsets), self._refused)
 
     def _note(self, place: int, error: KafkaError | None, message: Message) -> None:
         if error is None:
@@ -215,13 +216,13 @@ class _Reports:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Turn the library's errors into ours; all but a fence mean that nothing is known."""
+    """Translate the library's errors; after any but a fence the result is unknown."""
     try:
         yield
     except BufferError as error:
         raise KafkaUnavailable("the producer's queue is full") from error
     except SystemError as error:
-        # Raised amid the delivery callbacks, a fatal error of the library comes out like this.
+        # A fatal error that the library raises inside a delivery callback arrives as SystemError.
         raise PublisherFenced(str(error.__cause__)) from error
     except KafkaException as error:
         kafka_error = error.args[0]

@@ -1,8 +1,8 @@
-"""Reads from the data topics whose the records are that PostgreSQL has forgotten.
+"""Reads from the data topics the producers of records that PostgreSQL has lost.
 
-Reading begins a minute before the manifest that lists the first of them: records carry PostgreSQL's
-time, a manifest's records at most one transaction's earlier. Where that manifest is gone, or does
-not list them, the topics are read from their start.
+Reading starts one minute before the manifest that lists the first of them. Records have
+PostgreSQL's time; a manifest's records are at most one transaction older. If that manifest is gone,
+or does not list them, the topics are read from their start.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from outbox.relay.ports import RecordName, UnnamedRecord
 
 REQUEST_SECONDS: Final = 10.0
 EARLIER_MS: Final = 60_000
-"""Longer than a transaction of the relay may last."""
+"""Longer than the longest transaction of the relay."""
 START_MS: Final = 0
 
 
 class KafkaRecordNames:
-    """The RecordNames of one cluster; ``progress_topic`` differs in tests alone."""
+    """The RecordNames of one cluster; only tests change ``progress_topic``."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class KafkaRecordNames:
         self._progress_topic = progress_topic
 
     def read(self, sought: Sequence[UnnamedRecord], topics: Sequence[str]) -> Sequence[RecordName]:
-        """Return the names of those that the topics still have; see RecordNames."""
+        """Return the names of the records that the topics still have; see RecordNames."""
         wanted = {(each.half_id, each.nonce) for each in sought}
         found: dict[tuple[HalfId, Nonce], RecordName] = {}
         with _translated(), closing(Consumer(self._config)) as consumer:
@@ -89,7 +89,7 @@ def _by_manifest(sought: Sequence[UnnamedRecord]) -> dict[tuple[int, int], set[b
 
 
 def _record_at(consumer: Consumer, place: TopicPartition) -> Message | None:
-    """Return the record of that offset; None where it is gone, a marker or not read in time."""
+    """Return the record of that offset; None if it is gone, a marker, or not read in time."""
     consumer.assign([place])
     message = consumer.poll(REQUEST_SECONDS)
     if message is None or message.error() is not None or message.offset() != place.offset:
@@ -107,7 +107,7 @@ def _listed(message: Message) -> set[bytes]:
 def _starts(
     consumer: Consumer, partitions: Collection[Partition], since_ms: int
 ) -> dict[Partition, int]:
-    """Return each partition's first offset of that time or later; none there is a negative one."""
+    """Return each partition's first offset of that time or later; negative: there is none."""
     asked = [TopicPartition(*each, since_ms) for each in partitions]
     starts: dict[Partition, int] = {}
     for place in consumer.offsets_for_times(asked, timeout=REQUEST_SECONDS) if asked else ():
@@ -118,7 +118,7 @@ def _starts(
 
 
 def _name(message: Message, wanted: Collection[tuple[HalfId, Nonce]]) -> RecordName | None:
-    """Return what our headers say, if the record is one of those wanted."""
+    """Return the name in the record's headers, if it is one of the wanted records."""
     headers: dict[str, Any] = dict(message.headers() or ())
     try:
         half_id, nonce = parse_message_id(bytes(headers[MESSAGE_ID]).decode())

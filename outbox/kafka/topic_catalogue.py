@@ -1,4 +1,4 @@
-"""Kafka's list of topics, and how a missing one is created where the operator allows it."""
+"""Kafka's list of topics; creates missing topics if the operator allows it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from outbox.errors import KafkaUnavailable
 ASK_SECONDS: Final = 2.0
 CREATE_SECONDS: Final = 10.0
 BROKER_DEFAULT: Final = -1
-"""Partitions or replicas as the broker's own configuration says."""
+"""Partitions or replicas by the broker's configuration."""
 
 
 class KafkaTopicCatalogue:
-    """The TopicCatalogue on an admin client that connects by itself, now and after an outage."""
+    """The TopicCatalogue on an admin client, which reconnects by itself after an outage."""
 
     def __init__(self, bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> None:
         self._admin = AdminClient(

@@ -1,4 +1,4 @@
-"""What the brokers say of topics: ids, partitions, cleanup policies. One thread, bounded time."""
+"""The brokers' facts of topics: ids, partitions, cleanup policies. One thread, bounded time."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from outbox.errors import KafkaUnavailable
 from outbox.reconciliation.log import TopicFacts
 
 REQUEST_SECONDS: Final = 10.0
-NOT_THERE: Final = KafkaError.UNKNOWN_TOPIC_OR_PART
+MISSING: Final = KafkaError.UNKNOWN_TOPIC_OR_PART
 REFUSED: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.TOPIC_EXCEPTION)
 
 
 def describe(admin: AdminClient, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
-    """Return the topics that are there, or why one may not be looked at.
+    """Return the facts of existing topics, or the reason why access to one is refused.
 
     Raises KafkaUnavailable.
     """
@@ -48,7 +48,7 @@ def describe(admin: AdminClient, topics: Collection[str]) -> Mapping[str, TopicF
 
 def _note(facts: dict[str, TopicFacts | str], name: str, error: KafkaException) -> None:
     code = error.args[0].code()
-    if code == NOT_THERE:
+    if code == MISSING:
         return
     if code not in REFUSED:
         raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
@@ -56,7 +56,7 @@ def _note(facts: dict[str, TopicFacts | str], name: str, error: KafkaException) 
 
 
 def _compacting(admin: AdminClient, topics: Collection[str]) -> frozenset[str]:
-    """Return the topics that are compacted; one whose settings we may not read counts as not."""
+    """Return the compacted topics; a topic with unreadable settings counts as not compacted."""
     asked = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(topics)]
     futures = admin.describe_configs(asked, request_timeout=REQUEST_SECONDS)
     found: set[str] = set()

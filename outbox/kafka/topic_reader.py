@@ -1,4 +1,4 @@
-"""Reads what a `read_committed` consumer sees of a topic, from its beginning to its present end."""
+"""Reads a topic as a `read_committed` consumer, from its start to its current end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POLL_SECONDS: Final = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenRecord:
-    """A record as a consumer meets it."""
+    """A record as a consumer reads it."""
 
     topic: str
     partition: int
@@ -40,7 +40,7 @@ class SeenRecord:
 def read_topic(
     bootstrap_servers: str, topic: str, *, timeout_seconds: float = 10.0
 ) -> tuple[SeenRecord, ...]:
-    """Return every committed record of `topic`; an absent topic has none.
+    """Return every committed record of `topic`; a missing topic has none.
 
     Raises KafkaUnavailable if the end is not reached in time.
     """

@@ -1,10 +1,10 @@
-"""The 8 bytes that stand for a record's content when two stores are compared, and its SHA-256.
+"""The digests of a record's content: 8 bytes to compare two stores by, and SHA-256.
 
-XXH64, chained: each field is hashed with the previous result as its seed, starting at 42, which is
-bit for bit what Spark's ``xxhash64(a, b, …)`` computes. Fields in order: message id text, topic, a
-presence flag, key, value, then name and value of each covered header. A null field is skipped,
-hence the flag: without it (key ``a``, no value) would equal (no key, value ``a``). Another content
-of the same digest can be crafted, so SHA-256 is there for those who mistrust a writer. Pure.
+The 8 bytes are a chained XXH64. Each field is hashed with the previous result as its seed, starting
+at 42; Spark's ``xxhash64(a, b, …)`` computes the same bits. Fields in order: message id text,
+topic, a presence flag, key, value, then name and value of each covered header. A null field is
+skipped. Without the flag, (key ``a``, no value) would equal (no key, value ``a``). A writer can
+craft other content with the same XXH64; for writers that are not trusted there is SHA-256. Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WRAP: Final = 1 << 64
 
 
 def presence_flag(key: bytes | None, value: bytes | None) -> str:
-    """Name which of key and value are there: ``kv``, ``k-``, ``-v`` or ``--``."""
+    """Return which of key and value exist: ``kv``, ``k-``, ``-v`` or ``--``."""
     return ("-" if key is None else "k") + ("-" if value is None else "v")
 
 
@@ -52,7 +52,7 @@ def content_sha256(
     value: bytes | None,
     covered_headers: Iterable[tuple[str, bytes | None]],
 ) -> bytes:
-    """Return the SHA-256 of the same fields: each behind its length, null apart from empty."""
+    """Return the SHA-256 of the same fields, each with its length; null differs from empty."""
     digest = sha256()
     named = (field for name, text in covered_headers for field in (name.encode(), text))
     for field in (message_id, topic.encode(), key, value, *named):

@@ -1,21 +1,21 @@
-"""The manifest: the last record of a Kafka transaction, which names every message of its batch.
+"""The manifest: the last record of a Kafka transaction; it lists every message of its batch.
 
 It is the value of a record of ``outbox.progress``, partition = shard, in network byte order. Spark
 reads the prefix by column expressions (``substring(value, offset + 1, size)``), so the layout is a
-contract; a change of it is a new version.
+contract; a change is a new version.
 
 ====== ==== ==========================================================================
 offset size field
 ====== ==== ==========================================================================
 0      1    version, now 1
-1      16   installation, the UUID made by the first migration
+1      16   installation, the UUID created by the first migration
 17     2    shard
 19     4    gen: counts the owners of the shard, never falls
 23     1    kind: 1 batch, 2 release, 3 repair
 24     8    batch_no: +1 from manifest to manifest of a shard
-32     4    prev_crc: the crc of the manifest before, 0 for the first
-36     8    from.xid   (positions are exclusive below: the batch is what follows ``from``,
-44     4    from.n      up to and including ``to``)
+32     4    prev_crc: the crc of the previous manifest, 0 for the first
+36     8    from.xid   (the batch starts after ``from``
+44     4    from.n      and includes ``to``)
 48     8    to.xid
 56     4    to.n
 60     4    number of entries
@@ -41,25 +41,25 @@ from outbox.errors import InvalidManifest
 
 VERSION: Final = 1
 PREFIX: Final = struct.Struct(">B16sHIBQIQIQIII")
-"""The fixed-width prefix, all that stands before the entries."""
+"""The fixed-width prefix before the entries."""
 ENTRY_BYTES: Final = 17
 MAX_ENTRIES: Final = 4096
 
 _CRC: Final = struct.Struct(">I")
 
 PUBLISHED: Final = b"P"
-"""The record is in this very Kafka transaction."""
+"""The record is in this Kafka transaction."""
 PUBLISHED_BEFORE: Final = b"S"
-"""Kafka had the record before PostgreSQL listed the commit here; nothing was produced."""
+"""Kafka already had the record when this batch was read; nothing was produced."""
 HELD: Final = b"K"
-"""Kafka refuses the record, or it waits behind one that Kafka refuses."""
+"""Kafka refuses the record, or it waits behind a refused one."""
 
 _KINDS: Final = frozenset((1, 2, 3))
 _STATUSES: Final = frozenset(PUBLISHED + PUBLISHED_BEFORE + HELD)
 
 
 class Position(NamedTuple):
-    """How far a shard has come: the first ``n`` ids of commit log row ``xid`` are done."""
+    """The progress of a shard: the first ``n`` ids of the commit log row ``xid`` are done."""
 
     xid: int
     n: int
@@ -69,18 +69,18 @@ START: Final = Position(0, 0)
 
 
 class Kind(IntEnum):
-    """Why a manifest was written."""
+    """The kind of a manifest."""
 
     BATCH = 1
-    """The next range of the commit log; empty as a sign of life."""
+    """The next range of the commit log; an empty one shows that the shard is alive."""
     RELEASE = 2
-    """Held records that Kafka takes again; its range is empty."""
+    """Held records that Kafka accepts again; its range is empty."""
     REPAIR = 3
-    """Records that an operator ordered anew; its range is empty."""
+    """Records that an operator ordered to publish again; its range is empty."""
 
 
 class Entry(NamedTuple):
-    """One message of a batch: the 16 bytes of its message id, and what became of it."""
+    """One message of a batch: the 16 bytes of its message id, and its status."""
 
     message_id: bytes
     status: bytes
@@ -88,7 +88,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What one Kafka transaction of a shard contains."""
+    """The content of one Kafka transaction of a shard."""
 
     installation: UUID
     shard: int
@@ -97,7 +97,7 @@ class Manifest:
     batch_no: int
     prev_crc: int
     after: Position
-    """``from``: where the batch before ended."""
+    """``from``: the end of the previous batch."""
     to: Position
     entries: tuple[Entry, ...]
 
@@ -114,15 +114,15 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def decode(value: bytes) -> Manifest:
-    """Read a manifest back. Raises InvalidManifest for what ``encode`` cannot have made."""
+    """Read a manifest. Raises InvalidManifest for bytes that ``encode`` cannot return."""
     crc_of(value)
     (version, installation, shard, gen, kind, batch_no, prev_crc, *rest) = PREFIX.unpack_from(value)
     from_xid, from_n, to_xid, to_n, count, published = rest
     if version != VERSION:
-        raise InvalidManifest(f"version {version} is not known here")
+        raise InvalidManifest(f"version {version} is not known")
     entries = _split(value, count)
     if kind not in _KINDS or sum(entry.status == PUBLISHED for entry in entries) != published:
-        raise InvalidManifest("its prefix contradicts itself")
+        raise InvalidManifest("its prefix is contradictory")
     return Manifest(
         installation=UUID(bytes=installation),
         shard=shard,
@@ -137,7 +137,7 @@ def decode(value: bytes) -> Manifest:
 
 
 def crc_of(value: bytes) -> int:
-    """Return the crc at the end of a manifest. Raises InvalidManifest when it does not hold."""
+    """Return the crc at the end of a manifest. Raises InvalidManifest if it is wrong."""
     if len(value) < PREFIX.size + _CRC.size:
         raise InvalidManifest(f"{len(value)} bytes are too few")
     (crc,) = _CRC.unpack_from(value, len(value) - _CRC.size)

@@ -1,7 +1,8 @@
-"""The values that travel: what a producer sends, what is stored, what was decided.
+"""The values of a message: what a producer sends, what is stored, what was decided.
 
-All are frozen; a change is a new value. Words are RocketMQ's (half message, op message, producer
-group, check); see docs/glossary.md."""
+All are frozen; a change is a new value. The terms are RocketMQ's (half message, op message,
+producer group, check); see docs/glossary.md.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +17,15 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Resolution(StrEnum):
-    """What an end or a verdict says. UNKNOWN decides nothing and writes nothing (P21)."""
+    """The content of an end or a verdict. UNKNOWN decides nothing and writes nothing."""
 
     COMMIT = "COMMIT"
     ROLLBACK = "ROLLBACK"
-    UNKNOWN = "UNKNOWN"
+    UNKNOWN = "UNKNOWN"  # P21
 
 
 class State(StrEnum):
-    """Where a message stands; derived from what is stored, never stored itself."""
+    """The state of a message; it is derived from the tables and never stored."""
 
     PREPARED = "PREPARED"
     PARKED = "PARKED"
@@ -34,7 +35,7 @@ class State(StrEnum):
 
 
 class DecidedBy(StrEnum):
-    """Who gave the decision."""
+    """The origin of the decision."""
 
     PRODUCER = "producer"
     CHECK = "check"
@@ -44,7 +45,7 @@ class DecidedBy(StrEnum):
 
 
 class ParkedReason(StrEnum):
-    """Why a half message was set aside undecided."""
+    """The reason why a half message was parked undecided."""
 
     CHECK_MAX = "check_max"
     MAX_AGE = "max_age"
@@ -52,7 +53,7 @@ class ParkedReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What becomes the Kafka record: exactly the caller's bytes. ``value`` None is a tombstone."""
+    """The content of the Kafka record: exactly the caller's bytes. ``value`` None: a tombstone."""
 
     topic: str
     value: bytes | None
@@ -61,7 +62,7 @@ class Content:
     headers: Headers = ()
     content_type: str | None = None
     traceparent: str | None = None
-    """Trace context of the prepare request (W3C), sent on with the record."""
+    """Trace context of the prepare request (W3C), sent with the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HalfMessage:
-    """A stored half message: the message, its identity and when PostgreSQL stored it."""
+    """A stored half message: the message, its identity and the time of storage."""
 
     half_id: HalfId
     nonce: Nonce
@@ -97,7 +98,7 @@ class HalfMessage:
 
     @property
     def shard(self) -> Shard:
-        """The relay shard that will publish it."""
+        """The relay shard that publishes it."""
         return shard_in(self.half_id)
 
 
@@ -113,7 +114,7 @@ class OpMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """Where Kafka put the record of a committed message, and when it acknowledged it."""
+    """The place of a committed message's record in Kafka, and the time of acknowledgement."""
 
     topic: str
     partition: int
@@ -121,12 +122,12 @@ class Publication:
     published_at: datetime
 
 
-# -- What the store is asked, and what it answers ------------------------------------------------
+# -- Requests to the store, and its answers ------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """A request to decide a half message. ``groups`` None means any group may be touched."""
+    """A request to decide a half message. ``groups`` None allows every group."""
 
     half_id: HalfId
     nonce: Nonce
@@ -142,7 +143,7 @@ class End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageStatus:
-    """Where a message stands at one instant of the database."""
+    """The status of a message at one instant of the database."""
 
     half_id: HalfId
     nonce: Nonce
@@ -153,7 +154,7 @@ class MessageStatus:
     publication: Publication | None = None
     publish_error: str | None = None
     prepared_at: datetime | None = None
-    """Set where a decision was just made, for how long it took."""
+    """Set after a new decision, to measure the time from prepare to decision."""
 
     @property
     def message_id(self) -> UUID:
@@ -163,22 +164,22 @@ class MessageStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The answer to an end: the standing decision, and whether it stood before."""
+    """The answer to an end: the valid decision, and whether it existed before."""
 
-    standing: MessageStatus
+    status: MessageStatus
     already_ended: bool
     conflict: bool = False
-    """The request asked for the opposite of the standing decision (409)."""
+    """The request asked for the opposite of the valid decision (409)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoSuchMessage:
-    """No half message of this id for this caller; foreign and unknown ids look alike (P18)."""
+    """No half message of this id for this caller, foreign or unknown (P18)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """The half message is durable; ``replayed`` when an earlier prepare had stored it (P6)."""
+    """The half message is durable; ``replayed`` when an earlier prepare stored it (P6)."""
 
     half: HalfMessage
     state: State = State.PREPARED
@@ -194,7 +195,7 @@ class TransactionIdReused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unstorable:
-    """PostgreSQL refused this row's data while the rest of its flush was stored."""
+    """PostgreSQL refused this row's data; the rest of its flush was stored."""
 
     detail: str
 

@@ -1,11 +1,12 @@
-"""Message ids: one number that orders, shards and finds a half message without a second index.
+"""Message ids: one number gives a half message's order, its shard and its row.
 
 ``half_id = (xid8 + base) << 15 | n << 4 | shard``: the inserting transaction's id (48 bits), the
-row's place inside it (11 bits) and the relay shard (4 bits). Because the xid stands first, "no
-transaction that could still add a lower id is open" is a comparison of two numbers.
+row's place inside it (11 bits) and the relay shard (4 bits). The xid has the highest bits. So one
+comparison of two numbers shows that no open transaction can add a lower id. No second index is
+needed.
 
-The public id is a UUIDv8 (RFC 9562, section 5.8) that embeds the half id beside 59 random bits kept
-in the row, so a guessed or re-issued id matches nothing. Pure: no I/O, no clock.
+The public id is a UUIDv8 (RFC 9562, section 5.8). It contains the half id and 59 random bits that
+are stored in the row, so a guessed or reissued id matches nothing. Pure: no I/O, no clock.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SHARDS: Final = 16
 SHARD_BITS: Final = 4
 ROWS_PER_TRANSACTION: Final = 2048
 LOW_BITS: Final = 15
-"""Bits of a half id below its transaction's: 11 for the row, 4 for the shard."""
+"""The bits of a half id below the transaction id: 11 for the row, 4 for the shard."""
 XID_LIMIT: Final = 1 << 48
 NONCE_BITS: Final = 59
 
@@ -58,13 +59,8 @@ def half_id_of(xid: int, row: int, shard: Shard) -> HalfId:
 
 
 def shard_in(half_id: HalfId) -> Shard:
-    """Return the shard that a half id names."""
+    """Return the shard of a half id."""
     return Shard(half_id & (SHARDS - 1))
-
-
-def first_half_id(xid: int) -> HalfId:
-    """Return the lowest half id that a based transaction id can issue: a partition bound."""
-    return HalfId(xid << LOW_BITS)
 
 
 def message_id_of(half_id: HalfId, nonce: Nonce) -> UUID:
@@ -79,7 +75,7 @@ def message_id_text(half_id: HalfId, nonce: Nonce) -> str:
 
 
 def message_id_bytes(half_id: HalfId, nonce: Nonce) -> bytes:
-    """Return the public id's 16 bytes, as manifests hold them."""
+    """Return the public id's 16 bytes, as manifests contain them."""
     return _number(half_id, nonce).to_bytes(16)
 
 
@@ -100,7 +96,7 @@ def parse_message_id(text: str) -> tuple[HalfId, Nonce]:
 
 
 def split_message_id(uuid: UUID) -> tuple[HalfId, Nonce]:
-    """Read half id and random bits out of a UUID that is known to be a message id."""
+    """Read half id and random bits from a UUID that is known to be a message id."""
     return _split(uuid.int)
 
 

@@ -1,7 +1,8 @@
-"""What messages ask of the stores: half messages, their decisions, their status, topics.
+"""The ports of messages: half messages, their decisions, their status, topics.
 
-A port has the colour of its one kind of caller: ``async def`` for the API and the checks, ``def``
-for the relay's threads."""
+A port fits its one kind of caller: ``async def`` for the API and the checks, ``def`` for the
+relay's threads.
+"""
 
 from __future__ import annotations
 
@@ -16,42 +17,42 @@ class HalfStore(Protocol):
     """Stores half messages and their decisions; one call is one flush and one database commit."""
 
     async def prepare(self, messages: Sequence[Message]) -> Sequence[PrepareOutcome]:
-        """Store half messages durably and answer in the order asked.
+        """Store half messages durably and answer in the order of the request.
 
         A row that the database refuses fails alone (Unstorable). At most
-        ``ROWS_PER_TRANSACTION`` messages a call. Raises DatabaseUnavailable when nothing is known
-        to be stored.
+        ``ROWS_PER_TRANSACTION`` messages per call. Raises DatabaseUnavailable when nothing is
+        known to be stored.
         """
 
     async def end(self, ends: Sequence[End]) -> Sequence[EndOutcome]:
-        """Decide half messages and answer in the order asked; the first decision wins (G2).
+        """Decide half messages and answer in the order of the request; the first wins (G2).
 
         UNKNOWN writes nothing. Raises DatabaseUnavailable; the same ends may be repeated.
         """
 
 
 class SqlOutbox(Protocol):
-    """Makes commits of what producers published in transactions of their own."""
+    """Turns messages that producers published in their own transactions into commits."""
 
     async def admit(self) -> int | None:
-        """Admit every message that has committed before this call; return how many.
+        """Admit every message that was committed before this call; return how many.
 
-        None says that the mode is off. Raises DatabaseUnavailable; nothing is lost then.
+        None: the SQL mode is off. Raises DatabaseUnavailable; nothing is lost then.
         """
 
 
 class MessageStatuses(Protocol):
-    """Where messages stand now."""
+    """The current status of messages."""
 
     async def read(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, MessageStatus]:
-        """Return standings by id; unknown ids are missing. Raises DatabaseUnavailable."""
+        """Return statuses by id; unknown ids are missing. Raises DatabaseUnavailable."""
 
 
 class TopicCatalogue(Protocol):
-    """Kafka's own list of topics; asked from a thread, never by a hot request."""
+    """Kafka's list of topics; called from a thread, never by a prepare or an end."""
 
     def partitions(self) -> Mapping[str, int]:
         """Return the partition count of every topic. Raises KafkaUnavailable."""
 
     def create(self, topics: Sequence[str]) -> None:
-        """Create topics with the broker's defaults; existing ones stay. Raises KafkaUnavailable."""
+        """Create missing topics with the broker's defaults. Raises KafkaUnavailable."""

@@ -1,7 +1,8 @@
-"""A half message as the Kafka record it will be: header names, their fixed order, its digest.
+"""The Kafka record of a half message: header names, their fixed order, the content digest.
 
-The order of the headers is part of the contract: the first ones name the message and the relay's
-batch and are not covered by the content digest, all later ones are. Spark reads by place. Pure.
+The order of the headers is part of the contract. The first headers name the message and the relay's
+batch; the content digest does not cover them. It covers all later headers. Spark reads headers by
+position. Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from outbox.messages.content_digest import content_digest
-from outbox.messages.message import Content, DecidedBy, HalfMessage, Headers
+from outbox.messages.message import Content, Headers
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 
 MESSAGE_ID: Final = "outbox_message_id"
@@ -26,11 +27,11 @@ RESERVED_PREFIXES: Final = ("outbox_", "webhook-")
 RESERVED_NAMES: Final = frozenset({CONTENT_TYPE, TRACEPARENT, "tracestate"})
 DELAY_NAMES: Final = ("delay",)
 DELAY_PREFIX: Final = "timer_"
-"""Header names that ask for a delay, which is refused rather than dropped silently (P14)."""
+"""Header names that ask for a delay: they are refused, not silently dropped (P14)."""
 
 
 class Record(NamedTuple):
-    """What is handed to Kafka. ``partition`` None leaves the choice to murmur2 over the key."""
+    """A record for Kafka. ``partition`` None: murmur2 over the key selects it."""
 
     topic: str
     key: bytes | None
@@ -40,7 +41,7 @@ class Record(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """A committed half message with all that its record needs; one of 2 000 in a relay's batch."""
+    """A committed half message with all fields of its record; a relay's batch has up to 2 000."""
 
     half_id: HalfId
     nonce: Nonce
@@ -76,7 +77,7 @@ def digest_of(
     producer_group: str,
     transaction_id: str | None,
 ) -> int:
-    """Return the content digest of the record that this half message would become."""
+    """Return the content digest of this half message's record."""
     return content_digest(
         message_id_text(half_id, nonce),
         content.topic,
@@ -86,35 +87,11 @@ def digest_of(
     )
 
 
-def render(
-    half: HalfMessage, decided_by: DecidedBy, batch: str, redriven: str | None = None
-) -> Record:
-    """Render the record of a committed half message.
-
-    ``batch`` is ``<shard>.<batch number>.<index>``, the relay batch that publishes it.
-    """
-    message, content = half.message, half.message.content
-    committed = Committed(
-        half_id=half.half_id,
-        nonce=half.nonce,
-        decided_by=decided_by.value,
-        producer_group=message.producer_group,
-        transaction_id=message.transaction_id,
-        topic=content.topic,
-        key=content.key,
-        value=content.value,
-        partition=content.partition,
-        content_type=content.content_type,
-        traceparent=content.traceparent,
-        headers=content.headers,
-    )
-    return record_of(committed, batch, redriven)
-
-
 def record_of(committed: Committed, batch: str | None, redriven: str | None = None) -> Record:
-    """Render a record from what the relay has read; see ``render``.
+    """Return the Kafka record of a committed message.
 
-    ``batch`` None: it is in no batch that a manifest lists (lane at_least_once).
+    ``batch`` is ``<shard>.<batch number>.<index>``, the relay batch that publishes it. It is None
+    in the delivery mode at_least_once, where no manifest lists a batch.
     """
     (half_id, nonce, decided_by, group, transaction_id, topic, key, value, partition, *_) = (
         committed
@@ -133,13 +110,13 @@ def record_of(committed: Committed, batch: str | None, redriven: str | None = No
 
 
 def is_reserved(name: str) -> bool:
-    """Tell whether a caller may not use this header name (any case)."""
+    """Return whether this header name is reserved, in upper or lower case."""
     lowered = name.lower()
     return lowered in RESERVED_NAMES or lowered.startswith(RESERVED_PREFIXES)
 
 
 def asks_for_delay(name: str) -> bool:
-    """Tell whether a header name asks for delayed delivery (P14)."""
+    """Return whether a header name asks for delayed delivery (P14)."""
     lowered = name.lower()
     return lowered in DELAY_NAMES or lowered.startswith(DELAY_PREFIX)
 

@@ -1,6 +1,6 @@
 """The state machine of a message (semantics 3.1): one table, and one function that reads it.
 
-Publication is the only step that no resolution causes: COMMITTED becomes PUBLISHED when Kafka has
+Publication is the only step without a resolution: COMMITTED becomes PUBLISHED when Kafka has
 acknowledged the relay's transaction. Pure: no I/O, no clock.
 """
 
@@ -16,7 +16,7 @@ NEXT: Final[dict[tuple[State, Resolution], State]] = {
     (State.PARKED, Resolution.COMMIT): State.COMMITTED,
     (State.PARKED, Resolution.ROLLBACK): State.ROLLED_BACK,
 }
-"""The only moves a resolution makes; every other pair leaves the state as it is."""
+"""The only changes by a resolution; every other pair keeps the state."""
 
 UNDECIDED: Final = frozenset({State.PREPARED, State.PARKED})
 
@@ -25,7 +25,7 @@ DECISION_OF: Final[dict[State, Resolution]] = {
     State.PUBLISHED: Resolution.COMMIT,
     State.ROLLED_BACK: Resolution.ROLLBACK,
 }
-"""The decision that a decided state stands for."""
+"""The decision of each decided state."""
 
 
 def end(state: State, resolution: Resolution) -> State:
@@ -34,18 +34,18 @@ def end(state: State, resolution: Resolution) -> State:
 
 
 def contradicts(state: State, resolution: Resolution) -> bool:
-    """Tell whether a resolution is the opposite of the standing decision (409, P22)."""
-    standing = DECISION_OF.get(state)
-    return standing is not None and resolution not in (standing, Resolution.UNKNOWN)
+    """Return whether a resolution is the opposite of the valid decision (409, P22)."""
+    decision = DECISION_OF.get(state)
+    return decision is not None and resolution not in (decision, Resolution.UNKNOWN)
 
 
 def derive(
     *, decision: Resolution | None, parked: bool, published: bool, held: bool = False
 ) -> State:
-    """Derive a message's state from what the tables hold.
+    """Derive a message's state from the tables.
 
-    A decision outweighs parking, because an end that arrives while a half is being parked wins.
-    A held record is COMMITTED although the relay's position has passed it.
+    A decision has priority over parking: an end that arrives while a half is being parked wins. A
+    held record is COMMITTED although the relay's position is after it.
     """
     if decision is Resolution.COMMIT:
         return State.PUBLISHED if published and not held else State.COMMITTED

@@ -1,1 +1,1 @@
-"""What operators see and do. Pure."""
+"""The views and actions of operators. Pure."""

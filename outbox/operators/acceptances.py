@@ -13,9 +13,9 @@ from outbox.operators.message_view import OperatorAction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """What stands against accepting a finding: nothing (None), not-open, or not-acceptable.
+    """Whether a finding can be accepted: ``refused`` is None, not-open, or not-acceptable.
 
-    That a part of the plan was not read cannot be accepted: a run that did not see it is not clean.
+    An unread part of the plan cannot be accepted: a run that did not read it is not clean.
     """
 
     finding_id: str
@@ -24,7 +24,7 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceOrder:
-    """Until when findings count no more, who says so and why; ``groups`` as in BulkOrder."""
+    """The end of an acceptance, who accepts and why; ``groups`` as in BulkOrder."""
 
     until: datetime
     groups: frozenset[int] | None
@@ -40,4 +40,4 @@ class Acceptances(Protocol):
         """Judge each known finding of these groups, by finding id."""
 
     async def accept(self, finding_ids: Sequence[str], order: AcceptanceOrder) -> BulkAction:
-        """Accept those that still may be, each audited, until a moment that is yet to come."""
+        """Accept the findings that still can be, each audited, until a time in the future."""

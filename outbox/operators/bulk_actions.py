@@ -1,4 +1,4 @@
-"""Actions on many messages at once: what is ordered and how far it has come."""
+"""Actions on many messages at once: the order and its progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from outbox.operators.message_view import MessageFilter, OperatorAction
 
 
 class BulkKind(StrEnum):
-    """What can be done to many messages at once."""
+    """The kinds of actions on many messages."""
 
     RECHECK = "recheck"
     FORCE_END = "force_end"
@@ -25,15 +25,15 @@ class BulkKind(StrEnum):
 
     @property
     def is_held(self) -> bool:
-        """Whether it settles records that Kafka refuses, and not undecided messages."""
+        """Whether the action is for records that Kafka refuses, not for undecided messages."""
         return self in (BulkKind.RELEASE_HELD, BulkKind.DROP_HELD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkOrder:
-    """What an operator asks to be done; ``decision`` is set where the kind is FORCE_END.
+    """An operator's order; ``decision`` is set if the kind is FORCE_END.
 
-    ``groups`` are the ids that the caller is bound to (None: all), ``asked`` the filter as given.
+    ``groups`` are the ids that the caller is bound to (None: all), ``asked`` is the given filter.
     """
 
     kind: BulkKind
@@ -42,12 +42,12 @@ class BulkOrder:
     asked: Mapping[str, Any]
     action: OperatorAction
     rate: int | None = None
-    """Of REPUBLISH: how many messages a second are handed to the relay; None means all at once."""
+    """For REPUBLISH: messages per second that the relay gets; None means all at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkAction:
-    """How far an action on many messages has come; of its failures the first 100 are kept."""
+    """The progress of an action on many messages; the first 100 failures are kept."""
 
     id: UUID
     matched: int
@@ -69,10 +69,10 @@ class BulkActions(Protocol):
         """Return up to ``at_most`` ids that match one of the filters, oldest first."""
 
     async def begin(self, order: BulkOrder, half_ids: Sequence[HalfId]) -> UUID:
-        """Store an order for these messages; ``advance`` carries it out."""
+        """Store an order for these messages; ``advance`` executes it."""
 
     async def get(self, number: UUID, groups: frozenset[int] | None) -> BulkAction | None:
         """Return an action that a caller of these groups may see, or None."""
 
     async def advance(self) -> bool:
-        """Do the next chunk of the oldest unfinished action; False when there is nothing to do."""
+        """Process the next chunk of the oldest unfinished action; False if there is none."""

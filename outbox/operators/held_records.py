@@ -1,4 +1,4 @@
-"""Records that Kafka refuses, as an operator sees them."""
+"""An operator's view of records that Kafka refuses."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from outbox.operators.message_view import OperatorAction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldMessage:
-    """A committed message that Kafka refuses, or that waits behind one."""
+    """A committed message that Kafka refuses, or that waits behind a refused one."""
 
     half_id: HalfId
     nonce: Nonce
     topic: str
     key: bytes | None
     topic_wide: bool
-    """Kafka refuses the whole topic, so its scope is the topic and not (topic, key)."""
+    """Kafka refuses the whole topic, so the scope is the topic and not (topic, key)."""
     held_at: datetime
     publish_error: str
     attempts: int
-    """How often Kafka refused this very record; 0 while it only waits."""
+    """The number of refusals of this record; 0 while it only waits."""
     next_attempt_at: datetime
     waiting_behind: int
-    """How many open messages of its scope come after it."""
+    """The number of open messages of its scope after it."""
     repair: str | None
-    """The action that entered it to be published anew, if one did."""
+    """The action that ordered to publish it again, if any."""
     dropped_at: datetime | None
     drop_reason: str | None
 
 
 class HeldAdmin(Protocol):
-    """Held records as an operator sees and settles them; each change is audited with its reason.
+    """An operator's access to held records; each change is audited with its reason.
 
     Methods raise DatabaseUnavailable.
     """
@@ -57,17 +57,17 @@ class HeldAdmin(Protocol):
     async def read_held(self, half_id: HalfId, nonce: Nonce) -> HeldMessage:
         """Return one held record, open or dropped. Raises MessageNotFound, NotHeld when released.
 
-        Its ``waiting_behind`` is what a drop or a release would let go on.
+        Its ``waiting_behind`` counts the messages that a drop or a release would unblock.
         """
 
     async def release_now(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
-        """Have the relay try the record's scope at its next look, within about a second.
+        """Make the relay retry the record's scope at its next read, within about a second.
 
         Raises MessageNotFound, or NotHeld when the record is released or dropped.
         """
 
     async def drop_held(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
-        """Give a record up: it is never published, stays COMMITTED, and holds up nobody.
+        """Give a record up: it is never published, stays COMMITTED, and blocks no other.
 
         Raises MessageNotFound, or NotHeld when the record is released or dropped.
         """

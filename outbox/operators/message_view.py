@@ -1,4 +1,4 @@
-"""What readers of the API see of a message: the filter, the page, the whole, its history. Pure."""
+"""The API's views of messages: filter, page, one message, its history. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from outbox.messages.message import DecidedBy, HalfMessage, MessageStatus, Parke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFilter:
-    """Which messages to list, newest first; None asks for nothing.
+    """A filter of messages, newest first; None means no condition.
 
     ``groups`` are the ids the caller is bound to (None: all); ``before`` continues below a half id.
     """
@@ -45,13 +45,13 @@ class LastCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageView:
-    """One message as it stands: the half, its decision, its checks, its parking.
+    """The current state of one message: the half, its decision, its checks, its parking.
 
-    Without ``payload`` the half has lost its key, headers and value; ``value_bytes`` stays.
+    Without ``payload`` the half has no key, headers and value; ``value_bytes`` is always set.
     """
 
     half: HalfMessage
-    standing: MessageStatus
+    status: MessageStatus
     value_bytes: int | None = None
     payload: bool = False
     next_check_at: datetime | None = None
@@ -63,7 +63,7 @@ class MessageView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePage:
-    """One page; ``next_before`` continues it, ``searched_back_to`` says how far a scan looked."""
+    """One page; ``next_before`` continues it, ``searched_back_to`` is the end of a scan."""
 
     messages: tuple[MessageView, ...]
     next_before: int | None = None
@@ -72,7 +72,7 @@ class MessagePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEvent:
-    """One thing that happened to a message, with its facts."""
+    """One event of a message, with its facts."""
 
     at: datetime
     type: str
@@ -81,7 +81,7 @@ class HistoryEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorAction:
-    """Who intervenes and why; goes into the audit log with the key that was used."""
+    """Who intervenes and why; the audit log stores it with the API key."""
 
     operator: str
     reason: str

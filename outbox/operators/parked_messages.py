@@ -25,17 +25,17 @@ class ParkedMessages(Protocol):
     """Parked messages on their way to the parked topic. Methods raise DatabaseUnavailable."""
 
     async def uncopied(self, limit: int) -> Sequence[ParkedMessage]:
-        """Return the oldest that stand parked and have no copy."""
+        """Return the oldest parked messages without a copy."""
 
     async def mark_copied(self, copied: Sequence[ParkedMessage]) -> None:
-        """Note that the topic has them; one that was parked anew since stays due."""
+        """Mark messages as copied; a message that was parked again since then stays due."""
 
 
 class ParkedTopic(Protocol):
     """The topic for parked messages; called from a thread."""
 
     def copy(self, records: Sequence[Record]) -> Sequence[str | None]:
-        """Write records; return for each None, or the error it is refused with for good.
+        """Write records; return for each None, or the error of a permanent refusal.
 
-        Raises KafkaUnavailable when any of them may not be there.
+        Raises KafkaUnavailable when any record may be missing in the topic.
         """

@@ -1,4 +1,4 @@
-"""What operators ask of the stores."""
+"""The ports of operators: lists of messages, interventions, readiness."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from outbox.operators.message_view import (
 
 
 class MessageBrowser(Protocol):
-    """The lists and filters that people compose."""
+    """Lists and filters of messages."""
 
     async def page(self, wanted: MessageFilter) -> MessagePage:
         """Return the newest messages that match. Raises DatabaseUnavailable."""
 
     async def get(self, half_id: HalfId, *, payload: bool = False) -> MessageView | None:
-        """Return one message as it stands; ``payload`` adds key, headers and value."""
+        """Return the current state of a message; ``payload`` adds key, headers and value."""
 
     async def history(self, half_id: HalfId) -> Sequence[HistoryEvent]:
-        """Return what happened to a message, oldest first."""
+        """Return the events of a message, oldest first."""
 
 
 class Operations(Protocol):
@@ -40,11 +40,11 @@ class Operations(Protocol):
         """
 
     async def force_end(self, end: End, action: OperatorAction) -> Ended:
-        """Decide in the operator's name. Raises MessageNotFound."""
+        """Decide in the name of the operator. Raises MessageNotFound."""
 
 
 class Readiness(Protocol):
-    """What the probes ask of PostgreSQL."""
+    """PostgreSQL's part of the probes."""
 
     async def checks(self, heartbeat_seconds: int) -> Mapping[str, str]:
         """Return ``ok`` or a reason for ``postgres``, ``migrations`` and ``checker_heartbeat``."""

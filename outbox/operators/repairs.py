@@ -1,4 +1,4 @@
-"""Lost and altered messages that are published again."""
+"""Repairs: lost and altered messages that are published again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from outbox.messages.message_id import HalfId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """What publishing the message of a finding again would meet.
+    """Whether the message of a finding can be published again.
 
-    ``refused`` is None when nothing stands against it: not-open, not-lost (nor altered),
-    not-stored, repair-pending, order-risk when a newer message of its key is committed, or
-    digest-differs when what is stored is not what was prepared.
+    ``refused`` is None if it can. Otherwise it is not-open, not-lost (nor altered), not-stored,
+    repair-pending, order-risk if a newer message of its key is committed, or digest-differs if the
+    stored content is not the prepared content.
     """
 
     finding_id: str
@@ -26,7 +26,7 @@ class Repair:
 
 
 class Repairs(Protocol):
-    """Plans how lost and altered messages are published again."""
+    """Plans the repair of lost and altered messages."""
 
     async def plan(
         self, finding_ids: Sequence[str], groups: frozenset[int] | None, *, accept_order: bool

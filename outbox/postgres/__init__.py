@@ -1,1 +1,1 @@
-"""PostgreSQL: one module a port, each beside its SQL."""
+"""The PostgreSQL adapter: one module per port, with its SQL file beside it."""

@@ -1,1 +1,1 @@
-"""Reconciliation: runs and findings as they are stored and read. Pure."""
+"""Reconciliation: runs, findings and the checkpoint as they are stored and read. Pure."""

@@ -1,11 +1,12 @@
-"""The gauges of reconciliations, from what the runs leave behind; the catalogue names them."""
+"""Sets the metrics of reconciliations from what the runs stored; the catalogue names them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from outbox.reconciliation.finished_runs import LastRun, OpenFindings
+from outbox.reconciliation.finding import OpenFindingCount
+from outbox.reconciliation.run import MeasuredRun
 from outbox.telemetry.metrics import Metrics
 
 KINDS: Final = (
@@ -14,23 +15,23 @@ KINDS: Final = (
 )
 VERDICTS: Final = ("clean", "findings", "inconclusive")
 SIDES: Final = {"committed": "judged", "records": "records"}
-"""What each side of the comparison is called in a run's counts."""
+"""The label of each side of the comparison, and the name of its count in a run."""
 INFO: Final = "info"
 
 
-def tell_findings(counts: Sequence[OpenFindings], metrics: Metrics) -> None:
-    """Set the gauges of open findings; a kind without one is told as 0."""
-    findings, discrepancies = metrics["reconcile_findings"], metrics["reconcile_discrepancies"]
-    findings.clear()
+def set_open_findings(counts: Sequence[OpenFindingCount], metrics: Metrics) -> None:
+    """Set the gauges of open findings; a kind without an open finding is 0."""
+    metrics["reconcile_findings"].clear()
     for kind in KINDS:
         above_info = (c.findings for c in counts if c.kind == kind and c.severity != INFO)
-        discrepancies.labels(kind).set(sum(above_info))
+        metrics["reconcile_discrepancies"].labels(kind).set(sum(above_info))
     for count in counts:
-        findings.labels(count.kind, count.severity, count.topic).set(count.findings)
+        labels = (count.kind, count.severity, count.topic)
+        metrics["reconcile_findings"].labels(*labels).set(count.findings)
 
 
-def tell_last(last: LastRun, metrics: Metrics) -> None:
-    """Set the gauges of the newest run; what an older one had and this one has not is gone."""
+def set_last_run(last: MeasuredRun, metrics: Metrics) -> None:
+    """Set the metrics of the newest run; labels that only an older run had are removed."""
     for verdict in VERDICTS:
         metrics["reconcile_verdict"].labels(verdict).set(verdict == last.verdict)
     for side, name in SIDES.items():
@@ -43,9 +44,11 @@ def tell_last(last: LastRun, metrics: Metrics) -> None:
         for quantile, seconds in quantiles.items():
             metrics["reconcile_publish_latency_seconds"].labels(topic, quantile).set(seconds)
     for kind in KINDS:
-        metrics["reconcile_new_total"].tell(last.ever.get("new", {}).get(kind, 0), kind)
-        metrics["reconcile_resolved_total"].tell(last.ever.get("resolved", {}).get(kind, 0), kind)
-    metrics["reconcile_dirty_bucket_ratio"].tell(last.dirty_ratio)
+        metrics["reconcile_new_total"].set_value(last.ever.get("new", {}).get(kind, 0), kind)
+        metrics["reconcile_resolved_total"].set_value(
+            last.ever.get("resolved", {}).get(kind, 0), kind
+        )
+    metrics["reconcile_dirty_bucket_ratio"].set_value(last.dirty_ratio)
     if last.coverage is not None:
         metrics["reconcile_coverage_ratio"].set(last.coverage)
     metrics["reconcile_inconclusive_runs"].set(last.inconclusive)

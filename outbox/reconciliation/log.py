@@ -1,4 +1,4 @@
-"""What the brokers say of topics, partitions, offsets and single records."""
+"""Topics, partitions, offsets and single records as the brokers report them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Partition(NamedTuple):
     number: int
 
 
-ANY_PARTITION: Final = -1
-"""The number that stands for a topic as a whole."""
+WHOLE_TOPIC: Final = -1
+"""The partition number that means the whole topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,14 +24,14 @@ class TopicFacts:
     """A topic as the brokers describe it."""
 
     id: str
-    """Given when the topic is made; another one after it was deleted and made anew."""
+    """Assigned when the topic is created; it changes if the topic is deleted and recreated."""
     partitions: int
     compacts: bool = False
-    """Its cleanup.policy names ``compact``, as far as we may read it."""
+    """Its cleanup.policy contains ``compact``, if we may read the policy."""
 
 
 class LogEnd(StrEnum):
-    """Which offset of a partition is asked for."""
+    """The offset of a partition to ask for."""
 
     START = "start"
     HIGH_WATERMARK = "high_watermark"
@@ -41,7 +41,7 @@ class LogEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offsets:
-    """The offsets that could be read, and why the others could not."""
+    """The offsets that could be read, and per partition why one could not."""
 
     offsets: Mapping[Partition, int]
     errors: Mapping[Partition, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRecord:
-    """One record read again by its offset, to compare it field by field; never stored."""
+    """One record, read again by its offset to compare it field by field; never stored."""
 
     partition: Partition
     offset: int
@@ -57,4 +57,4 @@ class LogRecord:
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     stamped_by: str | None = None
-    """Whose clock its time is of: the relay's (``CreateTime``) or the broker's."""
+    """Whose clock set its time: the relay's (``CreateTime``) or the broker's."""

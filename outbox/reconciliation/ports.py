@@ -1,6 +1,6 @@
-"""What a reconciliation asks of the outside world: the brokers, the audited tables, its own.
+"""What the reconciliation needs from outside: the brokers, the audited database and its own tables.
 
-One thread asks, so all of it is ``def``.
+The methods of a run are called by one thread, so they are plain ``def``.
 """
 
 from __future__ import annotations
@@ -12,71 +12,69 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.finished_runs import (
+from outbox.reconciliation.checkpoint import StoredCheckpoint
+from outbox.reconciliation.finding import (
+    FindingChanges,
     FindingFilter,
-    KnownFinding,
-    LastRun,
-    OpenFindings,
-    ReportFormat,
-    RunPlace,
-    RunSummary,
+    FindingOutcome,
+    OpenFindingCount,
+    TrackedFinding,
 )
 from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
+from outbox.reconciliation.run import (
+    ExpiredEvidence,
+    FinishedRun,
+    MeasuredRun,
+    ReportFormat,
+    RerunResult,
+    RunPosition,
+    StoredRun,
+)
 from outbox.reconciliation.snapshot import (
-    Hold,
+    HeldRecord,
     JdbcAddress,
     KnownHalf,
     RecordedPlace,
     RelayCut,
     SnapshotIdentity,
-    Undecided,
+    UndecidedCounts,
 )
 from outbox.reconciliation.stalled import Stalled
-from outbox.reconciliation.stored_run import (
-    Chain,
-    Changes,
-    FindingStatus,
-    Gone,
-    Look,
-    PastRun,
-    RunBefore,
-    StoredRun,
-)
 
 
 class LogReader(Protocol):
-    """What the reconciliation asks the brokers directly; one thread, bounded time."""
+    """Asks the brokers directly; used by one thread, and each call takes a bounded time."""
 
     def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
         """Return every partition of those topics that exist. Raises KafkaUnavailable."""
 
     def offsets(self, partitions: Collection[Partition], end: LogEnd) -> Offsets:
-        """Return one offset a partition; what fails alone is in ``errors``.
+        """Return one offset per partition; a partition that fails alone is in ``errors``.
 
         Raises KafkaUnavailable when no broker answers.
         """
 
     def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
-        """Return the first offset a partition of a record of that time or later.
+        """Return per partition the first offset of a record of that time or later.
 
-        A partition without any is in neither part of the answer. Raises KafkaUnavailable when no
-        broker answers, or knows one of the partitions.
+        A partition without such a record is in neither part of the answer. Raises KafkaUnavailable
+        when no broker answers, or none knows one of the partitions.
         """
 
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
-        """Return what each topic is, or why that cannot be told; one that is not there is left out.
+        """Return the description of each topic, or why there is none; a missing topic is left out.
 
         Raises KafkaUnavailable.
         """
 
     def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
-        """Return the first committed record at or behind each offset, None where there is none.
+        """Return the first committed record at or after each offset, None if there is none.
 
         A partition that does not answer in time is left out.
         """
 
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
-        """Read single committed records by offset; those that are gone are left out."""
+        """Read single committed records by offset; records that no longer exist are left out."""
 
 
 class SourceSnapshot(Protocol):
@@ -87,26 +85,27 @@ class SourceSnapshot(Protocol):
     def retired_below(self) -> HalfId:
         """Return the lowest half id whose leaf is still kept."""
 
-    def undecided(self, *, whole: bool = True) -> Undecided:
+    def undecided(self, *, whole: bool = True) -> UndecidedCounts:
         """Count the half messages without a decision.
 
-        As a whole it looks at every half that is kept; else it believes the cursors of the checks.
+        ``whole`` reads every half that is kept. Otherwise the count relies on the cursors of the
+        checks.
         """
 
-    def stuck(self) -> Stalled:
-        """Return what does not move on: undecided halves, silent checks, a held-up xmin."""
+    def stalled(self) -> Stalled:
+        """Return what makes no progress: undecided halves, silent checks, a held-up xmin."""
 
     def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
-        """Return the known ones of at most 10 000 half messages."""
+        """Return those of at most 10 000 half messages that are known."""
 
-    def holds(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, Hold]:
-        """Return what is known of held records."""
+    def held_records(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, HeldRecord]:
+        """Return those of the messages that are or were held records."""
 
     def already_published(self, half_ids: Sequence[HalfId]) -> frozenset[UUID]:
-        """Return the message ids that Kafka had and this database had forgotten."""
+        """Return the message ids that Kafka had and that this database had lost."""
 
-    def places(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, RecordedPlace]:
-        """Return where the relay recorded that the records are."""
+    def recorded_places(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, RecordedPlace]:
+        """Return the partition and offset of each record, as the relay recorded them."""
 
 
 class ReconciliationSource(Protocol):
@@ -118,71 +117,70 @@ class ReconciliationSource(Protocol):
         """Return every topic that a message was ever prepared for. Raises DatabaseUnavailable."""
 
     def unlisted(self) -> Sequence[RelayCut]:
-        """Return how far each shard has come whose newest batches no manifest lists.
+        """Return the position of each shard whose newest batches are in no manifest.
 
-        That is the lane at_least_once. Raises DatabaseUnavailable.
+        These are the shards in delivery mode at_least_once. Raises DatabaseUnavailable.
         """
 
     def snapshot(self) -> AbstractContextManager[SourceSnapshot]:
-        """Export a snapshot and keep it until the block is left. Raises DatabaseUnavailable."""
+        """Export a snapshot and keep it until the block ends. Raises DatabaseUnavailable."""
 
 
 class RunStore(Protocol):
     """Keeps runs, findings and reports; writes to no other table."""
 
-    def hold(self) -> AbstractContextManager[None]:
-        """Keep other runs from beginning until the block is left or this process has died.
+    def run_lock(self) -> AbstractContextManager[None]:
+        """Prevent other runs until the block ends or this process dies.
 
-        Raises RunUnderWay when another run holds the chain, DatabaseUnavailable.
+        Raises RunUnderWay when another run has the lock, DatabaseUnavailable.
         """
 
-    def chain(self) -> Chain | None:
+    def checkpoint(self) -> StoredCheckpoint | None:
         """Return where the last run ended; None before the first. Raises DatabaseUnavailable."""
 
-    def changes(self, finding_ids: Sequence[str], complete: bool, gone: Gone) -> Changes:
-        """Tell what saving these open findings would change."""
+    def changes(
+        self, finding_ids: Sequence[str], complete: bool, expired_evidence: ExpiredEvidence
+    ) -> FindingChanges:
+        """Return what saving these open findings would change."""
 
     def open_below(self, half_id: HalfId) -> Sequence[HalfId]:
-        """Return the messages below ``half_id`` of which a finding is open or accepted.
+        """Return the messages below ``half_id`` that have an open or accepted finding.
 
-        Those that are stuck apart: what is retired has been decided.
+        Findings of the kind stuck are left out: a message that is retired has been decided.
         """
 
     def accepted(self) -> frozenset[str]:
-        """Return the ids of the findings that an operator accepts for now: they do not count."""
+        """Return the ids of the findings that an operator accepts for now; they do not count."""
 
-    def statuses(self, run_id: str) -> Sequence[FindingStatus] | None:
-        """Return what has become of the findings that a run saw; None without such a run."""
+    def statuses(self, run_id: str) -> Sequence[FindingOutcome] | None:
+        """Return the current status of each finding that a run saw; None if there is no run."""
 
-    def past(self, run_id: str, limit: int) -> Sequence[PastRun]:
-        """Return the newest runs but this one, oldest first."""
+    def past(self, run_id: str, limit: int) -> Sequence[FinishedRun]:
+        """Return the newest runs except this one, oldest first."""
 
     def log_state(self) -> Mapping[str, Any] | None:
-        """Return what the newest run left behind of the log, as JSON; None before the first."""
-
-    def before(self, run_id: str, finding_ids: Sequence[str]) -> RunBefore | None:
-        """Return the newest other run, and which of these findings are open; None without one."""
+        """Return what the newest run stored about the log, as JSON; None before the first."""
 
     def save(self, run: StoredRun) -> None:
         """Store a run and its findings in one transaction; saving it again changes nothing.
 
-        Raises RunOvertaken when another run has moved the cut meanwhile; then nothing is stored.
+        Raises RunOvertaken when another run has stored its cut meanwhile; then nothing is stored.
         """
 
-    def settle(self, look: Look) -> None:
-        """Store in one transaction what the findings asked for have become, and nothing else.
+    def save_rerun(self, result: RerunResult) -> None:
+        """Store in one transaction the new status of the given findings, and nothing else.
 
-        Raises RunOvertaken when a run has moved the cut meanwhile; then nothing is stored.
+        Raises RunOvertaken when a run has stored its cut meanwhile; then nothing is stored.
         """
 
 
 class ReconciliationRuns(Protocol):
     """Finished reconciliations as operators read them. Methods raise DatabaseUnavailable."""
 
-    async def page(self, limit: int, before: RunPlace | None) -> Sequence[RunSummary]:
+    async def page(self, limit: int, before: RunPosition | None) -> Sequence[FinishedRun]:
         """Return runs, newest first, older than ``before``."""
 
-    async def get(self, run_id: str) -> RunSummary | None:
+    async def get(self, run_id: str) -> FinishedRun | None:
         """Return one run, or None."""
 
     async def report(self, run_id: str, form: ReportFormat) -> str | None:
@@ -190,11 +188,11 @@ class ReconciliationRuns(Protocol):
 
     async def findings(
         self, run_id: str, wanted: FindingFilter, limit: int, after: str
-    ) -> Sequence[KnownFinding]:
-        """Return a run's findings above info as they stand now, by id, beyond ``after``."""
+    ) -> Sequence[TrackedFinding]:
+        """Return a run's findings above info with their current status, by id, after ``after``."""
 
-    async def last(self) -> LastRun | None:
-        """Return what is measured of the newest run, or None before the first."""
+    async def last(self) -> MeasuredRun | None:
+        """Return the newest run with its measurements, or None before the first."""
 
-    async def open_findings(self) -> Sequence[OpenFindings]:
+    async def open_findings(self) -> Sequence[OpenFindingCount]:
         """Count the open findings."""

@@ -1,4 +1,4 @@
-"""What one snapshot of the audited database says of messages and shards."""
+"""What one snapshot of the audited database shows of messages and shards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from outbox.messages.message import DecidedBy, HalfMessage, Resolution
 
 
 class RelayCut(NamedTuple):
-    """How far a shard has come by the relay's own row: everything there was acknowledged before."""
+    """The position in the relay's row of a shard; everything up to it was acknowledged before."""
 
     shard: int
     xid: int
@@ -20,7 +20,7 @@ class RelayCut(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcAddress:
-    """The source database as a JVM names it."""
+    """The address of the source database for a JVM."""
 
     url: str
     user: str
@@ -29,7 +29,7 @@ class JdbcAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotIdentity:
-    """An exported snapshot: its id for importers, its content to compare, the database's time."""
+    """An exported snapshot: the id to import it, its content to compare, the database's time."""
 
     exported_id: str
     visible: str
@@ -38,7 +38,7 @@ class SnapshotIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownHalf:
-    """A half message as the snapshot knows it; ``decision`` None is PREPARED or PARKED."""
+    """A half message in the snapshot; ``decision`` is None for PREPARED and PARKED."""
 
     half: HalfMessage
     parked: bool
@@ -48,14 +48,14 @@ class KnownHalf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
-    """A committed message that Kafka refuses, or that waits behind such a one."""
+class HeldRecord:
+    """A committed message that Kafka refuses, or that waits behind such a message."""
 
     publish_error: str
     held_at: datetime
     attempts: int
     waiting: int
-    """How many messages of its shard are held as well."""
+    """The number of held messages in its shard."""
     released: bool
     dropped: bool
     repaired: bool = False
@@ -64,7 +64,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedPlace:
-    """Where the relay wrote down that Kafka had put a record; evidence, never believed."""
+    """The partition and offset that the relay recorded for a record; compared, never trusted."""
 
     partition: int
     offset: int
@@ -72,8 +72,8 @@ class RecordedPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undecided:
-    """How many half messages have no decision in the snapshot."""
+class UndecidedCounts:
+    """The number of half messages without a decision in the snapshot."""
 
     prepared: int
     parked: int

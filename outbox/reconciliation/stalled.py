@@ -1,6 +1,6 @@
-"""What does not move on, as the tables show it: halves without an end, silent checks, transactions.
+"""What makes no progress according to the tables: undecided halves, silent checks, transactions.
 
-Plain values: facts of one snapshot, not conclusions. Pure.
+The values are facts of one snapshot, not conclusions. Pure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from outbox.messages.message_id import HalfId
 
 
 class ParkedGroup(NamedTuple):
-    """How many half messages of a group are parked, since when, and why."""
+    """The parked half messages of a group: how many, since when, and why."""
 
     producer_group: str
     halves: int
@@ -30,7 +30,7 @@ class StalledHalf(NamedTuple):
     producer_group: str
     topic: str
     reason: str
-    """`check_max` or `max_age`: what demanded an end."""
+    """`check_max` or `max_age`: the limit that required an end."""
     check_count: int
     due_at: datetime
     """When the end was due."""
@@ -38,18 +38,18 @@ class StalledHalf(NamedTuple):
 
 
 class SilentGroup(NamedTuple):
-    """A group whose halves are due and about which nobody asks."""
+    """A group whose halves are due, but whose check endpoint is not called."""
 
     producer_group: str
     due_since: datetime
     positions: Mapping[str, int]
-    """How far each of its delay classes has been read."""
+    """The position up to which each of its delay classes has been read."""
     last_heartbeat_at: datetime | None
-    """The last sign of life of the checker's check-back."""
+    """The last heartbeat of the checker's check-back."""
 
 
 class StalledTransaction(NamedTuple):
-    """The transaction that the snapshot's xmin belongs to, and that has been open for long."""
+    """The transaction that the snapshot's xmin belongs to, if it has been open for long."""
 
     pid: int
     application: str
@@ -60,7 +60,7 @@ class StalledTransaction(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stalled:
-    """All of it, as of one snapshot."""
+    """Everything that makes no progress in one snapshot."""
 
     parked: tuple[ParkedGroup, ...] = ()
     halves: tuple[StalledHalf, ...] = ()

@@ -1,6 +1,6 @@
-"""What a shard's relay asks of PostgreSQL and Kafka: one thread a shard.
+"""What a shard's relay asks of PostgreSQL and Kafka: one thread per shard.
 
-The relay's decisions are in ``outbox.relay.protocol``; here is what it can see and do.
+The relay's decisions are in ``outbox.relay.protocol``; these ports are its inputs and effects.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from outbox.messages.record import Committed, Record
 from outbox.relay.protocol.state import Cursor, Found, HaltReason, Identity, Progress, Refused
 
 THIS_CLOCK: Final = 0
-"""The timestamp of a record is taken from the publishing process's own clock."""
+"""The timestamp of a record comes from the clock of the publishing process."""
 
 
 class Commits(NamedTuple):
@@ -25,11 +25,11 @@ class Commits(NamedTuple):
     messages: Sequence[Committed]
     message_ids: tuple[bytes, ...]
     before: frozenset[bytes]
-    """The message ids that Kafka has already."""
+    """The message ids that Kafka already has."""
     held: frozenset[bytes] = frozenset()
-    """Those that have a row in ``held_record`` or whose scope has an open one."""
+    """The ids that have a row in ``held_record`` or whose scope has an open one."""
     due: bool = False
-    """A scope of held messages at or below the position is due to be tried."""
+    """A scope of held messages at or below the position is due for a retry."""
     ages: tuple[float, ...] = ()
     """Seconds since the first and the last of them were decided, by PostgreSQL's clock."""
 
@@ -42,19 +42,19 @@ class HeldBatch(NamedTuple):
     message_ids: tuple[bytes, ...]
     before: frozenset[bytes]
     redriven: str | None
-    """The action that ordered them to be published anew, if one did."""
+    """The operator's action that ordered to publish them again, if any."""
 
 
 class Rival(NamedTuple):
-    """What is seen of a shard that another session owns."""
+    """The state of a shard that another session owns."""
 
     position: Position
     waiting: bool
-    """Commits wait beyond the stored position, and the shard is not halted."""
+    """Commits wait after the stored position, and the shard is not halted."""
 
 
 class Comparison(NamedTuple):
-    """A range of the commit log, read in one snapshot, to hold a manifest against."""
+    """A range of the commit log, read in one snapshot, to compare with a manifest."""
 
     message_ids: tuple[bytes, ...]
     below_watermark: bool
@@ -62,14 +62,14 @@ class Comparison(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where Kafka put records, in the order they were given."""
+    """The partitions and offsets of records, in the order they were given."""
 
     partitions: Sequence[int]
     offsets: Sequence[int]
 
 
-class Delivery(NamedTuple):
-    """What the delivery reports of a batch say; ``refused`` names the first permanent refusal."""
+class DeliveryReport(NamedTuple):
+    """The delivery reports of a batch; ``refused`` is the first permanent refusal."""
 
     good: int
     places: Places
@@ -77,7 +77,7 @@ class Delivery(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A record that Kafka will never take as it is: its place in the batch, and Kafka's word."""
+    """A record that Kafka refuses permanently: its place in the batch, and Kafka's error."""
 
     place: int
     error: str
@@ -85,7 +85,7 @@ class Refusal(NamedTuple):
 
 
 class PublishedBatch(NamedTuple):
-    """A batch for ``publication_log``: its range, the ids it published and where they lie."""
+    """A batch for ``publication_log``: its range, the ids it published and their places."""
 
     batch_no: int
     crc: int
@@ -96,7 +96,7 @@ class PublishedBatch(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """The Kafka cluster and its progress topic as they are now."""
+    """The current identity of the Kafka cluster and its progress topic."""
 
     cluster_id: str
     topic_id: str
@@ -106,14 +106,14 @@ class Cluster(NamedTuple):
 class CommitLog(Protocol):
     """One shard of the commit log, on one session that also holds the shard's lock.
 
-    Every method raises DatabaseUnavailable when the session is lost; then all is void.
+    Every method raises DatabaseUnavailable when the session is lost; its results are void then.
     """
 
     def try_lock(self) -> bool:
-        """Open the session if need be and ask for the shard's lock without waiting."""
+        """Open the session if necessary and request the shard's lock without waiting."""
 
     def rival(self) -> Rival:
-        """Return what is seen of the shard while another session owns it."""
+        """Return the state of the shard while another session owns it."""
 
     def terminate_holder(self) -> None:
         """End the session that holds the lock."""
@@ -135,36 +135,36 @@ class CommitLog(Protocol):
         *,
         begins: bool = False,
     ) -> None:
-        """Store the cursor and where records lie, in one transaction; ``begins`` a generation.
+        """Store the cursor and the places of records, in one transaction.
 
-        Raises CursorMoved when the stored row is ahead or halted, or the generation is taken.
+        ``begins``: the cursor starts a generation. Raises CursorMoved when the stored row is ahead
+        or halted, or the generation is taken.
         """
 
     def halt(self, reason: HaltReason) -> None:
         """Store that the shard waits for an operator."""
 
     def read(self, after: Position, most: int | None = None) -> Commits:
-        """Read what follows a position and is below the watermark, up to the batch's bounds.
+        """Read the commits after a position and below the watermark, up to the batch's bounds.
 
-        ``most`` bounds the messages further.
+        ``most`` is a further limit on the number of messages.
         """
 
     def hold(self, batch: Manifest, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:
-        """Store messages of a batch as held, in one transaction; those that are held stay so.
+        """Store messages of a batch as held, in one transaction; held ones stay unchanged.
 
-        ``refusal`` None: they wait behind another. Raises CursorMoved when the batch's generation
-        is not the stored one.
+        ``refusal`` None: they wait behind another message. Raises CursorMoved when the batch's
+        generation is not the stored one.
         """
 
     def read_held(self, position: Position, most: int | None = None) -> HeldBatch | None:
-        """Read the first messages of a scope that is due, at or below a position, in order.
+        """Read the first messages of a due scope, at or below a position, in commit order.
 
-        Commits decide the order. A record that was refused itself comes alone; None: nothing is
-        due.
+        A record that was itself refused is returned alone. None: nothing is due.
         """
 
     def postpone(self, message_id: bytes, refusal: Refusal) -> None:
-        """Store that a held record was refused once more: it is due after a longer time."""
+        """Store that a held record was refused again: it is due after a longer time."""
 
     def mark_released(
         self,
@@ -176,7 +176,7 @@ class CommitLog(Protocol):
     ) -> None:
         """Mark a release's rows and move the cursor, in one transaction.
 
-        ``places`` are those of its P entries, None where they are not known. Raises CursorMoved
+        ``places`` are those of its P entries, None if they are not known. Raises CursorMoved
         as ``save`` does.
         """
 
@@ -184,12 +184,12 @@ class CommitLog(Protocol):
         """Read the commit log's ids in (after, manifest.to] in one snapshot."""
 
     def recover(self, manifest: Manifest, offset: int, cursor: Cursor, identity: Identity) -> int:
-        """Teach PostgreSQL a batch that Kafka has, cursor included, in one transaction.
+        """Store a batch that Kafka has and PostgreSQL lost, with the cursor, in one transaction.
 
-        Every id published there is noted as such, and its held record marked; a half message among
-        them without a decision is committed, since the manifest proves that this had been decided
-        and acted on. Raises CursorMoved as ``save`` does. Returns how
-        many of them PostgreSQL says were rolled back: records that cannot be called back.
+        Every id published there is stored as published, and its held record is marked. A half
+        message among them without a decision is committed: the manifest proves that it had been
+        committed and published. Raises CursorMoved as ``save`` does. Returns how many of them are
+        rolled back in PostgreSQL; their records cannot be removed from Kafka.
         """
 
     def close(self) -> None:
@@ -197,7 +197,7 @@ class CommitLog(Protocol):
 
 
 class CommitWatch(Protocol):
-    """Tells cheaply which shards have something new; a session of its own, never a basis."""
+    """Finds cheaply the shards with new commits, on a separate session; only a hint."""
 
     def fresh_shards(self) -> frozenset[int]:
         """Return the shards with commits that became final since the last call.
@@ -212,17 +212,17 @@ class CommitWatch(Protocol):
 class Publisher(Protocol):
     """A shard's transactional producer: one handle at a time.
 
-    Methods raise PublisherFenced when a newer producer of the shard exists or the handle is beyond
-    repair, and KafkaUnavailable for everything else; either way the transaction is in doubt.
+    Methods raise PublisherFenced when a newer producer of the shard exists or the handle cannot
+    be used any more, and KafkaUnavailable for every other error. Then the transaction is in doubt.
     """
 
     def fence(self, installation: UUID) -> None:
-        """Make a new handle; returns when it is alone and older transactions are complete."""
+        """Create a handle; return when older ones are fenced and their transactions complete."""
 
     def begin(self) -> None:
         """Begin a transaction."""
 
-    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> Delivery:
+    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> DeliveryReport:
         """Produce the records in order, flush, and count the reports.
 
         ``at_ms`` is their timestamp in milliseconds since the epoch.
@@ -232,25 +232,25 @@ class Publisher(Protocol):
         """Produce the manifest, flush, and return its offset (-1: unknown)."""
 
     def commit(self) -> None:
-        """Commit the transaction; an exception says nothing about what became of it."""
+        """Commit the transaction; after an exception its result is unknown."""
 
     def drop(self) -> None:
-        """Forget the handle without waiting for it; its late reports are ignored. Never raises."""
+        """Drop the handle without waiting for it; its late reports are ignored. Never raises."""
 
 
 class ProgressLog(Protocol):
-    """The manifests of one shard as Kafka has them. Methods raise KafkaUnavailable."""
+    """The manifests of one shard in Kafka. Methods raise KafkaUnavailable."""
 
     def cluster(self) -> Cluster:
-        """Return who the cluster and the progress topic are."""
+        """Return the identity of the cluster and the progress topic."""
 
     def bounds(self) -> tuple[int, int]:
-        """Return where the shard's log starts and ends; aborted records and markers count."""
+        """Return the start and end offset of the shard's log, with aborted records and markers."""
 
     def read(self, first: int, end: int) -> tuple[tuple[Found, ...], bool]:
         """Read committed manifests from ``first`` on, and whether nothing is left below ``end``.
 
-        May return some of them; returns none and False when the time allowed has passed.
+        It may return only some of them. After the allowed time it returns none and False.
         """
 
 
@@ -264,7 +264,7 @@ class UnnamedRecord(NamedTuple):
 
 
 class RecordName(NamedTuple):
-    """Whose a record is, by its headers."""
+    """The producer and transaction of a record, from its headers."""
 
     half_id: HalfId
     nonce: Nonce
@@ -273,20 +273,20 @@ class RecordName(NamedTuple):
 
 
 class Orphans(Protocol):
-    """Ids in ``already_published``, to be named. Methods raise DatabaseUnavailable."""
+    """Ids in ``already_published`` without a name. Methods raise DatabaseUnavailable."""
 
     async def unnamed(self, limit: int) -> Sequence[UnnamedRecord]:
-        """Return the first found whose records were not yet looked for."""
+        """Return the oldest ids whose records were not searched yet."""
 
     async def topics(self) -> Sequence[str]:
-        """Return the topics that may hold their records."""
+        """Return the topics that may have their records."""
 
     async def note(self, sought: Sequence[UnnamedRecord], named: Sequence[RecordName]) -> None:
-        """Store the names that were found, and that the records of the others are gone."""
+        """Store the names that were found; the records of the other ids are gone."""
 
 
 class RecordNames(Protocol):
     """The headers of published records; called from a thread."""
 
     def read(self, sought: Sequence[UnnamedRecord], topics: Sequence[str]) -> Sequence[RecordName]:
-        """Return the names of those that the topics still have. Raises KafkaUnavailable."""
+        """Return the names of the records that the topics still have. Raises KafkaUnavailable."""

@@ -1,7 +1,7 @@
-"""Server settings under which no promise holds: the relay does not start, the doctor fails.
+"""Unsafe server settings: with one of them the relay does not start, and the doctor fails.
 
-Either a crash may take back what was acknowledged, or Kafka may let a late frame into the next
-transaction, or the manifests may vanish.
+With such a setting a crash may lose acknowledged writes, Kafka may let a late frame into the next
+transaction, or the manifests may be deleted.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 VERIFICATION: Final = "transaction.partition.verification.enable"
-UNTOLD: Final = "-"
-"""A setting that the server does not show us is not judged."""
+NOT_SHOWN: Final = "-"
+"""A setting that the server does not show is not judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One setting, whether it is safe, and what was found."""
+    """One setting, whether it is safe, and its value."""
 
     setting: str
     safe: bool
@@ -25,11 +25,11 @@ class Judgement:
 
 
 def judge_postgres(server: Mapping[str, Any]) -> tuple[Judgement, ...]:
-    """Judge a server as one of our own sessions sees it (statement `server`)."""
+    """Judge a server by the settings of one of our sessions (statement `server`)."""
     commit = str(server["synchronous_commit"])
     prepared = int(server["prepared_transactions"])
     ours = server["backend_pid"] == server["announced_pid"]
-    pooled = "a session of our own" if ours else "a pooler: name PostgreSQL itself in the URL"
+    pooled = "our own session" if ours else "a pooler: name PostgreSQL itself in the URL"
     return (
         *(Judgement(name, server[name] == "on", str(server[name])) for name in _DURABLE),
         Judgement("synchronous_commit", commit in ("on", "remote_apply"), commit),
@@ -44,10 +44,10 @@ _DURABLE: Final = ("fsync", "full_page_writes")
 def judge_kafka(
     *, cleanup_policy: str, partition_verification: str, older_than_4: bool
 ) -> tuple[Judgement, ...]:
-    """Judge the brokers, and how they clean `outbox.progress`."""
+    """Judge the brokers and the cleanup policy of `outbox.progress`."""
     version = "older than 4.0" if older_than_4 else "4.0 or newer"
     return (
         Judgement("kafka version", not older_than_4, version),
         Judgement(VERIFICATION, partition_verification != "false", partition_verification),
-        Judgement("cleanup.policy", cleanup_policy in ("delete", UNTOLD), cleanup_policy),
+        Judgement("cleanup.policy", cleanup_policy in ("delete", NOT_SHOWN), cleanup_policy),
     )

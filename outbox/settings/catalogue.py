@@ -1,4 +1,4 @@
-"""Every setting: name, type, unit, default and origin."""
+"""The catalogue of settings: name, type, unit, default and meaning."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Limits = Annotated[dict[str, int], BeforeValidator(limits)]
 
 
 class Settings(BaseModel):
-    """The whole configuration; numbers end in their unit, (s) secrets are SecretStr."""
+    """The whole configuration; names of numbers end in their unit, secrets (s) are SecretStr."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", str_strip_whitespace=True, use_attribute_docstrings=True
@@ -37,12 +37,12 @@ class Settings(BaseModel):
     kafka_bootstrap_servers: Words = ()
     """brokers, comma separated"""
     kafka_config: JsonObject = Field(default_factory=dict)
-    """(s) librdkafka properties; those that the delivery rests on are refused"""
+    """(s) librdkafka properties; those that delivery depends on are refused"""
 
     http_bind: str = "127.0.0.1:8080"
-    """listener of the API"""
+    """address on which the API listens"""
     http_workers: int = Field(1, ge=1, le=64)
-    """API processes"""
+    """number of API processes"""
     http_max_body_bytes: int = Field(1_048_576, ge=1024)
     """largest body of a single call"""
     http_max_batch_bytes: int = Field(8_388_608, ge=1024)
@@ -50,129 +50,127 @@ class Settings(BaseModel):
     http_max_header_bytes: int = Field(16_384, ge=1024)
     """largest header block"""
     http_max_inflight: int = Field(1000, ge=1)
-    """requests at once; above it prepares and reads get 503, ends still pass (P25)"""
+    """concurrent requests; above it prepares and reads get 503, ends are still accepted"""
     message_max_bytes: int = Field(1_000_000, ge=1)
-    """key + value + caller headers, decoded"""
+    """largest size of key, value and caller headers, decoded"""
 
     auth_mode: Literal["keys", "dev-insecure"] = "keys"
     """`dev-insecure` needs no keys and starts only on a loopback bind"""
     auth_pepper: SecretStr | None = None
-    """(s) HMAC key over API keys; required with `keys`"""
+    """(s) HMAC key for API keys; required with `keys`"""
     encryption_keys: SecretStr | None = None
-    """(s) key ring of check secrets: base64 of 32 bytes each, comma separated; first encrypts"""
+    """(s) keys of check secrets: base64 of 32 bytes each, comma separated; the first encrypts"""
     rate_prepare_per_second: int = Field(0, ge=0)
-    """prepares an API key may make; 0 = off"""
+    """limit of prepares per API key; 0 = no limit"""
     rate_read_per_second: int = Field(0, ge=0)
-    """reads an API key may make; 0 = off"""
+    """limit of reads per API key; 0 = no limit"""
 
     check_interval_seconds: int = Field(30, ge=1, le=86_400)
-    """from one check to the next (RocketMQ transactionCheckInterval: 30 s, before 5.1.1 60 s)"""
+    """time between two checks (RocketMQ transactionCheckInterval: 30 s, before 5.1.1 60 s)"""
     check_max: int = Field(15, ge=1, le=1000)
     """spent checks before `on_check_max` (RocketMQ transactionCheckMax)"""
     check_timeout_seconds: int = Field(5, ge=1, le=30)
-    """one check call in all"""
+    """time limit of a whole check call"""
     transaction_timeout_seconds: int = Field(6, ge=1, le=3600)
     """age before the first check (RocketMQ transactionTimeOut)"""
     max_age_seconds: int = Field(259_200, ge=60, le=2_592_000)
-    """an older undecided message is parked; below RETENTION_SECONDS (RocketMQ fileReservedTime)"""
+    """older undecided messages are parked; below RETENTION_SECONDS (RocketMQ fileReservedTime)"""
     check_max_inflight_per_group: int = Field(8, ge=1, le=256)
-    """concurrent checks to one group, for groups that leave it out"""
+    """concurrent checks per group, for groups that do not set it"""
     check_max_inflight: int = Field(256, ge=1, le=10_000)
-    """concurrent checks of one checker"""
+    """concurrent checks per checker"""
     check_batch_max: int = Field(100, ge=1, le=100)
-    """ids in one batch check"""
+    """ids per batch check"""
     check_allow_cidrs: Words = ()
     """networks that checks may reach although they are not globally routable"""
     check_allow_hosts: Words = ()
     """host names that may resolve to such networks"""
     check_allow_ports: Words = ("80", "443", "1024-65535")
-    """ports a check URL may name"""
+    """ports that a check URL may have"""
     check_https_only: bool = False
-    """refuse plain http everywhere"""
+    """refuse http without TLS for every check URL"""
     check_proxy_url: SecretStr | None = None
     """(s) egress proxy for checks"""
 
     checker_only: Words = ()
     """chores to run (relay, check, sweep, retire); empty = all"""
     checker_heartbeat_seconds: int = Field(5, ge=1, le=300)
-    """time between heartbeats; three missed fail /readyz"""
+    """time between heartbeats; after three missed ones /readyz fails"""
     checker_metrics_bind: str = "127.0.0.1:9464"
-    """listener of the checker's /metrics"""
+    """address on which the checker serves /metrics"""
     metrics_bind: str | None = None
-    """if set, the API's /metrics moves there"""
+    """separate address for the API's /metrics"""
 
     relay_batch_max: int = Field(2000, ge=1, le=4096)
     """records in one Kafka transaction"""
     relay_transactional_id_prefix: str = Field("outbox", min_length=1, max_length=64)
     """first part of each transactional.id"""
     relay_delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
-    """`at_least_once`: no transactions, a crash repeats records; switch with the relays stopped"""
+    """`at_least_once`: no transactions, a crash repeats records; stop the relays before a change"""
     failpoints: str | None = None
-    """named points where a process kills itself, for crash tests"""
+    """named points where a process dies, for crash tests"""
 
     create_topics: bool = False
     """create a missing topic at prepare, with the broker's defaults"""
     reject_half_messages: bool = False
-    """refuse every prepare while ends and checks go on (RocketMQ rejectTransactionMessage)"""
+    """refuse every prepare; ends and checks continue (RocketMQ rejectTransactionMessage)"""
     parked_topic: str | None = None
-    """copy parked messages to this topic"""
+    """topic for copies of parked messages"""
     retention_seconds: int = Field(604_800, ge=60)
-    """how long published and rolled back messages are kept"""
+    """time for which published and rolled back messages are kept"""
 
     reconcile_grace_seconds: int = Field(300, ge=0)
-    """age after which an unpublished commit counts as overdue"""
+    """age from which an unpublished commit counts as overdue"""
     reconcile_replica_url: SecretStr | None = None
-    """(s) hot standby to read in place of the primary: [how](reconciliation.md#a-replica)"""
+    """(s) hot standby that an audit reads: [how](reconciliation-operations.md#a-replica)"""
     reconcile_spark_master: str = "local[*]"
     """Spark master"""
     reconcile_spark_remote: str | None = None
-    """`sc://…`: a Spark Connect server in place of the master; the audit starts no JVM"""
+    """`sc://…`: a Spark Connect server instead of the master; the audit starts no JVM"""
     reconcile_spark_conf: JsonObject = Field(default_factory=dict)
-    """further Spark settings, a JSON object"""
+    """additional Spark settings, a JSON object"""
     reconcile_jars_dir: Path | None = None
-    """folder of the connector jars; default: what `make setup` fetched"""
+    """folder of the connector jars; default: the jars from `make setup`"""
     reconcile_report_dir: Path = Path("reports")
     """folder of the reports"""
     reconcile_report_samples: int = Field(50, ge=1, le=1000)
-    """findings of one class that a report lists"""
+    """listed findings per class in a report"""
     reconcile_report_formats: ReportFiles = ("html", "json", "md", "csv")
-    """files that a run leaves in its folder, besides Parquet; the database keeps all forms"""
-    reconcile_report_language: Literal["en", "zh"] = "en"
-    """of the page and of Markdown: English or Chinese; JSON and CSV are for programs"""
+    """files that a run writes in its folder, besides Parquet; the database keeps all formats"""
     reconcile_textfile: Path | None = None
     """file of metrics for a node exporter's textfile collector, replaced after each run"""
     reconcile_stage_uri: str | None = None
-    """where Parquet goes; default: below the report folder"""
+    """target of Parquet files; default: below the report folder"""
     reconcile_show_keys: bool = False
-    """show keys in reports instead of their hash"""
+    """show keys in reports, not their hash"""
     reconcile_fail_on: Literal["info", "low", "medium", "high", "critical"] = "low"
-    """exit 7 from this severity on"""
+    """exit 7 for findings of this severity or higher"""
     reconcile_max: Limits = Field(default_factory=dict)
-    """findings that are tolerated, by kind or class: `missing=0,duplicate=10`; exit 0 within it"""
+    """tolerated findings, by kind or class: `missing=0,duplicate=10`; exit 0 within the limits"""
     reconcile_webhook_url: str | None = None
-    """told when the verdict changes or something critical is new; judged like a check URL"""
+    """URL for notices of a changed verdict or a new critical finding; judged like a check URL"""
     reconcile_webhook_secret: SecretStr | None = None
     """(s) signs the webhook: `whsec_` and base64, Standard Webhooks"""
     reconcile_snapshot_max_seconds: int = Field(3600, ge=60)
     """a longer run fails, nothing stored; before PostgreSQL 17 only a pause of that length does"""
     reconcile_statement_timeout_seconds: int = Field(600, ge=1)
-    """one statement of a run, on its own connection"""
+    """time limit of one statement of a run"""
     reconcile_pg_connections: int = Field(4, ge=1, le=16)
-    """connections by which Spark reads PostgreSQL; each has a share of the 16 shards"""
+    """connections of Spark to PostgreSQL; each reads a part of the 16 shards"""
     reconcile_topic_rules: JsonObject = Field(default_factory=dict)
-    """by topic or prefix: `{"invoices.": {"ordered": false}}`; see `reconciliation.md`"""
+    """by topic or prefix: `{"invoices.": {"ordered": false}}`; see `findings.md`"""
     reconcile_keep_days: int = Field(90, ge=1)
-    """closed findings are kept this long"""
+    """days for which closed findings are kept"""
     reconcile_hold_seconds: int = Field(1_209_600, ge=0)
-    """how long beyond RETENTION_SECONDS messages wait at most for a reconciliation to read them"""
+    """longest time after RETENTION_SECONDS that messages wait until a reconciliation reads them"""
     reconcile_stage_keep_seconds: int = Field(604_800, ge=3600)
-    """age at which stages that killed runs have left are swept; longer than any run lasts"""
+    """age at which the stages of killed runs are deleted; longer than any run"""
     reconcile_mode: Literal["auto", "two_level", "full"] = "auto"
-    """`two_level` folds and joins what differs, `full` joins all; `auto` folds from 1 million on"""
+    """`two_level` joins differing buckets, `full` joins all; `auto`: two_level from 1 million on"""
     reconcile_bucket_messages: int = Field(1024, ge=1, le=1_048_576)
-    """messages of a bucket that is folded, about; with many faults fewer leave less to join"""
+    """approximate messages per bucket; with many faults, smaller buckets leave less to join"""
     reconcile_exclude_topics: Words = ()
-    """topics that are not read"""
+    """topics that an audit does not read"""
 
     ui_enabled: bool = True
     """serve the console"""
@@ -181,11 +179,11 @@ class Settings(BaseModel):
     docs_enabled: bool = True
     """serve /docs"""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """least severe level that is written"""
+    """lowest level that is written"""
     log_format: Literal["json", "console"] = "json"
-    """`json`, or `console` for people"""
+    """`json`, or `console` for reading in a terminal"""
     api_url: str | None = None
-    """service that the command line talks to"""
+    """URL of the service for the command line"""
     api_key: SecretStr | None = None
     """(s) API key of the command line"""
 

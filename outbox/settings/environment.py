@@ -1,8 +1,9 @@
-"""Reads settings from flags, the environment and a file. The only reader of the environment."""
+"""Reads settings from flags, the environment and a file; only this module reads the environment."""
 
 from __future__ import annotations
 
 import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,16 +15,24 @@ from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import SECRETS, Settings
 
 PREFIX: Final = "OUTBOX_"
+REMOVED: Final = {"reconcile_report_language": "the report is always in English"}
+"""Settings that this release removed, and what applies now. They only cause a warning."""
 
 
 def load_settings(
     environment: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
 ) -> Settings:
-    """Read flags, environment and configuration file into one frozen value.
+    """Return the settings from flags, environment and configuration file.
 
-    Raises ConfigurationError with one line that names the setting and what is wrong with it.
+    A removed setting writes one warning line to stderr.
+
+    Raises ConfigurationError with one line that names the setting and the problem.
     """
     values, _ = gather(os.environ if environment is None else environment)
+    for name in REMOVED.keys() & values.keys():
+        del values[name]
+        setting = PREFIX + name.upper()
+        sys.stderr.write(f"warning: {setting} was removed and is ignored: {REMOVED[name]}\n")
     values.update(overrides or {})
     try:
         return Settings(**values)
@@ -34,7 +43,7 @@ def load_settings(
 
 
 def gather(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the values that environment and file give, and where each one came from."""
+    """Return the values from environment and file, and the origin of each."""
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
     path = environment.get(f"{PREFIX}CONFIG_FILE")
@@ -53,13 +62,13 @@ def database_url() -> str:
 
 
 def process_environment() -> dict[str, str]:
-    """Return a copy of this process's environment, to hand on to a child process."""
+    """Return a copy of this process's environment, for a child process."""
     return dict(os.environ)
 
 
 def _from_environment(key: str, text: str, environment: Mapping[str, str]) -> tuple[str, Any]:
     name = key.removeprefix(PREFIX).lower()
-    if name in Settings.model_fields:
+    if name in Settings.model_fields or name in REMOVED:
         return name, text
     secret = name.removesuffix("_file")
     if secret == name or secret not in SECRETS:
@@ -80,7 +89,7 @@ def _from_file(path: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: {error}") from None
     lowered = {name.lower(): value for name, value in values.items()}
-    unknown = sorted(set(lowered) - set(Settings.model_fields))
+    unknown = sorted(set(lowered) - set(Settings.model_fields) - set(REMOVED))
     if unknown:
         raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: no such setting {unknown[0]!r}")
     return lowered

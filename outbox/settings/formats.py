@@ -1,4 +1,4 @@
-"""How the text of a setting becomes a list or an object."""
+"""Parsers of settings: text to a list or an object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every log event, once, and how logging is set up."""
+"""The catalogue of log events, and the setup of logging."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from outbox.telemetry.exception_format import exception_format
 
 
 class Event(StrEnum):
-    """The log events; one for a change of state, none for a poll."""
+    """The log events: one per change of state, none per poll."""
 
     HALF_PREPARED = "half_prepared"
     HALF_ENDED = "half_ended"
@@ -26,17 +26,37 @@ class Event(StrEnum):
     OPERATOR_ACTION = "operator_action"
     KEY_CHANGED = "key_changed"
     PUBLISH_FAILED = "publish_failed"
+    """Kafka refuses a record."""
+    RECORD_HELD = "record_held"
+    """A refused record is held with its scope."""
+    PRODUCER_DROPPED = "producer_dropped"
+    """The relay gives up a Kafka producer, because its transaction is in doubt."""
     RELAY_REFUSED = "relay_refused"
+    """The relay does not start, because a server setting is unsafe."""
+    RELAY_FENCED = "relay_fenced"
+    """Another relay has taken the shard over."""
+    RELAY_HALTED = "relay_halted"
+    """A shard waits for an operator."""
+    HISTORY_RECOVERED = "history_recovered"
+    """Kafka had messages that PostgreSQL had lost; PostgreSQL knows them again."""
     DEPENDENCY_LOST = "dependency_lost"
+    """PostgreSQL or Kafka does not answer."""
     DEPENDENCY_BACK = "dependency_back"
+    SERVER_UNSAFE = "server_unsafe"
+    """PostgreSQL is back with an unsafe setting and is not used."""
+    DEFAULT_LEAF_USED = "default_leaf_used"
+    """Rows are in a default leaf, outside every planned partition."""
+    STEP_FAILED = "step_failed"
+    """One step of a task failed; the task continues."""
     STARTED = "started"
     STOPPED = "stopped"
+    """The process ends."""
     LEAF_RETIRED = "leaf_retired"
     LEAF_WAITS = "leaf_waits"
 
 
 def configure_logging(level: str, style: Literal["json", "console"]) -> None:
-    """Send one structured line an event to stderr; library logs below warning stay silent."""
+    """Write one structured line per event to stderr; library logs below warning are dropped."""
     renderer: Any = (
         structlog.processors.JSONRenderer()
         if style == "json"
@@ -63,6 +83,6 @@ def get_logger() -> Any:
 
 
 def debug_logger() -> Any | None:
-    """Return the logger where debug lines are written, else None: then nothing need be told."""
+    """Return the logger if debug lines are written, else None: then the caller can skip them."""
     logger = get_logger()
     return logger if logger.is_enabled_for(logging.DEBUG) else None

@@ -1,7 +1,7 @@
-"""A failure as the log shows it: where it came from and what it is, never a row's contents.
+"""The format of an exception in the log: traceback and error, never a row's contents.
 
-PostgreSQL adds a DETAIL to some errors that quotes the row, payload and all; only its first line,
-which names tables and rules, is kept.
+PostgreSQL adds a DETAIL to some errors that quotes the row with its payload. Only the first line is
+logged, which names tables and rules.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import TracebackType
 def exception_format(
     exc_info: tuple[type[BaseException], BaseException, TracebackType | None],
 ) -> str:
-    """Return the traceback of an error and of those it came from, the first cause first."""
+    """Return the traceback of an error and of its causes, the first cause first."""
     parts: list[str] = []
     error: BaseException | None = exc_info[1]
     while error is not None:

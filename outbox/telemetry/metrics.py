@@ -1,4 +1,4 @@
-"""Every metric, once, and how each is exported."""
+"""The catalogue of metrics, and their export."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 
 
 OVER_WORKERS: Final = "livesum"
-"""How several workers' gauges become one where each tells of itself: the sum of the living."""
+"""The multiprocess mode of a gauge per worker: the sum over the living workers."""
 
 
 RECORDS: Final = (1, 10, 50, 100, 250, 500, 1000, 2000, 4096)
@@ -33,9 +33,9 @@ class Metric:
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = SECONDS
     over_workers: Literal["all", "livesum"] = "all"
-    """Of a gauge: prometheus_client's mode; ``all`` is not summed up."""
-    told: bool = False
-    """Its values stand in a table: it shows what it was told last, and nothing before."""
+    """The multiprocess mode of a gauge in prometheus_client; ``all`` gives no sum."""
+    absolute: bool = False
+    """The value comes from a table: the metric exports the last value that was set, or none."""
 
 
 CATALOGUE: Final = (
@@ -43,17 +43,24 @@ CATALOGUE: Final = (
         "half_messages", "gauge", "Undecided or unpublished messages", ("state", "producer_group")
     ),
     Metric(
-        "half_oldest_age_seconds", "gauge", "Age of the oldest one", ("state", "producer_group")
+        "half_oldest_age_seconds", "gauge", "Age of the oldest message", ("state", "producer_group")
     ),
-    Metric("parked_messages", "gauge", "Messages set aside undecided", ("producer_group",)),
+    Metric("parked_messages", "gauge", "Messages parked undecided", ("producer_group",)),
     Metric(
         "plain_backlog_messages",
         "gauge",
-        "Published in SQL and committed, not yet admitted",
+        "Messages published in SQL and committed, not yet admitted",
         ("producer_group",),
     ),
-    Metric("plain_oldest_age_seconds", "gauge", "Age of the oldest one", ("producer_group",)),
-    Metric("publish_backlog_messages", "gauge", "Committed, not yet published", ("topic",)),
+    Metric(
+        "plain_oldest_age_seconds",
+        "gauge",
+        "Age of the oldest message not yet admitted",
+        ("producer_group",),
+    ),
+    Metric(
+        "publish_backlog_messages", "gauge", "Committed messages, not yet published", ("topic",)
+    ),
     Metric("half_prepared_total", "counter", "Half messages stored", ("producer_group",)),
     Metric(
         "half_ended_total", "counter", "Decisions", ("producer_group", "decision", "decided_by")
@@ -61,94 +68,133 @@ CATALOGUE: Final = (
     Metric(
         "end_conflicts_total",
         "counter",
-        "Ends against the standing decision",
+        "Ends that contradict the valid decision",
         ("producer_group", "decision", "decided_by"),
     ),
     Metric(
         "half_resolution_duration_seconds",
         "histogram",
-        "Prepare to decision",
+        "Time from prepare to decision",
         ("decision", "decided_by"),
     ),
     Metric(
         "publish_latency_seconds",
         "histogram",
-        "Decision to acknowledgement, of the first and the last record of each batch",
+        "Time from decision to acknowledgement, first and last record of each batch",
         ("topic",),
     ),
-    Metric("checks_total", "counter", "Checks by what came back", ("producer_group", "outcome")),
-    Metric("check_duration_seconds", "histogram", "One check call", ("producer_group", "outcome")),
-    Metric("check_inflight", "gauge", "Checks on the wire", ("producer_group",)),
-    Metric("check_schedule_lag_seconds", "gauge", "Oldest overdue check", ("producer_group",)),
+    Metric("checks_total", "counter", "Checks by outcome", ("producer_group", "outcome")),
+    Metric(
+        "check_duration_seconds",
+        "histogram",
+        "Duration of a check call",
+        ("producer_group", "outcome"),
+    ),
+    Metric("check_inflight", "gauge", "Check calls in flight", ("producer_group",)),
+    Metric(
+        "check_schedule_lag_seconds", "gauge", "Delay of the oldest due check", ("producer_group",)
+    ),
     Metric(
         "check_breaker_state",
         "gauge",
-        "0 closed, 1 half-open, 2 open: the endpoint keeps failing",
+        "0 closed, 1 half-open, 2 open",
         ("producer_group",),
     ),
-    Metric("check_ssrf_blocked_total", "counter", "Checks refused by the guard", ("rule",)),
-    Metric("relay_drops_total", "counter", "Kafka handles given up", ("reason",)),
-    Metric("relay_halted", "gauge", "Shards that wait for an operator", ("shard", "reason")),
-    Metric("relay_replay_seconds", "histogram", "Taking a shard over"),
+    Metric("check_ssrf_blocked_total", "counter", "Checks refused by the SSRF guard", ("rule",)),
+    Metric("relay_drops_total", "counter", "Kafka producers dropped by the relay", ("reason",)),
+    Metric(
+        "relay_halted", "gauge", "1 for a shard that waits for an operator", ("shard", "reason")
+    ),
+    Metric("relay_replay_seconds", "histogram", "Duration of a takeover of a shard"),
     Metric("relay_batch_records", "histogram", "Records per Kafka transaction", (), RECORDS),
-    Metric("relay_commit_seconds", "histogram", "Ending a Kafka transaction"),
-    Metric("relay_history_ids_total", "counter", "Ids Kafka had and PostgreSQL had forgotten"),
-    Metric("publish_total", "counter", "Records published", ("topic",)),
-    Metric("publish_errors_total", "counter", "Failed publishes", ("topic", "error")),
-    Metric("http_requests_total", "counter", "Requests", ("route", "method", "status")),
-    Metric("http_request_duration_seconds", "histogram", "Requests", ("route", "method", "status")),
-    Metric("http_rejected_total", "counter", "Requests refused before the route", ("reason",)),
-    Metric("db_pool_in_use", "gauge", "Connections in use", over_workers=OVER_WORKERS),
-    Metric("db_pool_max", "gauge", "Connections at most", over_workers=OVER_WORKERS),
-    Metric("db_tx_duration_seconds", "histogram", "Database transactions", ("operation",)),
-    Metric("default_leaf_rows", "gauge", "Rows outside every planned leaf", ("table",)),
+    Metric("relay_commit_seconds", "histogram", "Duration of a Kafka commit"),
+    Metric(
+        "relay_history_ids_total", "counter", "Message ids that Kafka had and PostgreSQL had lost"
+    ),
+    Metric("publish_total", "counter", "Published records", ("topic",)),
+    Metric("publish_errors_total", "counter", "Records that Kafka refused", ("topic", "error")),
+    Metric("http_requests_total", "counter", "HTTP requests", ("route", "method", "status")),
+    Metric(
+        "http_request_duration_seconds",
+        "histogram",
+        "Duration of HTTP requests",
+        ("route", "method", "status"),
+    ),
+    Metric("http_rejected_total", "counter", "HTTP requests refused before the route", ("reason",)),
+    Metric("db_pool_in_use", "gauge", "Database connections in use", over_workers=OVER_WORKERS),
+    Metric("db_pool_max", "gauge", "Limit of database connections", over_workers=OVER_WORKERS),
+    Metric(
+        "db_tx_duration_seconds", "histogram", "Duration of database transactions", ("operation",)
+    ),
+    Metric(
+        "default_leaf_rows",
+        "gauge",
+        "1 if a default leaf has rows, outside every planned leaf",
+        ("table",),
+    ),
     Metric(
         "leaves_waiting",
         "gauge",
-        "Leaves kept beyond their retention, by what they wait for",
+        "Leaves kept longer than their retention, by reason",
         ("reason",),
     ),
-    Metric("checker_heartbeat_timestamp_seconds", "gauge", "Last beat of a chore", ("chore",)),
+    Metric("checker_heartbeat_timestamp_seconds", "gauge", "Last heartbeat of a chore", ("chore",)),
     Metric("build_info", "gauge", "Always 1", ("version", "commit")),
-    Metric("reconcile_last_success_timestamp_seconds", "gauge", "Last finished reconciliation"),
-    Metric("reconcile_discrepancies", "gauge", "Open discrepancies", ("kind",)),
+    Metric(
+        "reconcile_last_success_timestamp_seconds",
+        "gauge",
+        "Time of the last finished reconciliation",
+    ),
+    Metric("reconcile_discrepancies", "gauge", "Open findings above info, by kind", ("kind",)),
     Metric("reconcile_findings", "gauge", "Open findings", ("kind", "severity", "topic")),
     Metric("reconcile_verdict", "gauge", "1 for the last run's verdict", ("verdict",)),
-    Metric("reconcile_inconclusive_runs", "gauge", "Last runs in a row without a verdict"),
-    Metric("reconcile_new_total", "counter", "Findings that were new", ("kind",), told=True),
-    Metric("reconcile_resolved_total", "counter", "Findings that ended", ("kind",), told=True),
     Metric(
-        "reconcile_dirty_bucket_ratio", "gauge", "Ranges that differed in the last run", told=True
+        "reconcile_inconclusive_runs", "gauge", "Number of last runs in a row without a verdict"
+    ),
+    Metric("reconcile_new_total", "counter", "New findings", ("kind",), absolute=True),
+    Metric("reconcile_resolved_total", "counter", "Resolved findings", ("kind",), absolute=True),
+    Metric(
+        "reconcile_dirty_bucket_ratio",
+        "gauge",
+        "Share of buckets that differed in the last run",
+        absolute=True,
     ),
     Metric("reconcile_cut_lag_seconds", "gauge", "Age of the last run's cut"),
-    Metric("reconcile_coverage_ratio", "gauge", "How much of its plan the last run read"),
-    Metric("reconcile_messages_checked", "gauge", "What the last run judged", ("side",)),
+    Metric("reconcile_coverage_ratio", "gauge", "Share of its plan that the last run read"),
+    Metric(
+        "reconcile_messages_checked",
+        "gauge",
+        "Messages and records that the last run checked",
+        ("side",),
+    ),
     Metric(
         "reconcile_publish_latency_seconds",
         "gauge",
-        "Commit to record in the last run's sample",
+        "Time from commit to record in the last run's sample",
         ("topic", "quantile"),
     ),
-    Metric("reconcile_duration_seconds", "gauge", "Stages of the last run", ("stage",)),
+    Metric(
+        "reconcile_duration_seconds", "gauge", "Duration of each stage of the last run", ("stage",)
+    ),
 )
 
 
 class SnapshotMetric(Collector):
-    """A metric whose values stand in a table, where this process is not the one that counts."""
+    """A metric with values from a table, for which this process does not count itself."""
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
         self._values: dict[tuple[str, ...], float] = {}
 
-    def tell(self, value: float | None, *labels: str) -> None:
-        """Replace the value of these labels; None takes it away."""
+    def set_value(self, value: float | None, *labels: str) -> None:
+        """Replace the value of these labels; None removes it."""
         if value is None:
             self._values.pop(labels, None)
         else:
             self._values[labels] = value
 
     def collect(self) -> Iterable[Family]:
-        """Yield what was told last; for the registry."""
+        """Yield the last values; for the registry."""
         metric, name = self._metric, f"{NAMESPACE}_{self._metric.name}"
         family = Family(name.removesuffix("_total"), metric.help, metric.kind)
         for labels, value in list(self._values.items()):
@@ -156,12 +202,12 @@ class SnapshotMetric(Collector):
         yield family
 
     def describe(self) -> Iterable[Family]:
-        """Name the metric; for the registry, which refuses a second one of its name."""
+        """Describe the metric; for the registry, which refuses a second one of its name."""
         return self.collect()
 
 
 class Metrics:
-    """The catalogue's metrics on a registry of their own, read by name."""
+    """The catalogue's metrics on a separate registry, by name."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -172,10 +218,10 @@ class Metrics:
 
     def _make(self, metric: Metric) -> Any:
         where: dict[str, Any] = {"namespace": NAMESPACE, "registry": self.registry}
-        if metric.told:
-            told = SnapshotMetric(metric)
-            self.registry.register(told)
-            return told
+        if metric.absolute:
+            snapshot = SnapshotMetric(metric)
+            self.registry.register(snapshot)
+            return snapshot
         if metric.kind == "histogram":
             return Histogram(
                 metric.name, metric.help, metric.labels, buckets=metric.buckets, **where

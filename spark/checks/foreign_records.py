@@ -1,6 +1,6 @@
-"""Records of other writers on topics that are ours alone: without a valid ``outbox_message_id``.
+"""Checks topics that only the outbox may write for records without a valid ``outbox_message_id``.
 
-Nothing can be said of one of them but that it is there, so they are one finding a topic.
+Nothing else is known about such a record, so there is one finding per topic.
 """
 
 from __future__ import annotations
@@ -15,32 +15,33 @@ from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 from spark.findings.topic_rules import TopicRules, rule_of
 
-Counted = Mapping[str, Mapping[str, int]]
-"""By partition number: how many records, the first offset, the last one."""
+PartitionRecords = Mapping[str, Mapping[str, int]]
+"""By partition number: the number of records, the first offset and the last offset."""
 
 
 def findings(
     records: DataFrame, rules: TopicRules, before: Iterable[Finding] = ()
 ) -> Iterator[Finding]:
-    """Yield one finding a topic whose rule forbids other writers, with counts by partition.
+    """Yield one finding per topic whose rule forbids other writers, with counts by partition.
 
-    ``before`` are the findings that earlier runs left open: what they counted is not read again.
+    ``before`` are the findings that earlier runs left open: the records they counted are not read
+    again.
     """
     if all(_allowed(name, rules) for name in rules):
         return
     known = {f.topic: f.detail for f in before if f.finding_class is FindingClass.FOREIGN}
     by_topic: dict[str, dict[str, Mapping[str, int]]] = {}
-    for row in counted(records).collect():
+    for row in count_by_partition(records).collect():
         counts = {name: row[name] for name in ("records", "first", "last")}
         by_topic.setdefault(row["topic"], {})[str(row["partition"])] = counts
     for topic, partitions in sorted(by_topic.items()):
         if not _allowed(topic, rules):
             earlier = known[topic]["partitions"] if topic in known else {}
-            yield of_topic(topic, together(earlier, partitions))
+            yield topic_finding(topic, add_counts(earlier, partitions))
 
 
-def counted(records: DataFrame) -> DataFrame:
-    """Return one row a partition with such records: how many, the first and the last offset."""
+def count_by_partition(records: DataFrame) -> DataFrame:
+    """Return one row per partition with such records: their number, first and last offset."""
     return (
         records.where(F.col("half_id").isNull())
         .groupBy("topic", "partition")
@@ -53,8 +54,8 @@ def counted(records: DataFrame) -> DataFrame:
     )
 
 
-def together(earlier: Counted, now: Counted) -> dict[str, dict[str, int]]:
-    """Add up what two runs have counted in the same partitions."""
+def add_counts(earlier: PartitionRecords, now: PartitionRecords) -> dict[str, dict[str, int]]:
+    """Add the counts of two runs per partition."""
     numbers = sorted({*earlier, *now}, key=int)
     both = {n: [each[n] for each in (earlier, now) if n in each] for n in numbers}
     return {
@@ -67,8 +68,8 @@ def together(earlier: Counted, now: Counted) -> dict[str, dict[str, int]]:
     }
 
 
-def of_topic(topic: str, partitions: Counted) -> Finding:
-    """Return the finding of a topic; its place is that of the first record in its partitions."""
+def topic_finding(topic: str, partitions: PartitionRecords) -> Finding:
+    """Return the finding of a topic; its place is the first record in its first partition."""
     number, first = next(iter(partitions.items()))
     detail: dict[str, Any] = {"records": sum(each["records"] for each in partitions.values())}
     return Finding(

@@ -1,9 +1,8 @@
-"""Whether a key stays in one partition for as long as its topic's partition count stands still.
+"""Checks that a key stays in one partition while its topic's partition count does not change.
 
-How many partitions a topic had when a record was published is told by the log itself: from the
-first record of a shard's batches that lies in the last partition on, its relay knew them all. What
-is older, or names no batch, is not judged, so growth is never taken for a fault, and no clock is
-asked.
+The log itself shows how many partitions a topic had when a record was published: from the first
+record of a shard's batches in the last partition on, its relay knew all partitions. What is older,
+or names no batch, is not judged. So growth is never taken for a fault, and no clock is needed.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from spark.columns import schemas
-from spark.findings.finding import Finding
+from spark.findings.finding import Finding, hexadecimal
 from spark.findings.finding_class import FindingClass
-from spark.findings.ledger import hex_of
 
 KEYS_SHOWN: Final = 20
-"""A topic's split keys beyond this many are counted, not listed."""
+"""Above this number a topic's split keys are counted, not listed."""
 
 
 def last_partitions(session: SparkSession, partitions: Mapping[str, int]) -> DataFrame:
@@ -29,57 +27,60 @@ def last_partitions(session: SparkSession, partitions: Mapping[str, int]) -> Dat
     return schemas.frame_of(session, rows, schemas.LAST_PARTITIONS)
 
 
-def opened(pairs: DataFrame, partitions: Mapping[str, int]) -> DataFrame:
-    """Return, a topic and shard, the first batch place at which all ``partitions`` were known.
+def first_known_places(matches: DataFrame, partitions: Mapping[str, int]) -> DataFrame:
+    """Return per topic and shard the first place at which the relay knew all ``partitions``.
 
-    A held message and a repair are published long after their commit, so positions do not tell.
+    A held message and a repair are published long after their commit, so positions do not show it.
     """
-    counts = last_partitions(pairs.sparkSession, partitions)
-    in_last = pairs.join(F.broadcast(counts), "topic").where(F.col("partition") == F.col("last"))
+    counts = last_partitions(matches.sparkSession, partitions)
+    in_last = matches.join(F.broadcast(counts), "topic").where(F.col("partition") == F.col("last"))
     place = F.struct(F.col("batch_no").alias("batch"), "index")
     first = F.min(F.when(F.col("batch_no").isNotNull(), place)).alias("since")
     return in_last.groupBy("topic", "named_shard").agg(first).where(F.col("since").isNotNull())
 
 
-def known_count(pairs: DataFrame, since: DataFrame) -> DataFrame:
-    """Return the pairs, telling of each whether the present partition count was known by then."""
+def with_known_count(matches: DataFrame, since: DataFrame) -> DataFrame:
+    """Return the matches with ``all_known``: whether the relay knew the present partition count."""
     reached = F.struct(F.col("batch_no").alias("batch"), "index") >= F.col("since")
-    beside = pairs.join(F.broadcast(since), ["topic", "named_shard"], "left")
-    return beside.withColumn("all_known", F.coalesce(reached, F.lit(False))).drop("since")
+    joined = matches.join(F.broadcast(since), ["topic", "named_shard"], "left")
+    return joined.withColumn("all_known", F.coalesce(reached, F.lit(False))).drop("since")
 
 
-def keyed(known: DataFrame) -> DataFrame:
-    """Return those that have a key and must all lie where it belongs."""
+def keyed_records(known: DataFrame) -> DataFrame:
+    """Return the matches with a key that must be in its expected partition."""
     return known.where(F.col("all_known") & F.col("key_hash").isNotNull())
 
 
-def spread(pairs: DataFrame) -> DataFrame:
-    """Return the keys that lie in more than one partition, for whatever reason."""
-    by_key = pairs.groupBy("topic", "key_hash")
+def spread_keys(matches: DataFrame) -> DataFrame:
+    """Return the keys with records in more than one partition, for any reason."""
+    by_key = matches.groupBy("topic", "key_hash")
     ends = by_key.agg(F.min("partition").alias("low"), F.max("partition").alias("high"))
     return ends.where("low < high").select("topic", "key_hash")
 
 
-def splits(pairs: DataFrame, keys: DataFrame, free: DataFrame) -> DataFrame:
-    """Return one row a topic: how many keys are split, and the first of them with their counts.
+def split_keys(matches: DataFrame, keys: DataFrame, unrequested: DataFrame) -> DataFrame:
+    """Return one row per topic: the number of split keys, and the first of them with their counts.
 
-    ``free`` are the half messages whose producer asked for no partition; others are not judged.
+    ``unrequested`` are the half messages whose producer requested no partition; others are not
+    judged.
     """
-    each = pairs.join(keys, ["topic", "key_hash"], "left_semi").join(free, "half_id", "left_semi")
+    each = matches.join(keys, ["topic", "key_hash"], "left_semi").join(
+        unrequested, "half_id", "left_semi"
+    )
     counted = each.groupBy("topic", "key_hash", "partition").agg(F.count("*").alias("messages"))
-    lies = F.sort_array(F.collect_list(F.struct("partition", "messages"))).alias("lies")
-    split = counted.groupBy("topic", "key_hash").agg(lies).where(F.size("lies") > 1)
-    shown = F.slice(F.sort_array(F.collect_list(F.struct("key_hash", "lies"))), 1, KEYS_SHOWN)
+    counts = F.sort_array(F.collect_list(F.struct("partition", "messages"))).alias("counts")
+    split = counted.groupBy("topic", "key_hash").agg(counts).where(F.size("counts") > 1)
+    shown = F.slice(F.sort_array(F.collect_list(F.struct("key_hash", "counts"))), 1, KEYS_SHOWN)
     return split.groupBy("topic").agg(F.count("*").alias("keys"), shown.alias("shown"))
 
 
-def of_split(row: Any) -> Finding:
+def split_finding(row: Any) -> Finding:
     """Return the finding of a topic with split keys."""
     shown = [
         {
-            "key_hash": hex_of(each["key_hash"]),
+            "key_hash": hexadecimal(each["key_hash"]),
             "messages_by_partition": {
-                str(lie["partition"]): lie["messages"] for lie in each["lies"]
+                str(count["partition"]): count["messages"] for count in each["counts"]
             },
         }
         for each in row["shown"]

@@ -1,7 +1,8 @@
-"""How long publishing took, on a sample: from the commit to the record's own time.
+"""Measures publish latency on a sample: from the commit to the time of the record.
 
-For people, charts, and the classes of latency; no other verdict needs it. The commit's time is
-PostgreSQL's, the record's is the relay's or the broker's, so clocks that differ show here.
+It serves the report, the charts and the latency classes; no other verdict needs it. The commit's
+time is PostgreSQL's, the record's time is the relay's or the broker's. So clocks that differ are
+visible here.
 """
 
 from __future__ import annotations
@@ -19,28 +20,28 @@ from spark.findings.finding_class import FindingClass
 from spark.findings.topic_rules import LatencyTarget
 
 SAMPLE: Final = 200_000
-"""About so many messages are looked at, by their digests."""
+"""Number of messages in the sample, about; they are chosen by their digests."""
 SHARES: Final = (0.5, 0.95, 0.99)
 SKEW_MICROS: Final = 1_000_000
-"""A record of a time before its commit, or after the cut, by more than this: a clock is off."""
+"""A record has a skewed time if it is before its commit, or after the cut, by more than this."""
 SKEWED_SHARE: Final = 0.001
-"""So large a part of a topic's records may be so before it is a finding."""
+"""Above this share of skewed records in a topic there is a finding."""
 
 
 def one_in(messages: int) -> int:
-    """Return which share of so many messages makes the sample: one in how many."""
+    """Return n, where one of n messages belongs to the sample."""
     return max(1, messages // SAMPLE)
 
 
-def sampled(one_of: int) -> Column:
-    """Tell whether a message is of the sample, by its content."""
+def is_sampled(one_of: int) -> Column:
+    """Whether a message belongs to the sample; its digest decides."""
     return F.pmod(F.col("digest"), F.lit(one_of)) == 0
 
 
-def timed(commits: DataFrame, records: DataFrame, one_of: int) -> DataFrame:
-    """Return the sample's records beside the time of the commit of their content."""
-    committed = commits.where(sampled(one_of)).select("digest", "committed_at")
-    published = records.where(sampled(one_of)).select(
+def sample_times(commits: DataFrame, records: DataFrame, one_of: int) -> DataFrame:
+    """Return the sample's records with the commit time of their content."""
+    committed = commits.where(is_sampled(one_of)).select("digest", "committed_at")
+    published = records.where(is_sampled(one_of)).select(
         "digest", "topic", "partition", "offset", "published_at"
     )
     return committed.join(published, "digest")
@@ -51,7 +52,7 @@ def latencies(timed: DataFrame) -> DataFrame:
     shares = F.percentile_approx("micros", list(SHARES)).alias("at")
     sets = [[F.col("minute")], [F.col("topic")]]
     summed = (
-        _took(timed)
+        _durations(timed)
         .groupingSets(sets, "minute", "topic")
         .agg(F.count("*").alias("messages"), shares)
     )
@@ -61,15 +62,15 @@ def latencies(timed: DataFrame) -> DataFrame:
     return summed.select("minute", "topic", "messages", *seconds)
 
 
-def slow(timed: DataFrame, targets: Mapping[str, LatencyTarget]) -> DataFrame:
-    """Return the topics whose p99 lay above their target for as many minutes as it says."""
+def slow_topics(timed: DataFrame, targets: Mapping[str, LatencyTarget]) -> DataFrame:
+    """Return the topics whose p99 was above their target for at least the allowed minutes."""
     rows = [
         {"topic": topic, "target": each.p99_seconds, "allowed": each.minutes}
         for topic, each in targets.items()
     ]
     wanted = schemas.frame_of(timed.sparkSession, rows, schemas.LATENCY_TARGETS)
     p99 = (F.percentile_approx("micros", 0.99) / 1e6).alias("p99")
-    by_minute = _took(timed).groupBy("topic", "minute").agg(p99)
+    by_minute = _durations(timed).groupBy("topic", "minute").agg(p99)
     over = by_minute.join(F.broadcast(wanted), "topic").where("p99 > target")
     worst = (F.max("p99").alias("worst"), F.max_by("minute", "p99").alias("worst_minute"))
     ends = (F.min("minute").alias("first_minute"), F.max("minute").alias("last_minute"))
@@ -79,7 +80,7 @@ def slow(timed: DataFrame, targets: Mapping[str, LatencyTarget]) -> DataFrame:
     return counted.where("minutes >= allowed").orderBy("topic")
 
 
-def of_slow(row: Any) -> Finding:
+def slow_finding(row: Any) -> Finding:
     """Return the finding of a topic that was too slow for too long."""
     return Finding(
         finding_class=FindingClass.LATENCY_SLO,
@@ -96,17 +97,17 @@ def of_slow(row: Any) -> Finding:
     )
 
 
-def skews(timed: DataFrame, cut_at: datetime) -> DataFrame:
-    """Return the topics of which too many records bear a time that cannot be.
+def skewed_topics(timed: DataFrame, cut_at: datetime) -> DataFrame:
+    """Return the topics with too many records of an impossible time.
 
-    Each was published after its commit and before the snapshot of the cut was taken.
+    Each record was published after its commit and before the snapshot of the cut was taken.
     """
     early = F.unix_micros("published_at") - F.unix_micros("committed_at")
     late = F.unix_micros("published_at") - F.unix_micros(F.lit(cut_at))
-    told = timed.withColumns({"early": early, "late": late})
+    offsets = timed.withColumns({"early": early, "late": late})
     before, after = F.col("early") < -SKEW_MICROS, F.col("late") > SKEW_MICROS
     worst = F.struct("topic", "partition", "offset")
-    counted = told.groupBy("topic").agg(
+    counted = offsets.groupBy("topic").agg(
         F.count("*").alias("sampled"),
         F.count(F.when(before, True)).alias("before_commit"),
         F.count(F.when(after, True)).alias("after_cut"),
@@ -117,8 +118,8 @@ def skews(timed: DataFrame, cut_at: datetime) -> DataFrame:
     return counted.where(off > F.col("sampled") * SKEWED_SHARE).orderBy("topic")
 
 
-def of_skew(row: Any, stamped_by: str | None) -> Finding:
-    """Return the finding of a topic whose records bear times that cannot be."""
+def skew_finding(row: Any, stamped_by: str | None) -> Finding:
+    """Return the finding of a topic whose records have impossible times."""
     names = ("p0.1", "p50", "p95", "p99", "p99.9")
     seconds = {name: micros / 1e6 for name, micros in zip(names, row["at"], strict=True)}
     return Finding(
@@ -137,10 +138,10 @@ def of_skew(row: Any, stamped_by: str | None) -> Finding:
     )
 
 
-def _took(timed: DataFrame) -> DataFrame:
-    took = F.unix_micros("published_at") - F.unix_micros("committed_at")
+def _durations(timed: DataFrame) -> DataFrame:
+    micros = F.unix_micros("published_at") - F.unix_micros("committed_at")
     return timed.select(
         "topic",
         F.date_trunc("minute", "committed_at").alias("minute"),
-        F.greatest(took, F.lit(0)).alias("micros"),
+        F.greatest(micros, F.lit(0)).alias("micros"),
     )

@@ -1,6 +1,7 @@
-"""What is judged of commits beside the records of their content: order, keys, places, clocks.
+"""Checks of the matches of commits with records: order, keys, places and clocks.
 
-Cheap looks at all pairs come first; what they flag is looked at closely, a few rows at a time.
+Cheap passes over all matches come first. What they flag is examined in detail, a few rows at a
+time.
 """
 
 from __future__ import annotations
@@ -12,23 +13,28 @@ from pyspark.sql import DataFrame
 
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.ports import LogReader, SourceSnapshot
-from spark.checks import keys, latency, order, sample
-from spark.checks.misplaced_keys import MisplacedRecords, suspected
+from spark.checks import keys, latency, misplaced_keys, order, sample
+from spark.checks.misplaced_keys import MisplacedRecords, possibly_split
+from spark.columns.digest import Digest
+from spark.columns.frames import Frames
+from spark.columns.staging import stage_frame
+from spark.compare import matches
+from spark.compare.bucket_checksums import Mismatch
 from spark.compare.matches import Matches
-from spark.compare.sha256_check import Digest
 from spark.cut.cut_plan import Plan
 from spark.cut.sources import Sources
 from spark.findings.finding import Finding
-from spark.findings.topic_rules import TopicRules, targets_of
+from spark.findings.topic_rules import TopicRules, latency_targets
+from spark.run_context import Options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchChecks:
-    """The pairs of a run, and what they came from."""
+    """The matches of a run, and what the checks need besides."""
 
-    pairs: Matches
+    matches: Matches
     timed: DataFrame
-    """A sample of the newly read records beside the times of their commits."""
+    """A sample of the newly read records with the times of their commits."""
     commits: DataFrame
     records: DataFrame
     manifests: DataFrame
@@ -37,61 +43,84 @@ class MatchChecks:
     rules: TopicRules
     messages: int
     known: DataFrame
-    """The plain pairs, telling of each whether all partitions were known by then."""
-    strays: MisplacedRecords
+    """The plain matches with ``all_known``: whether the relay knew all partitions by then."""
+    misplaced: MisplacedRecords
     digest: Digest = Digest.XXH64
-    """By what the sample is compared."""
+    """The digest by which the sample is compared."""
 
     @property
     def starts(self) -> Mapping[Partition, int]:
-        """Where each partition begins that was read."""
+        """The start of each partition that was read."""
         return {each.partition: each.start for each in self.plan.log.records}
 
     @property
     def partitions(self) -> Mapping[str, int]:
-        """How many partitions each topic has at the cut."""
+        """The number of partitions of each topic at the cut."""
         return self.plan.log.partition_counts
 
 
-def of_order(matched: MatchChecks, sources: Sources) -> Iterator[Finding]:
-    """Yield what is wrong with the order of all pairs: of commits, of keys."""
-    yield from order.findings(
-        matched.pairs.ranked,
-        matched.commits,
-        matched.records,
-        matched.manifests,
-        matched.plan.unlisted_shards,
-        matched.stage_uri,
+def collect(options: Options, plan: Plan, frames: Frames, mismatch: Mismatch | None) -> MatchChecks:
+    """Match the judged commits with their records, and prepare the frames of the checks."""
+    uri, counts = options.stage_uri, plan.log.partition_counts
+    found = matches.matches_of(frames, mismatch, uri)
+    known = keys.with_known_count(found.plain, keys.first_known_places(found.plain, counts))
+    fixed = misplaced_keys.fixed_key_topics(counts, options.topic_rules)
+    times = latency.sample_times(frames.commits, frames.new_records, latency.one_in(frames.size))
+    return MatchChecks(
+        matches=found,
+        known=known,
+        misplaced=misplaced_keys.find_misplaced_records(keys.keyed_records(known), fixed, uri),
+        timed=stage_frame(times, f"{uri}/timed"),
+        commits=frames.new_commits,
+        records=frames.records,
+        manifests=frames.manifests,
+        plan=plan,
+        stage_uri=uri,
+        rules=options.topic_rules,
+        messages=frames.size,
+        digest=options.digest,
     )
-    keyed = keys.keyed(matched.known)
-    yield from _of_keys(matched, sources, suspected(keyed, matched.strays))
 
 
-def of_sample(
-    matched: MatchChecks, snapshot: SourceSnapshot, log_facts: LogReader
+def order_findings(checks: MatchChecks, sources: Sources) -> Iterator[Finding]:
+    """Yield the findings about the order of all matches: of commits and of keys."""
+    yield from order.findings(
+        checks.matches.ranked,
+        checks.commits,
+        checks.records,
+        checks.manifests,
+        checks.plan.unlisted_shards,
+        checks.stage_uri,
+    )
+    keyed = keys.keyed_records(checks.known)
+    yield from _key_findings(checks, sources, possibly_split(keyed, checks.misplaced))
+
+
+def sample_findings(
+    checks: MatchChecks, snapshot: SourceSnapshot, log_reader: LogReader
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the places, the contents and the clocks of a sample."""
-    rows = sample.sample(matched.known, matched.commits, matched.messages).collect()
-    reread = log_facts if matched.digest is Digest.SHA256 else None
-    yield from sample.findings(rows, snapshot, matched.partitions, reread)
-    yield from _of_latency(matched, log_facts)
+    """Yield the findings about the places, the contents and the clocks of a sample."""
+    rows = sample.sample(checks.known, checks.commits, checks.messages).collect()
+    reread = log_reader if checks.digest is Digest.SHA256 else None
+    yield from sample.findings(rows, snapshot, checks.partitions, reread)
+    yield from _latency_findings(checks, log_reader)
 
 
-def _of_keys(matched: MatchChecks, sources: Sources, suspected: DataFrame) -> Iterator[Finding]:
-    spread = keys.spread(suspected)
+def _key_findings(checks: MatchChecks, sources: Sources, suspected: DataFrame) -> Iterator[Finding]:
+    spread = keys.spread_keys(suspected)
     topics = sorted(row["topic"] for row in spread.select("topic").distinct().collect())
     if topics:
-        free = sources.read_unrequested(matched.plan.snapshot, topics)
-        split = keys.splits(suspected, spread, free).orderBy("topic")
-        yield from map(keys.of_split, split.collect())
+        unrequested = sources.read_unrequested(checks.plan.snapshot, topics)
+        split = keys.split_keys(suspected, spread, unrequested).orderBy("topic")
+        yield from map(keys.split_finding, split.collect())
 
 
-def _of_latency(matched: MatchChecks, log_facts: LogReader) -> Iterator[Finding]:
-    targets = targets_of(list(matched.partitions), matched.rules)
+def _latency_findings(checks: MatchChecks, log_reader: LogReader) -> Iterator[Finding]:
+    targets = latency_targets(list(checks.partitions), checks.rules)
     if targets:
-        yield from map(latency.of_slow, latency.slow(matched.timed, targets).collect())
-    taken_at = matched.plan.snapshot.taken_at
-    for row in latency.skews(matched.timed, taken_at).collect():
+        yield from map(latency.slow_finding, latency.slow_topics(checks.timed, targets).collect())
+    taken_at = checks.plan.snapshot.taken_at
+    for row in latency.skewed_topics(checks.timed, taken_at).collect():
         place = Partition(row["topic"], row["worst"]["partition"]), row["worst"]["offset"]
-        stamped_by = next((each.stamped_by for each in log_facts.records([place])), None)
-        yield latency.of_skew(row, stamped_by)
+        stamped_by = next((each.stamped_by for each in log_reader.records([place])), None)
+        yield latency.skew_finding(row, stamped_by)

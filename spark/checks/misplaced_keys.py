@@ -1,9 +1,10 @@
-"""What a run remembers of keys, so that none is split between two runs unseen.
+"""Checks that no key is split over two partitions, even if two runs read its records.
 
-Nobody remembers all keys. But a key whose records all lie where Kafka's own choice puts them is in
-one partition, whichever run reads which of them. So a run remembers only the keys with a record
-elsewhere, *away*; and a run that reads such a record, or one of a key that was away before, reads
-everything and judges by all of it. A record for which a partition was asked may lie anywhere.
+Storing all keys would be too much. A key whose records are all in their expected partition, the one
+that Kafka's partitioner chooses, is in one partition, whichever run reads which of them. So a run
+stores only the *misplaced* keys: those with a record outside the expected partition. A run that
+reads a misplaced record, or a record of a key that was misplaced before, reads everything and
+judges by all of it. A record for which the producer requested a partition may be anywhere.
 """
 
 from __future__ import annotations
@@ -19,53 +20,63 @@ from spark.checks import keys
 from spark.columns import expected_partition, schemas
 from spark.columns.frames import Frames
 from spark.columns.segments import JUDGED
-from spark.columns.staging import staged
-from spark.cut import carry_over
+from spark.columns.staging import stage_frame
+from spark.compare import open_items
 from spark.cut.checkpoint import MisplacedKeys, Previous
 from spark.findings.finding_class import FindingClass
 from spark.findings.topic_rules import TopicRules, rule_of
 
-MOST: Final = 1000
-"""Of a topic with more keys away than this no key is remembered, only that there are too many."""
+MOST_KEYS: Final = 1000
+"""Above this number of misplaced keys per topic, only a flag is stored."""
 MOST_BROADCAST: Final = 100_000
-"""With more records away than this all keys are looked at."""
-IS_AWAY: Final = f"home IS NOT NULL AND {expected_partition.MODULO} <> `partition`"
-UNKNOWN: Final = "the run before has not looked where the keys of each topic lie"
-SPLIT: Final = "a key lies elsewhere than Kafka's own choice puts it, perhaps in two partitions"
+"""Above this number of misplaced records all keys are examined."""
+IS_MISPLACED: Final = f"home IS NOT NULL AND {expected_partition.MODULO} <> `partition`"
+NOT_CHECKED_BEFORE: Final = (
+    "the previous run did not check the partitions of the keys of each topic"
+)
+SPLIT: Final = (
+    "a key has a record outside the partition that Kafka chooses for it, perhaps in two partitions"
+)
 
-Free = Callable[[Collection[str], tuple[int, int] | None], DataFrame]
-"""Reads the half ids of some topics for which no partition was asked, of a range or of all."""
+UnrequestedReader = Callable[[Collection[str], tuple[int, int] | None], DataFrame]
+"""Reads the half ids of some topics for which no partition was requested, of a range or all."""
 
-Partitions = Mapping[str, int]
-"""Of the topics whose keys have one home each, how many partitions they have."""
+PartitionCounts = Mapping[str, int]
+"""The number of partitions by topic, for topics whose keys have an expected partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MisplacedRecords:
-    """The records that are away among those that must all lie where they belong."""
+    """The misplaced ones of the records that must be in their expected partition."""
 
     rows: DataFrame
     count: int
-    partitions: Partitions
+    partitions: PartitionCounts
 
 
-def homed(partitions: Mapping[str, int], rules: TopicRules) -> Partitions:
-    """Return the topics without those whose rule lets a key lie anywhere."""
-    if not expected_partition.is_known():
+def fixed_key_topics(partitions: Mapping[str, int], rules: TopicRules) -> PartitionCounts:
+    """Return the topics without those whose rule lets a key be in any partition."""
+    if not expected_partition.is_available():
         return {}
     fixed = {topic: rule_of(topic, rules) for topic in partitions}
     return {t: n for t, n in partitions.items() if fixed[t].keyed and fixed[t].ordered}
 
 
-def misplaced_records(keyed: DataFrame, partitions: Partitions, stage_uri: str) -> MisplacedRecords:
-    """Look for the records that are away."""
-    rows = _beside(keyed, partitions).where(IS_AWAY).select("half_id", "topic", "key_hash")
-    found = staged(rows, f"{stage_uri}/away")
+def find_misplaced_records(
+    keyed: DataFrame, partitions: PartitionCounts, stage_uri: str
+) -> MisplacedRecords:
+    """Find the misplaced records."""
+    rows = (
+        _with_last_partition(keyed, partitions)
+        .where(IS_MISPLACED)
+        .select("half_id", "topic", "key_hash")
+    )
+    found = stage_frame(rows, f"{stage_uri}/misplaced")
     return MisplacedRecords(rows=found, count=found.count(), partitions=partitions)
 
 
-def suspected(keyed: DataFrame, misplaced: MisplacedRecords) -> DataFrame:
-    """Return the records whose key may be split: where it has a home, those of keys away."""
+def possibly_split(keyed: DataFrame, misplaced: MisplacedRecords) -> DataFrame:
+    """Return the records whose key may be split; with an expected partition only misplaced keys."""
     if misplaced.count > MOST_BROADCAST:
         return keyed
     others = keyed.where(~F.col("topic").isin([*misplaced.partitions]))
@@ -75,17 +86,21 @@ def suspected(keyed: DataFrame, misplaced: MisplacedRecords) -> DataFrame:
     return others.unionByName(keyed.join(names, ["topic", "key_hash"], "left_semi"))
 
 
-def remembered(misplaced: MisplacedRecords, free: Free) -> dict[str, MisplacedKeys]:
-    """Return, a topic, the keys that are away though no partition was asked for."""
+def misplaced_keys_by_topic(
+    misplaced: MisplacedRecords, unrequested: UnrequestedReader
+) -> dict[str, MisplacedKeys]:
+    """Return per topic the misplaced keys for which no partition was requested."""
     none = {topic: MisplacedKeys(count) for topic, count in misplaced.partitions.items()}
     if misplaced.count == 0:
         return none
     topics = sorted(row["topic"] for row in misplaced.rows.select("topic").distinct().collect())
-    asked = misplaced.rows.join(free(topics, None), "half_id", "left_semi")
-    away = asked.select("topic", "key_hash").distinct()
-    counts = {row["topic"]: row["count"] for row in away.groupBy("topic").count().collect()}
-    few = [topic for topic, count in counts.items() if count <= MOST]
-    rows = away.where(F.col("topic").isin(few)).collect()
+    movable = misplaced.rows.join(unrequested(topics, None), "half_id", "left_semi")
+    keys_of_topics = movable.select("topic", "key_hash").distinct()
+    counts = {
+        row["topic"]: row["count"] for row in keys_of_topics.groupBy("topic").count().collect()
+    }
+    few = [topic for topic, count in counts.items() if count <= MOST_KEYS]
+    rows = keys_of_topics.where(F.col("topic").isin(few)).collect()
     return none | {
         topic: MisplacedKeys(
             misplaced.partitions[topic], _keys_of(topic, rows) if topic in few else None
@@ -94,43 +109,47 @@ def remembered(misplaced: MisplacedRecords, free: Free) -> dict[str, MisplacedKe
     }
 
 
-def still_remembered(previous: Previous, partitions: Partitions) -> dict[str, MisplacedKeys]:
-    """Return what a run that goes on remembers: it has read no key that is away.
+def kept_misplaced_keys(
+    previous: Previous, partitions: PartitionCounts
+) -> dict[str, MisplacedKeys]:
+    """Return the misplaced keys after an incremental run, which has read no new one.
 
-    A topic that it did not look at is forgotten, so that who looks again reads everything.
+    A topic that it did not check is dropped, so that the next run that checks it reads everything.
     """
-    return {t: previous.away.get(t, MisplacedKeys(count)) for t, count in partitions.items()}
+    return {t: previous.misplaced.get(t, MisplacedKeys(count)) for t, count in partitions.items()}
 
 
-def why_whole(previous: Previous, frames: Frames, partitions: Partitions, free: Free) -> str | None:
-    """Return why everything must be read because of where keys lie; None if nothing says so.
+def full_read_reason(
+    previous: Previous, frames: Frames, partitions: PartitionCounts, unrequested: UnrequestedReader
+) -> str | None:
+    """Return why the places of keys make a full read necessary; None if they do not.
 
-    A topic of which it is told already that a key is split need not be looked at.
+    A topic with an open finding about a split key is not checked.
     """
     read_before = {partition.topic for partition in previous.ends}
-    if read_before & partitions.keys() - previous.away.keys():
-        return UNKNOWN
-    told = carry_over.findings_of(previous.carried)
-    split = {f.topic or "" for f in told if f.finding_class is FindingClass.KEY_SPLIT}
+    if read_before & partitions.keys() - previous.misplaced.keys():
+        return NOT_CHECKED_BEFORE
+    earlier = open_items.carried_findings(previous.carried)
+    split = {f.topic or "" for f in earlier if f.finding_class is FindingClass.KEY_SPLIT}
     judged = {topic: n for topic, n in partitions.items() if topic not in split}
     if not judged:
         return None
-    suspects = _suspects(_read_now(previous, frames), judged, previous.away)
+    suspects = _suspects(_newly_judged(previous, frames), judged, previous.misplaced)
     ends = suspects.groupBy("topic").agg(
         F.min("half_id").alias("low"), F.max("half_id").alias("high")
     )
     rows = [row for row in ends.collect() if row["low"] is not None]
     if not rows:
         return None
-    asked = (min(row["low"] for row in rows), max(row["high"] for row in rows))
-    unrequested = free(sorted(row["topic"] for row in rows), asked)
-    return None if suspects.join(unrequested, "half_id", "left_semi").isEmpty() else SPLIT
+    id_range = (min(row["low"] for row in rows), max(row["high"] for row in rows))
+    half_ids = unrequested(sorted(row["topic"] for row in rows), id_range)
+    return None if suspects.join(half_ids, "half_id", "left_semi").isEmpty() else SPLIT
 
 
-def _read_now(previous: Previous, frames: Frames) -> DataFrame:
+def _newly_judged(previous: Previous, frames: Frames) -> DataFrame:
     """Return the records up to the cut that no run has judged: new ones, and those once ahead.
 
-    One that names no batch is judged by no run (``keys``).
+    A record that names no batch is judged by no run (``keys``).
     """
     in_turn = frames.records.where("NOT ahead AND batch_no IS NOT NULL")
     new = in_turn.where("NOT carried")
@@ -142,21 +161,23 @@ def _read_now(previous: Previous, frames: Frames) -> DataFrame:
 
 
 def _suspects(
-    records: DataFrame, partitions: Partitions, known: Mapping[str, MisplacedKeys]
+    records: DataFrame, partitions: PartitionCounts, known: Mapping[str, MisplacedKeys]
 ) -> DataFrame:
-    """Return the records that are away, or of a key that was away before."""
-    now = {t: away for t, away in known.items() if partitions.get(t) == away.partitions}
-    many = [topic for topic, away in now.items() if away.keys is None]
-    rows = [{"topic": t, "key_hash": key} for t, away in now.items() for key in away.keys or ()]
+    """Return the misplaced records, and those of a key that was misplaced before."""
+    now = {t: each for t, each in known.items() if partitions.get(t) == each.partitions}
+    many = [topic for topic, each in now.items() if each.keys is None]
+    rows = [{"topic": t, "key_hash": key} for t, each in now.items() for key in each.keys or ()]
     before = schemas.frame_of(records.sparkSession, rows, schemas.KEYS).withColumn(
         "before", F.lit(True)
     )
-    beside = _beside(records, partitions).join(F.broadcast(before), ["topic", "key_hash"], "left")
+    joined = _with_last_partition(records, partitions).join(
+        F.broadcast(before), ["topic", "key_hash"], "left"
+    )
     of_many = F.col("topic").isin(many) & F.col("key_hash").isNotNull()
-    return beside.where(F.expr(IS_AWAY) | F.col("before") | of_many)
+    return joined.where(F.expr(IS_MISPLACED) | F.col("before") | of_many)
 
 
-def _beside(records: DataFrame, partitions: Partitions) -> DataFrame:
+def _with_last_partition(records: DataFrame, partitions: PartitionCounts) -> DataFrame:
     lasts = keys.last_partitions(records.sparkSession, partitions)
     return records.join(F.broadcast(lasts), "topic")
 

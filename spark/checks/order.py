@@ -1,9 +1,9 @@
-"""Whether records lie in the order of their commits, and name their place in it (I6).
+"""Checks that records are in the order of their commits, and name their place in it (I6).
 
-Ranks are the commit log's: the relay's batch header is judged, and believed only where the folds
-proved it. One cheap pass over all pairs flags what may be wrong; only the keys and batches of
-flagged rows are looked at closely. Within a shard ranks can be compared, and all messages of a key
-are of one shard.
+Ranks come from the commit log. The relay's batch header is judged, and trusted only where the
+checksums have proven it. One cheap pass over all matches flags what may be wrong; only the keys and
+batches of flagged rows are examined in detail. Ranks are comparable within a shard, and all
+messages of a key belong to one shard.
 """
 
 from __future__ import annotations
@@ -16,116 +16,116 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.messages.message_id import SHARDS
 from spark.columns import manifests
-from spark.columns.staging import staged
+from spark.columns.staging import stage_frame
 from spark.compare.decision_table import Decision, Listed
 from spark.compare.matches import HEADER, PLACE
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 
-LANE: Final = ("topic", "partition", "shard")
-"""Within these, offsets rise with ranks, save for records that were held."""
+GROUP: Final = ("topic", "partition", "shard")
+"""Within these columns offsets rise with ranks, except for records that were held."""
 
 
 def findings(
-    pairs: DataFrame,
+    matches: DataFrame,
     commits: DataFrame,
     records: DataFrame,
     listed: DataFrame,
     unlisted: Collection[int],
     stage_uri: str,
 ) -> Iterator[Finding]:
-    """Yield every message that is out of order or names another place; by place, a few at a time.
+    """Yield a finding for every message out of order or with a wrong place; by place, lazily.
 
-    ``listed`` are the manifests. Entries are decoded only when something was flagged.
+    ``listed`` are the manifests. Entries are decoded only if something was flagged.
     """
-    promised = judged(pairs, unlisted)
-    suspects = staged(flagged(promised, listed), f"{stage_uri}/disorder")
+    promised = ordered_matches(matches, unlisted)
+    suspects = stage_frame(flagged_matches(promised, listed), f"{stage_uri}/disorder")
     if suspects.isEmpty():
         return
     entries = manifests.entries(listed)
     inverted = inversions(suspects, promised, entries)
     drifting = drifts(suspects, promised, entries)
-    found = disordered(inverted, drifting, commits, records)
-    yield from map(of_row, found.toLocalIterator(prefetchPartitions=True))
+    found = disordered_messages(inverted, drifting, commits, records)
+    yield from map(disorder_finding, found.toLocalIterator(prefetchPartitions=True))
 
 
-def judged(pairs: DataFrame, unlisted: Collection[int]) -> DataFrame:
-    """Return the pairs whose order is promised: a repair is not, nor what no manifest lists.
+def ordered_matches(matches: DataFrame, unlisted: Collection[int]) -> DataFrame:
+    """Return the matches whose order is promised: neither repairs nor what no manifest lists.
 
-    A shard of ``unlisted`` publishes at least once, or has done so; its records without a batch are
-    of that time.
+    A shard of ``unlisted`` publishes at least once, or did so earlier; its records without a batch
+    are from that time.
     """
     free = F.col("batch_no").isNull() & F.col("shard").isin(list(unlisted))
-    return pairs.where(~F.col("redriven") & ~free)
+    return matches.where(~F.col("redriven") & ~free)
 
 
-def flagged(pairs: DataFrame, listed: DataFrame) -> DataFrame:
-    """Return the pairs that lie behind a later commit of their lane, or do not name their place."""
+def flagged_matches(matches: DataFrame, listed: DataFrame) -> DataFrame:
+    """Return the matches after a later commit of their group, or with a wrong batch header."""
     kept = listed.where("intact").groupBy("shard").agg(F.min("batch_no").alias("first_batch"))
-    doubtful = pairs.where("NOT proven").join(F.broadcast(kept), "shard", "left")
-    drifting = doubtful.where(_drifts()).drop("first_batch")
-    return late(pairs).unionByName(drifting, allowMissingColumns=True)
+    doubtful = matches.where("NOT proven").join(F.broadcast(kept), "shard", "left")
+    drifting = doubtful.where(_is_drifting()).drop("first_batch")
+    return late_matches(matches).unionByName(drifting, allowMissingColumns=True)
 
 
-def late(pairs: DataFrame) -> DataFrame:
-    """Return the pairs that lie behind a later commit of their lane; without a key there is none.
+def late_matches(matches: DataFrame) -> DataFrame:
+    """Return the matches with a key that come after a later commit of their group.
 
-    The lane is told by its hash, which sorts faster. Lanes that share one are told apart when what
-    was flagged is looked at.
+    Groups are compared by their hash, which sorts faster. Groups with the same hash are separated
+    when the flagged rows are examined.
     """
-    columns = (*LANE, "key_hash", "offset", "rank")
-    keyed = pairs.where(F.col("key_hash").isNotNull()).select(*columns)
-    lane = Window.partitionBy("lane").orderBy("offset")
-    before = F.max("rank").over(lane.rowsBetween(Window.unboundedPreceding, -1))
-    ranked = keyed.withColumn("lane", F.xxhash64(*LANE)).withColumn("before", before)
+    columns = (*GROUP, "key_hash", "offset", "rank")
+    keyed = matches.where(F.col("key_hash").isNotNull()).select(*columns)
+    group = Window.partitionBy("group").orderBy("offset")
+    before = F.max("rank").over(group.rowsBetween(Window.unboundedPreceding, -1))
+    ranked = keyed.withColumn("group", F.xxhash64(*GROUP)).withColumn("before", before)
     behind = ranked.where(F.col("before") > F.col("rank"))
     return behind.select(*columns, F.lit(True).alias("late"))
 
 
-def inversions(suspects: DataFrame, pairs: DataFrame, listed: DataFrame) -> DataFrame:
-    """Return each message that lies behind a later commit of its key, and that other message.
+def inversions(suspects: DataFrame, matches: DataFrame, listed: DataFrame) -> DataFrame:
+    """Return each message that comes after a later commit of its key, with that other message.
 
-    Judged are first copies, save for those that Kafka had before PostgreSQL listed them here.
+    Only first copies are judged, without those that Kafka had before PostgreSQL listed them.
     """
-    keys = suspects.where("late").select(*LANE, "key_hash").distinct()
+    keys = suspects.where("late").select(*GROUP, "key_hash").distinct()
     firsts = (
-        pairs.join(keys, [*LANE, "key_hash"], "left_semi")
-        .join(_before(listed), "half_id", "left_anti")
-        .groupBy("half_id", *LANE, "key_hash", "rank")
+        matches.join(keys, [*GROUP, "key_hash"], "left_semi")
+        .join(_published_before(listed), "half_id", "left_anti")
+        .groupBy("half_id", *GROUP, "key_hash", "rank")
         .agg(F.min("offset").alias("offset"), F.min_by("published_at", "offset").alias("time"))
     )
-    lane = Window.partitionBy(*LANE, "key_hash").orderBy("offset")
+    group = Window.partitionBy(*GROUP, "key_hash").orderBy("offset")
     latest = F.max(F.struct("rank", "offset", "half_id"))
     behind = firsts.withColumn(
-        "behind", latest.over(lane.rowsBetween(Window.unboundedPreceding, -1))
+        "behind", latest.over(group.rowsBetween(Window.unboundedPreceding, -1))
     )
     return behind.where(F.col("behind.rank") > F.col("rank"))
 
 
-def drifts(suspects: DataFrame, pairs: DataFrame, listed: DataFrame) -> DataFrame:
-    """Return each message none of whose records names its place in the order of commits.
+def drifts(suspects: DataFrame, matches: DataFrame, listed: DataFrame) -> DataFrame:
+    """Return each message of which no record names its place in the order of commits.
 
-    Where a manifest lacks some of its range, its own entries tell the places.
+    Where a manifest lacks a part of its range, its entries give the places.
     """
     stated = listed.select("half_id", F.col("shard").alias("named_shard"), "batch_no", "index")
     drifting = suspects.where("late IS NULL")
     excused = drifting.where("NOT whole").join(stated, [*HEADER, "half_id"], "left_semi")
-    wrong = drifting.join(_before(listed), "half_id", "left_anti").join(
+    wrong = drifting.join(_published_before(listed), "half_id", "left_anti").join(
         excused.select(*PLACE), [*PLACE], "left_anti"
     )
     first = F.min_by(F.struct("*"), F.struct(*PLACE)).alias("first")
     of_message = wrong.groupBy("half_id").agg(first, F.count("*").alias("wrong"))
-    copies = pairs.join(of_message.select("half_id"), "half_id", "left_semi")
+    copies = matches.join(of_message.select("half_id"), "half_id", "left_semi")
     counted = copies.groupBy("half_id").agg(F.count("*").alias("copies"))
     return of_message.join(counted, "half_id").where("copies = wrong").select("first.*")
 
 
-def disordered(
+def disordered_messages(
     inverted: DataFrame, drifting: DataFrame, commits: DataFrame, records: DataFrame
 ) -> DataFrame:
-    """Return one row a message that is out of order, has a wrong header, or both; with its id."""
+    """Return one row per message that is out of order, has a wrong header, or both; with its id."""
     header = F.concat_ws(".", *HEADER).alias("header")
-    columns = ("half_id", *LANE, "offset", "key_hash")
+    columns = ("half_id", *GROUP, "offset", "key_hash")
     rows = inverted.select(*columns, "time", "behind").unionByName(
         drifting.select(*columns, F.col("published_at").alias("time"), header),
         allowMissingColumns=True,
@@ -153,8 +153,8 @@ def disordered(
     )
 
 
-def of_row(row: Any) -> Finding:
-    """Return the finding of a message of ``disordered``; of two faults the worse one names it."""
+def disorder_finding(row: Any) -> Finding:
+    """Return the finding of a row of ``disordered_messages``; the worse of two faults names it."""
     inverted = row["behind"] is not None
     return Finding(
         finding_class=FindingClass.ORDER_INVERSION if inverted else FindingClass.POSITION_DRIFT,
@@ -170,12 +170,12 @@ def of_row(row: Any) -> Finding:
         decision=Decision.COMMIT.value,
         decided_at=row["committed_at"],
         record_time=row["time"],
-        detail=_behind(row) | _header(row),
+        detail=_inversion_detail(row) | _drift_detail(row),
     )
 
 
-def _behind(row: Any) -> dict[str, Any]:
-    """Return the evidence of an inversion: the later commit that lies before it, and how far."""
+def _inversion_detail(row: Any) -> dict[str, Any]:
+    """Return the evidence of an inversion: the later commit before it, and the distance."""
     behind = row["behind"]
     if behind is None:
         return {}
@@ -187,17 +187,17 @@ def _behind(row: Any) -> dict[str, Any]:
     }
 
 
-def _header(row: Any) -> dict[str, Any]:
-    """Return the evidence of a drift: what the header names in place of the position."""
+def _drift_detail(row: Any) -> dict[str, Any]:
+    """Return the evidence of a drift: what the header names instead of the position."""
     if row["named"] is None:
         return {}
     return {"outbox_batch": row["named"] or "absent"}
 
 
-def _drifts() -> Column:
-    """Tell whether a header does not name its commit's place.
+def _is_drifting() -> Column:
+    """Whether a header does not name its commit's place.
 
-    Excused are records of releases and repairs, and of batches older than the manifests kept.
+    Records of releases, of repairs and of batches older than the kept manifests are excused.
     """
     own = F.col("named_shard") % SHARDS == F.col("shard")
     within = (F.col("rank") > F.col("from_rank")) & (F.col("rank") <= F.col("to_rank"))
@@ -207,6 +207,6 @@ def _drifts() -> Column:
     return ~F.coalesce(own & (placed | ~F.col("in_turn") | old), F.lit(False))
 
 
-def _before(listed: DataFrame) -> DataFrame:
+def _published_before(listed: DataFrame) -> DataFrame:
     """Return the messages that Kafka had before PostgreSQL listed them."""
     return listed.where(F.col("status") == Listed.PUBLISHED_BEFORE.value).select("half_id")

@@ -1,7 +1,7 @@
-"""What retention has taken before it was judged: a run that cannot tell says so, and is not clean.
+"""Reports what retention removed before it was judged; such a run is not clean.
 
-Messages are noted by the partition that the relay recorded for them. Where no place is recorded the
-whole topic stands for it. Pure.
+Messages are counted by the partition that the relay recorded for them, or by topic where no place
+is recorded. Pure.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 
 from outbox.messages.manifest import Position
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.log import ANY_PARTITION, Partition
-from spark.compare.diagnosis import Judgement, Unverifiable, why_unverifiable
+from outbox.reconciliation.log import WHOLE_TOPIC, Partition
+from spark.compare.diagnosis import Judgement, Unverifiable, unverifiable_reason
 from spark.compare.evidence import Suspect
-from spark.cut.log_history import LogState
+from spark.cut.log_state import LogState
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Messages of one partition without a record, from their first commit to their last."""
+    """Messages of one partition without a record, from the first commit to the last."""
 
     messages: int = 0
     first: datetime | None = None
@@ -41,47 +41,47 @@ class Span:
 
 
 @dataclass(slots=True)
-class Expired:
+class ExpiredMessages:
     """The judged messages of one run whose records may have expired with the log."""
 
     spans: dict[Partition, Span] = field(default_factory=dict)
     half_ids: list[HalfId] = field(default_factory=list)
-    """All of them, for whatever reason nobody can tell any more."""
+    """All messages that can no longer be verified, for any reason."""
 
     def note(self, suspects: Iterable[Suspect], judgement: Judgement) -> None:
-        """Add those suspects that no look into the log can settle any more."""
+        """Add the suspects that the log can no longer settle."""
         for suspect in suspects:
-            if why_unverifiable(suspect, judgement) in (None, Unverifiable.UNREAD):
+            if unverifiable_reason(suspect, judgement) in (None, Unverifiable.UNREAD):
                 continue
             self.half_ids.append(suspect.half_id)
             partition = _place_of(suspect)
             if partition.topic in judgement.expired_topics:
                 continue
-            if why_unverifiable(suspect, judgement) is Unverifiable.EXPIRED:
+            if unverifiable_reason(suspect, judgement) is Unverifiable.EXPIRED:
                 span = self.spans.get(partition, Span())
                 self.spans[partition] = span.with_one(suspect.committed_at)
 
     def findings(self, judgement: Judgement) -> tuple[Finding, ...]:
-        """Return one finding a partition, or a topic whose messages have no recorded place."""
+        """Return one finding per partition, or per topic whose messages have no recorded place."""
         return tuple(
-            of_retention(partition, _evidence(span, partition, judgement.starts))
+            retention_finding(partition, _evidence(span, partition, judgement.starts))
             for partition, span in sorted(self.spans.items())
         )
 
 
 def has_expired(suspect: Suspect, judgement: Judgement) -> bool:
-    """Tell whether nothing can settle a message any more; a held one can still be released."""
-    expired = why_unverifiable(suspect, judgement) not in (None, Unverifiable.UNREAD)
+    """Whether nothing can settle a message any more; a held message can still be released."""
+    expired = unverifiable_reason(suspect, judgement) not in (None, Unverifiable.UNREAD)
     return expired and suspect.hold is None
 
 
-def of_leaves(
+def retired_findings(
     before: LogState, retired: Mapping[int, Position], kept_from: int
 ) -> tuple[Finding, ...]:
     """Return a finding for each shard of which batches were retired before a run had read them.
 
-    ``retired`` is the end of a shard's last batch below transaction id ``kept_from``, from where on
-    the commit log is kept. Nothing is held against a first run.
+    ``retired`` is the end of a shard's last batch below transaction id ``kept_from``; from there on
+    the commit log is kept. A first run has no such finding.
     """
     return tuple(
         Finding(
@@ -99,9 +99,9 @@ def of_leaves(
     )
 
 
-def of_retention(partition: Partition, detail: Mapping[str, Any]) -> Finding:
-    """Return the finding of a partition whose log begins behind what had to be read."""
-    whole = partition.number == ANY_PARTITION
+def retention_finding(partition: Partition, detail: Mapping[str, Any]) -> Finding:
+    """Return the finding of a partition whose log begins after the first offset to read."""
+    whole = partition.number == WHOLE_TOPIC
     topic = partition.topic
     place = f"topic:{topic}" if whole else f"partition:{topic}/{partition.number}"
     return Finding(
@@ -115,7 +115,7 @@ def of_retention(partition: Partition, detail: Mapping[str, Any]) -> Finding:
 
 def _place_of(suspect: Suspect) -> Partition:
     topic = suspect.known.half.message.content.topic if suspect.known else ""
-    number = suspect.place.partition if suspect.place else ANY_PARTITION
+    number = suspect.place.partition if suspect.place else WHOLE_TOPIC
     return Partition(topic, number)
 
 

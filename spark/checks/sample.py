@@ -1,7 +1,7 @@
-"""A sample of the records, looked at one by one: the partition, the place the relay noted, SHA-256.
+"""Checks a sample of the records one by one: partition, recorded place, and content by SHA-256.
 
-A wrong partitioner and a wrong note are systematic faults, so a sample finds them; the half message
-tells which partition was asked for. Contents are read again where SHA-256 is asked for. On the
+A wrong partitioner and a wrong recorded place are systematic faults, so a sample finds them. The
+half message has the requested partition. Contents are read again if SHA-256 is requested. On the
 driver, bounded.
 """
 
@@ -18,36 +18,37 @@ from outbox.messages.message_id import HalfId
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.ports import LogReader, SourceSnapshot
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
-from spark.checks.latency import sampled
+from spark.checks.latency import is_sampled
 from spark.columns.murmur2 import partition_of
-from spark.compare.decision_table import MISMATCH, Decision
-from spark.compare.evidence import SUSPECTS_A_CALL
-from spark.compare.sha256_check import Altered, altered, read_again
+from spark.compare.decision_table import MISMATCH_CLASSES, Decision
+from spark.compare.evidence import SUSPECTS_PER_CALL
+from spark.compare.sha256_check import Alteration, alteration_of, reread_records
 from spark.findings.finding import Finding
-from spark.findings.finding_class import RULES, FindingClass
+from spark.findings.finding_class import FindingClass
+from spark.findings.finding_rules import RULES
 
 MESSAGES: Final = 1000
-"""About so many messages are looked at, at most twice as many."""
+"""Number of messages in the sample, about; at most twice as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampled:
-    """A message of the sample, its records, and what the database says of it."""
+class SampledMessage:
+    """A message of the sample with its records and its rows in the database."""
 
     rows: Sequence[Any]
     known: KnownHalf
     recorded: RecordedPlace | None
     partitions: int
-    altered: Altered | None = None
-    """How its record differs although its digest does not, if that was asked for."""
+    alteration: Alteration | None = None
+    """How its record differs although its digest is equal, if that was requested."""
 
 
 def sample(known: DataFrame, commits: DataFrame, messages: int) -> DataFrame:
-    """Return the records of about a thousand of so many messages, chosen by their digests."""
+    """Return the records of about a thousand of these messages, chosen by their digests."""
     one_of = max(1, messages // MESSAGES)
-    chosen = known.where(~F.col("redriven") & sampled(one_of))
+    chosen = known.where(~F.col("redriven") & is_sampled(one_of))
     first = chosen.orderBy("half_id", "topic", "partition", "offset").limit(2 * MESSAGES)
-    positions = commits.where(sampled(one_of)).select("half_id", "xid", "n", "committed_at")
+    positions = commits.where(is_sampled(one_of)).select("half_id", "xid", "n", "committed_at")
     return first.join(positions, "half_id").orderBy("half_id", "topic", "partition", "offset")
 
 
@@ -55,38 +56,42 @@ def findings(
     rows: Sequence[Any],
     snapshot: SourceSnapshot,
     partitions: Mapping[str, int],
-    log_facts: LogReader | None = None,
+    log_reader: LogReader | None = None,
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the sample's records: their places and, by SHA-256, their contents.
+    """Yield the findings about the sample's records: their places and, by SHA-256, their contents.
 
-    Without ``log_facts`` no record is read again.
+    Without ``log_reader`` no record is read again.
     """
     by_half: dict[HalfId, list[Any]] = {}
     for row in rows:
         by_half.setdefault(HalfId(row["half_id"]), []).append(row)
     half_ids = list(by_half)
-    for at in range(0, len(half_ids), SUSPECTS_A_CALL):
-        asked = half_ids[at : at + SUSPECTS_A_CALL]
-        halves, places = snapshot.halves(asked), snapshot.places(asked)
-        lie = {i: [_place_of(row) for row in by_half[i]] for i in asked if log_facts}
-        records = read_again(lie, snapshot, log_facts) if log_facts else {}
-        for half_id in asked:
+    for at in range(0, len(half_ids), SUSPECTS_PER_CALL):
+        chosen_ids = half_ids[at : at + SUSPECTS_PER_CALL]
+        halves, places = snapshot.halves(chosen_ids), snapshot.recorded_places(chosen_ids)
+        at_places = {i: [_place_of(row) for row in by_half[i]] for i in chosen_ids if log_reader}
+        records = reread_records(at_places, snapshot, log_reader) if log_reader else {}
+        for half_id in chosen_ids:
             first = by_half[half_id][0]
             if half_id in halves:
-                yield from of_sampled(
-                    Sampled(
+                yield from message_findings(
+                    SampledMessage(
                         rows=by_half[half_id],
                         known=halves[half_id],
                         recorded=places.get(half_id),
                         partitions=partitions[first["topic"]],
-                        altered=altered(halves[half_id].half, records.get(half_id, ())),
+                        alteration=alteration_of(halves[half_id].half, records.get(half_id, ())),
                     )
                 )
 
 
-def of_sampled(sampled: Sampled) -> tuple[Finding, ...]:
-    """Return one finding of a message, named by its worst fault, the others in its detail."""
-    faults = [*_altered(sampled), *_misplaced(sampled), *_noted_elsewhere(sampled)]
+def message_findings(sampled: SampledMessage) -> tuple[Finding, ...]:
+    """Return one finding per message, named by its worst fault, with the others in its detail."""
+    faults = [
+        *_content_fault(sampled),
+        *_partition_fault(sampled),
+        *_offset_fault(sampled),
+    ]
     if not faults:
         return ()
     finding_class, row, _ = max(faults, key=lambda fault: RULES[fault[0]].severity)
@@ -94,8 +99,8 @@ def of_sampled(sampled: Sampled) -> tuple[Finding, ...]:
     return (_finding(finding_class, sampled, row, detail),)
 
 
-def expected_partition(sampled: Sampled) -> int | None:
-    """Return where the record must lie: where it was asked for, else by its key, else anywhere."""
+def expected_partition(sampled: SampledMessage) -> int | None:
+    """Return the required partition: the requested one, else the key's, else None for any."""
     content, row = sampled.known.half.message.content, sampled.rows[0]
     if content.partition is not None:
         return content.partition
@@ -105,20 +110,20 @@ def expected_partition(sampled: Sampled) -> int | None:
 
 
 Fault = tuple[FindingClass, Any, Mapping[str, Any]]
-"""Its class, the row that shows it, and the evidence."""
+"""Class, row and evidence of a fault."""
 
 
-def _altered(sampled: Sampled) -> Iterator[Fault]:
-    """Yield the record that is not what was prepared, and how."""
-    if sampled.altered is None:
+def _content_fault(sampled: SampledMessage) -> Iterator[Fault]:
+    """Yield the record that differs from what was prepared, and how."""
+    if sampled.alteration is None:
         return
-    (finding_class,) = MISMATCH[sampled.altered.content]
-    row = next(r for r in sampled.rows if _place_of(r) == sampled.altered.place)
-    yield finding_class, row, sampled.altered.detail
+    (finding_class,) = MISMATCH_CLASSES[sampled.alteration.content]
+    row = next(r for r in sampled.rows if _place_of(r) == sampled.alteration.place)
+    yield finding_class, row, sampled.alteration.detail
 
 
-def _misplaced(sampled: Sampled) -> Iterator[Fault]:
-    """Yield the first record that is in another partition than it must be in."""
+def _partition_fault(sampled: SampledMessage) -> Iterator[Fault]:
+    """Yield the first record in a wrong partition."""
     expected = expected_partition(sampled)
     row = next((r for r in sampled.rows if expected not in (None, r["partition"])), None)
     if row is not None:
@@ -127,11 +132,11 @@ def _misplaced(sampled: Sampled) -> Iterator[Fault]:
         yield FindingClass.WRONG_PARTITION, row, evidence
 
 
-def _noted_elsewhere(sampled: Sampled) -> Iterator[Fault]:
-    """Yield the place that ``publication_log`` names, if none of the records lies there."""
+def _offset_fault(sampled: SampledMessage) -> Iterator[Fault]:
+    """Yield the place in ``publication_log``, if none of the records is there."""
     note = sampled.recorded
-    lie = {(row["partition"], row["offset"]) for row in sampled.rows}
-    if note is not None and (note.partition, note.offset) not in lie:
+    places = {(row["partition"], row["offset"]) for row in sampled.rows}
+    if note is not None and (note.partition, note.offset) not in places:
         evidence = {"recorded": {"partition": note.partition, "offset": note.offset}}
         yield FindingClass.WRONG_OFFSET, sampled.rows[0], evidence
 
@@ -141,7 +146,7 @@ def _place_of(row: Any) -> tuple[Partition, int]:
 
 
 def _finding(
-    finding_class: FindingClass, sampled: Sampled, row: Any, detail: Mapping[str, Any]
+    finding_class: FindingClass, sampled: SampledMessage, row: Any, detail: Mapping[str, Any]
 ) -> Finding:
     half = sampled.known.half
     return Finding(
@@ -161,6 +166,6 @@ def _finding(
         decision=Decision.COMMIT.value,
         decided_at=row["committed_at"],
         record_time=row["published_at"],
-        by_sha256=sampled.altered is not None,
+        by_sha256=sampled.alteration is not None,
         detail=detail,
     )

@@ -1,7 +1,7 @@
-"""Findings about what does not move on: halves without an end, silent checks, open transactions.
+"""Findings about what makes no progress: undecided halves, silent checks, open transactions.
 
-Pure. What counts as late is decided by the query, from the settings of each group and the moment of
-the snapshot; here it gets its name, its subject and its evidence.
+Pure. The query decides what is late, from the settings of each group and the time of the snapshot.
+This module adds class, subject and evidence.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 
 
-def findings(stuck: Stalled) -> tuple[Finding, ...]:
-    """Return every finding about it."""
+def findings(stalled: Stalled) -> tuple[Finding, ...]:
+    """Return all these findings."""
     return (
-        *map(_of_half, stuck.halves),
-        *map(_of_silent, stuck.silent),
-        *map(_of_parked, stuck.parked),
-        *map(_of_transaction, stuck.transactions),
+        *map(_of_half, stalled.halves),
+        *map(_of_silent, stalled.silent),
+        *map(_of_parked, stalled.parked),
+        *map(_of_transaction, stalled.transactions),
     )
 
 
@@ -77,7 +77,7 @@ def _of_parked(group: ParkedGroup) -> Finding:
 
 
 def _of_transaction(open_one: StalledTransaction) -> Finding:
-    asked = open_one.query_start
+    query_start = open_one.query_start
     return Finding(
         finding_class=FindingClass.XMIN_STALLED,
         subject="source:xmin",
@@ -86,6 +86,6 @@ def _of_transaction(open_one: StalledTransaction) -> Finding:
             "application": open_one.application,
             "state": open_one.state,
             "begun_at": open_one.begun_at.isoformat(),
-            "query_start": asked.isoformat() if asked else None,
+            "query_start": query_start.isoformat() if query_start else None,
         },
     )

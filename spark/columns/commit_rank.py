@@ -1,8 +1,8 @@
-"""How many commits of its shard lie up to a message: its rank, counted in the commit log.
+"""The rank of a message: the number of commits of its shard up to it, counted in the commit log.
 
-What a batch of the relay begins behind and ends with is told in ranks as well, so that rows of the
-commit log and batches can be laid over each other (``segments.py``). Ranks count from the first
-row that a run reads, and mean nothing beyond that run.
+The range of a relay batch is expressed in ranks as well, so that ``segments.py`` can match rows of
+the commit log with batches. Ranks count from the first row that a run reads. They are valid in that
+run only.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from outbox.messages.manifest import Kind
 
 ENDS: Final = ("from", "to")
 BATCH_FACTS: Final = ("from_rank", "to_rank", "in_turn", "whole")
-"""What is known of the batch that a record names."""
+"""Columns with the facts about the batch that a record names."""
 
 
 def flushes(commits: DataFrame) -> DataFrame:
-    """Return, a row of the commit log, its size and how many commits its shard has before it."""
+    """Return for each row of the commit log its size and the number of commits before it."""
     sized = commits.select("shard", "xid", "committed_at", "size")
     before = Window.partitionBy("shard").orderBy("xid").rowsBetween(Window.unboundedPreceding, -1)
     return sized.withColumn("before", F.coalesce(F.sum("size").over(before), F.lit(0)))
 
 
 def batches(manifests: DataFrame, commits: DataFrame) -> DataFrame:
-    """Return the relay's batches with messages: the ranks that each begins behind and ends with.
+    """Return the relay's batches with messages and their range of ranks, exclusive and inclusive.
 
-    ``whole`` tells whether the manifest has as many entries as its range has commits, ``in_turn``
-    whether it publishes a range at all, which releases and repairs do not. One row a number: where
-    two manifests bear the same one, neither tells a rank.
+    ``whole``: the manifest has as many entries as its range has commits. ``in_turn``: the batch
+    publishes a range; releases and repairs do not. There is one row per batch number. Where two
+    manifests have the same number, neither gives a rank.
     """
     ends = _ranked(manifests.where("intact AND entries > 0"), commits)
     length = F.max("rank") - F.min("rank")
@@ -44,14 +44,14 @@ def batches(manifests: DataFrame, commits: DataFrame) -> DataFrame:
 
 
 def with_batches(records: DataFrame, batches: DataFrame) -> DataFrame:
-    """Return the records with what is known of the batch that each names, if anything is."""
+    """Return the records with the facts about the batch that each names; null where unknown."""
     return records.join(F.broadcast(batches), ["shard", "batch_no"], "left")
 
 
 def _ranked(listed: DataFrame, commits: DataFrame) -> DataFrame:
-    """Return, for both ends of each batch's range, how many commits of its shard lie up to there.
+    """Return for both ends of each batch's range the number of commits of its shard up to there.
 
-    A row of the commit log that is no longer kept counts for nothing, nor do those before it.
+    A row of the commit log that is no longer kept does not count, nor do the rows before it.
     """
     positions = [
         F.struct(F.col(f"{end}_xid").alias("xid"), F.col(f"{end}_n").alias("n")) for end in ENDS

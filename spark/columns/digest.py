@@ -8,6 +8,7 @@ places do not fit.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 from pyspark.sql import Column
@@ -19,13 +20,20 @@ LEADING: Final = (record.MESSAGE_ID, record.BATCH, record.DECIDED_BY)
 UNCOVERED: Final = (*LEADING, record.REDRIVEN)
 
 
+class Digest(StrEnum):
+    """The digest by which the sample is compared; everything else is compared by XXH64."""
+
+    XXH64 = "xxh64"
+    SHA256 = "sha256"
+
+
 def headers() -> Column:
     """Return the headers of a record, none as an empty array."""
     return F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))
 
 
 def in_place() -> Column:
-    """Tell whether the leading headers stand where the contract puts them."""
+    """Whether the leading headers are at the places that the contract names."""
     fits = [F.get("headers", place)["key"] == name for place, name in enumerate(LEADING)]
     return F.coalesce(fits[0] & fits[1] & fits[2], F.lit(False))
 
@@ -37,7 +45,7 @@ def leading(name: str) -> Column:
 
 
 def redriven() -> Column:
-    """Tell whether an operator's repair published this record."""
+    """Whether an operator's repair published this record."""
     somewhere = F.coalesce(F.array_contains(headers()["key"], record.REDRIVEN), F.lit(False))
     return F.when(in_place(), _fourth_is_redriven()).otherwise(somewhere)
 
@@ -45,8 +53,8 @@ def redriven() -> Column:
 def covered() -> Column:
     """Return the headers that the digest covers, in record order.
 
-    A lambda is not compiled, but only a record out of order pays for it; four removals by place
-    would make a method too long for the JVM's compiler, and cost each record 9 µs.
+    Spark does not compile a lambda, but only a record with headers out of order pays for it. Four
+    removals by place would make a method too long for the JVM's compiler and cost 9 µs per record.
     """
     first = F.when(_fourth_is_redriven(), len(UNCOVERED) + 1).otherwise(len(LEADING) + 1)
     by_place = F.slice("headers", first, F.size("headers"))
@@ -64,7 +72,7 @@ def content_digest() -> Column:
 
 
 def key_hash() -> Column:
-    """Return the hash under which a key appears in reports; null for a record without a key."""
+    """Return the hash that stands for a key in reports; null for a record without a key."""
     return F.when(F.col("key").isNotNull(), F.xxhash64(F.col("key")))
 
 

@@ -1,9 +1,10 @@
-"""Which partition a key belongs to, asked of Kafka's own code.
+"""The partition that Kafka's own code chooses for a key.
 
-SQL has no murmur2 of Kafka's kind, and to write it in SQL would cost more than the record's scan.
-The connector's jar brings the very function that Kafka's producer calls, and Spark calls static
-functions from the code it generates: 0.15 µs a key. PySpark offers no such call, so the expression
-is made in the JVM; on Spark Connect, where there is none, a key has no home.
+Spark SQL has no murmur2 as Kafka defines it, and an SQL version would cost more than the scan of
+the record. The connector's jar contains the function that Kafka's producer calls. Spark calls
+static functions from its generated code, which costs 0.15 µs per key. PySpark offers no such call,
+so the expression is made in the JVM. Spark Connect has no JVM here: a key then has no expected
+partition.
 """
 
 from __future__ import annotations
@@ -17,28 +18,30 @@ from pyspark.sql.utils import is_remote
 from spark.columns.murmur2 import POSITIVE
 
 MODULO: Final = "home % (last + 1)"
-"""The partition of a key, in a topic whose last partition that is."""
+"""The partition of a key in a topic; ``home`` is the hash, ``last`` the topic's last partition.
+
+The name ``home`` is part of the carried rows in the database."""
 KAFKA: Final = "org.apache.kafka.common.utils.Utils"
 NULL_WITHOUT: Final = (True, True, True)
-"""Null for null, may be null, always the same."""
+"""Flags of the call: null for null, may return null, deterministic."""
 
 
-def is_known() -> bool:
-    """Tell whether keys have a home here."""
+def is_available() -> bool:
+    """Whether the expected partition of a key can be computed in this session."""
     return not is_remote()
 
 
 def expected_partition(key: Column) -> Column:
-    """Return the key's murmur2 without its sign: modulo the partition count it is the partition.
+    """Return the key's murmur2 without its sign; modulo the partition count it is the partition.
 
     Null without a key, and on Spark Connect. Source: ``BuiltInPartitioner.partitionForKey``.
     """
-    if not is_known():
+    if not is_available():
         return F.lit(None).cast("int")
-    return _called(key, "murmur2").bitwiseAND(POSITIVE)
+    return _static_call(key, "murmur2").bitwiseAND(POSITIVE)
 
 
-def _called(argument: Any, function: str) -> Column:
+def _static_call(argument: Any, function: str) -> Column:
     session = SparkSession.getActiveSession()
     assert session is not None
     jvm: Any = session._jvm

@@ -1,29 +1,42 @@
-"""What a run judges, as frames."""
+"""What a run judges, as frames, and how both sides of it are compared."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
 
 from pyspark.sql import DataFrame
+
+BUCKET_MESSAGES: Final = 1024
+"""Default number of messages per bucket, about; a single batch may have more."""
+
+
+class Mode(StrEnum):
+    """How both sides are compared; the findings are the same."""
+
+    AUTO = "auto"
+    TWO_LEVEL = "two_level"
+    FULL = "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """What was read, staged, with the cut of each shard beside it.
+    """What was read and staged, with the cut of each shard in its columns.
 
-    ``carried`` tells the rows that an earlier run has read and left open.
+    ``carried`` marks the rows that an earlier run has read and left open.
     """
 
     manifests: DataFrame
     listings: DataFrame
     segments: DataFrame
-    """Of the commits that no run has judged."""
+    """Segments of the commits that no run has judged."""
     batches: DataFrame
-    """Of the relay, laid over the commit log."""
+    """Batches of the relay with their ranks in the commit log."""
     commits: DataFrame
     records: DataFrame
     size: int = 0
-    """How many records were read."""
+    """Number of records read."""
 
     @property
     def new_commits(self) -> DataFrame:

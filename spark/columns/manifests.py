@@ -1,6 +1,6 @@
-"""The relay's manifests as Column expressions: their fixed-width prefix, entries, and chain.
+"""The relay's manifests as Column expressions: the fixed-width prefix, the entries and the chain.
 
-The layout is ``outbox/messages/manifest.py``; the entries are decoded only for some messages.
+The layout is that of ``outbox/messages/manifest.py``. Entries are decoded only for some messages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FIELDS: Final = (
     ("entries", 4),
     ("published", 4),
 )
-"""The prefix, field by field, with sizes in bytes."""
+"""The fields of the prefix with their sizes in bytes."""
 CRC_BYTES: Final = 4
 _FAR: Final = (1 << 63) - 1
 
@@ -51,10 +51,10 @@ def with_prefix(log: DataFrame) -> DataFrame:
 
 
 def cuts(manifests: DataFrame, anchors: Mapping[int, int] | None = None) -> DataFrame:
-    """Return one row a shard: its last batch and position, and where its manifests begin.
+    """Return one row per shard: its last batch and position, and where its manifests begin.
 
-    Before a chain's first manifest lies nothing, or what was published without manifests. Of
-    ``anchors``, the offsets of manifests that are known, it returns the crc that is found there,
+    Before the first manifest of a chain there is nothing, or what was published without manifests.
+    ``anchors`` are the offsets of known manifests. The row has the crc found at the shard's anchor
     and the lowest position at which a newer manifest begins.
     """
     last = F.max_by(F.struct("batch_no", "to_xid", "to_n", "offset", "crc"), "offset")
@@ -79,9 +79,9 @@ def cuts(manifests: DataFrame, anchors: Mapping[int, int] | None = None) -> Data
 
 
 def ends_before(manifests: DataFrame, first: Mapping[int, int]) -> DataFrame:
-    """Return, a shard, where its last batch below an offset ends; without an offset the very last.
+    """Return per shard where its last batch below an offset ends; without an offset its last batch.
 
-    Batches continue each other, so that is where the batches from the offset on begin.
+    Batches continue each other, so the batches from the offset on begin there.
     """
     last = F.max_by(F.struct("to_xid", "to_n"), "offset").alias("end")
     end = F.coalesce(_by_shard(first), F.lit(_FAR))
@@ -90,7 +90,7 @@ def ends_before(manifests: DataFrame, first: Mapping[int, int]) -> DataFrame:
 
 
 def entries(manifests: DataFrame) -> DataFrame:
-    """Return one row a listed message: half id, message id, status (P, S or K), batch, index."""
+    """Return one row per listed message: half id, message id, status (P, S or K), batch, index."""
     listed = manifests.where("intact AND entries > 0").select(
         "shard",
         "batch_no",
@@ -124,10 +124,10 @@ _CHAINED: Final = ("batch_no", "crc", "gen", "to_xid", "to_n", "installation")
 
 
 def _fault() -> Column:
-    """Name what is wrong with a manifest; null when nothing is.
+    """Return the fault of a manifest; null if it has none.
 
-    ``from`` may lie below the last ``to`` after a HISTORY, when PostgreSQL had lost a tail, but a
-    range never ends before it begins. A chain begins anew behind the lane at_least_once.
+    ``from`` may be below the last ``to`` after a HISTORY, when PostgreSQL had lost a tail, but a
+    range never ends before it begins. A new chain begins after the delivery mode at_least_once.
     """
     first = F.col("last_batch_no").isNull() | (
         _begins_a_chain() & (F.col("batch_no") > F.col("last_batch_no"))
@@ -154,7 +154,7 @@ def _fault() -> Column:
 
 
 def _by_shard(offsets: Mapping[int, int]) -> Column:
-    """Return the offset that is given for a manifest's shard, or null."""
+    """Return the offset given for a manifest's shard, or null."""
     pairs = [F.lit(each).cast("bigint") for pair in (offsets or {-1: -1}).items() for each in pair]
     return F.try_element_at(F.create_map(*pairs), F.col("shard"))
 

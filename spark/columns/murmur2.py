@@ -1,4 +1,4 @@
-"""Kafka's choice of a partition for a key: murmur2, as its Java producer and librdkafka have it.
+"""Kafka's choice of a partition for a key: murmur2 as in its Java producer and in librdkafka.
 
 Source of the rule: ``org.apache.kafka.common.utils.Utils.murmur2`` and ``toPositive``. Pure.
 """
@@ -15,7 +15,7 @@ POSITIVE: Final = 0x7FFFFFFF
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Return the partition of a key among so many."""
+    """Return the partition of a key in a topic with this number of partitions."""
     return (murmur2(key) & POSITIVE) % partitions
 
 

@@ -1,4 +1,4 @@
-"""The frames' columns and the version that stands in everything a run writes."""
+"""The columns of the frames, and the schema version that a run writes into its output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOG: Final = StructType(
         StructField("headers", HEADERS),
     ]
 )
-"""A topic as Spark's Kafka source gives it, the columns that are asked for."""
+"""The columns that are requested from Spark's Kafka source."""
 
 SHARD_CUTS: Final = pa.schema(
     [
@@ -50,8 +50,8 @@ SHARD_CUTS: Final = pa.schema(
         ("seen_n", pa.int64()),
     ]
 )
-"""One row a shard: the last batch and position that are judged, the first that can be, and the last
-that an earlier run has judged."""
+"""One row per shard: the last batch and position to judge, the first position that can be judged,
+and the last position that an earlier run has judged."""
 
 CARRIED: Final = pa.schema([("side", pa.string()), ("half_id", pa.int64()), ("facts", pa.string())])
 """What a run leaves open for the next one; the facts are a row as JSON."""
@@ -59,19 +59,19 @@ CARRIED: Final = pa.schema([("side", pa.string()), ("half_id", pa.int64()), ("fa
 STARTS: Final = pa.schema(
     [("topic", pa.string()), ("partition", pa.int32()), ("start", pa.int64())]
 )
-"""One row a data partition: where its log begins."""
+"""One row per data partition: where its log begins."""
 
 HALF_IDS: Final = pa.schema([("half_id", pa.int64())])
 
 LAST_PARTITIONS: Final = pa.schema([("topic", pa.string()), ("last", pa.int32())])
-"""One row a topic: its last partition at the cut."""
+"""One row per topic: its last partition at the cut."""
 
 KEYS: Final = pa.schema([("topic", pa.string()), ("key_hash", pa.int64())])
 
 LATENCY_TARGETS: Final = pa.schema(
     [("topic", pa.string()), ("target", pa.float64()), ("allowed", pa.int64())]
 )
-"""One row a topic that has a target: seconds, and for how many minutes it may be missed."""
+"""One row per topic with a target: seconds, and the number of minutes that may exceed it."""
 
 FINDINGS: Final = pa.schema(
     [
@@ -93,15 +93,15 @@ FINDINGS: Final = pa.schema(
         ("detail", pa.string()),
     ]
 )
-"""The Parquet of the findings: all of them, never a sample, never a value."""
+"""The Parquet file of the findings: all of them, without any value."""
 
 
 def frame_of(
     spark_session: SparkSession, rows: Sequence[Mapping[str, Any]], schema: Any
 ) -> DataFrame:
-    """Return the driver's rows as a frame; they travel as Arrow, no Python worker starts.
+    """Return the driver's rows as a frame; they are sent as Arrow, so no Python worker starts.
 
-    The schema goes along: Spark Connect takes none from a table without rows.
+    The schema is passed too, because Spark Connect derives none from a table without rows.
     """
     table = pa.Table.from_pylist(list(rows), schema=schema)
     return spark_session.createDataFrame(table, from_arrow_schema(schema))

@@ -1,8 +1,8 @@
-"""The commit log cut into segments, before its arrays are opened.
+"""The commit log divided into segments, before its arrays are exploded.
 
-A stretch is a run of commits of one row that have one standing and lie in one batch of the relay.
-There are little more segments than rows and batches, so what is told of them costs nothing beside
-the messages: their standing, their counts, and the slots that their records must name.
+A segment is a run of commits of one row that have the same standing and are in the same batch of
+the relay. There are few more segments than rows and batches. So the standing, the counts and the
+expected slots are computed per segment, at a cost far below that of one row per message.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from spark.columns.slot import slot_at
 IN_FLIGHT: Final = "in_flight"
 JUDGED: Final = "judged"
 BASELINE: Final = "baseline"
-"""Standing of a commit: beyond its shard's cut, at or below it, older than the manifests kept."""
+"""Standing of a commit: above its shard's cut, at or below it, older than all kept manifests."""
 
 FLUSH: Final = ("before", "xid", "size", "committed_at", "seen", "base", "cut")
 BATCH: Final = ("from_rank", "to_rank", "batch_no")
-"""What a stretch takes from its row, and from its batch; what sorts first, goes first."""
+"""Columns that a segment takes from its row and from its batch; the sort columns come first."""
 
 
 def segments(flushes: DataFrame, batches: DataFrame, cuts: DataFrame) -> DataFrame:
     """Return the segments that no earlier run has judged.
 
-    Where two batches claim a commit, it lies in the one that begins later, if in any; a wrong claim
-    names a slot in which no such record lies.
+    Where two batches claim a commit, the batch that begins later gets it. A wrong claim gives a
+    slot that contains no such record.
     """
     shard = Window.partitionBy("shard").orderBy("rank")
     till_here = shard.rowsBetween(Window.unboundedPreceding, 0)
-    laid = _edges(_with_cuts(flushes, cuts), batches).select(
+    divided = _edges(_with_cuts(flushes, cuts), batches).select(
         "shard",
         "rank",
         F.last("flush", ignorenulls=True).over(till_here).alias("flush"),
@@ -42,7 +42,7 @@ def segments(flushes: DataFrame, batches: DataFrame, cuts: DataFrame) -> DataFra
     row_end = F.col("flush.before") + F.col("flush.size")
     skip = F.col("rank") - F.col("flush.before")
     inside = F.col("rank") < F.col("batch.to_rank")
-    return laid.where((F.col("rank") < row_end) & (skip >= F.col("flush.seen"))).select(
+    return divided.where((F.col("rank") < row_end) & (skip >= F.col("flush.seen"))).select(
         "shard",
         "flush.xid",
         "flush.committed_at",
@@ -55,12 +55,12 @@ def segments(flushes: DataFrame, batches: DataFrame, cuts: DataFrame) -> DataFra
     )
 
 
-def opened(commits: DataFrame, segments: DataFrame) -> DataFrame:
-    """Return one row a committed message: id, digest, position, rank, standing, slot."""
-    beside = commits.select("shard", "xid", "half_ids", "content_digests").join(
+def open_commits(commits: DataFrame, segments: DataFrame) -> DataFrame:
+    """Return one row per committed message: id, digest, position, rank, standing, slot."""
+    joined = commits.select("shard", "xid", "half_ids", "content_digests").join(
         F.broadcast(segments), ["shard", "xid"]
     )
-    each = beside.select("*", F.posexplode(_digests()).alias("place", "digest"))
+    each = joined.select("*", F.posexplode(_digests()).alias("place", "digest"))
     at = F.col("skip") + F.col("place")
     return each.select(
         F.get("half_ids", at).alias("half_id"),
@@ -75,10 +75,17 @@ def opened(commits: DataFrame, segments: DataFrame) -> DataFrame:
     )
 
 
-def _digests() -> Column:
-    """Return a stretch's digests, one a commit even where the row has too few of them.
+def with_standing(commits: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Return the messages with their standing at the cut of their shard."""
+    return commits.join(F.broadcast(cuts), "shard", "left").withColumn(
+        "standing", _standing_at_cut()
+    )
 
-    They are opened and not the ids, which the folds need not read.
+
+def _digests() -> Column:
+    """Return a segment's digests, one per commit even where the row has too few of them.
+
+    The digests are exploded, not the ids, because the bucket checksums do not read the ids.
     """
     end = F.col("skip") + F.col("size")
     own = F.slice("content_digests", F.col("skip") + 1, F.col("size"))
@@ -87,9 +94,9 @@ def _digests() -> Column:
 
 
 def _with_cuts(flushes: DataFrame, cuts: DataFrame) -> DataFrame:
-    """Return the rows with how many of their commits lie up to each position of the cuts."""
-    beside = flushes.where("size > 0").join(F.broadcast(cuts), "shard", "left")
-    return beside.select(
+    """Return the rows with the number of their commits up to each position of the cuts."""
+    joined = flushes.where("size > 0").join(F.broadcast(cuts), "shard", "left")
+    return joined.select(
         "shard",
         *FLUSH[:4],
         *(_up_to(f"{name}_xid", f"{name}_n").alias(name) for name in FLUSH[4:]),
@@ -103,7 +110,7 @@ def _up_to(end_xid: str, end_n: str) -> Column:
 
 
 def _edges(flushes: DataFrame, batches: DataFrame) -> DataFrame:
-    """Return the ranks at which a stretch begins or ends, with what begins there."""
+    """Return the ranks at which a segment begins or ends, with the row or batch beginning there."""
     inside = (
         F.when((F.col(each) > 0) & (F.col(each) < F.col("size")), F.col(each)) for each in FLUSH[4:]
     )
@@ -114,9 +121,9 @@ def _edges(flushes: DataFrame, batches: DataFrame) -> DataFrame:
     claimed = batches.where("in_turn AND whole")
     begins = (F.col("from_rank").alias("rank"), F.struct(*BATCH).alias("batch"))
     of_batches = claimed.select("shard", *begins)
-    behind = claimed.select("shard", F.col("to_rank").alias("rank"))
+    ends_of_batches = claimed.select("shard", F.col("to_rank").alias("rank"))
     every = of_rows.unionByName(of_batches, allowMissingColumns=True).unionByName(
-        behind, allowMissingColumns=True
+        ends_of_batches, allowMissingColumns=True
     )
     return every.groupBy("shard", "rank").agg(
         F.max("flush").alias("flush"), F.max("batch").alias("batch")
@@ -126,3 +133,14 @@ def _edges(flushes: DataFrame, batches: DataFrame) -> DataFrame:
 def _standing(skip: Column) -> Column:
     before, judged = skip < F.col("flush.base"), skip < F.col("flush.cut")
     return F.when(before, BASELINE).when(judged, JUDGED).otherwise(IN_FLIGHT)
+
+
+def _standing_at_cut() -> Column:
+    position = (F.col("xid"), F.col("n"))
+    judged = _at_most(*position, F.col("cut_xid"), F.col("cut_n"))
+    before = _at_most(*position, F.col("base_xid"), F.col("base_n"))
+    return F.when(before, BASELINE).when(judged, JUDGED).otherwise(IN_FLIGHT)
+
+
+def _at_most(xid: Column, n: Column, end_xid: Column, end_n: Column) -> Column:
+    return F.coalesce((xid < end_xid) | ((xid == end_xid) & (n <= end_n)), F.lit(False))

@@ -1,7 +1,7 @@
-"""Where a record says it belongs: relay shard, batch and index, and the half id in its message id.
+"""The place that a record claims: relay shard, batch and index, and the half id in its message id.
 
-All are the writer's words, used to arrange the comparison and never believed: a wrong one makes a
-record match nothing, which is found. A *slot* is a batch and an index in one number.
+The writer sets all of these. They only arrange the comparison and are never trusted: a record with
+a wrong one matches nothing, which is found. A *slot* is a batch and an index in one number.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ MESSAGE_ID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-
 """The canonical text of a UUIDv8 (RFC 9562)."""
 ID_BYTES: Final = 36
 INDEX_BITS: Final = (MAX_ENTRIES - 1).bit_length()
-"""Of a slot; the others tell the batch."""
+"""Bits of the index in a slot; the other bits are the batch."""
 
 
 def id_text() -> Column:
-    """Return what may be the record's message id, by its length alone."""
+    """Return the text that may be the record's message id; only its length is checked."""
     text = digest.leading(record.MESSAGE_ID)
     return F.when(F.octet_length(text) == ID_BYTES, text)
 
 
-def identified(records: DataFrame) -> DataFrame:
+def with_half_id(records: DataFrame) -> DataFrame:
     """Return the records with their ``half_id``, null unless the message id is well formed.
 
-    Spark looks only when asked. It costs half as much as to read the record, so a step that takes
-    all records should not ask.
+    Spark computes the column only where it is used. That costs half as much as reading the record,
+    so a step over all records should not use it.
     """
     text = F.col("message_id")
     return records.withColumn("half_id", F.when(text.rlike(MESSAGE_ID), half_id_in(text)))
 
 
 def half_id_in(uuid: Column) -> Column:
-    """Return the half id that a message id's canonical text embeds.
+    """Return the half id in the canonical text of a message id.
 
     The first 48 bits are its high part, the 12 bits after the version and the 3 after the variant
     its low part (``outbox/messages/message_id.py``).
@@ -55,31 +55,36 @@ def half_id_in(uuid: Column) -> Column:
 
 
 def uuid_text(sixteen_bytes: Column) -> Column:
-    """Return the canonical text of a message id that is given as 16 bytes."""
+    """Return the canonical text of a message id given as 16 bytes."""
     digits = F.lower(F.hex(sixteen_bytes))
     parts = [digits.substr(start, size) for start, size in ((1, 8), (9, 4), (13, 4), (17, 4))]
     return F.concat_ws("-", *parts, digits.substr(21, 12))
 
 
 def batch() -> Column:
-    """Return the batch header's text: relay shard, batch, and the place in it, with dots."""
+    """Return the text of the batch header: relay shard, batch and index, separated by dots."""
     return digest.leading(record.BATCH)
 
 
-def slotted(records: DataFrame) -> DataFrame:
-    """Return the records with the ``slot`` that each names, up to the cut of its shard; or null."""
+def with_slot(records: DataFrame) -> DataFrame:
+    """Return the records with the ``slot`` that each names; null above the cut of its shard."""
     named = slot_at(F.col("batch_no"), F.col("index"))
     return records.withColumn("slot", F.when(F.col("batch_no") <= F.col("cut_batch"), named))
 
 
+def with_ahead(records: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Return the records with the cut of the shard that they name, and whether they are ahead."""
+    return records.join(F.broadcast(cuts), "shard", "left").withColumn("ahead", is_ahead())
+
+
 def slot_at(batch_no: Column, index: Column) -> Column:
-    """Return the slot of a place in a batch; null where no batch has such a place."""
+    """Return the slot of an index in a batch; null where no batch has such an index."""
     possible = (index >= 0) & (index < MAX_ENTRIES)
     return F.when(possible, F.shiftleft(batch_no, INDEX_BITS).bitwiseOR(index.cast("bigint")))
 
 
 def shard() -> Column:
-    """Return the relay shard that ``batch`` names; null for an odd header."""
+    """Return the relay shard that ``batch`` names; null for a malformed header."""
     return F.when(index().isNotNull(), _first().try_cast("int"))
 
 
@@ -89,15 +94,15 @@ def batch_no() -> Column:
 
 
 def index() -> Column:
-    """Return the place that ``batch`` names; no number where it has not three parts."""
-    return _behind(_middle(), _behind(_first(), F.col("batch"))).try_cast("int")
+    """Return the index that ``batch`` names; null where the header has not three parts."""
+    return _rest_after(_middle(), _rest_after(_first(), F.col("batch"))).try_cast("int")
 
 
-def ahead() -> Column:
-    """Tell whether a record belongs to a batch newer than its shard's cut: it is not judged yet.
+def is_ahead() -> Column:
+    """Whether a record belongs to a batch newer than its shard's cut, so that it is not judged yet.
 
-    Needs the columns of the shard's cut. A shard without any manifest has no cut: all is ahead. A
-    header that names another shard than the message id is no excuse.
+    Needs the columns of the shard's cut. A shard without any manifest has no cut: all its records
+    are ahead. A record whose header names another shard than its message id is not ahead.
     """
     newer = F.col("cut_batch").isNull() | (F.col("batch_no") > F.col("cut_batch"))
     own = F.col("shard") % SHARDS == F.col("half_id").bitwiseAND(SHARDS - 1)
@@ -109,9 +114,9 @@ def _first() -> Column:
 
 
 def _middle() -> Column:
-    return F.substring_index(_behind(_first(), F.col("batch")), ".", 1)
+    return F.substring_index(_rest_after(_first(), F.col("batch")), ".", 1)
 
 
-def _behind(part: Column, text: Column) -> Column:
-    """Return what follows a part and its dot; each record pays for it, so no text is split."""
+def _rest_after(part: Column, text: Column) -> Column:
+    """Return the text after a part and its dot; cheaper per record than a split."""
     return F.substring(text, F.length(part) + 2, F.length(text))

@@ -1,4 +1,4 @@
-"""The stage: what was read once is kept as Parquet for the steps that follow. No key, no value."""
+"""The stage: data is read once and kept as Parquet for later steps, without keys and values."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from outbox.errors import ConfigurationError
 
 PREFIX: Final = ".stage-"
-"""Of a folder that lasts as long as its run."""
+"""Prefix of a folder that exists as long as its run."""
 PROBE_FILES: Final = 32
-"""Enough that each executor of a small cluster writes one."""
+"""Enough files that each executor of a small cluster writes one."""
 
 
-def staged(frame: DataFrame, uri: str) -> DataFrame:
-    """Write a frame and return it as read back; the sources behind it are not read again.
+def stage_frame(frame: DataFrame, uri: str) -> DataFrame:
+    """Write a frame and return it as read back; its sources are not read again.
 
-    Hashes and ids repeat too little for a dictionary to pay for itself, or for a slow compression:
-    it is read once or twice and dropped.
+    Hashes and ids repeat too rarely for a dictionary or a slow compression to pay: the files are
+    read once or twice and dropped.
     """
     plain = frame.write.option("parquet.enable.dictionary", "false").option("compression", "snappy")
     plain.mode("overwrite").parquet(uri)
@@ -29,9 +29,9 @@ def staged(frame: DataFrame, uri: str) -> DataFrame:
 
 
 def sweep(parent: Path, now: float, keep_seconds: float) -> None:
-    """Remove the stages that killed runs have left so long ago; ``now`` in seconds since 1970.
+    """Remove the stages that killed runs left before ``keep_seconds``; ``now`` is in Unix seconds.
 
-    A run that is under way changes its stage all the time.
+    A run under way changes its stage all the time, so its stage is never that old.
     """
     for left in parent.glob(f"{PREFIX}*"):
         with suppress(FileNotFoundError):
@@ -42,12 +42,12 @@ def sweep(parent: Path, now: float, keep_seconds: float) -> None:
 def refuse_unshared(spark_session: SparkSession, uri: str) -> None:
     """Raise ConfigurationError unless the driver reads back what the executors write there.
 
-    On disks of their own a stage would read back empty on both sides, and nothing looks cleaner.
+    On separate disks the stage would be empty on both sides, which would look like a clean run.
     """
     probe = f"{uri}/probe"
     files = spark_session.range(0, PROBE_FILES, 1, numPartitions=PROBE_FILES)
     files.write.mode("overwrite").parquet(probe)
     if spark_session.read.schema(files.schema).parquet(probe).count() != PROBE_FILES:
         raise ConfigurationError(
-            f"{uri} is not one place for the driver and all executors: name storage that they share"
+            f"{uri} is not shared by the driver and all executors: name storage that they share"
         )

@@ -1,7 +1,7 @@
-"""What the facts of a message mean: one pure table from facts to classes of findings.
+"""The decision table: one pure function from the facts of a message to classes of findings.
 
-Missing is judged by the manifests' position, unexpected by the snapshot. Read this first; all else
-in this package only gathers the facts.
+A missing record is judged by the position of the manifests, an unexpected one by the snapshot. Read
+this module first; the others of this folder only collect the facts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from spark.findings.finding_class import FindingClass
 
 
 class Decision(StrEnum):
-    """What the snapshot says of a half message."""
+    """The decision of a half message in the snapshot."""
 
     COMMIT = "COMMIT"
     ROLLBACK = "ROLLBACK"
@@ -23,7 +23,7 @@ class Decision(StrEnum):
 
 
 class Listed(StrEnum):
-    """What the manifests up to the cut say of a message; of several the most final."""
+    """The status of a message in the manifests up to the cut; of several the most final one."""
 
     PUBLISHED = "P"
     PUBLISHED_BEFORE = "S"
@@ -32,7 +32,7 @@ class Listed(StrEnum):
 
 
 class Held(StrEnum):
-    """Where a message stands that Kafka refused."""
+    """The state of a message that Kafka refused."""
 
     OPEN = "open"
     DROPPED = "dropped"
@@ -41,7 +41,7 @@ class Held(StrEnum):
 
 
 class Content(StrEnum):
-    """What of a record differs from its half message; of several the worst."""
+    """The part of a record that differs from its half message; of several the worst one."""
 
     SAME = "same"
     TOPIC = "topic"
@@ -52,42 +52,42 @@ class Content(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that decides about one message at the cut."""
+    """All facts that decide about one message at the cut."""
 
     decision: Decision
     judged: bool = False
     """Committed at or below the cut of its shard."""
     listed: Listed = Listed.NOWHERE
-    matched: bool = False
-    """An earlier run found its one record: each that is seen now is one more."""
+    matched_before: bool = False
+    """An earlier run found its one record: each record seen now is an additional one."""
     unlisted: bool = False
-    """Its shard publishes at least once, or has done so: it need not be in a manifest."""
+    """Its shard publishes at least once, or did so earlier: it need not be in a manifest."""
     repeated: bool = False
-    """A record of it was published at least once, so another one is no surprise."""
+    """A record of it was published at least once, so a duplicate is expected."""
     copies: int = 0
-    """Visible records with its id, those ahead of the cut apart."""
+    """Visible records with its id, without those ahead of the cut."""
     ahead: int = 0
     redriven: int = 0
-    """How many of the copies an operator's repair published."""
+    """The number of copies that an operator's repair published."""
     content: Content = Content.SAME
     held: Held = Held.NEVER
     forgotten: bool = False
-    """PostgreSQL had lost it and the relay's recovery found it in Kafka."""
+    """PostgreSQL had lost it, and the relay's recovery found it in Kafka."""
     retired: bool = False
-    """Its id is older than anything the database still keeps."""
+    """Its id is older than everything that the database still keeps."""
     verifiable: bool = True
-    """Its topic was read to the cut and its recorded place has not expired."""
+    """Its topic was read up to the cut, and its recorded place has not expired."""
 
 
 def classify(facts: Facts) -> tuple[FindingClass, ...]:
-    """Name what is wrong with a message: nothing, or up to two classes of different kinds."""
+    """Return the classes of a message's faults: none, or up to two of different kinds."""
     if facts.decision is not Decision.COMMIT:
         return _unexpected(facts) if facts.copies + facts.ahead else ()
-    if facts.matched:
+    if facts.matched_before:
         return _repeated(facts, FindingClass.DUPLICATE_LATE) if facts.copies else ()
     if facts.copies + facts.ahead == 0:
         return _missing(facts) if facts.judged and facts.verifiable else ()
-    return (*_duplicate(facts), *MISMATCH[facts.content])
+    return (*_duplicate(facts), *MISMATCH_CLASSES[facts.content])
 
 
 def _duplicate(facts: Facts) -> tuple[FindingClass, ...]:
@@ -95,14 +95,14 @@ def _duplicate(facts: Facts) -> tuple[FindingClass, ...]:
 
 
 def _repeated(facts: Facts, unexplained: FindingClass) -> tuple[FindingClass, ...]:
-    """Name a record too many: explained by a repair, by the lane, or not at all."""
-    explained = facts.redriven + (0 if facts.matched else 1)
+    """Return the class of an additional record, by whether a repair or the mode explains it."""
+    explained = facts.redriven + (0 if facts.matched_before else 1)
     if facts.redriven and facts.copies <= explained:
         return (FindingClass.REDRIVEN,)
     return (FindingClass.EXPECTED_DUPLICATE if facts.repeated else unexplained,)
 
 
-MISMATCH: Final[dict[Content, tuple[FindingClass, ...]]] = {
+MISMATCH_CLASSES: Final[dict[Content, tuple[FindingClass, ...]]] = {
     Content.SAME: (),
     Content.TOPIC: (FindingClass.WRONG_TOPIC,),
     Content.VALUE: (FindingClass.CORRUPT_VALUE,),
@@ -137,4 +137,4 @@ _HELD: Final[dict[Held, tuple[FindingClass, ...]]] = {
     Held.RELEASED: (),
     Held.NEVER: (FindingClass.SKIPPED,),
 }
-"""RELEASED: its release is newer than the cut. NEVER: a manifest holds it, but nothing keeps it."""
+"""RELEASED: the release is newer than the cut. NEVER: listed as held, but no row holds it."""

@@ -1,7 +1,7 @@
-"""From a suspect to its findings: reduce it to the facts that decide, classify, say why.
+"""From a suspect to its findings: reduce it to the deciding facts, classify them, add the evidence.
 
-Pure. A record that bears a suspect's half id with other random bits is a stranger: it is judged by
-itself and is no copy of the message.
+Pure. A record with a suspect's half id but other random bits is a stranger: it is judged by itself
+and is no copy of the message.
 """
 
 from __future__ import annotations
@@ -20,72 +20,75 @@ from spark.columns.segments import JUDGED
 from spark.compare.decision_table import Content, Decision, Facts, Held, Listed, classify
 from spark.compare.evidence import Copy, Suspect
 from spark.findings.finding import Finding
-from spark.findings.finding_class import RULES, FindingClass, Kind
+from spark.findings.finding_class import FindingClass, Kind
+from spark.findings.finding_rules import RULES
 
 
 class Unverifiable(Enum):
     """Why a message without a record cannot be called missing."""
 
     UNREAD = auto()
-    """Its topic was not read to the cut."""
+    """Its topic was not read up to the cut."""
     EXPIRED = auto()
-    """The log begins behind its place, or may do so where no place is recorded."""
+    """The log begins after its place, or may do so where no place is recorded."""
     COMPACTED = auto()
-    """Compaction may have taken it."""
+    """Compaction may have removed it."""
     ACCEPTED = auto()
-    """Its topic was made anew since, and accepted as it is."""
+    """Its topic was recreated since, and the operator accepted that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What must be known of the run to judge a suspect."""
+    """The facts about the run that are needed to judge a suspect."""
 
     retired_below: HalfId
     starts: Mapping[Partition, int]
-    """Where each partition's log begins: a record noted below it has expired."""
+    """Where each partition's log begins: a record with a place below it has expired."""
     unread_topics: frozenset[str] = frozenset()
     expired_topics: frozenset[str] = frozenset()
-    """Topics of which it is told already that something expired before it was read."""
+    """Topics with a finding about records that expired before they were read."""
     compacted_topics: frozenset[str] = frozenset()
     baselines: Mapping[str, Mapping[int, Position]] = field(default_factory=dict)
-    """By topic that was made anew and accepted, then by shard: nothing up to there is missed."""
+    """By accepted recreated topic, then by shard: up to there nothing is judged as missing."""
     unlisted_shards: frozenset[int] = frozenset()
-    """Shards that publish at least once, or have done so."""
+    """Shards that publish at least once, or did so earlier."""
     continued: bool = False
-    """The run continues another one: a commit that it does not know was matched before."""
+    """The run continues another one: a commit that it has not read was matched before."""
 
 
-def of_suspect(suspect: Suspect, judgement: Judgement) -> tuple[Finding, ...]:
-    """Return what is wrong with the message, and with records that only look like it."""
+def findings_of_suspect(suspect: Suspect, judgement: Judgement) -> tuple[Finding, ...]:
+    """Return the findings about the message, and about records that only share its half id."""
     own = [copy for copy in suspect.found if copy not in suspect.strangers]
     found: list[Finding] = []
     for each in classify(facts_of(suspect, judgement)):
         if RULES[each].kind is Kind.UNEXPECTED:
-            found += [_of_record(suspect, each, copy) for copy in own]
+            found += [_record_finding(suspect, each, copy) for copy in own]
         else:
-            found.append(_of_message(suspect, each))
-    if why_unverifiable(suspect, judgement) is Unverifiable.COMPACTED:
-        found.append(_of_message(suspect, FindingClass.COMPACTED))
+            found.append(_message_finding(suspect, each))
+    if unverifiable_reason(suspect, judgement) is Unverifiable.COMPACTED:
+        found.append(_message_finding(suspect, FindingClass.COMPACTED))
     for copy in suspect.strangers:
-        found += [_of_record(suspect, each, copy) for each in classify(_stranger(suspect, copy))]
+        found += [
+            _record_finding(suspect, each, copy) for each in classify(_stranger(suspect, copy))
+        ]
     return tuple(found)
 
 
 def is_unverifiable(suspect: Suspect, judgement: Judgement) -> bool:
-    """Tell whether a message without a record cannot be called missing: its record may be gone."""
-    return why_unverifiable(suspect, judgement) is not None
+    """Whether a message without a record cannot be called missing: its record may have expired."""
+    return unverifiable_reason(suspect, judgement) is not None
 
 
-def why_unverifiable(suspect: Suspect, judgement: Judgement) -> Unverifiable | None:
+def unverifiable_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable | None:
     """Return why a judged message without a record cannot be called missing; None if it can."""
     facts = facts_of(suspect, judgement)
     if not facts.judged or facts.copies + facts.ahead:
         return None
-    return _out_of_sight(suspect, judgement)
+    return _invisible_reason(suspect, judgement)
 
 
 def may_be_compacted(suspect: Suspect, judgement: Judgement) -> bool:
-    """Tell whether a later record of its key would explain that a message has none."""
+    """Whether a later record of its key would explain why a message has none."""
     topic = suspect.known.half.message.content.topic if suspect.known else None
     facts = facts_of(suspect, judgement)
     absent = facts.judged and facts.copies + facts.ahead == 0
@@ -93,13 +96,13 @@ def may_be_compacted(suspect: Suspect, judgement: Judgement) -> bool:
 
 
 def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
-    """Reduce what is known of a suspect to what decides."""
+    """Reduce a suspect to the facts that decide."""
     unlisted = shard_in(suspect.half_id) in judgement.unlisted_shards
-    matched = _matched_before(suspect, judgement)
+    matched_before = _matched_before(suspect, judgement)
     return Facts(
         decision=_decision(suspect),
         judged=suspect.standing == JUDGED,
-        matched=matched,
+        matched_before=matched_before,
         listed=_listed(suspect.listed),
         unlisted=unlisted,
         repeated=unlisted and any(copy.batch_no is None for copy in suspect.own),
@@ -107,15 +110,15 @@ def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
         ahead=suspect.ahead - sum(c.ahead for c in suspect.strangers),
         content=_content(suspect),
         held=_held(suspect),
-        redriven=_redriven(suspect, matched),
+        redriven=_redriven(suspect, matched_before),
         forgotten=any(c.message_id in map(str, suspect.forgotten) for c in suspect.found),
         retired=suspect.half_id < judgement.retired_below,
-        verifiable=_out_of_sight(suspect, judgement) is None,
+        verifiable=_invisible_reason(suspect, judgement) is None,
     )
 
 
 def _decision(suspect: Suspect) -> Decision:
-    """Return the decision in the snapshot; a place in the commit log is one as well."""
+    """Return the decision in the snapshot; a position in the commit log means COMMIT."""
     if suspect.standing is not None:
         return Decision.COMMIT
     if suspect.known is None:
@@ -126,22 +129,22 @@ def _decision(suspect: Suspect) -> Decision:
 
 
 def _matched_before(suspect: Suspect, judgement: Judgement) -> bool:
-    """Tell whether an earlier run has settled the message: it is committed and not read again."""
+    """Whether an earlier run has settled the message: it is committed and not read again."""
     known = suspect.known
     committed = known is not None and known.decision is Resolution.COMMIT
     return judgement.continued and suspect.standing is None and committed
 
 
-def _redriven(suspect: Suspect, matched: bool) -> int:
+def _redriven(suspect: Suspect, matched_before: bool) -> int:
     """Count the records that an operator's repair explains.
 
-    Where an earlier run matched the message and the repair's record is not among those seen now, it
-    was the repair's that matched, and what turns up is the one that had been lost.
+    If an earlier run matched the message and the repair's record is not among those seen now, the
+    repair's record was the one that matched. The record seen now is then the one that was lost.
     """
     if suspect.hold is None or not suspect.hold.repaired:
         return 0
     seen = sum(copy.redriven for copy in suspect.own)
-    return seen or int(matched and suspect.hold.released)
+    return seen or int(matched_before and suspect.hold.released)
 
 
 def _listed(listings: Sequence[Mapping[str, Any]]) -> Listed:
@@ -164,8 +167,8 @@ def _held(suspect: Suspect) -> Held:
     return Held.RELEASED if suspect.hold.released else Held.OPEN
 
 
-def _out_of_sight(suspect: Suspect, judgement: Judgement) -> Unverifiable | None:
-    """Return why a record need not be there to be read; None if it must be."""
+def _invisible_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable | None:
+    """Return why a record may be unreadable; None if it must be readable."""
     topic = suspect.known.half.message.content.topic if suspect.known else None
     if topic in judgement.unread_topics:
         return Unverifiable.UNREAD
@@ -186,7 +189,7 @@ def _stranger(suspect: Suspect, copy: Copy) -> Facts:
     return Facts(decision=Decision.ABSENT, copies=1, forgotten=forgotten)
 
 
-def _of_message(suspect: Suspect, finding_class: FindingClass) -> Finding:
+def _message_finding(suspect: Suspect, finding_class: FindingClass) -> Finding:
     message_id = str(suspect.message_id or suspect.half_id)
     known = suspect.known
     return Finding(
@@ -206,7 +209,7 @@ def _of_message(suspect: Suspect, finding_class: FindingClass) -> Finding:
     )
 
 
-def _of_record(suspect: Suspect, finding_class: FindingClass, copy: Copy) -> Finding:
+def _record_finding(suspect: Suspect, finding_class: FindingClass, copy: Copy) -> Finding:
     topic, number = copy.partition
     stranger = copy in suspect.strangers
     known = None if stranger else suspect.known
@@ -246,7 +249,7 @@ def _place_of(copy: Copy | None) -> dict[str, Any]:
 
 
 def _evidence(suspect: Suspect) -> dict[str, Any]:
-    """Return what the stores say, in words for a report."""
+    """Return the evidence from the stores for a report."""
     detail: dict[str, Any] = {"copies": suspect.copies, "manifests": list(suspect.listed)}
     if len(suspect.own) > 1:
         detail["places"] = [

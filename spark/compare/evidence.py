@@ -1,7 +1,7 @@
-"""What is asked one by one of the two stores about suspects: bounded, on the driver, in the cut.
+"""The evidence about suspects: single lookups in both stores, bounded, on the driver, in the cut.
 
-Everything of the database is read in the plan's snapshot. A record is read again by its offset only
-where its digest differs from the committed one.
+The database is read in the plan's snapshot. A record is read again by its offset only if its digest
+differs from the committed one.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from uuid import UUID
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.log import LogRecord, Partition
 from outbox.reconciliation.ports import LogReader, SourceSnapshot
-from outbox.reconciliation.snapshot import Hold, KnownHalf, RecordedPlace
+from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, RecordedPlace
 from spark.compare.decision_table import Content
 from spark.compare.field_diff import Comparison, compare
 
-SUSPECTS_A_CALL: Final = 1000
+SUSPECTS_PER_CALL: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """A record that bears a suspect's half id."""
+    """A record with a suspect's half id."""
 
     partition: Partition
     offset: int
@@ -40,7 +40,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
-    """All that is known of one half id that is not exactly one clean pair."""
+    """All facts about one half id that is not exactly one clean pair of commit and record."""
 
     half_id: HalfId
     standing: str | None
@@ -52,31 +52,31 @@ class Suspect:
     found: tuple[Copy, ...]
     listed: tuple[Mapping[str, Any], ...]
     known: KnownHalf | None = None
-    hold: Hold | None = None
+    hold: HeldRecord | None = None
     place: RecordedPlace | None = None
     forgotten: frozenset[UUID] = frozenset()
     comparison: Comparison | None = None
     superseded: bool = False
-    """Its topic is compacted, and may hold a later record of its key instead."""
+    """Its topic is compacted and may contain a later record of its key instead."""
 
     @property
     def message_id(self) -> UUID | None:
-        """The id of the half message that the database knows."""
+        """The id of the half message in the database."""
         return self.known.half.message_id if self.known else None
 
     @property
     def own(self) -> tuple[Copy, ...]:
-        """Its judged records: those that bear the very message id, not only the half id."""
+        """Its judged records: those with its message id, not only its half id."""
         return tuple(c for c in self.found if not c.ahead and self._is_own(c))
 
     @property
     def strangers(self) -> tuple[Copy, ...]:
-        """Records that bear the half id with other random bits."""
+        """Records with the half id but other random bits."""
         return tuple(c for c in self.found if not self._is_own(c))
 
     @property
     def first(self) -> Copy | None:
-        """The record that stands for the message: of equal digest, else the first in place."""
+        """The record that represents the message: of equal digest, else the first by place."""
         return min(self.own, key=self._rank, default=None)
 
     def _rank(self, copy: Copy) -> tuple[bool, Partition, int]:
@@ -87,23 +87,23 @@ class Suspect:
 
 
 def look_up(
-    rows: Sequence[Any], snapshot: SourceSnapshot, log_facts: LogReader
+    rows: Sequence[Any], snapshot: SourceSnapshot, log_reader: LogReader
 ) -> tuple[Suspect, ...]:
-    """Complete at most 1 000 rows of evidence with what both stores say of them."""
+    """Complete at most 1 000 rows of evidence with the facts from both stores."""
     half_ids = [HalfId(row["half_id"]) for row in rows]
-    halves, holds = snapshot.halves(half_ids), snapshot.holds(half_ids)
-    places, forgotten = snapshot.places(half_ids), snapshot.already_published(half_ids)
+    halves, holds = snapshot.halves(half_ids), snapshot.held_records(half_ids)
+    places, forgotten = snapshot.recorded_places(half_ids), snapshot.already_published(half_ids)
     suspects = [
         _suspect(row, halves.get(i), holds.get(i), places.get(i), forgotten)
         for i, row in zip(half_ids, rows, strict=True)
     ]
-    return _compared(suspects, log_facts)
+    return _with_comparisons(suspects, log_reader)
 
 
 def _suspect(
     row: Any,
     known: KnownHalf | None,
-    hold: Hold | None,
+    hold: HeldRecord | None,
     place: RecordedPlace | None,
     forgotten: frozenset[UUID],
 ) -> Suspect:
@@ -140,14 +140,14 @@ def _copy(found: Any) -> Copy:
     )
 
 
-def _compared(suspects: Sequence[Suspect], log_facts: LogReader) -> tuple[Suspect, ...]:
-    """Read the records again whose digest differs, and compare them field by field."""
+def _with_comparisons(suspects: Sequence[Suspect], log_reader: LogReader) -> tuple[Suspect, ...]:
+    """Read the records with a different digest again, and compare them field by field."""
     places = {
         s.half_id: (s.first.partition, s.first.offset)
         for s in suspects
         if s.known and s.digest is not None and s.first and s.first.digest != s.digest
     }
-    records = {(r.partition, r.offset): r for r in log_facts.records(sorted(places.values()))}
+    records = {(r.partition, r.offset): r for r in log_reader.records(sorted(places.values()))}
     return tuple(
         replace(s, comparison=_comparison(s.known, records.get(places[s.half_id])))
         if s.known and s.half_id in places

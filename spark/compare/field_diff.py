@@ -1,7 +1,7 @@
-"""A record beside its half message, field by field: which one differs, told without its content.
+"""Compares a record with its half message field by field, and shows differences without content.
 
-Used where the digests differ, of whichever kind. Of several differences the worst names the
-finding, the rest stand in its detail. Pure.
+Used where the digests differ, XXH64 or SHA-256. The worst difference names the finding, the others
+are in its detail. Pure.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from outbox.messages.record import MESSAGE_ID, REDRIVEN, covered_headers
 from outbox.reconciliation.log import LogRecord
 from spark.columns.digest import LEADING, UNCOVERED
 from spark.compare.decision_table import Content
-from spark.report.sanitizer import sanitized
+from spark.findings.sanitizer import sanitized
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The worst difference, and evidence of each without any value."""
+    """The worst difference, and the evidence of each difference without any value."""
 
     content: Content
     detail: Mapping[str, Any] = field(default_factory=dict)
@@ -34,10 +34,10 @@ def compare(half: HalfMessage, record: LogRecord) -> Comparison:
     if record.partition.topic != content.topic:
         differences[Content.TOPIC] = {"expected": content.topic, "actual": record.partition.topic}
     if record.value != content.value:
-        differences[Content.VALUE] = _bytes_apart(content.value, record.value)
+        differences[Content.VALUE] = _byte_difference(content.value, record.value)
     if record.key != content.key:
-        differences[Content.KEY] = _bytes_apart(content.key, record.key)
-    if names := _headers_apart(half, record):
+        differences[Content.KEY] = _byte_difference(content.key, record.key)
+    if names := _header_differences(half, record):
         differences[Content.HEADER] = names
     worst = next(iter(differences), Content.HEADER)
     detail = {each.value: evidence for each, evidence in differences.items()}
@@ -60,29 +60,29 @@ def covered_in(record: LogRecord) -> tuple[tuple[str, bytes | None], ...]:
 
 
 def message_id_in(record: LogRecord) -> bytes | None:
-    """Return the message id that the record bears, None without one."""
+    """Return the message id of the record, None without one."""
     return next((value for name, value in record.headers if name == MESSAGE_ID), None)
 
 
-def _headers_apart(half: HalfMessage, record: LogRecord) -> list[str]:
-    """Return the names of headers that are missing, added, changed or out of their order."""
+def _header_differences(half: HalfMessage, record: LogRecord) -> list[str]:
+    """Return the names of headers that are missing, added, changed or out of order."""
     expected = [(MESSAGE_ID, str(half.message_id).encode()), *covered_of(half)]
     actual = [(MESSAGE_ID, message_id_in(record)), *covered_in(record)]
     if actual == expected:
         return []
-    apart = {name for name, _ in {*actual} ^ {*expected}}
-    return sorted(sanitized(name) for name in apart) or ["the order of the headers"]
+    names = {name for name, _ in {*actual} ^ {*expected}}
+    return sorted(sanitized(name) for name in names) or ["the order of the headers"]
 
 
-def _bytes_apart(expected: bytes | None, actual: bytes | None) -> dict[str, Any]:
+def _byte_difference(expected: bytes | None, actual: bytes | None) -> dict[str, Any]:
     return {
-        "expected": _described(expected),
-        "actual": _described(actual),
+        "expected": _fingerprint(expected),
+        "actual": _fingerprint(actual),
         "first_difference_at": _first_difference(expected or b"", actual or b""),
     }
 
 
-def _described(given: bytes | None) -> dict[str, Any] | None:
+def _fingerprint(given: bytes | None) -> dict[str, Any] | None:
     return None if given is None else {"bytes": len(given), "sha256": sha256(given).hexdigest()}
 
 

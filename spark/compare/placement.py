@@ -1,7 +1,8 @@
-"""The comparison as named DataFrame -> DataFrame steps: place, count, compare, gather evidence.
+"""The comparison as named DataFrame -> DataFrame steps: count, compare, collect the evidence.
 
-Commits and records meet on the half id. What is exactly once in both, with equal digests, is clean
-and never leaves Spark; all else is a suspect, whose evidence is gathered for ``classify``.
+Commits and records are joined on the half id. What is exactly once in both, with equal digests, is
+clean and never leaves Spark. Everything else is a suspect, whose evidence is collected for
+``classify``.
 """
 
 from __future__ import annotations
@@ -11,31 +12,20 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark.columns import slot
 from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED
 
 COPIES_SHOWN: Final = 20
-"""A suspect's records beyond this many are counted, not listed."""
+"""Above this number a suspect's records are counted, not listed."""
 COPY: Final = (
     *("topic", "partition", "offset", "published_at", "message_id", "shard", "batch_no"),
     *("index", "redriven", "digest", "key_hash", "ahead"),
 )
-"""What evidence keeps of a record; the place comes first, so that it sorts."""
+"""Columns of a record in the evidence; the place comes first, for sorting."""
 LISTING: Final = ("batch_no", "index", "status", "message_id", "shard")
 
 
-def standing(commits: DataFrame, cuts: DataFrame) -> DataFrame:
-    """Return the messages with their standing at the cut of their shard."""
-    return commits.join(F.broadcast(cuts), "shard", "left").withColumn("standing", _standing())
-
-
-def placed(records: DataFrame, cuts: DataFrame) -> DataFrame:
-    """Return the records with the cut of the shard they name, and whether they are ahead of it."""
-    return records.join(F.broadcast(cuts), "shard", "left").withColumn("ahead", slot.ahead())
-
-
-def counted(records: DataFrame) -> DataFrame:
-    """Return one row a half id: its judged copies, those ahead, and the range of its digests."""
+def count_copies(records: DataFrame) -> DataFrame:
+    """Return one row per half id: its judged copies, those ahead, and the range of its digests."""
     judged = ~F.col("ahead")
     return (
         records.where(F.col("half_id").isNotNull())
@@ -52,17 +42,17 @@ def counted(records: DataFrame) -> DataFrame:
 def suspects(commits: DataFrame, counts: DataFrame) -> DataFrame:
     """Return every half id whose commit and records are not exactly one clean pair.
 
-    A judged commit without a record is suspect, one in flight or before the baseline is not; a
-    record ahead of the cut excuses a missing one, but never the lack of a commit.
+    A judged commit without a record is suspect; one in flight or before the baseline is not. A
+    record ahead of the cut excuses a missing record, but never a missing commit.
     """
     return unsettled(commits, counts).where("suspect").drop("suspect")
 
 
 def unsettled(commits: DataFrame, counts: DataFrame) -> DataFrame:
-    """Return every half id of which not all has been seen: what the next run must know of.
+    """Return every half id that is not settled: the next run must know it.
 
-    Settled is a message at or below the cut with exactly one record, of equal digest; nothing is
-    open of a commit in flight that has no record yet.
+    A message is settled if it is at or below the cut and has exactly one record, with the equal
+    digest. A commit in flight without a record is not open.
     """
     both = commits.join(counts, "half_id", "full_outer")
     return both.where(~(_settled() | _untouched())).select(
@@ -79,7 +69,7 @@ def unsettled(commits: DataFrame, counts: DataFrame) -> DataFrame:
 
 
 def evidence(suspect: DataFrame, records: DataFrame, entries: DataFrame) -> DataFrame:
-    """Return the suspects with the records that bear their id and the manifests that list it."""
+    """Return the suspects with the records that have their id and the manifests that list it."""
     return (
         suspect.join(_copies_of(suspect, records), "half_id", "left")
         .join(_listings_of(suspect, entries), "half_id", "left")
@@ -88,7 +78,7 @@ def evidence(suspect: DataFrame, records: DataFrame, entries: DataFrame) -> Data
 
 
 def late_by_shard(segments: DataFrame, grace_seconds: int, cut_at: Column) -> DataFrame:
-    """Return, a shard, how many commits are in flight, how many overdue, and the oldest."""
+    """Return per shard the commits in flight, how many of them are overdue, and the oldest."""
     late = F.col("committed_at") < cut_at - F.make_dt_interval(secs=F.lit(grace_seconds))
     return (
         segments.where(F.col("standing") == IN_FLIGHT)
@@ -102,7 +92,7 @@ def late_by_shard(segments: DataFrame, grace_seconds: int, cut_at: Column) -> Da
 
 
 def totals(segments: DataFrame, records: DataFrame) -> DataFrame:
-    """Return one row of counts: of commits by standing, of odd records by what they are."""
+    """Return one row of counts: commits by standing, and records ahead of the cut or foreign."""
     by_standing = segments.agg(
         *[
             F.sum(F.when(F.col("standing") == each, F.col("size")).otherwise(0)).alias(each)
@@ -117,7 +107,7 @@ def totals(segments: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def minutes(segments: DataFrame, records: DataFrame) -> DataFrame:
-    """Return committed and published messages a minute, for the chart; no verdict needs it."""
+    """Return committed and published messages per minute, for the chart; no verdict needs it."""
     in_commit = segments.groupBy(F.date_trunc("minute", "committed_at").alias("minute"))
     in_kafka = records.groupBy(F.date_trunc("minute", "published_at").alias("minute"))
     return (
@@ -129,17 +119,6 @@ def minutes(segments: DataFrame, records: DataFrame) -> DataFrame:
             F.coalesce("published", F.lit(0)).alias("published"),
         )
     )
-
-
-def _standing() -> Column:
-    position = (F.col("xid"), F.col("n"))
-    judged = _at_most(*position, F.col("cut_xid"), F.col("cut_n"))
-    before = _at_most(*position, F.col("base_xid"), F.col("base_n"))
-    return F.when(before, BASELINE).when(judged, JUDGED).otherwise(IN_FLIGHT)
-
-
-def _at_most(xid: Column, n: Column, end_xid: Column, end_n: Column) -> Column:
-    return F.coalesce((xid < end_xid) | ((xid == end_xid) & (n <= end_n)), F.lit(False))
 
 
 def _settled() -> Column:

@@ -1,15 +1,14 @@
-"""Records whose content digest is the committed one, compared by SHA-256.
+"""Compares records whose content digest is the committed one by SHA-256.
 
-By accident no two contents share an XXH64, but a writer can craft a second one. Looked at are the
-messages of a sample where that is asked for and, in every run, those that an earlier one told so:
-no other look finds them again, or can tell that they are gone. On the driver, bounded.
+No two contents share an XXH64 by accident, but a writer can craft a second one. Two sets of
+messages are compared: a sample, if that is requested, and in every run those that an earlier run
+reported, because no other check sees them or their repair. On the driver, bounded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
 from outbox.errors import InvalidMessageId
@@ -26,24 +25,17 @@ EQUAL_BY: Final = "equal by XXH64, not by SHA-256"
 Place = tuple[Partition, int]
 
 
-class Digest(StrEnum):
-    """By what the sample is compared; everything else is compared by the first."""
-
-    XXH64 = "xxh64"
-    SHA256 = "sha256"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Altered:
-    """A record that is not what its half message must be, for all that its digest says so."""
+class Alteration:
+    """A record that differs from its half message although its digest is equal."""
 
     place: Place
     content: Content
     detail: Mapping[str, Any]
 
 
-def altered(half: HalfMessage, records: Sequence[LogRecord]) -> Altered | None:
-    """Return how the first of a message's records differs; None if one of them is as it must be."""
+def alteration_of(half: HalfMessage, records: Sequence[LogRecord]) -> Alteration | None:
+    """Return how the first record of a message differs; None if one of its records is correct."""
     expected, actual = _expected(half), [_actual(each) for each in records]
     if not actual or expected in actual:
         return None
@@ -54,21 +46,21 @@ def altered(half: HalfMessage, records: Sequence[LogRecord]) -> Altered | None:
         "differs": dict(comparison.detail),
     }
     place = (records[0].partition, records[0].offset)
-    return Altered(place=place, content=comparison.content, detail=detail)
+    return Alteration(place=place, content=comparison.content, detail=detail)
 
 
-def read_again(
-    places: Mapping[HalfId, Sequence[Place]], snapshot: SourceSnapshot, log_facts: LogReader
+def reread_records(
+    places: Mapping[HalfId, Sequence[Place]], snapshot: SourceSnapshot, log_reader: LogReader
 ) -> Mapping[HalfId, Sequence[LogRecord]]:
-    """Return the records of each message, or none of them where one cannot be read.
+    """Return the records of each message, or none of them if one cannot be read.
 
-    A message that a repair has published again is left out: whatever its first record was, it is
-    mended.
+    A message that a repair has published again is left out: it is repaired, whatever its first
+    record was.
     """
-    holds = snapshot.holds(list(places)).items()
+    holds = snapshot.held_records(list(places)).items()
     repaired = {half_id for half_id, hold in holds if hold.repaired and hold.released}
     wanted = {half_id: at for half_id, at in places.items() if half_id not in repaired}
-    found = log_facts.records({place for at in wanted.values() for place in at})
+    found = log_reader.records({place for at in wanted.values() for place in at})
     by_place = {(each.partition, each.offset): each for each in found}
     return {
         half_id: [by_place[place] for place in at] if by_place.keys() >= {*at} else []
@@ -76,33 +68,33 @@ def read_again(
     }
 
 
-def still_altered(
-    told: Sequence[Finding],
+def remaining_alterations(
+    reported: Sequence[Finding],
     snapshot: SourceSnapshot,
-    log_facts: LogReader,
+    log_reader: LogReader,
     starts: Mapping[Partition, int],
 ) -> Iterator[Finding]:
-    """Yield which of at most 1 000 findings are so still, or cannot be looked at for now.
+    """Yield those of at most 1 000 findings that still hold, or that cannot be checked now.
 
-    ``starts`` is where each partition that can be read begins: what lies before it has expired.
+    ``starts`` is where each readable partition begins: records before it have expired.
     """
-    by_half = {each.half_id: each for each in told if each.half_id is not None}
+    by_half = {each.half_id: each for each in reported if each.half_id is not None}
     places = {half_id: _place_of(each) for half_id, each in by_half.items()}
     kept = {i: (p, at) for i, (p, at) in places.items() if at >= starts.get(p, 0)}
     readable = {i: [(p, at)] if p in starts else [] for i, (p, at) in kept.items()}
     halves = snapshot.halves(list(kept))
-    for half_id, records in read_again(readable, snapshot, log_facts).items():
-        if half_id in halves and _is_still(halves[half_id].half, records):
+    for half_id, records in reread_records(readable, snapshot, log_reader).items():
+        if half_id in halves and _is_still_altered(halves[half_id].half, records):
             yield by_half[half_id]
 
 
-def _is_still(half: HalfMessage, records: Sequence[LogRecord]) -> bool:
-    """Tell whether a message is altered still; where another one's record is now, its own is gone.
+def _is_still_altered(half: HalfMessage, records: Sequence[LogRecord]) -> bool:
+    """Whether a message is still altered; another message's record at its place means it is gone.
 
-    A record that cannot be read has not changed.
+    A record that cannot be read counts as unchanged.
     """
     own = [each for each in records if _half_id_in(each) == half.half_id]
-    return not records or altered(half, own) is not None
+    return not records or alteration_of(half, own) is not None
 
 
 def _place_of(finding: Finding) -> Place:

@@ -1,6 +1,6 @@
-"""Where a run starts: at the cut of the run before it, as long as both stores still continue it.
+"""The start of a run: the cut of the previous run, as long as both stores still continue it.
 
-What has no continuation is read again from the beginning, with the reason in the report. Pure.
+Otherwise the run reads everything, and the report names the reason. Pure.
 """
 
 from __future__ import annotations
@@ -12,60 +12,60 @@ from typing import Any, Final, NamedTuple
 
 from outbox.errors import ConfigurationError
 from outbox.messages.manifest import Position
+from outbox.reconciliation.checkpoint import CarriedRow, StoredCheckpoint
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import SnapshotIdentity
-from outbox.reconciliation.stored_run import CarriedRow, Chain
 from spark.cut.cut_plan import LogCut, Origin, Plan, Range, ShardCut
 from spark.cut.time_bounds import EARLIEST, TimeBounds, since_of
 
 NOTHING: Final = 0
-"""In place of the version, where a run has left no cut to continue."""
+"""The version of a stored cut that cannot be continued."""
 VERSION: Final = 1
-"""Of the stored cut; a run that finds another one reads everything."""
+"""Version of the stored cut; a run that finds another version reads everything."""
 
 
 class Mark(NamedTuple):
-    """The last manifest of a shard: it is read again first, to see that it is still there."""
+    """The last manifest of a shard; the next run reads it first, to verify that it still exists."""
 
     offset: int
     crc: int
 
 
 class MisplacedKeys(NamedTuple):
-    """Keys of a topic with so many partitions that lie elsewhere than Kafka puts them."""
+    """Keys of a topic with a record outside the partition that Kafka's partitioner chooses."""
 
     partitions: int
     keys: frozenset[int] | None = frozenset()
-    """By hash; None where there are too many to remember."""
+    """By hash; None where there are too many to store."""
 
 
-NOWHERE: Final[Mapping[str, MisplacedKeys]] = {}
+NO_MISPLACED_KEYS: Final[Mapping[str, MisplacedKeys]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previous:
-    """The cut that a run continues, and what was left open there."""
+    """The cut that a run continues, and what it left open."""
 
     run_id: str
     cut_at: datetime
     horizon: int
-    """The first transaction id that the snapshot knew nothing of."""
+    """The first transaction id that had not started at the snapshot."""
     ends: Mapping[Partition, int]
     manifest_ends: Mapping[int, int]
     marks: Mapping[int, Mark]
     shards: Mapping[int, ShardCut]
     carried: Sequence[CarriedRow] = ()
-    away: Mapping[str, MisplacedKeys] = field(default_factory=dict)
-    """Of each topic that was looked at."""
+    misplaced: Mapping[str, MisplacedKeys] = field(default_factory=dict)
+    """By topic, for each topic whose keys were checked."""
 
     @property
     def origin(self) -> Origin:
-        """Where a run begins that continues this one."""
+        """The origin of a run that continues this one."""
         return Origin(run_id=self.run_id, cut_at=self.cut_at)
 
     @property
     def positions(self) -> Mapping[int, Position]:
-        """Up to where each shard was judged."""
+        """The position up to which each shard was judged."""
         return {shard: cut.position for shard, cut in self.shards.items()}
 
     @property
@@ -74,8 +74,8 @@ class Previous:
         return {shard: mark.offset for shard, mark in self.marks.items()}
 
 
-def previous_of(chain: Chain | None) -> Previous | None:
-    """Read a stored cut; None where there is none to continue."""
+def previous_of(chain: StoredCheckpoint | None) -> Previous | None:
+    """Read a stored cut; None if there is none to continue."""
     if chain is None or chain.cut is None or chain.cut["version"] != VERSION:
         return None
     shards = {each["shard"]: _shard_cut(each) for each in chain.cut["shards"]}
@@ -92,7 +92,7 @@ def previous_of(chain: Chain | None) -> Previous | None:
         },
         shards=shards,
         carried=chain.carried,
-        away=_away_of(chain.cut.get("away", {})),
+        misplaced=_misplaced_of(chain.cut.get("away", {})),
     )
 
 
@@ -100,16 +100,16 @@ def cut_of(
     plan: Plan,
     marks: Mapping[int, Mark],
     previous: Previous | None = None,
-    away: Mapping[str, MisplacedKeys] = NOWHERE,
+    misplaced: Mapping[str, MisplacedKeys] = NO_MISPLACED_KEYS,
 ) -> dict[str, Any]:
-    """Return the cut as it is stored; what could not be read ends where it had ended before."""
+    """Return the cut as it is stored; a partition that could not be read keeps its previous end."""
     ends = {**(previous.ends if previous else {}), **_ends(plan.log.records)}
     by_shard = {each.partition.number: each.end for each in plan.log.manifests}
     manifest_ends = {**(previous.manifest_ends if previous else {}), **by_shard}
     return {
         "version": VERSION,
         "at": plan.cut_at.isoformat(),
-        "from": plan.log.window.since.isoformat(),
+        "from": plan.log.bounds.since.isoformat(),
         "snapshot": plan.snapshot.visible,
         "shards": [_shard_json(each) for each in sorted(plan.shards, key=lambda s: s.shard)],
         "partitions": [
@@ -121,37 +121,37 @@ def cut_of(
             | (marks[shard]._asdict() if shard in marks else {"offset": None, "crc": None})
             for shard, end in sorted(manifest_ends.items())
         ],
-        "away": _away_json(away),
+        "away": _misplaced_json(misplaced),
     }
 
 
-def no_cut_of(plan: Plan) -> dict[str, Any] | None:
-    """Return what is stored where too much is left open: from when on is judged, if not all."""
-    since = plan.log.window.since
+def cut_start_of(plan: Plan) -> dict[str, Any] | None:
+    """Return what is stored if too much is left open: the start of the judged time, if bounded."""
+    since = plan.log.bounds.since
     return None if since == EARLIEST else {"version": NOTHING, "from": since.isoformat()}
 
 
-def window_of(
-    stored: Chain | None, since: datetime | None, until: datetime | None, *, full: bool
+def time_bounds_of(
+    stored: StoredCheckpoint | None, since: datetime | None, until: datetime | None, *, full: bool
 ) -> TimeBounds:
-    """Return the times that bound a run, beside what the runs before have kept to.
+    """Return the times that bound a run, consistent with the bounds of earlier runs.
 
-    Raises ConfigurationError for times that contradict those, or each other.
+    Raises ConfigurationError for times that contradict those bounds, or each other.
     """
     known = previous_of(stored)
-    window = TimeBounds(
+    bounds = TimeBounds(
         since=since_of(since, full=full, known=_since(stored)),
         until=until,
         floor=known.manifest_ends if known else {},
         floor_at=known.cut_at if known else EARLIEST,
     )
-    if until is not None and until <= window.since:
-        raise ConfigurationError(f"--to: the runs begin at {window.since.isoformat()}")
-    return window
+    if until is not None and until <= bounds.since:
+        raise ConfigurationError(f"--to: the runs begin at {bounds.since.isoformat()}")
+    return bounds
 
 
-def why_full(previous: Previous, log: LogCut, snapshot: SnapshotIdentity) -> str | None:
-    """Return why the ends of both stores cannot continue the cut; None if they can."""
+def full_read_reason(previous: Previous, log: LogCut, snapshot: SnapshotIdentity) -> str | None:
+    """Return why the two stores do not continue the cut; None if they do."""
     if _horizon(snapshot.visible) < previous.horizon:
         return "PostgreSQL has gone back to before the last cut"
     for each in log.records:
@@ -159,11 +159,11 @@ def why_full(previous: Previous, log: LogCut, snapshot: SnapshotIdentity) -> str
             return f"{each.partition.topic}/{each.partition.number} ends before the last cut"
     for gap in log.changes:
         if gap.finding_class == "LOG_TRUNCATED":
-            return f"{gap.partition.topic}/{gap.partition.number} was cut off: {gap.reason}"
-    return _why_unlisted(previous, log)
+            return f"{gap.partition.topic}/{gap.partition.number} was truncated: {gap.reason}"
+    return _unlisted_reason(previous, log)
 
 
-def _why_unlisted(previous: Previous, log: LogCut) -> str | None:
+def _unlisted_reason(previous: Previous, log: LogCut) -> str | None:
     for each in log.manifests:
         known = previous.manifest_ends.get(each.partition.number, each.start)
         if each.end < known:
@@ -173,10 +173,12 @@ def _why_unlisted(previous: Previous, log: LogCut) -> str | None:
     return None
 
 
-def why_broken(previous: Previous, log: LogCut, rows: Iterable[Mapping[str, Any]]) -> str | None:
+def broken_chain_reason(
+    previous: Previous, log: LogCut, rows: Iterable[Mapping[str, Any]]
+) -> str | None:
     """Return why the manifests do not continue the cut; None if they do.
 
-    ``rows`` are those of ``manifests.cuts``, read from the last manifests that are known.
+    ``rows`` are those of ``manifests.cuts``, read from the last known manifests on.
     """
     by_shard = {row["shard"]: row for row in rows}
     for each in log.manifests:
@@ -188,12 +190,12 @@ def why_broken(previous: Previous, log: LogCut, rows: Iterable[Mapping[str, Any]
                 return f"the last known manifest of shard {shard} is gone"
         known = previous.positions.get(shard)
         if known and row and row["lowest"] is not None and Position(*row["lowest"]) < known:
-            return f"the history of shard {shard} begins anew"
+            return f"the history of shard {shard} has a new beginning"
     return None
 
 
-def unread(ranges: Iterable[Range], ends: Mapping[Partition, int]) -> tuple[Range, ...]:
-    """Return what no run has read yet."""
+def unread_ranges(ranges: Iterable[Range], ends: Mapping[Partition, int]) -> tuple[Range, ...]:
+    """Return the parts of the ranges that no run has read yet."""
     return tuple(
         replace(each, start=max(each.start, ends.get(each.partition, each.start)))
         for each in ranges
@@ -201,18 +203,18 @@ def unread(ranges: Iterable[Range], ends: Mapping[Partition, int]) -> tuple[Rang
 
 
 def unread_manifests(log: LogCut, previous: Previous) -> tuple[Range, ...]:
-    """Return the manifests that no run has read yet, and the last one of each shard before them."""
+    """Return the ranges of the unread manifests, each with the last read manifest before them."""
     topic = log.progress_topic
     known = {Partition(topic, shard): end for shard, end in previous.manifest_ends.items()}
     anchors = {Partition(topic, shard): offset for shard, offset in previous.anchors.items()}
-    return unread(log.manifests, known | anchors)
+    return unread_ranges(log.manifests, known | anchors)
 
 
-def continued(cuts: Iterable[ShardCut], previous: Previous) -> tuple[ShardCut, ...]:
-    """Return the cuts with what the run before knew; a shard never falls behind its last cut."""
+def continued_cuts(cuts: Iterable[ShardCut], previous: Previous) -> tuple[ShardCut, ...]:
+    """Return the cuts combined with the previous run's; no shard falls below its previous cut."""
     new = {each.shard: each for each in cuts}
     known = previous.shards
-    return tuple(_continued(new.get(s), known.get(s)) for s in sorted({*new, *known}))
+    return tuple(_continued_cut(new.get(s), known.get(s)) for s in sorted({*new, *known}))
 
 
 def marks_of(
@@ -223,7 +225,7 @@ def marks_of(
     return {**(previous.marks if previous else {}), **found}
 
 
-def _continued(new: ShardCut | None, known: ShardCut | None) -> ShardCut:
+def _continued_cut(new: ShardCut | None, known: ShardCut | None) -> ShardCut:
     if known is None or new is None:
         either = new or known
         assert either is not None
@@ -262,14 +264,14 @@ def _shard_cut(stored: Mapping[str, Any]) -> ShardCut:
     )
 
 
-def _away_json(away: Mapping[str, MisplacedKeys]) -> Mapping[str, Any]:
+def _misplaced_json(misplaced: Mapping[str, MisplacedKeys]) -> Mapping[str, Any]:
     return {
         topic: {"partitions": count, "keys": None if keys is None else sorted(keys)}
-        for topic, (count, keys) in sorted(away.items())
+        for topic, (count, keys) in sorted(misplaced.items())
     }
 
 
-def _away_of(stored: Mapping[str, Any]) -> Mapping[str, MisplacedKeys]:
+def _misplaced_of(stored: Mapping[str, Any]) -> Mapping[str, MisplacedKeys]:
     return {
         topic: MisplacedKeys(
             each["partitions"], None if each["keys"] is None else frozenset(each["keys"])
@@ -278,8 +280,8 @@ def _away_of(stored: Mapping[str, Any]) -> Mapping[str, MisplacedKeys]:
     }
 
 
-def _since(stored: Chain | None) -> datetime | None:
-    """Return from when on the runs so far have judged; None before the first run."""
+def _since(stored: StoredCheckpoint | None) -> datetime | None:
+    """Return the start of the time that the runs so far have judged; None before the first run."""
     if stored is None:
         return None
     kept = (stored.cut or {}).get("from")

@@ -1,4 +1,4 @@
-"""Takes the cut of the log in the one order that makes it exact: manifests, records, wait.
+"""Captures the cut of the log in the only order that makes it exact: manifests, records, wait.
 
 The snapshot of the database is taken after this has returned.
 """
@@ -13,72 +13,72 @@ from outbox.clock import Clock
 from outbox.reconciliation.log import LogEnd, Offsets, Partition, TopicFacts
 from outbox.reconciliation.ports import LogReader
 from spark.cut import cut_plan, log_history, time_bounds
-from spark.cut.log_history import LogState
+from spark.cut.log_state import LogState
 
 PAUSE_SECONDS: Final = 0.2
 NOTHING_BEFORE: Final = LogState()
 
 
-def take_log_cut(
-    log_facts: LogReader,
+def capture_log_cut(
+    log_reader: LogReader,
     progress_topic: str,
     topics: Callable[[], Sequence[str]],
     clock: Clock,
     pause: Callable[[float], object],
     before: LogState = NOTHING_BEFORE,
     accepted: Collection[str] = (),
-    bounds: time_bounds.TimeBounds = time_bounds.EVERYTHING,
+    bounds: time_bounds.TimeBounds = time_bounds.UNBOUNDED,
 ) -> cut_plan.LogCut:
-    """Freeze the ends of all partitions; topics are asked for after the manifests' ends.
+    """Freeze the ends of all partitions; the topics are read after the ends of the manifests.
 
-    A topic that is interned later holds no record of a manifest below those ends. What has become
-    of the log since ``before`` is told as well; of ``accepted`` topics nothing is held against it.
+    A topic that is interned later has no record of a manifest below those ends. The cut includes
+    the changes of the log since ``before``, except for the ``accepted`` topics.
     """
-    progress = log_facts.partitions([progress_topic])
-    stable_ends = log_facts.offsets(progress, LogEnd.LAST_STABLE)
-    manifest_ends = time_bounds.manifest_ends(log_facts, stable_ends, bounds)
-    manifest_starts = log_facts.offsets(progress, LogEnd.START)
+    progress = log_reader.partitions([progress_topic])
+    stable_ends = log_reader.offsets(progress, LogEnd.LAST_STABLE)
+    manifest_ends = time_bounds.manifest_ends(log_reader, stable_ends, bounds)
+    manifest_starts = log_reader.offsets(progress, LogEnd.START)
     wanted = [topic for topic in topics() if topic != progress_topic]
-    described = log_facts.describe(wanted)
-    data = log_facts.partitions(wanted)
-    highs = log_facts.offsets([*data, *progress], LogEnd.HIGH_WATERMARK)
-    stable, stuck = _stable_ends(log_facts, highs, clock, pause)
-    ends, begins = _of(data, stable), log_facts.offsets(data, LogEnd.START)
-    starts = time_bounds.record_starts(log_facts, begins, ends, bounds, before.ends)
+    described = log_reader.describe(wanted)
+    data = log_reader.partitions(wanted)
+    highs = log_reader.offsets([*data, *progress], LogEnd.HIGH_WATERMARK)
+    stable, stalled = _stable_ends(log_reader, highs, clock, pause)
+    ends, begins = _answers_for(data, stable), log_reader.offsets(data, LogEnd.START)
+    starts = time_bounds.record_starts(log_reader, begins, ends, bounds, before.ends)
     log = cut_plan.LogCut(
         progress_topic=progress_topic,
         manifests=cut_plan.ranges(manifest_starts, manifest_ends),
         records=cut_plan.ranges(starts, ends),
         gaps=(
-            *cut_plan.gaps(progress, (manifest_starts, manifest_ends), _among(progress, stuck)),
-            *cut_plan.gaps(data, (_of(data, highs), starts, ends), _among(data, stuck)),
+            *cut_plan.gaps(progress, (manifest_starts, manifest_ends), _only(progress, stalled)),
+            *cut_plan.gaps(data, (_answers_for(data, highs), starts, ends), _only(data, stalled)),
         ),
-        window=bounds,
-        first_manifests=time_bounds.first_manifests(log_facts, progress, bounds),
+        bounds=bounds,
+        first_manifests=time_bounds.first_manifests(log_reader, progress, bounds),
         topics=log_history.facts_in(described),
-        accepted=log_history.recreated(before, log_history.facts_in(described)) & {*accepted},
+        accepted=log_history.recreated_topics(before, log_history.facts_in(described))
+        & {*accepted},
     )
-    return _since(before.without(log.accepted), log, log_facts, described, wanted)
+    return _with_history(before.without(log.accepted), log, log_reader, described, wanted)
 
 
-def _since(
+def _with_history(
     before: LogState,
     log: cut_plan.LogCut,
-    log_facts: LogReader,
+    log_reader: LogReader,
     described: Mapping[str, TopicFacts | str],
     wanted: Collection[str],
 ) -> cut_plan.LogCut:
-    """Return the cut with what has become of the log; a topic made anew is not read."""
-    gaps = log_history.unread(before, described, wanted, log.records)
+    """Return the cut with the changes of the log; a recreated topic is not read."""
+    gaps = log_history.unreadable_ranges(before, described, wanted, log.records)
     unread = {each.partition for each in gaps if each.finding_class != "RETENTION_GAP"}
     readable = tuple(each for each in log.records if each.partition not in unread)
-    found = log_facts.next_records(log_history.anchors_to_read(before, readable))
+    found = log_reader.next_records(log_history.anchors_to_read(before, readable))
     changes = log_history.changes(before, log.topics, readable, found)
-    every = (*log.gaps, *gaps)
-    return replace(log, records=readable, gaps=every, changes=changes, before=before)
+    return replace(log, records=readable, gaps=(*log.gaps, *gaps), changes=changes, before=before)
 
 
-def _of(partitions: Collection[Partition], answers: Offsets) -> Offsets:
+def _answers_for(partitions: Collection[Partition], answers: Offsets) -> Offsets:
     wanted = {*partitions}
     return Offsets(
         offsets={p: offset for p, offset in answers.offsets.items() if p in wanted},
@@ -86,18 +86,18 @@ def _of(partitions: Collection[Partition], answers: Offsets) -> Offsets:
     )
 
 
-def _among(partitions: Collection[Partition], stuck: Sequence[Partition]) -> list[Partition]:
+def _only(partitions: Collection[Partition], stalled: Sequence[Partition]) -> list[Partition]:
     wanted = {*partitions}
-    return [each for each in stuck if each in wanted]
+    return [each for each in stalled if each in wanted]
 
 
 def _stable_ends(
-    log_facts: LogReader, highs: Offsets, clock: Clock, pause: Callable[[float], object]
+    log_reader: LogReader, highs: Offsets, clock: Clock, pause: Callable[[float], object]
 ) -> tuple[Offsets, tuple[Partition, ...]]:
-    """Wait until every transaction below the high watermarks has ended; tell which have not."""
+    """Wait until every transaction below the high watermarks has ended; return those still open."""
     deadline = clock.monotonic() + cut_plan.STABLE_WAIT_SECONDS
-    stable = log_facts.offsets(list(highs.offsets), LogEnd.LAST_STABLE)
-    while (stuck := cut_plan.waiting(highs, stable)) and clock.monotonic() < deadline:
+    stable = log_reader.offsets(list(highs.offsets), LogEnd.LAST_STABLE)
+    while (stalled := cut_plan.open_transactions(highs, stable)) and clock.monotonic() < deadline:
         pause(PAUSE_SECONDS)
-        stable = log_facts.offsets(list(highs.offsets), LogEnd.LAST_STABLE)
-    return stable, stuck
+        stable = log_reader.offsets(list(highs.offsets), LogEnd.LAST_STABLE)
+    return stable, stalled

@@ -1,9 +1,11 @@
-"""The consistent cut: log first, database last. Facts in, a frozen plan or its gaps out. Pure.
+"""The consistent cut: log first, database last. Turns facts into a frozen plan and its gaps. Pure.
 
-A manifest below its shard's end is decided, its records were acknowledged before it and so lie
-below the high watermarks that are asked afterwards; the snapshot, taken last, holds the decision of
-every record that can be seen. So missing is judged by the manifests' positions and unexpected by
-the snapshot, and what is newer is not judged at all. No time decides anything.
+- A manifest below its shard's end is final. Its records were acknowledged before it, so they are
+  below the high watermarks that are read afterwards.
+- The snapshot is taken last, so it contains the decision of every visible record.
+
+Therefore a missing record is judged by the positions of the manifests and an unexpected record by
+the snapshot. Whatever is newer is not judged. No time decides anything.
 """
 
 from __future__ import annotations
@@ -13,28 +15,25 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from xxhash import xxh64_hexdigest
 
 from outbox.messages.manifest import START, Position
 from outbox.reconciliation.log import Offsets, Partition, TopicFacts
 from outbox.reconciliation.snapshot import RelayCut, SnapshotIdentity
-from spark.cut.time_bounds import EVERYTHING, TimeBounds
-from spark.report.language import ENGLISH, Words
-
-if TYPE_CHECKING:
-    from spark.cut.log_history import LogState
+from spark.cut.log_state import LogState
+from spark.cut.time_bounds import UNBOUNDED, TimeBounds
 
 TRANSACTION_SECONDS: Final = 10
-"""The relay's transaction timeout (reliability of the relay: transaction.timeout.ms)."""
+"""The relay's transaction timeout (transaction.timeout.ms)."""
 STABLE_WAIT_SECONDS: Final = TRANSACTION_SECONDS + 20
-"""How long a transaction that was open at the cut is waited for."""
+"""How long a run waits for a transaction that was open at the cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """What is read of one partition: offsets ``start`` to ``end``, exclusive."""
+    """The part of one partition to read: offsets ``start`` to ``end``, exclusive."""
 
     partition: Partition
     start: int
@@ -43,7 +42,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A part of the plan that cannot be read to its end, and why."""
+    """A part of the plan that cannot be read to its end, with the reason."""
 
     finding_class: str
     partition: Partition
@@ -59,46 +58,46 @@ class LogCut:
     records: tuple[Range, ...]
     gaps: tuple[Gap, ...] = ()
     changes: tuple[Gap, ...] = ()
-    """What is wrong with what was read: a log cut off, partitions added."""
+    """Faults of the partitions that were read: a truncated log, added partitions."""
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     accepted: frozenset[str] = frozenset()
-    """Topics made anew that this run begins with."""
-    window: TimeBounds = EVERYTHING
+    """Recreated topics that are judged from this run on."""
+    bounds: TimeBounds = UNBOUNDED
     first_manifests: Mapping[int, int] | None = None
-    """By shard, where the manifests of the window begin; None judges all of them."""
+    """By shard, where the manifests to judge begin; None judges all of them."""
     before: LogState | None = None
-    """What the run before left behind, without the accepted topics."""
+    """The state of the log after the previous run, without the accepted topics."""
 
     @property
     def unread_topics(self) -> frozenset[str]:
-        """Topics of which something up to the cut was not read: nothing of them is missing."""
+        """Topics not completely read up to the cut: none of their messages is judged as missing."""
         unread = (gap for gap in self.gaps if gap.finding_class != "RETENTION_GAP")
         return frozenset(gap.partition.topic for gap in unread)
 
     @property
     def expired_topics(self) -> frozenset[str]:
-        """Topics of which something expired before any run had read it."""
+        """Topics with records that expired before any run had read them."""
         expired = (gap for gap in self.gaps if gap.finding_class == "RETENTION_GAP")
         return frozenset(gap.partition.topic for gap in expired)
 
     @property
     def partition_counts(self) -> Mapping[str, int]:
-        """How many partitions each topic has at the cut."""
+        """The number of partitions of each topic at the cut."""
         known = {each.partition for each in self.records} | {each.partition for each in self.gaps}
         return Counter(each.topic for each in known)
 
     @property
     def compacted_topics(self) -> frozenset[str]:
-        """Topics that keep the last record of a key alone."""
+        """Topics that keep only the last record of each key."""
         return frozenset(name for name, each in self.topics.items() if each.compacts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardCut:
-    """Up to where a shard is judged: its last manifest below the cut.
+    """The position up to which a shard is judged: its last manifest below the cut.
 
-    ``baseline`` is where the manifests that Kafka still keeps begin; what lies at or before it is
-    not judged as missing.
+    ``baseline`` is where the manifests that Kafka still keeps begin. What is at or before it is not
+    judged as missing.
     """
 
     shard: int
@@ -107,66 +106,61 @@ class ShardCut:
     baseline: Position = START
     manifests: int = 0
     unlisted: bool = False
-    """Some of its batches are in no manifest: it publishes at least once, or has done so."""
+    """Some of its batches are in no manifest: it publishes at least once, or did so earlier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a run begins: at the cut of the run before it, or with everything that is kept."""
+    """The start of a run: the cut of the previous run, or everything that is kept."""
 
     reason: str = "the first run"
-    """Why everything is read; of no meaning when the run continues another one."""
+    """Why everything is read; unused if the run continues another one."""
     run_id: str | None = None
     """The run that is continued; None reads everything."""
     cut_at: datetime | None = None
 
     @property
     def mode(self) -> str:
-        """Which kind of run this is."""
+        """The kind of the run: full or incremental."""
         return "full" if self.run_id is None else "incremental"
 
     @property
     def sentence(self) -> str:
-        """The same for people."""
-        return self.told(ENGLISH)
-
-    def told(self, t: Words) -> str:
-        """Return the same for people, in these words."""
+        """The start of the run, for people."""
         if self.cut_at is None:
-            return t("full run: {reason}", reason=t(self.reason))
-        since = f"{self.cut_at:%Y-%m-%dT%H:%M:%SZ}"
-        return t("incremental run since {since}, the cut of {run}", since=since, run=self.run_id)
+            return f"full run: {self.reason}"
+        return f"incremental run since {self.cut_at:%Y-%m-%dT%H:%M:%SZ}, the cut of {self.run_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything a run reads, frozen: from here on nothing asks for the latest again."""
+    """Everything that a run reads, frozen: no later step asks for the latest state again."""
 
     log: LogCut
     shards: tuple[ShardCut, ...]
     snapshot: SnapshotIdentity
     origin: Origin = field(default_factory=Origin)
-    unread: tuple[Range, ...] | None = None
-    """What no run has read of the data partitions; None is all of it."""
+    new_ranges: tuple[Range, ...] | None = None
+    """The ranges of the data partitions that no run has read; None reads all of them."""
 
     @property
     def reads(self) -> tuple[Range, ...]:
-        """What this run reads of the data partitions."""
-        return self.log.records if self.unread is None else self.unread
+        """The ranges of the data partitions that this run reads."""
+        return self.log.records if self.new_ranges is None else self.new_ranges
 
     @property
     def run_id(self) -> str:
-        """A hash of the plan: the same cut is the same run."""
+        """A hash of the plan: the same cut has the same run id."""
         return xxh64_hexdigest(json.dumps(self.as_json(), sort_keys=True).encode())
 
     @property
     def cut_at(self) -> datetime:
-        """Up to when the run judges; no verdict needs it."""
-        return self.log.window.cut_at(self.snapshot.taken_at)
+        """The time up to which the run judges; no verdict needs it."""
+        return self.log.bounds.cut_at(self.snapshot.taken_at)
 
     @property
     def unlisted_shards(self) -> frozenset[int]:
-        """Shards that publish at least once, or have done so."""
+        """Shards that publish at least once, or did so earlier."""
         return frozenset(each.shard for each in self.shards if each.unlisted)
 
     def as_json(self) -> dict[str, Any]:
@@ -192,7 +186,7 @@ class Plan:
         }
 
 
-def waiting(highs: Offsets, stable: Offsets) -> tuple[Partition, ...]:
+def open_transactions(highs: Offsets, stable: Offsets) -> tuple[Partition, ...]:
     """Return the partitions with a transaction still open below their high watermark."""
     return tuple(
         partition
@@ -202,7 +196,7 @@ def waiting(highs: Offsets, stable: Offsets) -> tuple[Partition, ...]:
 
 
 def ranges(starts: Offsets, ends: Offsets) -> tuple[Range, ...]:
-    """Return what can be read of each partition that answered both questions."""
+    """Return the range of each partition of which both the start and the end are known."""
     return tuple(
         Range(partition=partition, start=starts.offsets[partition], end=end)
         for partition, end in sorted(ends.offsets.items())
@@ -211,9 +205,9 @@ def ranges(starts: Offsets, ends: Offsets) -> tuple[Range, ...]:
 
 
 def gaps(
-    partitions: Collection[Partition], answers: Iterable[Offsets], stuck: Sequence[Partition]
+    partitions: Collection[Partition], answers: Iterable[Offsets], stalled: Sequence[Partition]
 ) -> tuple[Gap, ...]:
-    """Return what is missing of a complete cut: partitions without answer, transactions open."""
+    """Return what the cut lacks: partitions without an answer or with an open transaction."""
     answers = list(answers)
     errors: dict[Partition, str] = {}
     for answer in answers:
@@ -229,7 +223,7 @@ def gaps(
             partition=p,
             reason=f"a transaction stayed open for {STABLE_WAIT_SECONDS} s",
         )
-        for p in sorted(set(stuck) - set(silent))
+        for p in sorted(set(stalled) - set(silent))
     ]
     return (*unread, *blocked)
 
@@ -239,15 +233,15 @@ def shard_cuts(
 ) -> tuple[ShardCut, ...]:
     """Return the cut of each shard from the last and first manifests of ``manifests.cuts``.
 
-    Where the relay lists no batches its own row tells how far it has come.
+    Where the relay lists no batches, its own row shows its position.
     """
     by_manifests = {row["shard"]: _listed_cut(row) for row in rows}
     by_row = {row.shard: _unlisted_cut(row, by_manifests.get(row.shard)) for row in unlisted}
     return tuple((by_manifests | by_row).values())
 
 
-def begun(cuts: Iterable[ShardCut], ends: Mapping[int, Position]) -> tuple[ShardCut, ...]:
-    """Return the cuts with what ends there or earlier before the baseline."""
+def with_baselines(cuts: Iterable[ShardCut], ends: Mapping[int, Position]) -> tuple[ShardCut, ...]:
+    """Return the cuts with their baselines raised to these positions."""
     return tuple(
         replace(each, baseline=max(each.baseline, ends.get(each.shard, START))) for each in cuts
     )

@@ -1,4 +1,4 @@
-"""Reads what a run judges: manifests first, which freeze the plan, then commits and records.
+"""Reads what a run judges: the manifests, which freeze the plan, then commits and records.
 
 A run that continues another one reads what is new and takes over what was left open.
 """
@@ -17,31 +17,30 @@ from outbox.messages.manifest import Position
 from outbox.reconciliation.snapshot import RelayCut, SnapshotIdentity
 from spark.columns import commit_rank, manifests, schemas, segments, slot
 from spark.columns.frames import Frames
-from spark.columns.staging import staged
-from spark.compare import placement
+from spark.columns.staging import stage_frame
 from spark.cut import cut_plan
-from spark.cut.carry_over import COMMIT, LISTING, RECORD, Carried, unexpired
+from spark.cut.carry_over import COMMIT, LISTING, RECORD, CarriedRows, unexpired_records
 from spark.cut.checkpoint import (
     Mark,
     Previous,
-    continued,
+    broken_chain_reason,
+    continued_cuts,
+    full_read_reason,
     marks_of,
-    unread,
     unread_manifests,
-    why_broken,
-    why_full,
+    unread_ranges,
 )
 from spark.cut.sources import Sources
-from spark.report.progress import Progress
+from spark.progress import Progress
 
 
 class SnapshotMismatch(OutboxError):
-    """Spark read the database in another snapshot than the plan's; nothing it saw counts."""
+    """Spark read the database in another snapshot than the plan's; its rows are not used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Where from and where to a run reads."""
+    """The sources and the stage of a run."""
 
     sources: Sources
     progress: Progress
@@ -49,8 +48,8 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """A frozen plan, the manifests it rests on, and the run it continues."""
+class PlannedRead:
+    """A frozen plan with its manifests and the run that it continues."""
 
     plan: cut_plan.Plan
     manifests: DataFrame
@@ -59,117 +58,123 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Laid:
-    """The commit log with what lies over it."""
+class CommitLayout:
+    """The commit log, divided by batches and cuts."""
 
     segments: DataFrame
     batches: DataFrame
     commits: DataFrame
 
 
-def planned(
+def plan_read(
     reader: Reader,
     log: cut_plan.LogCut,
     unlisted: Sequence[RelayCut],
     snapshot: SnapshotIdentity,
     previous: Previous | None,
     reason: str,
-) -> Planned:
-    """Read the manifests and freeze the plan; ``reason`` tells why there is no ``previous``.
+) -> PlannedRead:
+    """Read the manifests and freeze the plan; ``reason`` is why there is no ``previous`` run.
 
-    What does not continue the run before is read whole.
+    If the stores do not continue the previous run, everything is read.
     """
     if previous is None:
-        return planned_whole(reader, log, unlisted, snapshot, reason)
-    broken = why_full(previous, log, snapshot)
+        return plan_full_read(reader, log, unlisted, snapshot, reason)
+    broken = full_read_reason(previous, log, snapshot)
     if broken is None:
         listed, rows = _manifests(reader, unread_manifests(log, previous), previous.anchors)
-        broken = why_broken(previous, log, rows)
+        broken = broken_chain_reason(previous, log, rows)
     if broken is not None:
-        return planned_whole(reader, log, unlisted, snapshot, broken)
+        return plan_full_read(reader, log, unlisted, snapshot, broken)
     plan = cut_plan.Plan(
         log=log,
-        shards=continued(cut_plan.shard_cuts(rows, unlisted), previous),
+        shards=continued_cuts(cut_plan.shard_cuts(rows, unlisted), previous),
         snapshot=snapshot,
         origin=previous.origin,
-        unread=unread(log.records, previous.ends),
+        new_ranges=unread_ranges(log.records, previous.ends),
     )
     marks = marks_of(rows, previous)
-    return Planned(plan=plan, manifests=listed, marks=marks, previous=previous)
+    return PlannedRead(plan=plan, manifests=listed, marks=marks, previous=previous)
 
 
-def frames_of(reader: Reader, planned: Planned) -> Frames:
-    """Read both sides once and lay the cuts beside them."""
+def read_frames(reader: Reader, planned: PlannedRead) -> Frames:
+    """Read both sides once and add the columns of the cuts."""
     plan, previous = planned.plan, planned.previous
     cuts = schemas.frame_of(
         reader.sources.spark_session, _cut_rows(plan, previous), schemas.SHARD_CUTS
     )
     rows = previous.carried if previous else ()
-    carried = Carried(spark_session=reader.sources.spark_session, rows=rows)
+    carried = CarriedRows(spark_session=reader.sources.spark_session, rows=rows)
     commits = _commits(reader, plan, previous)
     with reader.progress.stage("lay batches over commits"):
-        laid = laid_over(planned.manifests, commits, cuts, reader.stage_uri)
+        layout = commit_layout(planned.manifests, commits, cuts, reader.stage_uri)
     records, size = _records(reader, plan)
-    kept = carried.beside(records, RECORD)
+    kept = carried.with_carried(records, RECORD)
     return Frames(
         manifests=planned.manifests,
-        listings=carried.beside(manifests.entries(planned.manifests), LISTING).drop("carried"),
-        segments=laid.segments,
-        batches=laid.batches,
-        commits=carried_beside(carried, laid.commits, cuts),
-        records=placed(unexpired(kept, plan.log) if rows else kept, cuts),
+        listings=carried.with_carried(manifests.entries(planned.manifests), LISTING).drop(
+            "carried"
+        ),
+        segments=layout.segments,
+        batches=layout.batches,
+        commits=with_carried_commits(carried, layout.commits, cuts),
+        records=place_records(unexpired_records(kept, plan.log) if rows else kept, cuts),
         size=size,
     )
 
 
-def laid_over(listed: DataFrame, commits: DataFrame, cuts: DataFrame, stage_uri: str) -> Laid:
-    """Lay the batches of the relay and the cuts over the commit log."""
-    batches = staged(commit_rank.batches(listed, commits), f"{stage_uri}/batches")
-    cut_up = segments.segments(commit_rank.flushes(commits), batches, cuts)
-    cut_up = staged(cut_up, f"{stage_uri}/segments")
-    return Laid(segments=cut_up, batches=batches, commits=segments.opened(commits, cut_up))
-
-
-def placed(records: DataFrame, cuts: DataFrame) -> DataFrame:
-    """Lay the cuts beside the records: which are ahead, and which name a slot up to the cut."""
-    beside = slot.slotted(placement.placed(slot.identified(records), cuts))
-    return beside.withColumn("ahead", F.col("ahead") & ~F.col("carried"))
-
-
-def carried_beside(carried: Carried, commits: DataFrame, cuts: DataFrame) -> DataFrame:
-    """Lay the carried commits, which are in no slot any more, beside those that are new."""
-    both = carried.beside(commits, COMMIT)
-    if not carried.rows:
-        return both
-    return both.where("NOT carried").unionByName(
-        placement.standing(both.where("carried").drop("standing"), cuts).select(both.columns)
+def commit_layout(
+    listed: DataFrame, commits: DataFrame, cuts: DataFrame, stage_uri: str
+) -> CommitLayout:
+    """Divide the commit log by the batches of the relay and by the cuts."""
+    batches = stage_frame(commit_rank.batches(listed, commits), f"{stage_uri}/batches")
+    divided = segments.segments(commit_rank.flushes(commits), batches, cuts)
+    divided = stage_frame(divided, f"{stage_uri}/segments")
+    return CommitLayout(
+        segments=divided, batches=batches, commits=segments.open_commits(commits, divided)
     )
 
 
-def planned_whole(
+def place_records(records: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Return the records with their slot up to the cut, and whether they are ahead of it."""
+    slotted = slot.with_slot(slot.with_ahead(slot.with_half_id(records), cuts))
+    return slotted.withColumn("ahead", F.col("ahead") & ~F.col("carried"))
+
+
+def with_carried_commits(carried: CarriedRows, commits: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Return the new commits and the carried ones, which have no slot any more."""
+    both = carried.with_carried(commits, COMMIT)
+    if not carried.rows:
+        return both
+    return both.where("NOT carried").unionByName(
+        segments.with_standing(both.where("carried").drop("standing"), cuts).select(both.columns)
+    )
+
+
+def plan_full_read(
     reader: Reader,
     log: cut_plan.LogCut,
     unlisted: Sequence[RelayCut],
     snapshot: SnapshotIdentity,
     reason: str,
-) -> Planned:
-    """Freeze a plan that reads everything; ``reason`` tells why."""
+) -> PlannedRead:
+    """Freeze a plan that reads everything, for this reason."""
     listed, rows = _manifests(reader, log.manifests, {})
     shards = cut_plan.shard_cuts(rows, unlisted)
     if log.first_manifests is not None:
         before = manifests.ends_before(listed, log.first_manifests).collect()
         ends = {row["shard"]: Position(row["to_xid"], row["to_n"]) for row in before}
-        shards = cut_plan.begun(shards, ends)
+        shards = cut_plan.with_baselines(shards, ends)
     origin = cut_plan.Origin(reason=reason)
     plan = cut_plan.Plan(log=log, shards=shards, snapshot=snapshot, origin=origin)
-    return Planned(plan=plan, manifests=listed, marks=marks_of(rows))
+    return PlannedRead(plan=plan, manifests=listed, marks=marks_of(rows))
 
 
 def _manifests(
     reader: Reader, ranges: Sequence[cut_plan.Range], anchors: Mapping[int, int]
 ) -> tuple[DataFrame, list[dict[str, Any]]]:
     with reader.progress.stage("read manifests") as stage:
-        listed = staged(reader.sources.read_manifests(ranges), f"{reader.stage_uri}/manifests")
+        listed = stage_frame(reader.sources.read_manifests(ranges), f"{reader.stage_uri}/manifests")
         rows = [row.asDict() for row in manifests.cuts(listed, anchors).collect()]
         stage.rows = sum(row["manifests"] for row in rows)
     return listed, rows
@@ -179,7 +184,7 @@ def _commits(reader: Reader, plan: cut_plan.Plan, previous: Previous | None) -> 
     after = previous.positions if previous else {}
     with reader.progress.stage("read commits") as stage:
         read = reader.sources.read_commits(plan.snapshot, after)
-        commits = staged(read, f"{reader.stage_uri}/commits")
+        commits = stage_frame(read, f"{reader.stage_uri}/commits")
         ends = (F.min("visible").alias("first"), F.max("visible").alias("last"))
         (seen,) = commits.agg(F.sum("size").alias("ids"), *ends).collect()
         _verify_snapshot({seen["first"], seen["last"]} - {None}, plan)
@@ -189,13 +194,15 @@ def _commits(reader: Reader, plan: cut_plan.Plan, previous: Previous | None) -> 
 
 def _records(reader: Reader, plan: cut_plan.Plan) -> tuple[DataFrame, int]:
     with reader.progress.stage("read records") as stage:
-        records = staged(reader.sources.read_records(plan.reads), f"{reader.stage_uri}/records")
+        records = stage_frame(
+            reader.sources.read_records(plan.reads), f"{reader.stage_uri}/records"
+        )
         stage.rows = size = records.count()
     return records, size
 
 
 def _verify_snapshot(seen: Collection[str], plan: cut_plan.Plan) -> None:
-    """Refuse rows that were not read in the plan's snapshot, which Spark would not notice."""
+    """Refuse rows that were not read in the plan's snapshot; Spark does not check that."""
     for each in seen:
         if each != plan.snapshot.visible:
             raise SnapshotMismatch(

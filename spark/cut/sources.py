@@ -1,8 +1,8 @@
 """The only reads: records and manifests from Kafka, commits from PostgreSQL, each up to the cut.
 
-Ranges are explicit, so Spark never asks for the latest, and a hole in a range fails the run rather
-than passing as empty. The database is read in the plan's snapshot, which each row proves by naming
-the snapshot it was read in.
+Ranges are explicit, so Spark never asks for the latest offsets, and a hole in a range fails the run
+instead of passing as empty. The database is read in the plan's snapshot. Each row proves that: it
+contains the snapshot in which it was read.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from spark.columns.expected_partition import expected_partition
 from spark.cut.cut_plan import Range
 
 CONNECTIONS: Final = 4
-"""Bound on the connections that Spark opens to PostgreSQL; each reads its share of the shards."""
+"""Limit of the connections from Spark to PostgreSQL; each reads its share of the shards."""
 FETCH_ROWS: Final = 2000
-"""Zero, Spark's default, would mean autocommit: the imported snapshot would be lost silently."""
+"""Zero, Spark's default, means autocommit, which would silently lose the imported snapshot."""
 RANGE_RECORDS: Final = 500_000
 """A longer range of one partition is split between tasks."""
 
@@ -46,7 +46,7 @@ IMPORT_SNAPSHOT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where a run reads from."""
+    """The stores that a run reads."""
 
     spark_session: SparkSession
     kafka_options: Mapping[str, str]
@@ -81,9 +81,9 @@ class Sources:
     def read_commits(
         self, snapshot: SnapshotIdentity, after: Mapping[int, Position] | None = None
     ) -> DataFrame:
-        """Return the commit log as the snapshot has it, with the snapshot each row was read in.
+        """Return the commit log of the snapshot, each row with the snapshot in which it was read.
 
-        Of shards that ``after`` names, only the rows that begin there or later.
+        For the shards in ``after``, only the rows that begin there or later.
         """
         return self.spark_session.read.jdbc(
             self.jdbc.url,
@@ -98,9 +98,9 @@ class Sources:
         topics: Iterable[str],
         half_ids: tuple[int, int] | None = None,
     ) -> DataFrame:
-        """Return the half messages of topics whose producers asked for no partition, by id.
+        """Return the half ids in these topics whose producers requested no partition.
 
-        ``half_ids`` are the lowest and the highest that may matter; the bounds prune leaves.
+        ``half_ids`` are the lowest and the highest relevant id; they prune table partitions.
         """
         quoted = ", ".join("'" + topic.replace("'", "''") + "'" for topic in topics)
         low, high = half_ids or (0, HIGHEST)
@@ -135,7 +135,7 @@ class Sources:
 
 
 def shard_predicates(after: Mapping[int, Position], connections: int) -> list[str]:
-    """Return what each of at most 16 connections reads: every shard once, from ``after`` on."""
+    """Return the condition of each of up to 16 connections: each shard once, from ``after`` on."""
     shards = [range(first, SHARDS, connections) for first in range(connections)]
     return [" OR ".join(_from(shard, after.get(shard, START)) for shard in some) for some in shards]
 

@@ -1,8 +1,8 @@
-"""The times that an operator bounds a run by: they choose what is judged, and decide nothing.
+"""The times by which an operator bounds a run: they choose what is judged, and decide no verdict.
 
-Of each shard a time becomes a manifest: the last one up to then, or the last one before. From there
-on only positions count, so a bounded run is as exact as any. Records are read a little further than
-that, for those of a batch are older than its manifest.
+In each shard a time is replaced by a manifest: the last one up to it, or the last one before it.
+From there on only positions count, so a bounded run is as exact as any other. Records are read from
+a little earlier, because the records of a batch are older than its manifest.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from outbox.reconciliation.log import Offsets, Partition
 from outbox.reconciliation.ports import LogReader
 
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""Everything that is kept is newer."""
+"""A time before everything that is kept."""
 MARGIN: Final = timedelta(minutes=10)
-"""A record is older than its manifest by the relay's transaction timeout and the broker's delay in
-enforcing it at most, 20 s; the rest is for clocks that differ."""
-NEXT: Final = timedelta(milliseconds=1)
-"""Kafka tells times in milliseconds."""
+"""A record is older than its manifest by at most 20 s: the relay's transaction timeout plus the
+broker's delay in enforcing it. The rest is a margin for clocks that differ."""
+MILLISECOND: Final = timedelta(milliseconds=1)
+"""The resolution of Kafka's times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeBounds:
-    """From when up to when a run judges, as far as it is for an operator to say."""
+    """The times between which a run judges, as far as an operator bounds them."""
 
     since: datetime = EARLIEST
-    """What was published before has the standing of what is older than the manifests kept."""
+    """What was published before has the standing of commits older than the kept manifests."""
     until: datetime | None = None
     floor: Mapping[int, int] = field(default_factory=dict)
-    """Where the manifests of each shard ended at the cut before: no run ends before it."""
+    """The end of the manifests of each shard at the previous cut: no run ends before it."""
     floor_at: datetime = EARLIEST
     whole_log: bool = False
-    """Read the records from the log's beginning all the same."""
+    """Read the records from the log's beginning in any case."""
 
     def cut_at(self, taken_at: datetime) -> datetime:
-        """Return up to when a run has judged whose snapshot is of ``taken_at``."""
+        """Return the time up to which a run judges whose snapshot was taken at ``taken_at``."""
         return taken_at if self.until is None else min(taken_at, max(self.until, self.floor_at))
 
 
-EVERYTHING: Final = TimeBounds()
+UNBOUNDED: Final = TimeBounds()
 
 
-def time_of(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """Read ``2026-12-31T12:00:00Z``, or ``earliest``. Raises ValueError for anything else."""
     if text == "earliest":
         return EARLIEST
@@ -55,14 +55,14 @@ def time_of(text: str) -> datetime:
         time = datetime.fromisoformat(text)
         if time.tzinfo is not None and time >= EARLIEST:
             return time.astimezone(UTC)
-    raise ValueError("a time since 1970 with its zone is wanted, such as 2026-12-31T12:00:00Z")
+    raise ValueError("expected a time since 1970 with its zone, such as 2026-12-31T12:00:00Z")
 
 
 def since_of(asked: datetime | None, *, full: bool, known: datetime | None) -> datetime:
-    """Return from when on is judged; ``known`` is what the runs so far have kept to, if any.
+    """Return the start of the judged time; ``known`` is the start of the runs so far, if any.
 
-    Raises ConfigurationError for what they would be at odds with: findings older than a later time
-    could never close, and what is older than they began is read by a full run alone.
+    Raises ConfigurationError for a time that contradicts ``known``. After a later time, older
+    findings could never close. What is older than ``known`` is read only by a full run.
     """
     if known is None:
         return EARLIEST if asked is None else asked
@@ -71,19 +71,19 @@ def since_of(asked: datetime | None, *, full: bool, known: datetime | None) -> d
     if asked > known or not full:
         began = "with all that was kept" if known == EARLIEST else f"at {known.isoformat()}"
         raise ConfigurationError(
-            f"--from: the runs so far began {began}; a later time is for a first run alone, "
+            f"--from: the runs so far began {began}; only a first run accepts a later time, "
             "an earlier one needs --full"
         )
     return asked
 
 
-def manifest_ends(log_facts: LogReader, stable: Offsets, window: TimeBounds) -> Offsets:
-    """Return where the manifests of each shard end that the run may go by."""
-    if window.until is None:
+def manifest_ends(log_reader: LogReader, stable: Offsets, bounds: TimeBounds) -> Offsets:
+    """Return the end of the manifests of each shard that the run may use."""
+    if bounds.until is None:
         return stable
-    later = log_facts.offsets_since(list(stable.offsets), window.until + NEXT)
+    later = log_reader.offsets_since(list(stable.offsets), bounds.until + MILLISECOND)
     ends = {
-        p: min(end, max(later.offsets.get(p, end), window.floor.get(p.number, 0)))
+        p: min(end, max(later.offsets.get(p, end), bounds.floor.get(p.number, 0)))
         for p, end in stable.offsets.items()
         if p not in later.errors
     }
@@ -91,16 +91,16 @@ def manifest_ends(log_facts: LogReader, stable: Offsets, window: TimeBounds) -> 
 
 
 def record_starts(
-    log_facts: LogReader,
+    log_reader: LogReader,
     starts: Offsets,
     ends: Offsets,
-    window: TimeBounds,
+    bounds: TimeBounds,
     known_ends: Mapping[Partition, int],
 ) -> Offsets:
-    """Return where the records begin that the run may need: at ``known_ends`` at the latest."""
-    if window.since == EARLIEST or window.whole_log:
+    """Return where the records begin that the run may need, ``known_ends`` at the latest."""
+    if bounds.since == EARLIEST or bounds.whole_log:
         return starts
-    recent = log_facts.offsets_since(list(starts.offsets), window.since - MARGIN)
+    recent = log_reader.offsets_since(list(starts.offsets), bounds.since - MARGIN)
     latest = {p: ends.offsets.get(p, start) for p, start in starts.offsets.items()}
     raised = {
         p: max(starts.offsets[p], min(recent.offsets.get(p, end), known_ends.get(p, end)))
@@ -111,14 +111,14 @@ def record_starts(
 
 
 def first_manifests(
-    log_facts: LogReader, progress: Collection[Partition], window: TimeBounds
+    log_reader: LogReader, progress: Collection[Partition], bounds: TimeBounds
 ) -> Mapping[int, int] | None:
-    """Return, a shard, the first offset of the window; None where all is judged.
+    """Return per shard the offset of the first manifest to judge; None where all are judged.
 
-    A shard that has published nothing since is left out. One that cannot be asked is judged from
+    A shard that has published nothing since is left out. A shard without an answer is judged from
     its beginning.
     """
-    if window.since == EARLIEST:
+    if bounds.since == EARLIEST:
         return None
-    found = log_facts.offsets_since(progress, window.since)
+    found = log_reader.offsets_since(progress, bounds.since)
     return {p.number: found.offsets[p] for p in found.offsets} | {p.number: 0 for p in found.errors}

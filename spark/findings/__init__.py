@@ -1,1 +1,1 @@
-"""Findings: classes, evidence, rules, verdict. Pure."""
+"""Findings: classes, rules, evidence, the ledger of a run, and the verdict."""

@@ -1,12 +1,12 @@
-"""A finding: its stable id, its evidence, and those that concern a shard or a partition. Pure.
+"""A finding: its stable id and its evidence. Pure.
 
-The id is the chained XXH64 of kind, source and subject, so that the same fault bears the same id in
-every run, however its class is refined.
+The id is the chained XXH64 of kind, source and subject. So the same fault has the same id in every
+run, also when its class is refined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -14,20 +14,17 @@ from typing import Any, Final
 from xxhash import xxh64_hexdigest, xxh64_intdigest
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.log import ANY_PARTITION
-from spark.compare.decision_table import Decision
-from spark.cut.cut_plan import Gap
-from spark.findings.finding_class import RULES, FindingClass, Graded, Rule, Severity
+from spark.findings.finding_class import FindingClass, GradedClass, Severity
+from spark.findings.finding_rules import RULES, Rule
 
 SOURCE: Final = ""
-"""The name of the audited cell; one installation has one without a name."""
+"""The name of the audited cell; one installation has one cell, without a name."""
 SEED: Final = 42
-BREAKS_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong, with its evidence and without any value."""
+    """One fault with its evidence, without any value."""
 
     finding_class: FindingClass
     subject: str
@@ -49,82 +46,61 @@ class Finding:
     actual_digest: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
     by_sha256: bool = False
-    """The record's content digest is the committed one: only SHA-256 tells the two apart."""
+    """The record has the committed content digest; only SHA-256 shows the difference."""
     given_severity: Severity | None = None
-    """How bad it is by the rule of its topic; None is what its class is everywhere."""
+    """The severity by the rule of its topic; None is the severity of its class."""
 
     @property
     def severity(self) -> Severity:
-        """How bad it is here."""
+        """The severity by the rule of its topic, or else of its class."""
         return self.rule.severity if self.given_severity is None else self.given_severity
 
     @property
-    def graded(self) -> Graded:
-        """Its class, and how bad it is here."""
-        return Graded(self.finding_class, self.severity)
+    def graded(self) -> GradedClass:
+        """The class with this severity."""
+        return GradedClass(self.finding_class, self.severity)
 
     @property
     def rule(self) -> Rule:
-        """What its class means."""
+        """The rule of its class."""
         return RULES[self.finding_class]
 
     @property
     def lasting(self) -> bool:
-        """It stays open although later runs do not see it."""
+        """It stays open even if later runs do not see it."""
         return self.rule.lasting or self.by_sha256
 
     @property
     def finding_id(self) -> str:
-        """The id under which it is known from run to run."""
+        """The id that is the same in every run."""
         seed = xxh64_intdigest(self.rule.kind.value.encode(), SEED)
         return xxh64_hexdigest(self.subject.encode(), xxh64_intdigest(SOURCE.encode(), seed))
 
-
-def of_gap(gap: Gap) -> Finding:
-    """Return the finding of a partition, or of a whole topic, in which a run saw too little."""
-    topic, number = gap.partition
-    whole = number == ANY_PARTITION
-    place = f"topic:{topic}" if whole else f"partition:{topic}/{number}"
-    kept = gap.finding_class in ("NOT_READ", "LSO_STUCK")
-    return Finding(
-        finding_class=FindingClass(gap.finding_class),
-        subject=place if kept else f"{place}:{gap.finding_class}",
-        topic=topic,
-        partition=None if whole else number,
-        detail={"reason": gap.reason},
-    )
-
-
-def of_overdue(rows: Iterable[Any], grace_seconds: int) -> tuple[Finding, ...]:
-    """Return one finding for each shard with commits that wait longer than the grace."""
-    return tuple(
-        Finding(
-            finding_class=FindingClass.OVERDUE,
-            subject=f"shard:{row['shard']}",
-            shard=row["shard"],
-            decision=Decision.COMMIT.value,
-            detail={
-                "overdue": row["overdue"],
-                "oldest_committed_at": row["oldest"].isoformat(),
-                "grace_seconds": grace_seconds,
-            },
-        )
-        for row in rows
-        if row["overdue"]
-    )
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values without key and value; every stored or shown form uses these."""
+        return {
+            "finding_id": self.finding_id,
+            "kind": self.rule.kind.value,
+            "class": self.finding_class.value,
+            "severity": self.severity.name.lower(),
+            "message_id": self.message_id,
+            "topic": self.topic,
+            "partition": self.partition,
+            "offset": self.offset,
+            "key_hash": hexadecimal(self.key_hash),
+            "producer_group": self.producer_group,
+            "shard": self.shard,
+            "batch": self.batch_no,
+            "position": self.position,
+            "decision": self.decision,
+            "decided_at": self.decided_at.isoformat() if self.decided_at else None,
+            "record_time": self.record_time.isoformat() if self.record_time else None,
+            "expected_digest": hexadecimal(self.expected_digest),
+            "actual_digest": hexadecimal(self.actual_digest),
+            "detail": dict(self.detail),
+        }
 
 
-def of_breaks(rows: Sequence[Any]) -> tuple[Finding, ...]:
-    """Return one finding for each shard whose manifests do not chain, with the first breaks."""
-    shards = sorted({row["partition"] for row in rows})
-    return tuple(
-        Finding(
-            finding_class=FindingClass.MANIFEST_BREAK,
-            subject=f"shard:{shard}",
-            shard=shard,
-            detail={
-                "breaks": [row.asDict() for row in rows if row["partition"] == shard][:BREAKS_SHOWN]
-            },
-        )
-        for shard in shards
-    )
+def hexadecimal(number: int | None) -> str | None:
+    """Return a signed 64-bit number as 16 hexadecimal digits."""
+    return None if number is None else f"{number & (1 << 64) - 1:016x}"

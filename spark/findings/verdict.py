@@ -1,7 +1,7 @@
-"""The verdict of a run and what the process exits with. Pure.
+"""The verdict of a run and the exit code of the process. Pure.
 
-``clean`` means that the whole plan was read, all of it was judged, and nothing is open; partial
-coverage is never clean.
+``clean`` means that the whole plan was read and judged, and that no finding above info is open.
+Partial coverage is never clean.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from enum import StrEnum
 from typing import Final
 
 from outbox.errors import ConfigurationError
-from spark.findings.finding_class import RULES, FindingClass, Graded, Kind, Severity
+from spark.findings.finding_class import FindingClass, GradedClass, Kind, Severity
+from spark.findings.finding_rules import RULES
 
 EXIT_CLEAN: Final = 0
 EXIT_FINDINGS: Final = 7
@@ -21,17 +22,17 @@ EXIT_INCONCLUSIVE: Final = 8
 
 
 class Verdict(StrEnum):
-    """The answer of a run."""
+    """The result of a run."""
 
     CLEAN = "clean"
     FINDINGS = "findings"
     INCONCLUSIVE = "inconclusive"
 
 
-def verdict_of(found: Collection[Graded]) -> Verdict:
-    """Return the verdict over the classes of all open findings and how bad they are.
+def verdict_of(found: Collection[GradedClass]) -> Verdict:
+    """Return the verdict from the classes and severities of all open findings.
 
-    Whatever was not judged of the plan is itself an open finding of a class that is ``partial``.
+    A part of the plan that was not judged is an open finding of a class that is ``partial``.
     """
     whole = [each for each in found if not RULES[each.finding_class].partial]
     if any(each.severity > Severity.INFO for each in whole):
@@ -43,13 +44,13 @@ def verdict_of(found: Collection[Graded]) -> Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """What is let pass: findings below ``fail_on``, and so many ``most`` of a kind or class."""
+    """The tolerated findings: those below ``fail_on``, and at most ``most`` per kind or class."""
 
     fail_on: Severity = Severity.LOW
     most: Mapping[str, int] = field(default_factory=dict)
 
-    def passes(self, counts: Mapping[Graded, int]) -> bool:
-        """Tell whether all of these findings are tolerated."""
+    def passes(self, counts: Mapping[GradedClass, int]) -> bool:
+        """Return whether all of these findings are tolerated."""
         of_class, of_kind = Counter[FindingClass](), Counter[Kind]()
         for each, n in counts.items():
             if n and self.fail_on <= each.severity > Severity.INFO:
@@ -65,17 +66,17 @@ class Tolerance:
         return name in self.most and found <= self.most[name]
 
 
-def tolerance_of(fail_on: str, most: Mapping[str, int]) -> Tolerance:
-    """Read what is tolerated. Raises ConfigurationError naming what is no kind and no class."""
+def parse_tolerance(fail_on: str, most: Mapping[str, int]) -> Tolerance:
+    """Return the tolerance. Raises ConfigurationError for an unknown kind or class."""
     known = {*(each.value for each in Kind), *(each.value for each in FindingClass)}
     unknown = sorted(set(most) - known)
     if unknown:
-        raise ConfigurationError(f"OUTBOX_RECONCILE_MAX: {unknown[0]!r} is no kind or class")
+        raise ConfigurationError(f"OUTBOX_RECONCILE_MAX: {unknown[0]!r} is not a kind or class")
     return Tolerance(fail_on=Severity[fail_on.upper()], most=dict(most))
 
 
-def exit_code(counts: Mapping[Graded, int], tolerance: Tolerance) -> int:
-    """Return 0 clean or tolerated, 7 findings, else 8 when not all was read."""
+def exit_code(counts: Mapping[GradedClass, int], tolerance: Tolerance) -> int:
+    """Return 0 if clean or tolerated, 7 for findings, 8 if not everything was read."""
     present = {each for each, n in counts.items() if n}
     if verdict_of(present) is Verdict.FINDINGS and not tolerance.passes(counts):
         return EXIT_FINDINGS

@@ -1,7 +1,7 @@
-"""A class-data archive (AppCDS) of what Spark's JVM loads: a cold audit takes a fifth less CPU.
+"""A class-data archive (AppCDS) of the classes that Spark's JVM loads.
 
-It holds for one JVM and one class path, so its name says both; a stale one is ignored by the JVM,
-never wrong. ``record_classes.py`` writes it.
+With it a cold audit takes a fifth less CPU. An archive is valid for one JVM and one class path, so
+its name depends on both. The JVM ignores a stale archive. ``class_archive_builder.py`` writes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyspark
 from outbox.settings.environment import process_environment
 
 QUIET: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-"""The JVM would complain of a stale archive on our stdout."""
+"""Without these options the JVM reports a stale archive on our stdout."""
 
 
 def archive_path(folder: Path) -> Path | None:
@@ -32,7 +32,7 @@ def archive_path(folder: Path) -> Path | None:
 
 
 def archive_options(folder: Path) -> str:
-    """Return the JVM's options to use the archive of this folder, none without it."""
+    """Return the JVM's options to use the archive of this folder; empty without an archive."""
     archive = archive_path(folder)
     if archive is None or not archive.is_file():
         return ""
@@ -40,7 +40,7 @@ def archive_options(folder: Path) -> str:
 
 
 def recording_options(archive: Path) -> str:
-    """Return the JVM's options to write an archive when it ends."""
+    """Return the JVM's options to write an archive at its end."""
     return f'"-XX:ArchiveClassesAtExit={archive}" {QUIET}'
 
 

@@ -1,6 +1,6 @@
-"""The librdkafka properties of ``OUTBOX_KAFKA_CONFIG`` as Spark's Java client spells them.
+"""The librdkafka properties of ``OUTBOX_KAFKA_CONFIG`` as options of Spark's Java client.
 
-Only what opens a connection is carried over; tuning of the relay's producer has no place here.
+Only properties that open a connection are translated, not the tuning of the relay's producer.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ READ_OPTIONS: Final[Mapping[str, str]] = {
     "includeHeaders": "true",
     "kafka.fetch.max.wait.ms": "10",
 }
-"""A broker's quota can name the client id. A range ends on a transaction's marker: without the last
-line the broker holds each partition's final fetch back for half a second, waiting for records
-beyond the range."""
+"""A broker's quota can name the client id. A range ends with the marker of a transaction. Without
+``fetch.max.wait.ms`` the broker delays the final fetch of each partition by half a second, because
+it waits for records after the range."""
 SAME_NAME: Final = frozenset({"security.protocol", "client.rack", "client.dns.lookup"})
 RENAMED: Final[Mapping[str, str]] = {
     "sasl.mechanism": "sasl.mechanism",
@@ -47,7 +47,9 @@ def kafka_options(bootstrap_servers: str, config: Mapping[str, Any]) -> dict[str
         elif name in RENAMED:
             options[f"kafka.{RENAMED[name]}"] = str(value)
         elif name.startswith(("ssl.", "sasl.")) and name not in LOGIN:
-            raise ConfigurationError(f"OUTBOX_KAFKA_CONFIG: Spark has no word for {name}")
+            raise ConfigurationError(
+                f"OUTBOX_KAFKA_CONFIG: {name} has no equivalent in Spark's Kafka client"
+            )
     if "ssl.ca.location" in config:
         options["kafka.ssl.truststore.type"] = "PEM"
     if "sasl.username" in config:

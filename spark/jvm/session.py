@@ -1,7 +1,7 @@
 """Builds the SparkSession: master, the five jars of the connectors, pinned settings, quiet logs.
 
-Jars are files that the set-up fetched; nothing is resolved at run time. What the JVM writes goes to
-a log file, so that stderr stays ours. A Spark Connect server has master, jars and JVM of its own.
+The set-up fetches the jars; nothing is resolved at run time. The output of the JVM goes to a log
+file, so that stderr shows only our lines. A Spark Connect server brings its master, jars and JVM.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from outbox.errors import ConfigurationError
 from spark.jvm.class_archive import archive_options
-from spark.spark_errors import SparkFailure
+from spark.jvm.spark_errors import SparkFailure
 
 SPARK_VERSION: Final = "4.0.0"
 JARS: Final = (
@@ -34,9 +34,11 @@ JARS: Final = (
     "commons-pool2-2.12.0.jar",
     "postgresql-42.7.14.jar",
 )
-READ_THE_OLD_WAY: Final = "avro,csv,json,orc,parquet,text"
-"""Spark's own list without Kafka. By the older interface each record becomes a Row and back, which
-is a quarter of a bare scan's CPU."""
+RUNTIME_JARS: Final = Path(__file__).resolve().parents[2] / ".runtime" / "spark"
+"""The folder for the connectors' jars, unless the setting names another one."""
+V1_SOURCES: Final = "avro,csv,json,orc,parquet,text"
+"""Spark's default list without Kafka. The V1 interface converts each record to a Row and back, a
+quarter of the CPU of a bare scan."""
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.app.name": "outbox-reconcile",
     "spark.ui.enabled": "false",
@@ -49,40 +51,39 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.files.maxPartitionBytes": "64m",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.sources.useV1SourceList": READ_THE_OLD_WAY,
+    "spark.sql.sources.useV1SourceList": V1_SOURCES,
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-"""With its debugging on, PySpark looks up the caller of each step that a query is built of, to name
-it in an error: a tenth of the CPU of a small run."""
+"""With DataFrame debugging on, PySpark looks up the caller of each step of a query to name it in an
+error. That takes a tenth of the CPU of a small run."""
 QUICK_RECORDS: Final = 1_000_000
-"""Below this the JVM's optimizing compiler costs more than it gains: a cold run of 2 000 records
-took 46 CPU-seconds with it and 23 without."""
+"""Below this number of records the JVM's optimizing compiler costs more than it gains: a cold run
+of 2 000 records took 46 CPU-seconds with it and 23 without."""
 QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""Without the optimizing compiler the JVM keeps 48 MB of compiled code if nothing else is said. The
-third run of a session fills that: what is in use is thrown out and compiled again, and a run of
-3 000 records took 24 to 33 CPU-seconds where 14.5 are enough."""
+"""Without the optimizing compiler the JVM keeps 48 MB of compiled code by default. The third run of
+a session fills that. Code in use is then discarded and compiled again: a run of 3 000 records took
+24 to 33 CPU-seconds instead of 14.5."""
 LONG_JVM: Final = "-XX:+UseParallelGC -XX:CompileThresholdScaling=4"
-"""Records become garbage as soon as they are hashed. The parallel collector took a third off the
-CPU of reading and staging 2.4 million of them, beside the JVM's own choice (G1). What compiles
-queries is called often enough to be optimized itself, and never repays it: with thresholds four
-times as high the comparison's third warm run spent 2.2 CPU-seconds on that, before 3.6."""
+"""Records become garbage as soon as they are hashed. Compared with the JVM's default (G1), the
+parallel collector saved a third of the CPU of reading and staging 2.4 million records. The query
+compiler is called often enough to be optimized itself, which never pays. With four times higher
+thresholds the third warm run of the comparison spent 2.2 CPU-seconds on that instead of 3.6."""
 COMPILED_KEPT: Final = {"spark.sql.codegen.cache.maxEntries": "5000"}
-"""A run compiles more than the 100 pieces of code that Spark keeps: the next run of a resident job
-would compile all of them anew, and wait for the JVM to make them fast. Only a server's start can
-set it."""
+"""A run compiles more than the 100 generated classes that Spark keeps by default. The next run of
+an audit loop would compile all of them again and wait for the JVM to optimize them. The setting
+takes effect only at the start of the JVM or of a Spark Connect server."""
 LOCAL_ONLY: Final = ("spark.driver.host", "spark.driver.bindAddress")
-"""Right for a driver that is its own executor, wrong for a cluster."""
+"""Settings for a driver that is its own executor; wrong for a cluster."""
 REMOTE_RETRIES: Final = 5
-"""How often a call to Spark Connect is tried again, over about 17 s; PySpark's own 15 times are ten
-minutes."""
+"""Retries of a call to Spark Connect, about 17 s; PySpark's default of 15 takes ten minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
-    """Where Spark runs and what it is given; ``extra`` wins over our own settings."""
+    """Where Spark runs and with which settings; ``extra`` wins over our settings."""
 
     master: str
     jars_dir: Path
@@ -90,10 +91,10 @@ class SessionSettings:
     expected_records: int = 0
     extra: Mapping[str, str] = field(default_factory=dict)
     remote: str | None = None
-    """``sc://…``: a Spark Connect server, in place of the master."""
+    """``sc://…``: a Spark Connect server that replaces the master."""
 
     def extra_texts(self) -> dict[str, str]:
-        """Return the operator's own settings as Spark takes them."""
+        """Return the operator's settings as texts."""
         return {name: str(text) for name, text in self.extra.items()}
 
 
@@ -101,8 +102,8 @@ class SessionSettings:
 def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     """Open a session and stop it at the end.
 
-    Raises ConfigurationError when a jar, Java or the client of Spark Connect is missing, and for
-    what a Spark Connect server does not let us set; SparkFailure when that server does not answer.
+    Raises ConfigurationError if a jar, Java or the client of Spark Connect is missing, or if a
+    Spark Connect server refuses a setting; SparkFailure if that server does not answer.
     """
     remote = settings.remote
     session = _own_session(settings) if remote is None else _remote_session(remote, settings)
@@ -128,9 +129,9 @@ def _own_session(settings: SessionSettings) -> SparkSession:
 
 
 def _remote_session(remote: str, settings: SessionSettings) -> SparkSession:
-    """Open a session on a server that runs already: only what a session may set is sent.
+    """Open a session on a running server; only the settings of a session are sent.
 
-    The address may bear a token, so no message repeats it.
+    The address may contain a token, so no message repeats it.
     """
     try:
         from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -140,7 +141,7 @@ def _remote_session(remote: str, settings: SessionSettings) -> SparkSession:
         raise ConfigurationError(f"Spark Connect needs its client: {error}") from None
     except (PySparkRuntimeError, PySparkValueError):
         raise ConfigurationError(
-            "OUTBOX_RECONCILE_SPARK_REMOTE names no Spark Connect server (sc://HOST:15002)"
+            "OUTBOX_RECONCILE_SPARK_REMOTE is not the address of a Spark Connect server (sc://HOST:15002)"
         ) from None
     session.client.set_retry_policies([DefaultPolicy(max_retries=REMOTE_RETRIES)])
     ours = {name: text for name, text in SETTINGS.items() if name.startswith("spark.sql.")}
@@ -156,7 +157,7 @@ def _set_remotely(session: Any, settings: Mapping[str, str]) -> None:
     except AnalysisException:
         session.stop()
         raise ConfigurationError(
-            f"OUTBOX_RECONCILE_SPARK_CONF: {name} is the Spark Connect server's to set"
+            f"OUTBOX_RECONCILE_SPARK_CONF: {name} can only be set on the Spark Connect server"
         ) from None
     except RetriesExceeded:
         session.client.close()
@@ -164,12 +165,12 @@ def _set_remotely(session: Any, settings: Mapping[str, str]) -> None:
 
 
 def is_local(master: str) -> bool:
-    """Tell whether the driver is its own executor."""
+    """Whether the driver is its own executor."""
     return master.startswith("local")
 
 
 def required_jars(jars_dir: Path) -> tuple[str, ...]:
-    """Return the paths of all jars. Raises ConfigurationError naming the first missing one."""
+    """Return the paths of all jars. Raises ConfigurationError that names the first missing one."""
     for name in JARS:
         if not (jars_dir / name).is_file():
             raise ConfigurationError(f"{name} is not in {jars_dir}; `make setup` fetches it")
@@ -177,7 +178,7 @@ def required_jars(jars_dir: Path) -> tuple[str, ...]:
 
 
 def session_settings(settings: SessionSettings) -> dict[str, str]:
-    """Return the session's configuration: ours, the interpreter's path, then the operator's."""
+    """Return the session's configuration: our settings, Python's path, the operator's settings."""
     ours = {**SETTINGS, **COMPILED_KEPT}
     if not is_local(settings.master):
         ours = {name: text for name, text in ours.items() if name not in LOCAL_ONLY}
@@ -192,7 +193,7 @@ def session_settings(settings: SessionSettings) -> dict[str, str]:
 
 @contextmanager
 def _stderr_to(path: Path) -> Iterator[None]:
-    """Give a child that is started in this block the file as its stderr, for all its life."""
+    """Redirect the stderr of a child process started in this block to the file."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:

@@ -1,4 +1,4 @@
-"""A report as the JSON of the contract: what REST serves and what ``-o json`` prints."""
+"""A report as the JSON of the contract: REST serves it and ``-o json`` prints it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from typing import Any, Final
 
 from spark.columns.schemas import SCHEMA_VERSION
 from spark.findings.finding import Finding
-from spark.findings.ledger import ACCEPTED, OPEN, hex_of
+from spark.findings.ledger import ACCEPTED, OPEN
+from spark.findings.sanitizer import sanitized
 from spark.report.report import Report
-from spark.report.sanitizer import sanitized
 
 SHOWN: Final = 1000
+"""The maximum number of findings in the JSON."""
 
 
 def document(
     report: Report, files: Mapping[str, str], topics: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the report as JSON values; ``topics`` narrows the findings that are shown."""
+    """Return the report as JSON values; ``topics`` limits the findings that are shown."""
     shown = of_topics(report.findings, topics)[:SHOWN]
     accepted = of_topics(report.accepted, topics)[: SHOWN - len(shown)]
     listed = [finding_document(each, report) for each in shown]
-    listed += [accepted_document(each, report) for each in accepted]
+    listed += [finding_document(each, report, ACCEPTED) for each in accepted]
     omitted = sum(report.class_counts.values()) + len(report.accepted) - len(listed)
     return {
         "schema_version": SCHEMA_VERSION,
@@ -48,12 +49,12 @@ def document(
 
 
 def of_topics(findings: Sequence[Finding], topics: Sequence[str]) -> Sequence[Finding]:
-    """Return the findings of these topics and those of none; all of them without topics."""
+    """Return the findings of these topics and those without a topic; without topics, all."""
     return [each for each in findings if not topics or not each.topic or each.topic in topics]
 
 
 def coverage(report: Report) -> dict[str, Any]:
-    """Return how much of the plan was read, and what was not."""
+    """Return how much of the plan was read, and which parts were not."""
     partitions, shards = report.partitions_read, report.shards_read
     return {
         "ratio": report.coverage_ratio,
@@ -67,7 +68,7 @@ def coverage(report: Report) -> dict[str, Any]:
 
 
 def counts(report: Report) -> dict[str, int]:
-    """Return the counts that are not findings."""
+    """Return the counts other than findings."""
     return {
         "prepared": report.counts.prepared,
         "parked": report.counts.parked,
@@ -79,44 +80,21 @@ def counts(report: Report) -> dict[str, int]:
     }
 
 
-def finding_document(finding: Finding, report: Report) -> dict[str, Any]:
-    """Return one finding with its evidence and what to do about it."""
+def finding_document(finding: Finding, report: Report, status: str = OPEN) -> dict[str, Any]:
+    """Return one finding with its evidence, its meaning, and what to do about it."""
     rule = finding.rule
     return {
-        "finding_id": finding.finding_id,
-        "kind": rule.kind.value,
-        "class": finding.finding_class.value,
-        "severity": finding.severity.name.lower(),
-        "status": OPEN,
-        "message_id": finding.message_id,
-        "topic": finding.topic,
-        "partition": finding.partition,
-        "offset": finding.offset,
+        **finding.as_json(),
+        "status": status,
         "key": key_shown(finding) if report.show_keys else None,
-        "key_hash": hex_of(finding.key_hash),
-        "producer_group": finding.producer_group,
-        "shard": finding.shard,
-        "batch": finding.batch_no,
-        "position": finding.position,
-        "decision": finding.decision,
-        "decided_at": finding.decided_at.isoformat() if finding.decided_at else None,
-        "record_time": finding.record_time.isoformat() if finding.record_time else None,
-        "expected_digest": hex_of(finding.expected_digest),
-        "actual_digest": hex_of(finding.actual_digest),
         "meaning": rule.meaning,
         "action": rule.action,
         "command": command(finding, report.run_id),
-        "detail": dict(finding.detail),
     }
 
 
-def accepted_document(finding: Finding, report: Report) -> dict[str, Any]:
-    """Return one finding that an operator accepts for now."""
-    return {**finding_document(finding, report), "status": ACCEPTED}
-
-
 def command(finding: Finding, run_id: str) -> str:
-    """Return the command an operator would type next."""
+    """Return the next command for an operator."""
     return finding.rule.command.format(
         run_id=run_id,
         finding_id=finding.finding_id,
@@ -127,7 +105,7 @@ def command(finding: Finding, run_id: str) -> str:
 
 
 def key_shown(finding: Finding) -> str | None:
-    """Return the key as text; bytes that are no UTF-8, and what does not print, are escaped."""
+    """Return the key as text; bytes that are not UTF-8 or not printable are escaped."""
     if finding.key is None:
         return None
     return sanitized(finding.key.decode("utf-8", "backslashreplace"))

@@ -1,6 +1,6 @@
-"""Whether an operator's endpoint is told of a run: another verdict, or worse is new. Pure.
+"""The notice about a run: sent when the verdict changed or a critical finding is new. Pure.
 
-A notice names counts and runs, never a key, a value or a message.
+A notice contains counts and run ids, but no key, value or message.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from outbox.reconciliation.stored_run import RunBefore
 from spark.findings.finding_class import Severity
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
@@ -16,26 +15,24 @@ from spark.report.report import Report
 CHANGED: Final = "reconciliation.changed"
 
 
-def critical_ids(report: Report) -> list[str]:
-    """Return the ids of the critical findings of a run."""
-    return [f.finding_id for f in report.findings if f.severity is Severity.CRITICAL]
+def notice_of(report: Report) -> Mapping[str, Any] | None:
+    """Return the notice about a run, or None if nothing changed since the previous run.
 
-
-def news_of(report: Report, before: RunBefore | None) -> Mapping[str, Any] | None:
-    """Return what to tell of a run, or None when it says what the run before it said.
-
-    Before the first run everything counts as clean.
+    Before the first run the verdict counts as clean.
     """
-    verdict_before = before.verdict if before else Verdict.CLEAN.value
-    known = before.open_before if before else frozenset()
-    new_critical = sum(each not in known for each in critical_ids(report))
+    previous = report.previous
+    verdict_before = previous.verdict if previous else Verdict.CLEAN.value
+    new_critical = sum(
+        each.severity is Severity.CRITICAL and each.finding_id not in report.changes.known_ids
+        for each in report.findings
+    )
     if report.verdict.value == verdict_before and not new_critical:
         return None
     return {
         "run_id": report.run_id,
-        "previous_run_id": before.run_id if before else None,
+        "previous_run_id": report.previous_run_id,
         "verdict": report.verdict.value,
-        "previous_verdict": before.verdict if before else None,
+        "previous_verdict": previous.verdict if previous else None,
         "sentence": report.sentence,
         "cut_at": report.plan.cut_at.isoformat(),
         "totals": dict(report.totals),

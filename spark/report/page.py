@@ -1,6 +1,6 @@
 """A report as one self-contained HTML page and as Markdown: verdict first, then what to do.
 
-No script, nothing loaded from elsewhere, all text escaped by the template engine.
+The page has no script and loads nothing. The template engine escapes all text.
 """
 
 from __future__ import annotations
@@ -10,39 +10,34 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from spark.compare.sha256_check import Digest
-from spark.findings.finding_class import RULES, Graded
+from spark.columns.digest import Digest
+from spark.findings.finding_class import GradedClass
+from spark.findings.finding_rules import RULES
 from spark.report import svg, trends
 from spark.report.document import command, coverage, finding_document, of_topics
-from spark.report.language import words_of
-from spark.report.report import COVERED, Report, spaced
+from spark.report.report import Report, format_count
 from spark.report.tables import class_rows
 
-CHANGED: Final = (
-    "{new} new, {resolved} resolved, {fixed} fixed by a repair, {unverifiable} unverifiable "
-    "since the run before."
-)
-COMPARED_BY: Final = {Digest.XXH64: "XXH64", Digest.SHA256: "XXH64 + SHA-256"}
+DIGEST_NAMES: Final = {Digest.XXH64: "XXH64", Digest.SHA256: "XXH64 + SHA-256"}
 BACKSLASH_ESCAPES: Final = str.maketrans({each: f"\\{each}" for each in "\\`*_{}[]<>#|~"})
 
 
 def to_html(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
-    """Return the page; at most ``samples`` findings of a class are listed."""
+    """Return the page; it lists at most ``samples`` findings per class."""
     template = _environment(autoescape=True).get_template("report.html.j2")
-    t = words_of(report.language)
     charts = {
-        "chart": svg.chart(report.minutes, t),
-        "latency_chart": trends.latency_chart(report.latencies, t),
-        "runs_chart": trends.runs_chart(report, t),
-        "coverage_chart": trends.coverage_chart(report, t),
+        "chart": svg.chart(report.minutes),
+        "latency_chart": trends.latency_chart(report.latencies),
+        "runs_chart": trends.runs_chart(report),
+        "coverage_chart": trends.coverage_chart(report),
     }
-    return template.render(_shown(report, samples, topics), **charts)
+    return template.render(_template_values(report, samples, topics), **charts)
 
 
 def to_markdown(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
-    """Return the same on one page of Markdown; text of others cannot become markup."""
+    """Return the same content as Markdown; text of others cannot become markup."""
     template = _environment(autoescape=False).get_template("report.md.j2")
-    return template.render(_shown(report, samples, topics))
+    return template.render(_template_values(report, samples, topics))
 
 
 def _environment(*, autoescape: bool) -> Environment:
@@ -53,22 +48,16 @@ def _environment(*, autoescape: bool) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["spaced"] = spaced
+    environment.filters["format_count"] = format_count
     environment.filters["seconds"] = trends.in_seconds
     environment.filters["md"] = lambda text: str(text).translate(BACKSLASH_ESCAPES)
     return environment
 
 
-def _shown(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any]:
-    t = words_of(report.language)
-    covered = t(COVERED, partitions=report.partitions_read, shards=report.shards_read)
+def _template_values(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any]:
     return {
         "report": report,
-        "t": t,
-        "changed": t(CHANGED, **_changes(report)),
-        "covered": t("{covered}.", covered=covered),
-        "compared_by": COMPARED_BY[report.digest],
-        "cut_at": report.plan.cut_at,
+        "digest": DIGEST_NAMES[report.digest],
         "coverage": coverage(report),
         "class_rows": class_rows(report),
         "rules": RULES,
@@ -78,20 +67,14 @@ def _shown(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any
     }
 
 
-def _changes(report: Report) -> dict[str, str]:
-    """Return how many findings of the run before have become what."""
-    names = ("new", "resolved", "fixed", "unverifiable")
-    return {name: spaced(getattr(report.changes, name)) for name in names}
-
-
 def _sections(report: Report, samples: int, topics: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the findings by class, worst first, each with its evidence and command."""
-    by_class: dict[Graded, list[dict[str, Any]]] = {}
+    """Return the findings by class, the worst first, each with its evidence and command."""
+    by_class: dict[GradedClass, list[dict[str, Any]]] = {}
     for finding in of_topics(report.findings, topics):
         listed = by_class.setdefault(finding.graded, [])
         if len(listed) < samples:
             shown = finding_document(finding, report)
-            new = finding.finding_id not in report.changes.known
+            new = finding.finding_id not in report.changes.known_ids
             listed.append({**shown, "command": command(finding, report.run_id), "new": new})
     return [
         {

@@ -1,15 +1,19 @@
-"""Leaves a finished run behind: its row, findings and reports in the database, then its files."""
+"""Stores a finished run: its row, findings and reports in the database, then its files."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
+from outbox.reconciliation.finding import StoredFinding
 from outbox.reconciliation.ports import RunStore
+from outbox.reconciliation.run import StoredRun
+from spark.findings.finding import Finding
 from spark.report import document, page, tables
-from spark.report.notification import critical_ids, news_of
-from spark.report.report import Report, stored_run
+from spark.report.notification import notice_of
+from spark.report.report import Latency, Report
 from spark.run_context import RunContext
 
 FILES: Final = {
@@ -18,30 +22,34 @@ FILES: Final = {
     "md": ("markdown", "report.md"),
     "csv": ("csv", "findings.csv"),
 }
-"""Of each form of the report: its name in the JSON, and its file."""
+"""Per format of the report: its name in the JSON, and its file."""
+STORED_EVIDENCE: Final = (
+    *("message_id", "partition", "offset", "key_hash", "shard", "producer_group"),
+    *("decision", "decided_at", "record_time"),
+)
+"""Fields of a finding that are stored with its evidence."""
 
 
-def publish_and_tell(
-    report: Report, parts: RunContext, samples: int, topics: Sequence[str] = ()
+def store_and_notify(
+    report: Report, context: RunContext, samples: int, topics: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Publish a run, then tell of it where it has news, and by its metrics.
+    """Store a run, send a notice if something changed, and write the metrics.
 
-    A deaf endpoint and a file that cannot be written change no verdict.
+    A failed notice or metrics file changes no verdict.
 
-    Raises DatabaseUnavailable; then nothing was told.
+    Raises DatabaseUnavailable; then no notice was sent.
     """
-    before = parts.run_store.before(report.run_id, critical_ids(report))
-    shown = publish(report, parts.run_store, samples, topics)
-    if parts.tell is not None:
-        news = news_of(report, before)
-        said = "no news" if news is None else parts.tell(report.run_id, news)
-        parts.progress.note(f"webhook: {said}")
-    if parts.expose is not None:
-        parts.progress.note(f"metrics: {parts.expose()}")
+    shown = store_run(report, context.run_store, samples, topics)
+    if context.notify is not None:
+        notice = notice_of(report)
+        outcome = "no change, not sent" if notice is None else context.notify(report.run_id, notice)
+        context.progress.note(f"webhook: {outcome}")
+    if context.write_metrics is not None:
+        context.progress.note(f"metrics: {context.write_metrics()}")
     return shown
 
 
-def publish(
+def store_run(
     report: Report, run_store: RunStore, samples: int, topics: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Store the run in one transaction, write the files, and return the report as JSON values.
@@ -63,3 +71,53 @@ def publish(
     for form, path in paths.items():
         path.write_text(bodies[form], "utf-8")
     return shown
+
+
+def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
+    """Return the run as the database keeps it."""
+    return StoredRun(
+        run_id=report.run_id,
+        previous_run_id=report.previous_run_id,
+        mode=report.plan.origin.mode,
+        started_at=report.started_at,
+        cut_at=report.plan.cut_at,
+        verdict=report.verdict.value,
+        sentence=report.sentence,
+        complete=report.resolves,
+        plan={
+            **report.plan.as_json(),
+            "log": report.log_state,
+            "coverage": report.coverage_ratio,
+            "latency": _quantiles(report.latencies),
+            "dirty_ratio": report.dirty_ratio,
+        },
+        counts=asdict(report.counts),
+        totals=report.totals,
+        timings=report.timings,
+        findings=tuple(_stored_finding(each) for each in (*report.findings, *report.accepted)),
+        reports=reports,
+        checkpoint=report.checkpoint,
+        expired_evidence=report.expired_evidence,
+    )
+
+
+def _quantiles(latencies: Sequence[Latency]) -> dict[str, dict[str, float]]:
+    """Return the percentiles of each topic in seconds, by the quantile label of the metrics."""
+    return {
+        each.topic: {"0.5": each.p50, "0.95": each.p95, "0.99": each.p99}
+        for each in latencies
+        if each.topic is not None
+    }
+
+
+def _stored_finding(finding: Finding) -> StoredFinding:
+    values = finding.as_json()
+    return StoredFinding(
+        finding_id=finding.finding_id,
+        kind=values["kind"],
+        finding_class=values["class"],
+        severity=values["severity"],
+        half_id=finding.half_id,
+        topic=finding.topic,
+        detail={**finding.detail, **{name: values[name] for name in STORED_EVIDENCE}},
+    )

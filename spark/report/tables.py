@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Final
 
-from spark.findings.finding_class import FindingClass, Graded, Severity
-from spark.report.document import accepted_document, finding_document
+from spark.findings.finding_class import FindingClass, GradedClass, Severity
+from spark.findings.ledger import ACCEPTED
+from spark.report.document import finding_document
 from spark.report.report import Report
 
 COLUMNS: Final = (
@@ -16,12 +17,12 @@ COLUMNS: Final = (
     *("offset", "key", "key_hash", "producer_group", "shard", "decision", "decided_at", "command"),
 )
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would run as a formula."""
+"""The starts of a cell that a spreadsheet would run as a formula."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassRow:
-    """How often a class occurs, in all and by topic."""
+    """The number of findings of a class, in total and by topic."""
 
     finding_class: FindingClass
     severity: Severity
@@ -30,26 +31,26 @@ class ClassRow:
 
 
 def to_csv(report: Report) -> str:
-    """Return the kept findings as CSV, then the accepted ones; no cell can be a formula."""
+    """Return the kept findings and then the accepted ones as CSV; no cell can be a formula."""
     out = StringIO()
     writer = csv.writer(out)
     writer.writerow(COLUMNS)
     counted = [finding_document(each, report) for each in report.findings]
-    accepted = [accepted_document(each, report) for each in report.accepted]
+    accepted = [finding_document(each, report, ACCEPTED) for each in report.accepted]
     for shown in (*counted, *accepted):
         writer.writerow([safe(shown[name]) for name in COLUMNS])
     return out.getvalue()
 
 
 def safe(cell: object) -> str:
-    """Return a cell's text, prefixed where a spreadsheet would calculate it."""
+    """Return the text of a cell, with a prefix if a spreadsheet would calculate it."""
     text = "" if cell is None else str(cell)
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
 def class_rows(report: Report) -> list[ClassRow]:
-    """Return the classes that occurred, worst first, with their counts by topic."""
-    topics: dict[Graded, dict[str, int]] = {}
+    """Return the classes that occurred, the worst first, with their counts by topic."""
+    topics: dict[GradedClass, dict[str, int]] = {}
     for (each, topic), n in report.class_counts.items():
         topics.setdefault(each, {})[topic or "–"] = n
     ordered = sorted(topics, key=lambda each: (-each.severity, each.finding_class))

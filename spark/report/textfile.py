@@ -1,4 +1,4 @@
-"""The metrics of reconciliations as a file for a node exporter's textfile collector."""
+"""The metrics of reconciliations as a file for the textfile collector of a node exporter."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from prometheus_client.registry import Collector
 
 from outbox.telemetry.metrics import NAMESPACE, Metrics
 
-OURS: Final = f"{NAMESPACE}_reconcile_"
+METRIC_PREFIX: Final = f"{NAMESPACE}_reconcile_"
 
 
-class Reconciled(Collector):
-    """Those of the catalogue's metrics that tell of reconciliations."""
+class ReconciliationCollector(Collector):
+    """The metrics of reconciliations in the catalogue."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
     def collect(self) -> Iterable[Metric]:
         """Return the metrics with their samples."""
-        return (each for each in self._metrics.registry.collect() if each.name.startswith(OURS))
+        return (
+            each for each in self._metrics.registry.collect() if each.name.startswith(METRIC_PREFIX)
+        )
 
 
 def write_textfile(path: Path, metrics: Metrics) -> None:
-    """Replace the file in one step, so that no reader meets half of it. Raises OSError."""
-    write_to_textfile(str(path), Reconciled(metrics))
+    """Replace the file atomically, so that no reader sees half of it. Raises OSError."""
+    write_to_textfile(str(path), ReconciliationCollector(metrics))

@@ -1,4 +1,4 @@
-"""A broker of the tests' own behind a proxy: its clients know no other address than the link's."""
+"""A separate broker behind a proxy: its clients know only the address of the link."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from devservers.ports import free_ports
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxiedBroker:
-    """A broker and the link that leads to it."""
+    """A broker and the link to it."""
 
     broker: EmbeddedKafka
     link: RemoteLink
 
 
 @pytest.fixture(scope="session")
-def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyClient]:
+def proxies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyClient]:
     """Yield the proxies' process."""
     with ProxyClient(tmp_path_factory.mktemp("proxies") / "proxies.log") as opened:
         yield opened
@@ -29,11 +29,11 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyClient]:
 
 @pytest.fixture(scope="session")
 def broker_behind_proxy(
-    tmp_path_factory: pytest.TempPathFactory, board: ProxyClient
+    tmp_path_factory: pytest.TempPathFactory, proxies: ProxyClient
 ) -> Iterator[ProxiedBroker]:
     """Yield a running broker whose advertised address is the proxy's."""
     (port,) = free_ports(1)
-    link = board.open("kafka", "kafka", port)
+    link = proxies.open("kafka", "kafka", port)
     broker = EmbeddedKafka(
         tmp_path_factory.mktemp("servers") / "kafka", port=port, advertised_port=link.port
     )

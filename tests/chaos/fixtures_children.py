@@ -1,4 +1,4 @@
-"""Programs for the zygote's test."""
+"""Programs for the test of the zygote."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def sleep() -> int:
 
 
 def die() -> int:
-    """Kill itself, as a failpoint does."""
+    """Kill this process, as a failpoint does."""
     os.kill(os.getpid(), signal.SIGKILL)
     return 0
 
 
-def tell() -> int:
-    """Say what it was given."""
+def print_environment() -> int:
+    """Print the given environment."""
     leads = os.getsid(0) == os.getpid()
     sys.stdout.write(f"LIFE={process_environment()['LIFE']} session={leads}\n")
     return 0
 
 
 def draw() -> int:
-    """Say a random number."""
+    """Print a random number."""
     sys.stdout.write(f"{random.random()}\n")
     return 0

@@ -1,4 +1,4 @@
-"""An API and a checker as supervised programs on the servers of a test's choice."""
+"""Runs an API and checkers as supervised programs on given servers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from uuid import uuid4
 
 import httpx2
 
-from chaos.final_state.probes import is_alive
 from chaos.programs.children import Child, Programs
-from chaos.programs.environment import Reach, program_environment
-from chaos.servers.stage import PROGRAMS
+from chaos.programs.environment import ServiceAddresses, program_environment
+from chaos.run.testbed import PROGRAMS
+from chaos.servers.probes import is_alive
 from devservers.ports import free_ports
 from tests.fixtures_waiting import wait_for
 
@@ -24,7 +24,7 @@ CALL_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveService:
-    """A running API and checker, and further checkers."""
+    """A running API, a checker, and additional checkers."""
 
     api: Child
     checker: Child
@@ -32,7 +32,7 @@ class LiveService:
 
     @property
     def url(self) -> str:
-        """Where the API is."""
+        """The address of the API."""
         return f"http://127.0.0.1:{self.api.port}/v1"
 
     def put_group(self, name: str, check_url: str, transaction_timeout: int) -> None:
@@ -68,9 +68,9 @@ class LiveService:
 def live_service(
     database_url: str, bootstrap: str, folder: Path, *, others: int = 0
 ) -> Iterator[LiveService]:
-    """Run both programs for the block, and as many other checkers; the API answers already."""
+    """Run both programs and ``others`` more checkers for the block; the API is ready."""
     http, spare, *metrics = free_ports(3 + others)
-    reach = Reach(
+    addresses = ServiceAddresses(
         database_url=database_url,
         bootstrap_servers=bootstrap,
         pepper=base64.b64encode(os.urandom(32)).decode(),
@@ -80,7 +80,7 @@ def live_service(
 
     def add(name: str, role: str, http_port: int, metrics_port: int) -> Child:
         settings = program_environment(
-            reach,
+            addresses,
             http_port=http_port,
             metrics_port=metrics_port,
             further={"OUTBOX_AUTH_MODE": "dev-insecure"},

@@ -1,4 +1,4 @@
-"""A connection that breaks while Kafka answers is an outage, and never a fact about the log."""
+"""A connection that breaks during an answer of Kafka is an outage, never a fact about the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIST_OFFSETS, DESCRIBE_CONFIGS = "2", "32"
 """Numbers of requests in Kafka's protocol."""
 
 
-def test_no_bound_of_a_log_is_made_up_when_the_connection_breaks(proxied: ProxiedBroker) -> None:
+def test_no_log_bound_is_invented_when_the_connection_breaks(proxied: ProxiedBroker) -> None:
     servers = proxied.broker.bootstrap_servers
     topic = make_topic(servers, partitions=1)
     log = KafkaProgressLog(admin_client(servers, {}), consumer_config(servers, {}), 0, topic=topic)
@@ -38,7 +38,7 @@ def test_no_bound_of_a_log_is_made_up_when_the_connection_breaks(proxied: Proxie
     wait_for(answered)
 
 
-def test_settings_that_are_not_told_in_time_are_an_outage(proxied: ProxiedBroker) -> None:
+def test_settings_that_arrive_too_late_are_an_outage(proxied: ProxiedBroker) -> None:
     servers = proxied.broker.bootstrap_servers
     wait_for(lambda: progress_topic_facts(servers, timeout_seconds=20).brokers == 1)
     held = proxied.link.arm(Rule(name=DESCRIBE_CONFIGS, action=Action.STALL, seconds=5.0))

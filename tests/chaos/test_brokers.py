@@ -1,4 +1,4 @@
-"""Three brokers, of which one dies: the service goes on, and nothing is lost or doubled (F6)."""
+"""One of three brokers dies: the service continues without loss or duplicate (F6)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from tests.fixtures_kafka import committed_records
 from tests.fixtures_waiting import wait_for
 from tests.integration.failpoints.fixtures_node import Node
 
+pytestmark = pytest.mark.deep
+
 NODES = 3
 CALL_SECONDS = 30.0
 RECOVERY_SECONDS = 120.0
@@ -35,11 +37,11 @@ class ThreeBrokers:
 
     @property
     def bootstrap_servers(self) -> str:
-        """All of them."""
+        """Addresses of all brokers."""
         return ",".join(node.bootstrap_servers for node in self.nodes.values())
 
     def replicated_topic(self) -> str:
-        """Create a topic of one partition with a copy on each broker."""
+        """Create a topic with one partition and a replica on each broker."""
         topic, admin = f"topic-{uuid4()}", self._admin()
         new = NewTopic(topic, num_partitions=1, replication_factor=NODES)
         admin.create_topics([new])[topic].result(timeout=CALL_SECONDS)
@@ -47,12 +49,12 @@ class ThreeBrokers:
         return topic
 
     def in_sync(self, topic: str) -> list[int]:
-        """Return the brokers that have all of a topic's only partition, in order."""
+        """Return the in-sync brokers of a topic's only partition, in order."""
         known = self._admin().list_topics(topic, timeout=CALL_SECONDS).topics[topic]
         return sorted(known.partitions[0].isrs) if known.partitions else []
 
     def leader(self, topic: str) -> EmbeddedKafka:
-        """Return the broker that leads it."""
+        """Return the leader of the partition."""
         known = self._admin().list_topics(topic, timeout=CALL_SECONDS).topics[topic]
         return self.nodes[known.partitions[0].leader]
 
@@ -91,7 +93,7 @@ def committed(node: Node, topic: str, value: str) -> None:
 
 
 def register(node: Node) -> bool:
-    """Register the producer group, as soon as the API answers."""
+    """Register the producer group once the API answers."""
     body = {"check_url": "http://127.0.0.1:65000/check", "transaction_timeout_seconds": 3600}
     try:
         answer = httpx2.put(f"{node.url}/v1/producer-groups/g", json=body, timeout=CALL_SECONDS)
@@ -129,14 +131,14 @@ def test_f6_what_is_committed_while_one_of_three_brokers_is_dead_is_published_on
         assert visible() == [b"before", b"meanwhile"]
 
 
-def test_a_transactional_id_is_coordinated_where_the_broker_says() -> None:
-    """The last one has the smallest ``hashCode`` there is, of which no absolute value exists."""
+def test_the_coordinator_of_a_transactional_id_matches_the_broker() -> None:
+    """The last one has the smallest possible ``hashCode``, which has no absolute value."""
     assert partition_of_transactions("", 50) == 0
     assert partition_of_transactions("test-topic", 50) == abs(java_hash("test-topic")) % 50
     assert partition_of_transactions("polygenelubricants", 50) == 0
 
 
 def java_hash(text: str) -> int:
-    """Return what Java makes of a text, from the definition: s[0]*31^(n-1) + … + s[n-1]."""
+    """Return Java's ``hashCode`` by its definition: s[0]*31^(n-1) + … + s[n-1]."""
     total = sum(ord(letter) * 31 ** (len(text) - at) for at, letter in enumerate(text, 1))
     return int((total + 2**31) % 2**32 - 2**31)

@@ -1,4 +1,4 @@
-"""The clocks of the programs may be wrong: only PostgreSQL's makes anything due (F13)."""
+"""Wrong clocks of the programs have no effect: only PostgreSQL's clock decides (F13)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ import pytest
 from chaos.programs.children import Child
 from chaos.programs.false_clock import (
     NoFalseClock,
+    api_time,
     false_clock,
     has_false_clock,
-    time_told,
     under_clock,
 )
 from devservers.kafka import EmbeddedKafka
@@ -34,6 +34,8 @@ from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.fixtures_kafka import committed_records, make_topic
 from tests.fixtures_waiting import wait_for
 from tests.integration.failpoints.fixtures_producer import CheckEndpoint, serving
+
+pytestmark = pytest.mark.deep
 
 OFFSETS = {"+3d": timedelta(days=3), "-2h": timedelta(hours=-2)}
 TOLERATED = timedelta(minutes=30)
@@ -63,30 +65,30 @@ FROM outbox.check_attempt JOIN outbox.half_message USING (half_id) GROUP BY half
 
 @contextmanager
 def both_under(service: LiveService, clock: str) -> Iterator[None]:
-    """Give both programs a false clock for the block, which begins when the API answers."""
+    """Give both programs a false clock for the block, once the API answers."""
     with ExitStack() as stack:
         for child in (service.checker, service.api):
             stack.enter_context(under_clock(child, clock))
         wait_for(lambda: clocked(service.checker) and clocked(service.api), seconds=60)
-        wait_for(lambda: time_told(service.api.port), seconds=60)
+        wait_for(lambda: api_time(service.api.port), seconds=60)
         yield
 
 
 def clocked(child: Child) -> bool:
-    """Tell whether its present life has a false clock."""
+    """Return whether the child's present life has a false clock."""
     return child.pid is not None and has_false_clock(child.pid)
 
 
 def offset(service: LiveService) -> timedelta:
-    """Return how far the API's clock is ahead."""
-    told = wait_for(lambda: time_told(service.api.port), seconds=60)
-    assert told is not None
-    return told - SystemClock().now()
+    """Return by how much the API's clock is ahead."""
+    shown = wait_for(lambda: api_time(service.api.port), seconds=60)
+    assert shown is not None
+    return shown - SystemClock().now()
 
 
 @pytest.fixture
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    """A broker of the test's own: its progress topic belongs to one installation at a time."""
+    """A separate broker: its progress topic belongs to one installation at a time."""
     broker = EmbeddedKafka(tmp_path_factory.mktemp("clock") / "kafka")
     broker.start()
     try:
@@ -124,7 +126,7 @@ def test_f13_a_wrong_clock_of_the_programs_makes_nothing_due(
                 service.commit(service.prepared("later", topic))
                 wait_for(partial(endpoint.asked.__getitem__, soon))
                 assert not endpoint.asked[later]
-                sent = 2 * number  # The endpoint has said COMMIT of one.
+                sent = 2 * number  # The endpoint has answered COMMIT for one.
                 assert len(committed_records(kafka_broker.bootstrap_servers, topic, sent)) == sent
             wait_for(lambda: not clocked(service.api) and not clocked(service.checker))
             assert abs(offset(service)) < TOLERATED
@@ -148,7 +150,7 @@ def test_a28_with_every_host_an_hour_off_and_stepping_a18_ends_the_same_on_the_s
         endpoint = stack.enter_context(
             check_endpoint(lambda asked: VERDICTS[int(asked["key"]) % 5])
         )
-        wait_for(lambda: clocked(service.checker) and time_told(service.api.port), seconds=60)
+        wait_for(lambda: clocked(service.checker) and api_time(service.api.port), seconds=60)
         assert offset(service) > TOLERATED
         register(service, endpoint.url)
         run_producer(service, topic, "-1h")

@@ -1,4 +1,4 @@
-"""PostgreSQL has no room left: what is acknowledged was stored, and service comes back (F11)."""
+"""PostgreSQL's disk is full: what is acknowledged was stored, and the service recovers (F11)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from chaos.faults.disk import bring_back
+from chaos.faults.disk import restart_postgres
 from chaos.servers.nodes import PostgresNode
 from chaos.servers.server_thread import ServerThread
 from chaos.servers.small_disk import NoSmallDisk, fill, make_room, small_disk
@@ -23,7 +23,7 @@ from tests.chaos.fixtures_live_service import LiveService, live_service
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_waiting import wait_for
 
-pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos, pytest.mark.deep]
 
 MEGABYTES = 200
 REFUSALS = 5
@@ -33,9 +33,9 @@ GROUP = "stock"
 
 @pytest.fixture
 def crowded(tmp_path: Path) -> Iterator[PostgresNode]:
-    """Yield a server on a small disk of its own."""
-    with closing(ServerThread()) as keeper:
-        node = PostgresNode(tmp_path / "postgres", keeper, settings={"max_wal_size": "32MB"})
+    """Yield a server on a small separate disk."""
+    with closing(ServerThread()) as server_thread:
+        node = PostgresNode(tmp_path / "postgres", server_thread, settings={"max_wal_size": "32MB"})
         try:
             with small_disk(node.server.home, MEGABYTES):
                 node.start()
@@ -52,7 +52,7 @@ def crowded(tmp_path: Path) -> Iterator[PostgresNode]:
 
 
 def prepare_until(service: LiveService, topic: str, status: int, calls: int) -> list[str]:
-    """Prepare until so many calls had that status; return the ids that were acknowledged."""
+    """Prepare until this number of calls had that status; return the acknowledged ids."""
     acknowledged: list[str] = []
     for _ in range(MOST_CALLS):
         value = base64.b64encode(os.urandom(20_000)).decode()
@@ -78,7 +78,7 @@ def test_f11_a_full_disk_acknowledges_nothing_that_is_not_stored(
         fill(home)
         acknowledged += prepare_until(service, topic, 503, REFUSALS)
         make_room(home)
-        bring_back(crowded)
+        restart_postgres(crowded)
         wait_for(lambda: service.prepare(GROUP, topic).status_code == 201, seconds=60)
         crowded.stop_immediate()
         crowded.start()

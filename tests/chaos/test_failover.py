@@ -1,4 +1,4 @@
-"""PostgreSQL loses its place or its tail under load, and the whole service goes on (F9, F10)."""
+"""The primary or its newest commits are lost under load, and the service continues (F9, F10)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from chaos.judge.verdict import Verdict
-from chaos.profiles import Profile
-from chaos.schedule import Fault
-from chaos.slices import erase_servers, run_and_judge
+from chaos.profiles.catalogue import Profile
+from chaos.profiles.schedule import Fault
+from chaos.run.slices import erase_servers, run_and_judge
 
-pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos, pytest.mark.deep]
 
 CALM = Profile(
     name="failover-test",
@@ -34,14 +34,14 @@ class Played:
     run: Path
     verdict: Verdict
     facts: dict[str, Any]
-    """what the nemesis told of its fault"""
+    """the facts of the fault"""
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """Return the lines of one of its files."""
+        """Return the lines of one file of the run."""
         return [json.loads(line) for line in (self.run / name).read_text().splitlines()]
 
     def lost(self) -> list[dict[str, Any]]:
-        """Return what the nemesis found lost."""
+        """Return the losses that the nemesis recorded."""
         return self.rows(str(self.facts["file"]))
 
 
@@ -51,9 +51,9 @@ def play(run: Path, kind: str) -> Played:
     verdict = run_and_judge(run, CALM, 1, lambda _: None, faults=(fault,))
     erase_servers(run)
     lines = (run / "history" / "harness.jsonl").read_text().splitlines()
-    told = [json.loads(line) for line in lines]
-    facts = [each["facts"] for each in told if each["f"] == "fault" and "facts" in each]
-    assert len(facts) == 1, [each for each in told if each["f"] == "fault"]
+    events = [json.loads(line) for line in lines]
+    facts = [each["facts"] for each in events if each["f"] == "fault" and "facts" in each]
+    assert len(facts) == 1, [each for each in events if each["f"] == "fault"]
     assert "skipped" not in facts[0], facts[0]
     return Played(run=run, verdict=verdict, facts=facts[0])
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL that nemeses kill and start again."""
+"""A PostgreSQL that nemeses kill and restart."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ BUSY = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query =
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[PostgresNode]:
-    """A running server of its own."""
-    with closing(ServerThread()) as keeper:
-        made = PostgresNode(tmp_path / "postgres", keeper)
+    """A separate running server."""
+    with closing(ServerThread()) as server_thread:
+        made = PostgresNode(tmp_path / "postgres", server_thread)
         made.start()
         yield made
         made.server.kill()
 
 
-def test_a_killed_server_starts_again_though_one_of_its_sessions_is_still_at_work(
+def test_a_killed_server_restarts_while_one_of_its_sessions_still_works(
     node: PostgresNode,
 ) -> None:
     worker = Thread(target=work, args=(node.server.database_url,))
@@ -45,6 +45,6 @@ def test_a_killed_server_starts_again_though_one_of_its_sessions_is_still_at_wor
 
 
 def work(database_url: str) -> None:
-    """Keep a session from noticing that its server is gone."""
+    """Prevent a session from noticing that its server has died."""
     with suppress(psycopg.OperationalError), psycopg.connect(database_url) as connection:
         connection.execute(AT_WORK)

@@ -1,4 +1,4 @@
-"""The programs of a run: forked in no time, started again when they die, counted by reason."""
+"""The programs of a run: forked fast, restarted after their death, counted by reason."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from chaos.programs.children import Child, End, Programs
+from chaos.programs.children import Child, ProcessExit, Programs
 from tests.fixtures_waiting import wait_for
 
 pytestmark = pytest.mark.chaos
 
 
 class Ended:
-    """Every end that was told, in order."""
+    """Every reported end, in order."""
 
     def __init__(self) -> None:
-        self.ends: list[End] = []
+        self.ends: list[ProcessExit] = []
 
-    def __call__(self, _: Child, end: End) -> None:
-        """Note an end."""
+    def __call__(self, _: Child, end: ProcessExit) -> None:
+        """Record an end."""
         self.ends.append(end)
 
 
@@ -39,26 +39,26 @@ def programs(folder: Path) -> Iterator[tuple[Programs, Ended]]:
 
 @dataclass(frozen=True)
 class Nursery:
-    """One zygote for all tests; each has children of its own."""
+    """One zygote for all tests; each test has its own children."""
 
     programs: Programs
     ended: Ended
     folder: Path
 
     def child(self, request: pytest.FixtureRequest, what: str = "sleep") -> Child:
-        """Start a child of the test's own and wait until it lives."""
+        """Start a new child and wait until it runs."""
         name = request.node.name
         child = self.programs.add(name, name, f"tests.chaos.fixtures_children:{what}", environment)
         self.programs.start(name)
         assert child.wait_started(20)
         return child
 
-    def ends(self, child: Child) -> list[End]:
-        """Return how its lives have ended."""
+    def ends(self, child: Child) -> list[ProcessExit]:
+        """Return the ends of a child's lives."""
         return [end for end in self.ended.ends if end.name == child.name]
 
     def lines(self, child: Child) -> list[str]:
-        """Return what it has said."""
+        """Return the output of a child."""
         return (self.folder / f"{child.name}.log").read_text().splitlines()
 
 
@@ -70,17 +70,17 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
 
 
 def environment(life: int) -> dict[str, str]:
-    """Return what a child is given: its life's number."""
+    """Return the environment of a child: the number of its life."""
     return {"LIFE": str(life)}
 
 
-def test_a_killed_child_lives_again_and_its_kill_is_counted(
+def test_a_killed_child_is_restarted_and_its_kill_is_counted(
     nursery: Nursery, request: pytest.FixtureRequest
 ) -> None:
     child = nursery.child(request)
     first = child.kill("because")
     wait_for(lambda: child.pid not in (None, first))
-    assert nursery.ends(child) == [End(child.name, first or 0, -9, "because")]
+    assert nursery.ends(child) == [ProcessExit(child.name, first or 0, -9, "because")]
     assert nursery.programs.ends[f"{child.role}:because"] == 1
     assert nursery.programs.kills() >= 1
 
@@ -107,10 +107,10 @@ def test_a_held_child_stays_dead_until_it_is_released(
     assert child.lives == 2
 
 
-def test_each_life_has_its_environment_its_log_and_a_session_of_its_own(
+def test_each_life_has_its_own_environment_log_and_session(
     nursery: Nursery, request: pytest.FixtureRequest
 ) -> None:
-    child = nursery.child(request, "tell")
+    child = nursery.child(request, "print_environment")
     wait_for(lambda: len(nursery.ends(child)) >= 2)
     child.hold()
     assert nursery.lines(child)[:2] == ["LIFE=1 session=True", "LIFE=2 session=True"]
@@ -126,7 +126,7 @@ def test_forked_lives_do_not_share_their_random_numbers(
     assert len(set(drawn)) == len(drawn) >= 2
 
 
-def test_a_frozen_child_does_not_move_until_it_is_resumed(
+def test_a_paused_child_does_nothing_until_it_is_resumed(
     nursery: Nursery, request: pytest.FixtureRequest
 ) -> None:
     child = nursery.child(request)
@@ -137,7 +137,7 @@ def test_a_frozen_child_does_not_move_until_it_is_resumed(
     wait_for(lambda: _state(child.pid) == "S")
 
 
-def test_a_stopped_child_ends_in_good_order_and_stays_away(
+def test_a_stopped_child_ends_in_order_and_is_not_restarted(
     nursery: Nursery, request: pytest.FixtureRequest
 ) -> None:
     child = nursery.child(request)

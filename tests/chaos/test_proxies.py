@@ -1,4 +1,4 @@
-"""The proxies on real sockets and servers: what each fault does, and that it can be healed."""
+"""The proxies on real sockets and servers: each fault takes effect and can be healed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONG_SECONDS = 20.0
 
 @pytest.fixture
 def echo() -> Iterator[int]:
-    """Yield the port of a server that sends back what it gets."""
+    """Yield the port of an echo server."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=_serve, args=(server,), daemon=True).start()
         yield server.getsockname()[1]
@@ -47,9 +47,9 @@ def _echo(connection: socket.socket) -> None:
 
 
 @pytest.fixture
-def link(board: ProxyClient, echo: int, request: pytest.FixtureRequest) -> Iterator[RemoteLink]:
+def link(proxies: ProxyClient, echo: int, request: pytest.FixtureRequest) -> Iterator[RemoteLink]:
     """Yield a link to that server."""
-    opened = board.open(request.node.name, "tcp", echo)
+    opened = proxies.open(request.node.name, "tcp", echo)
     yield opened
     opened.heal()
 
@@ -59,7 +59,7 @@ def connect(link: RemoteLink) -> socket.socket:
 
 
 def says(connection: socket.socket, words: bytes, seconds: float = LONG_SECONDS) -> bytes:
-    """Send something; return what comes back in time."""
+    """Send bytes; return the bytes that come back in time."""
     connection.sendall(words)
     connection.settimeout(seconds)
     with suppress(TimeoutError):
@@ -67,13 +67,13 @@ def says(connection: socket.socket, words: bytes, seconds: float = LONG_SECONDS)
     return b""
 
 
-def test_what_is_sent_arrives_both_ways(link: RemoteLink) -> None:
+def test_sent_bytes_arrive_in_both_directions(link: RemoteLink) -> None:
     with closing(connect(link)) as connection:
         assert says(connection, b"one") == b"one"
         assert says(connection, b"two") == b"two"
 
 
-def test_a_reset_breaks_the_connections_there_are_and_no_later_one(link: RemoteLink) -> None:
+def test_a_reset_breaks_present_connections_and_no_later_one(link: RemoteLink) -> None:
     with closing(connect(link)) as connection:
         assert says(connection, b"one") == b"one"
         assert link.reset() == 1
@@ -84,25 +84,25 @@ def test_a_reset_breaks_the_connections_there_are_and_no_later_one(link: RemoteL
 
 
 @pytest.mark.parametrize("direction", list(Direction))
-def test_what_is_cut_off_in_one_direction_arrives_when_it_is_healed(
+def test_bytes_of_a_cut_direction_arrive_after_the_fault(
     link: RemoteLink, direction: Direction
 ) -> None:
     with closing(connect(link)) as connection:
         assert says(connection, b"one") == b"one"
         link.cut(direction)
         assert says(connection, b"two", SHORT_SECONDS) == b""
-        link.calm()
+        link.clear_faults()
         connection.settimeout(LONG_SECONDS)
         assert connection.recv(1024) == b"two"
 
 
-def test_half_open_accepts_and_is_silent_and_healing_breaks_what_it_accepted(
+def test_half_open_accepts_silently_and_healing_resets_what_it_accepted(
     link: RemoteLink,
 ) -> None:
     link.half_open()
     with closing(connect(link)) as connection:
         assert says(connection, b"one", SHORT_SECONDS) == b""
-        link.calm()
+        link.clear_faults()
         connection.settimeout(LONG_SECONDS)
         with pytest.raises(ConnectionError):
             connection.recv(1024)
@@ -115,13 +115,13 @@ def test_refused_connections_are_accepted_again_on_the_same_port(link: RemoteLin
     link.refuse()
     with pytest.raises(ConnectionRefusedError):
         connect(link)
-    link.calm()
+    link.clear_faults()
     assert link.port == port
     with closing(connect(link)) as connection:
         assert says(connection, b"one") == b"one"
 
 
-def test_a_slow_drip_lets_everything_through_in_the_end(link: RemoteLink) -> None:
+def test_a_slow_drip_delivers_everything(link: RemoteLink) -> None:
     link.faults(LinkFaults(bytes_per_second=200.0, latency_seconds=0.05, jitter_seconds=0.05))
     with closing(connect(link)) as connection:
         connection.sendall(b"x" * 100)
@@ -134,7 +134,7 @@ def test_a_slow_drip_lets_everything_through_in_the_end(link: RemoteLink) -> Non
 
 
 def test_a_link_without_frames_refuses_rules(link: RemoteLink) -> None:
-    with pytest.raises(ProxiesFailed, match="knows no frames"):
+    with pytest.raises(ProxiesFailed, match="has no frames"):
         link.arm(Rule(name="EndTxn", action=Action.HOLD))
 
 
@@ -192,9 +192,9 @@ def test_a_held_frame_is_overtaken_by_frames_of_other_connections(
 
 
 @pytest.fixture
-def database_link(board: ProxyClient, postgres_server: EmbeddedPostgres) -> Iterator[RemoteLink]:
+def database_link(proxies: ProxyClient, postgres_server: EmbeddedPostgres) -> Iterator[RemoteLink]:
     """Yield a link to PostgreSQL."""
-    link = board.open(f"postgres-{id(object())}", "postgres", postgres_server.port)
+    link = proxies.open(f"postgres-{id(object())}", "postgres", postgres_server.port)
     yield link
     link.heal()
 
@@ -203,7 +203,7 @@ def database_link(board: ProxyClient, postgres_server: EmbeddedPostgres) -> Iter
 @pytest.mark.parametrize(
     ("action", "stored"), [(Action.CUT_MIDDLE, 0), (Action.DROP_ANSWER, 1)], ids=["cut", "lost"]
 )
-def test_a_commit_that_is_cut_is_not_done_and_one_without_an_answer_is(
+def test_a_cut_commit_is_not_performed_and_one_without_an_answer_is(
     database_url: str,
     postgres_server: EmbeddedPostgres,
     database_link: RemoteLink,

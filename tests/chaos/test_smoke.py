@@ -14,9 +14,9 @@ from outbox.settings.environment import process_environment
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 
 SECONDS = 400
-"""A busy machine drains slowly; a quiet one needs 90 s."""
+"""A slow machine drains slowly; an idle one needs 90 s."""
 ENOUGH = 500
-"""So many messages meet every kill; how many more there are is the machine's speed."""
+"""Enough messages for every kill; the number above this depends on the machine's speed."""
 
 
 def test_nothing_is_lost_doubled_or_inverted_when_everything_is_killed(tmp_path: Path) -> None:

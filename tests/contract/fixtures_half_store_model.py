@@ -1,4 +1,4 @@
-"""The whole model of a HalfStore: a dictionary of contents and first decisions."""
+"""The model of a HalfStore: a dictionary of contents and first decisions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATE_OF: Final = {Resolution.COMMIT: State.COMMITTED, Resolution.ROLLBACK: Stat
 
 @dataclass(slots=True)
 class Known:
-    """What a client knows of a message of its own."""
+    """A client's knowledge of its own message."""
 
     half: HalfMessage
     decision: Resolution | None = None
@@ -35,7 +35,7 @@ class Known:
 
     @property
     def state(self) -> State:
-        """Where it stands."""
+        """The state of the message."""
         return State.PREPARED if self.decision is None else STATE_OF[self.decision]
 
 
@@ -49,7 +49,7 @@ class Dictionary:
     commits: list[HalfId] = field(default_factory=list)
 
     def check_prepared(self, message: Message, answer: PrepareOutcome) -> HalfId | None:
-        """Hold an answer against the dictionary; return the id of a message that is new."""
+        """Compare an answer with the dictionary; return the id of a new message."""
         known = self._known(message)
         if known is None:
             assert isinstance(answer, Prepared)
@@ -62,10 +62,9 @@ class Dictionary:
         return None
 
     def check_ended(self, ends: Sequence[End], answers: Sequence[EndOutcome]) -> None:
-        """Hold the answers of one flush against the dictionary and learn the first decisions.
+        """Compare the answers of one flush with the dictionary and store the first decisions.
 
-        What happens in one flush happens at once: an UNKNOWN may be told how things stood before
-        it or after.
+        All ends of a flush happen at once: an UNKNOWN may return the state before or after it.
         """
         before = {half_id: replace(known) for half_id, known in self.messages.items()}
         for end, answer in zip(ends, answers, strict=True):
@@ -75,12 +74,12 @@ class Dictionary:
             if end.decision is Resolution.UNKNOWN:
                 self._check_unknown(before, end, answer)
 
-    def check_standing(self, known: Known, answer: Ended) -> None:
-        """Hold a standing against what is known of its message."""
-        assert _told(answer) == (known.state, known.decision, known.decided_by)
+    def check_status(self, known: Known, answer: Ended) -> None:
+        """Compare a status with the known message."""
+        assert _shown(answer) == (known.state, known.decision, known.decided_by)
 
     def decide(self, known: Known, end: End) -> None:
-        """Learn the first decision of a message."""
+        """Store the first decision of a message."""
         known.decision, known.decided_by = end.decision, end.decided_by
         if end.decision is Resolution.COMMIT:
             self.commits.append(known.half.half_id)
@@ -96,7 +95,7 @@ class Dictionary:
             self.decide(known, end)
         assert answer.already_ended == (stood is not None)
         assert answer.conflict == (known.decision is not end.decision)
-        self.check_standing(known, answer)
+        self.check_status(known, answer)
 
     def _check_unknown(self, before: dict[HalfId, Known], end: End, answer: EndOutcome) -> None:
         known = self._within_reach(end)
@@ -104,7 +103,7 @@ class Dictionary:
             assert answer == NoSuchMessage()
             return
         assert isinstance(answer, Ended)
-        state, decision, decided_by = _told(answer)
+        state, decision, decided_by = _shown(answer)
         possible = (before[end.half_id], known)
         assert (state, decision, decided_by) in [
             (k.state, k.decision, k.decided_by) for k in possible
@@ -134,6 +133,6 @@ class Dictionary:
         return half.half_id
 
 
-def _told(answer: Ended) -> tuple[State, Resolution | None, DecidedBy | None]:
-    op, state = answer.standing.op, answer.standing.state
+def _shown(answer: Ended) -> tuple[State, Resolution | None, DecidedBy | None]:
+    op, state = answer.status.op, answer.status.state
     return (state, op.decision, op.decided_by) if op else (state, None, None)

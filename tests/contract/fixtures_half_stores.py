@@ -1,4 +1,4 @@
-"""Where a HalfStore keeps its data, and how a process that has just started opens it again."""
+"""The storage of a HalfStore, and how a new process opens it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.contract.fixtures_memory_store import MemoryHalfStore
 
 
 class Place(Protocol):
-    """Where a store keeps its data: it outlives the store."""
+    """The storage of a store; it outlives the store."""
 
     async def open(self) -> HalfStore:
-        """Return a new store, as a process that has just started has one."""
+        """Return a new store, as in a new process."""
 
     async def close(self) -> None:
-        """Let the store go, as its process ends."""
+        """Close the store, as its process ends."""
 
     def commit_log(self) -> list[HalfId]:
         """Return every id of the commit log, in order within each shard."""
@@ -46,7 +46,7 @@ class MemoryPlace:
 
 
 class PostgresPlace:
-    """A database; each store has a pool of its own."""
+    """A database; each store has its own pool."""
 
     def __init__(self, database_url: str) -> None:
         self._url = database_url

@@ -1,7 +1,7 @@
-"""Kafka in memory, as far as the relay sees it: epochs, transactions, one manifest log a shard.
+"""Kafka in memory, as the relay sees it: epochs, transactions, one manifest log per shard.
 
-For tests and for reading: it keeps the same promises as the broker, and can be told to lose an
-answer or to be slow. Not for two threads at once.
+For tests, and as a readable model: it gives the same guarantees as the broker. A test can make it
+lose an answer or be slow. Not for two threads at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from uuid import UUID
 from outbox.errors import InvalidManifest, KafkaUnavailable, PublisherFenced
 from outbox.messages.manifest import crc_of, decode
 from outbox.messages.record import Record
-from outbox.relay.ports import THIS_CLOCK, Cluster, Delivery, Places, Refusal
+from outbox.relay.ports import THIS_CLOCK, Cluster, DeliveryReport, Places, Refusal
 from outbox.relay.protocol.state import SHARDS, Found, Refused
 
 PARTITION: Final = 0
@@ -24,7 +24,7 @@ LARGEST_VALUE: Final = 1_048_588
 
 @dataclass(slots=True)
 class _Written:
-    """A record in a log, and what became of its transaction (None: still open)."""
+    """A record in a log, and the result of its transaction (None: still open)."""
 
     record: Record
     transaction: int
@@ -33,7 +33,7 @@ class _Written:
 
 @dataclass(slots=True)
 class MemoryKafka:
-    """The broker: what every handle of every shard shares."""
+    """The broker, which all handles of all shards share."""
 
     cluster_id: str = "memory"
     topic_id: str = "progress-1"
@@ -42,7 +42,7 @@ class MemoryKafka:
     transactions: int = 0
 
     def committed(self, topic: str) -> list[Record]:
-        """Return what a read_committed consumer sees, up to the first open transaction."""
+        """Return the records for a read_committed consumer, up to the first open transaction."""
         seen = []
         for written in self.logs[topic]:
             if written.committed is None:
@@ -52,7 +52,7 @@ class MemoryKafka:
         return seen
 
     def fence(self, shard: int) -> int:
-        """End whatever older handles of the shard left open; return the new epoch."""
+        """Abort the open transactions of older handles of the shard; return the new epoch."""
         self.epochs[shard] += 1
         for log in self.logs.values():
             for written in log:
@@ -71,7 +71,7 @@ class MemoryPublisher:
         self._transaction: int | None = None
 
     def fence(self, installation: UUID) -> None:
-        """Make a new handle; older ones are refused from now on."""
+        """Create a new handle; older ones are refused from now on."""
         self._epoch = self._kafka.fence(self._shard)
         self._transaction = None
 
@@ -81,15 +81,17 @@ class MemoryPublisher:
         self._kafka.transactions += 1
         self._transaction = self._kafka.transactions * SHARDS + self._shard
 
-    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> Delivery:
+    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> DeliveryReport:
         """Append the records to their open transaction; a value that is too large is refused."""
         offsets: list[int] = []
         for place, record in enumerate(records):
             if len(record.value or b"") > LARGEST_VALUE:
                 places = Places([PARTITION] * place, offsets)
-                return Delivery(place, places, Refusal(place, "MSG_SIZE_TOO_LARGE", Refused.RECORD))
+                return DeliveryReport(
+                    place, places, Refusal(place, "MSG_SIZE_TOO_LARGE", Refused.RECORD)
+                )
             offsets.append(self._append(record))
-        return Delivery(len(records), Places([PARTITION] * len(records), offsets), None)
+        return DeliveryReport(len(records), Places([PARTITION] * len(records), offsets), None)
 
     def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
         """Append the manifest to the shard's log; return its offset."""
@@ -105,7 +107,7 @@ class MemoryPublisher:
         self._transaction = None
 
     def drop(self) -> None:
-        """Forget the handle; what it left open stays open until the next fence."""
+        """Drop the handle; its open transaction stays open until the next fence."""
         self._epoch = self._transaction = None
 
     def _append(self, record: Record) -> int:
@@ -134,11 +136,11 @@ class MemoryProgressLog:
         self._shard = shard
 
     def cluster(self) -> Cluster:
-        """Return who the cluster and the progress topic are."""
+        """Return the identity of the cluster and the progress topic."""
         return Cluster(self._kafka.cluster_id, self._kafka.topic_id, SHARDS)
 
     def bounds(self) -> tuple[int, int]:
-        """Return where the shard's log starts and ends; aborted records count."""
+        """Return the start and end offset of the shard's log; aborted records count."""
         return 0, len(self._log())
 
     def read(self, first: int, end: int) -> tuple[tuple[Found, ...], bool]:

@@ -1,4 +1,4 @@
-"""The HalfStore's promises in memory: for tests that need no server, and for reading.
+"""A HalfStore in memory: for tests that need no server, and as a readable model.
 
 It passes the same contract suite as PostgreSQL. A flush is one critical section here, since nothing
 awaits inside it.
@@ -33,7 +33,7 @@ from outbox.postgres.messages.half_rows import same_request
 
 @dataclass(slots=True)
 class MemoryHalfStore:
-    """A HalfStore whose tables are dictionaries; ``clock`` stands for the database's clock."""
+    """A HalfStore whose tables are dictionaries; ``clock`` is the database's clock."""
 
     clock: Clock = field(default_factory=SystemClock)
     halves: dict[HalfId, HalfMessage] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class MemoryHalfStore:
     def _replay(self, half: HalfMessage, message: Message) -> PrepareOutcome:
         if not same_request(half.message, message):
             return TransactionIdReused(existing_message_id=half.message_id)
-        return Prepared(half=half, state=self._standing(half).state, replayed=True)
+        return Prepared(half=half, state=self._status(half).state, replayed=True)
 
     def _half(self, message: Message, row: int) -> HalfMessage:
         content, nonce = message.content, Nonce(secrets.randbits(NONCE_BITS))
@@ -94,12 +94,12 @@ class MemoryHalfStore:
             return NoSuchMessage()
         if end.transaction_id not in (None, half.message.transaction_id):
             return NoSuchMessage()
-        before = self._standing(half)
+        before = self._status(half)
         if before.op is not None or end.decision is Resolution.UNKNOWN:
             conflict = contradicts(before.state, end.decision)
-            return Ended(standing=before, already_ended=before.op is not None, conflict=conflict)
+            return Ended(status=before, already_ended=before.op is not None, conflict=conflict)
         self._decide(end)
-        return Ended(standing=self._standing(half), already_ended=False)
+        return Ended(status=self._status(half), already_ended=False)
 
     def _decide(self, end: End) -> None:
         self.ops[end.half_id] = OpMessage(
@@ -111,7 +111,7 @@ class MemoryHalfStore:
         if end.decision is Resolution.COMMIT:
             self.commit_log.append(end.half_id)
 
-    def _standing(self, half: HalfMessage) -> MessageStatus:
+    def _status(self, half: HalfMessage) -> MessageStatus:
         op = self.ops.get(half.half_id)
         decision = None if op is None else op.decision
         return MessageStatus(

@@ -1,4 +1,4 @@
-"""The TopicCatalogue's promises in memory: for tests that need no broker."""
+"""A TopicCatalogue in memory: for tests that need no broker."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from outbox.errors import KafkaUnavailable
 
 @dataclass(slots=True)
 class MemoryTopicCatalogue:
-    """Topics and their partition counts; ``away`` stands for a broker that does not answer."""
+    """Topics and their partition counts; ``unavailable`` simulates a broker that is down."""
 
     counts: dict[str, int] = field(default_factory=dict)
     default_partitions: int = 1
-    away: bool = False
+    unavailable: bool = False
     asked: int = 0
 
     def partitions(self) -> Mapping[str, int]:
         """Return every topic's partition count; see TopicCatalogue.partitions."""
         self.asked += 1
-        if self.away:
-            raise KafkaUnavailable("away")
+        if self.unavailable:
+            raise KafkaUnavailable("unavailable")
         return dict(self.counts)
 
     def create(self, topics: Sequence[str]) -> None:
         """Create missing topics; see TopicCatalogue.create."""
-        if self.away:
-            raise KafkaUnavailable("away")
+        if self.unavailable:
+            raise KafkaUnavailable("unavailable")
         for topic in topics:
             self.counts.setdefault(topic, self.default_partitions)

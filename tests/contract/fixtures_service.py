@@ -30,6 +30,7 @@ from tests.contract.fixtures_service_model import (
 from tests.integration.api.fixtures_service import HALVES, TOPIC, Service, running, settings_for
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED, World
 from tests.integration.checker.fixtures_producer import Check, Producer, status, verdict
+from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 PAST = """
 UPDATE outbox.half_message SET prepared_at = prepared_at - %(by)s * interval '1 second';
@@ -49,7 +50,7 @@ SELECT 'relay:' || shard, outbox.watermark() FROM generate_series(0, 15) AS shar
 ON CONFLICT (name) DO UPDATE SET position = EXCLUDED.position
 """
 UNDECIDED = """
-SELECT outbox.messages.message_id(half_id, nonce)::text FROM outbox.half_message
+SELECT outbox.message_id(half_id, nonce)::text FROM outbox.half_message
 WHERE half_id NOT IN (SELECT half_id FROM outbox.op_message)
 """
 LISTED = """
@@ -59,18 +60,18 @@ SELECT (SELECT count(*) FROM outbox.commit_log WHERE %(half)s = ANY (half_ids)),
 """
 LEAF_SHIFT = 35
 SETTLED = "SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) FROM pg_current_snapshot() AS s"
-"""No transaction is open: a vacuum of the server's own keeps the sweep waiting as well."""
+"""No transaction is open: the server's own vacuum also makes the sweep wait."""
 ROUNDS = 50
 CALLS = 4
-"""So many checks at a time: all programs share one loop, and a call has a deadline."""
+"""The limit of concurrent checks: all programs share one loop, and a call has a deadline."""
 CALL_SECONDS = 30
 
 
 class PatientRetirement(PostgresRetirement):
-    """Tries again where somebody, the server's vacuum for one, holds a leaf for a moment."""
+    """Retries while another session, for example a vacuum, holds a leaf for a moment."""
 
     async def remove(self, leaf: int) -> bool:
-        """Remove a leaf, however often it is locked."""
+        """Remove a leaf; retry while it is locked."""
         for _ in range(ROUNDS):
             if await super().remove(leaf):
                 return True
@@ -79,11 +80,11 @@ class PatientRetirement(PostgresRetirement):
 
 @dataclass(slots=True)
 class ServicePlace:
-    """One database; API and checker can be started anew at any moment."""
+    """One database; API and checker can be restarted at any moment."""
 
     database_url: str
     answers: dict[str, str] = field(default_factory=dict)
-    """What the producers say of each message."""
+    """The producers' answer for each message."""
     _gone: set[int] = field(default_factory=set)
     """The leaves that were retired."""
     _outer: AsyncExitStack = field(default_factory=AsyncExitStack)
@@ -94,7 +95,7 @@ class ServicePlace:
     _service: Service | None = None
 
     async def open(self) -> None:
-        """Open what outlives the service, and the service."""
+        """Open the database and the service."""
         pool = make_pool(self.database_url, "stateful", pool_max=3, pool_min=1)
         self._pool = await self._outer.enter_async_context(pool)
         endpoint = HttpCheckEndpoint(LOOPBACK_ALLOWED)
@@ -103,18 +104,18 @@ class ServicePlace:
         await self._start()
 
     async def close(self) -> None:
-        """Let everything go."""
+        """Close everything."""
         arm(None)
         await self._api.aclose()
         await self._outer.aclose()
 
     async def restart(self) -> None:
-        """End the API in good order and start it again."""
+        """Stop the API cleanly and start it again."""
         await self._api.aclose()
         await self._start()
 
     async def register(self, name: str, *, rolls_back: bool) -> ProducerGroup:
-        """Register a group whose checks this place answers."""
+        """Register a group whose checks this object answers."""
         assert self._producer is not None
         return await self.checker().group(
             self._producer.url,
@@ -143,7 +144,7 @@ class ServicePlace:
         await self.checker().execute(PAST, by=seconds)
 
     async def sweep(self) -> None:
-        """Sweep until nothing is left to look at."""
+        """Sweep until no half is left."""
         world = self.checker()
         await self._settled(world)
         for _ in range(ROUNDS):
@@ -162,22 +163,22 @@ class ServicePlace:
         raise AssertionError("the rounds come to no end")
 
     async def next_leaf(self) -> None:
-        """Let everything from now on go to a new leaf."""
+        """Let all new rows go to a new leaf."""
         await self.checker().execute(NEXT_LEAF)
 
     async def retire(self) -> set[int]:
-        """Publish what is committed, then retire what may go, without retention; tell which."""
+        """Publish the committed messages, then retire without retention; return the leaves."""
         assert self._pool is not None
         await self.sweep()
         await self.checker().execute(PUBLISHED)
         await self.next_leaf()
         retirement = PatientRetirement(self._pool, retention_seconds=0, hold_seconds=0)
-        removed = set(await Retirer(retirement, self.checker().metrics).run_once())
+        removed = set(await Retirer(retirement, FreeLocks(), self.checker().metrics).retire())
         self._gone |= removed
         return removed
 
     async def attempts(self, message_id: str) -> list[tuple[int, str, bool]]:
-        """Return the checks that were noted: attempt, outcome, whether spent."""
+        """Return the stored checks: attempt, outcome, whether spent."""
         rows = await self.checker().rows(
             "SELECT attempt, outcome, counted FROM outbox.check_attempt"
             " WHERE half_id = %(half)s ORDER BY look_id",
@@ -186,17 +187,17 @@ class ServicePlace:
         return [(attempt, outcome, counted) for attempt, outcome, counted in rows]
 
     async def undecided(self) -> list[str]:
-        """Return what nobody has decided, also what a lost answer has hidden from its producer."""
+        """Return the undecided messages, also those whose producer got no answer."""
         return [message_id for (message_id,) in await self.checker().rows(UNDECIDED)]
 
     async def listed(self, message_id: str) -> int:
-        """Return how often the commit log names a message, or did until its leaf was retired."""
+        """Return how often the commit log lists a message, or did before its leaf was retired."""
         half, gone = parse_message_id(message_id)[0], list(self._gone)
         ((listed, was_listed),) = await self.checker().rows(LISTED, half=half, gone=gone)
         return int(listed) + int(was_listed)
 
     def checker(self) -> World:
-        """Return a checker that has just started; it remembers nothing of earlier calls."""
+        """Return a new checker without knowledge of earlier calls."""
         assert self._pool is not None
         assert self._endpoint is not None
         return World(self._pool, self._endpoint, CALLS)
@@ -222,5 +223,5 @@ class ServicePlace:
 
 
 def leaf_of(message_id: str) -> int:
-    """Return the leaf in which a message lies."""
+    """Return the leaf of a message."""
     return parse_message_id(message_id)[0] >> LEAF_SHIFT

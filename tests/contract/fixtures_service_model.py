@@ -1,4 +1,4 @@
-"""The whole model of the service: a dictionary of contents, decisions, and where checks stand.
+"""The model of the service: a dictionary of contents, decisions, and the state of checks.
 
 Time is a number that tests move; PostgreSQL's clock adds less to it than any margin used here.
 """
@@ -30,7 +30,7 @@ STATE: Final = {COMMIT: "COMMITTED", ROLLBACK: "ROLLED_BACK"}
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A prepare as its producer remembers it."""
+    """A prepare as its producer knows it."""
 
     group: str
     transaction_id: str | None
@@ -39,7 +39,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Known:
-    """One message and everything that may depend on it."""
+    """One message and all facts that depend on it."""
 
     asked: Asked
     due: int
@@ -52,11 +52,11 @@ class Known:
     published: bool = False
     retired: bool = False
     attempts: list[tuple[int, str, bool]] = field(default_factory=list)
-    """Of each check that was noted: attempt, outcome, whether it was spent."""
+    """Each stored check: attempt, outcome, whether it was spent."""
 
     @property
     def state(self) -> str:
-        """Where it stands, in the API's word."""
+        """The state, in the API's word."""
         if self.decision == COMMIT and self.published:
             return "PUBLISHED"
         if self.decision is not None:
@@ -65,18 +65,18 @@ class Known:
 
     @property
     def waits(self) -> bool:
-        """Whether it is in the check queue and to be looked at."""
+        """Whether it waits in the check queue."""
         return self.decision is None and self.parked is None
 
     def decide(self, decision: str, decided_by: str) -> None:
-        """Learn a decision; the first stands for ever (G2)."""
+        """Store a decision; the first is final (G2)."""
         if self.decision is None:
             self.decision, self.decided_by = decision, decided_by
 
 
 @dataclass(slots=True)
 class Dictionary:
-    """What a service with perfect memory would know."""
+    """The state of an ideal service."""
 
     now: int = 0
     messages: dict[str, Known] = field(default_factory=dict)
@@ -90,41 +90,41 @@ class Dictionary:
         return self.first.get((asked.group, asked.transaction_id))
 
     def learn(self, message_id: str, asked: Asked) -> None:
-        """Learn a new message."""
+        """Store a new message."""
         assert message_id not in self.messages
         self.messages[message_id] = Known(asked, due=self.now + IMMUNITY, age_from=self.now)
         if asked.transaction_id is not None:
             self.first[(asked.group, asked.transaction_id)] = message_id
 
     def publish(self) -> None:
-        """Let everything that is committed be published."""
+        """Mark all committed messages as published."""
         for known in self.messages.values():
             known.published = known.decision == COMMIT
 
     def retire(self, message_id: str) -> None:
-        """Forget a message, which must have ended; its transaction id is free again (D32)."""
+        """Remove an ended message; its transaction id is free again (D32)."""
         known = self.messages[message_id]
         assert known.state in ("PUBLISHED", "ROLLED_BACK")
         known.retired = True
         self.first = {asked: first for asked, first in self.first.items() if first != message_id}
 
     def parked(self) -> list[str]:
-        """Return the messages that nobody asks about any more."""
+        """Return the parked messages."""
         return [message_id for message_id, one in self.messages.items() if one.state == "PARKED"]
 
     def due(self, group: str) -> Iterator[tuple[str, Known]]:
-        """Return what a checker finds due in a group."""
+        """Return the messages that are due in a group."""
         for message_id, known in self.messages.items():
             if known.asked.group == group and known.waits and known.due <= self.now:
                 yield message_id, known
 
     def check(self, group: str, answers: Mapping[str, str], *, rolls_back: bool) -> None:
-        """Look once at everything that is due in a group."""
+        """Process everything once that is due in a group."""
         for message_id, known in list(self.due(group)):
             self._look(known, answers.get(message_id, UNKNOWN), rolls_back=rolls_back)
 
     def recheck(self, known: Known) -> None:
-        """Make an undecided message due now; a parked one begins anew (P48)."""
+        """Make an undecided message due now; a parked one starts again (P48)."""
         if known.parked:
             known.parked, known.spent, known.only_unknown = None, 0, True
             known.age_from = self.now

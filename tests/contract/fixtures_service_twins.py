@@ -1,4 +1,4 @@
-"""The service and the dictionary side by side: moved together, held against each other."""
+"""The service and the dictionary side by side: the same steps, and a comparison."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPERATOR: Final = {"operator": "night shift", "reason": "asked by the producer"}
 
 
 class ServiceTwins:
-    """One example: a service on a database of its own, two groups, and what a dictionary knows."""
+    """One example: a service on its own database, two groups, and a dictionary."""
 
     def __init__(self, database_url: str, reached: Counter[str]) -> None:
         self._runner = asyncio.Runner()
@@ -38,7 +38,7 @@ class ServiceTwins:
             self.groups.append(self.run(self.place.register(name, rolls_back=rolls_back)))
 
     def close(self) -> None:
-        """Compare everything that is stored, then let it go."""
+        """Compare everything that is stored, then close it."""
         try:
             for message_id in self.model.messages:
                 self.compare(message_id)
@@ -47,19 +47,19 @@ class ServiceTwins:
             self._runner.close()
 
     def pass_time(self, ticks: int) -> None:
-        """Let ticks go by."""
+        """Let ticks pass."""
         self.model.now += ticks * TICK
         self.run(self.place.pass_time(ticks * TICK))
 
     def roll_back_unknown(self) -> None:
-        """End what its producer never heard of: the answer to its prepare was lost."""
+        """End a message whose producer lost the answer to the prepare."""
         for message_id in self.run(self.place.undecided()):
             if message_id not in self.model.messages:
                 answer = self.call(f"/{message_id}/end", {"decision": ROLLBACK})
                 assert answer.status_code == 200, answer.text
 
     def recheck(self, half: str) -> None:
-        """Have a message asked now, if that may be."""
+        """Recheck a message now, if that is possible."""
         known = self.model.messages[half]
         answer = self.call(f"/{half}/recheck", OPERATOR)
         if known.retired:
@@ -82,7 +82,7 @@ class ServiceTwins:
     def prepared(
         self, asked: Asked, answer: httpx2.Response, *, retried: bool = False
     ) -> str | None:
-        """Hold an answer against the dictionary; return the id of a message that is new."""
+        """Compare an answer with the dictionary; return the id of a new message."""
         twin = self.model.twin_of(asked)
         if twin is None:
             assert answer.status_code == 201 or retried, answer.text
@@ -93,13 +93,13 @@ class ServiceTwins:
         if known.asked.value != asked.value:
             assert (answer.status_code, answer.json()["code"]) == (422, "transaction-id-reused")
         else:
-            told = answer.json()
+            shown = answer.json()
             assert answer.status_code in (200, 201), answer.text
-            assert (told["message_id"], told["state"]) == (twin, known.state)
+            assert (shown["message_id"], shown["state"]) == (twin, known.state)
         return None
 
     def ended(self, half: str, decision: str, answer: httpx2.Response) -> None:
-        """Hold the answer to an end against the dictionary."""
+        """Compare the answer to an end with the dictionary."""
         known = self.model.messages[half]
         if known.retired:
             assert answer.status_code == 404
@@ -110,13 +110,13 @@ class ServiceTwins:
             assert answer.status_code == 409, answer.text
             assert answer.json()["winning_decision"] == known.decision
             return
-        told = answer.json()
+        shown = answer.json()
         assert answer.status_code == 200, answer.text
-        assert (told["state"], told["decision"]) == (known.state, known.decision)
-        assert told["decided_by"] == known.decided_by
+        assert (shown["state"], shown["decision"]) == (known.state, known.decision)
+        assert shown["decided_by"] == known.decided_by
 
     def check(self, group: ProducerGroup, said: list[str]) -> None:
-        """Run the checks of a group; what was due stands as the dictionary says."""
+        """Run the checks of a group; then compare the due messages with the dictionary."""
         self.say(said)
         self.run(self.place.check(group))
         rolls_back = group is self.groups[1]
@@ -126,13 +126,13 @@ class ServiceTwins:
             self.compare(message_id)
 
     def say(self, said: list[str]) -> None:
-        """Give each message an answer of its own, the same however often it is asked."""
+        """Give each message its own answer, the same at every check."""
         self.place.answers = {
             message_id: said[n % len(said)] for n, message_id in enumerate(self.model.messages)
         }
 
     def compare(self, message_id: str) -> None:
-        """A message stands as the dictionary says: decision, checks, commit log (I4, I11-I13)."""
+        """Compare a message with the dictionary: decision, checks, commit log (I4, I11-I13)."""
         known, shown = self.model.messages[message_id], self.run(self.place.read(message_id))
         if known.retired:
             assert shown["status"] == 404
@@ -150,7 +150,7 @@ class ServiceTwins:
         return self.run(self.place.call(path, body))
 
     def lose(self, point: str, path: str, body: dict[str, Any]) -> bool:
-        """Make a call that fails at a point; tell whether it came there."""
+        """Make a call that fails at a point; return whether it reached the point."""
         arm(f"{point}=raise#1")
         answer = self.call(path, body)
         arm(None)
@@ -164,7 +164,7 @@ class ServiceTwins:
         arm(None)
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Run something of the place to its end."""
+        """Run a coroutine to its end."""
         return self._runner.run(work)
 
 

@@ -1,4 +1,4 @@
-"""What every HalfStore promises."""
+"""The contract of every HalfStore."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def ended(store: HalfStore, end: End) -> Ended:
 async def test_a_prepared_half_is_undecided_until_it_is_ended(store: HalfStore) -> None:
     half = await prepared(store)
     answer = await ended(store, ending(half, UNKNOWN))
-    assert (answer.standing.state, answer.already_ended, answer.standing.op) == (
+    assert (answer.status.state, answer.already_ended, answer.status.op) == (
         State.PREPARED,
         False,
         None,
@@ -66,7 +66,7 @@ async def test_a_prepared_half_is_undecided_until_it_is_ended(store: HalfStore) 
 @pytest.mark.parametrize(
     ("decision", "state"), [(COMMIT, State.COMMITTED), (ROLLBACK, State.ROLLED_BACK)]
 )
-async def test_the_first_decision_stands_for_ever(
+async def test_the_first_decision_is_final(
     store: HalfStore, decision: Resolution, state: State
 ) -> None:
     half = await prepared(store)
@@ -74,14 +74,14 @@ async def test_the_first_decision_stands_for_ever(
     again = await ended(store, ending(half, decision, decided_by=DecidedBy.CHECK))
     opposite = ROLLBACK if decision is COMMIT else COMMIT
     against = await ended(store, ending(half, opposite))
-    assert (first.standing.state, first.already_ended, first.conflict) == (state, False, False)
-    assert (again.standing.op, again.already_ended, again.conflict) == (
-        first.standing.op,
+    assert (first.status.state, first.already_ended, first.conflict) == (state, False, False)
+    assert (again.status.op, again.already_ended, again.conflict) == (
+        first.status.op,
         True,
         False,
     )
-    assert (against.standing.op, against.already_ended, against.conflict) == (
-        first.standing.op,
+    assert (against.status.op, against.already_ended, against.conflict) == (
+        first.status.op,
         True,
         True,
     )
@@ -96,14 +96,14 @@ async def test_one_flush_that_names_a_half_twice_decides_it_once_by_arrival(
     assert isinstance(first, Ended)
     assert isinstance(second, Ended)
     assert (first.already_ended, second.conflict) == (False, True)
-    assert second.standing.state is State.ROLLED_BACK
+    assert second.status.state is State.ROLLED_BACK
 
 
 async def test_an_id_with_wrong_random_bits_looks_like_an_unknown_one(store: HalfStore) -> None:
     half = await prepared(store)
     guessed = End(half_id=half.half.half_id, nonce=half.half.nonce ^ 1, decision=COMMIT)  # type: ignore[arg-type]
     assert await store.end([guessed]) == [NoSuchMessage()]
-    assert (await ended(store, ending(half, UNKNOWN))).standing.state is State.PREPARED
+    assert (await ended(store, ending(half, UNKNOWN))).status.state is State.PREPARED
 
 
 async def test_a_transaction_id_that_is_not_the_messages_looks_like_an_unknown_one(
@@ -160,7 +160,7 @@ async def test_concurrent_twins_make_one_half(store: HalfStore) -> None:
 
 
 async def test_two_hundred_racing_ends_give_one_decision(store: HalfStore) -> None:
-    """A25, D1: one winner, everybody else is told the standing decision."""
+    """A25, D1: one winner; every other answer has the stored decision."""
     half = await prepared(store)
     racers = [ending(half, COMMIT if n % 2 else ROLLBACK) for n in range(200)]
     answers = [answer for (answer,) in await asyncio.gather(*(store.end([r]) for r in racers))]
@@ -168,8 +168,8 @@ async def test_two_hundred_racing_ends_give_one_decision(store: HalfStore) -> No
         answer for answer in answers if isinstance(answer, Ended) and not answer.already_ended
     ]
     assert len(winners) == 1
-    ops = {answer.standing.op for answer in answers if isinstance(answer, Ended)}
-    assert ops == {winners[0].standing.op}
+    ops = {answer.status.op for answer in answers if isinstance(answer, Ended)}
+    assert ops == {winners[0].status.op}
 
 
 async def test_everything_of_a_half_is_read_back_as_it_was_sent(store: HalfStore) -> None:

@@ -1,4 +1,4 @@
-"""Any order of prepares, ends, crashes and restarts answers as a dictionary would.
+"""Any order of prepares, ends, crashes and restarts agrees with a dictionary.
 
 The dictionary knows each message's content and its first decision, nothing else. A client that does
 not learn what came of its call repeats it, as every client must.
@@ -36,12 +36,12 @@ _T = TypeVar("_T")
 GROUPS = (make_group("account", id=1), make_group("billing", id=2))
 DECISIONS = (Resolution.COMMIT, Resolution.ROLLBACK)
 EXAMPLES = count()
-"""Transaction ids are told apart by it, since all examples share one database."""
+"""A part of transaction ids that makes them distinct: all examples share one database."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A prepare as it is drawn: little to choose from, so that repeats are common."""
+    """A drawn prepare: few values, so that repeats are common."""
 
     group: int
     transaction_id: int | None
@@ -77,7 +77,7 @@ class StoreMachine(RuleBasedStateMachine):
         self._store = self._run(place.open())
 
     def teardown(self) -> None:
-        """Compare the commit log, then let everything go."""
+        """Compare the commit log, then close everything."""
         log = self._place.commit_log()[self._before :]
         commits = self._dictionary.commits
         try:
@@ -115,28 +115,28 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(half_id=HALVES, callers=st.lists(st.sampled_from(DECISIONS), min_size=2, max_size=4))
     def race(self, half_id: HalfId, callers: list[Resolution]) -> None:
-        """Several callers decide at once: one wins, the others are told its decision."""
+        """Several callers decide at once: one wins, the others get its decision."""
         known, ends = self._dictionary.messages[half_id], [self._end(half_id, d) for d in callers]
         answers = self._run(_all([self._store.end([end]) for end in ends]))
-        told = [answer for (answer,) in answers if isinstance(answer, Ended)]
-        winners = [end for end, one in zip(ends, told, strict=True) if not one.already_ended]
+        ended = [answer for (answer,) in answers if isinstance(answer, Ended)]
+        winners = [end for end, one in zip(ends, ended, strict=True) if not one.already_ended]
         assert len(winners) == (known.decision is None)
         for winner in winners:
             self._dictionary.decide(known, winner)
-        for end, one in zip(ends, told, strict=True):
-            self._dictionary.check_standing(known, one)
+        for end, one in zip(ends, ended, strict=True):
+            self._dictionary.check_status(known, one)
             assert one.conflict == (end.decision is not known.decision)
 
     @rule(half_id=HALVES, decision=st.sampled_from(DECISIONS), turns=st.integers(0, 6))
     def crash_while_ending(self, half_id: HalfId, decision: Resolution, turns: int) -> None:
-        """The process dies in the middle; the client repeats its end and learns the truth."""
+        """The process dies in the middle; the client repeats its end and gets the true state."""
         end, known = self._end(half_id, decision), self._dictionary.messages[half_id]
         self._crash(lambda: self._store.end([end]), turns)
         (answer,) = self._run(self._store.end([end]))
         assert isinstance(answer, Ended)
         if known.decision is None:
             self._dictionary.decide(known, end)
-        self._dictionary.check_standing(known, answer)
+        self._dictionary.check_status(known, answer)
 
     @rule(target=HALVES, asked=PREPARES, turns=st.integers(0, 6))
     def crash_while_preparing(self, asked: Asked, turns: int) -> Any:
@@ -150,13 +150,13 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """The process ends in good order and starts again."""
+        """The process stops cleanly and starts again."""
         self._run(self._place.close())
         self._store = self._run(self._place.open())
 
     @invariant()
     def every_message_stands_as_decided(self) -> None:
-        """UNKNOWN decides nothing and reads all (P21)."""
+        """UNKNOWN decides nothing and returns the full state (P21)."""
         known = self._dictionary.messages
         ends = [self._end(half_id, Resolution.UNKNOWN) for half_id in known]
         self._dictionary.check_ended(ends, self._run(self._store.end(ends)))
@@ -206,7 +206,7 @@ async def _all(calls: list[Awaitable[_T]]) -> list[_T]:
 
 
 async def _abandon(call: Callable[[], Awaitable[object]], turns: int) -> None:
-    """Begin a call, let the loop turn so often, and drop it."""
+    """Start a call, let the loop run this number of times, and cancel it."""
     task = asyncio.ensure_future(call())
     for _ in range(turns):
         await asyncio.sleep(0)
@@ -232,7 +232,7 @@ def test_a_memory_store_answers_as_a_dictionary_would() -> None:
 
 @pytest.mark.postgres
 def test_postgres_answers_as_a_dictionary_would(database_url: str) -> None:
-    """A failure is told as it was found: making it smaller would take minutes of restarts."""
+    """A failure is reported as it was found: shrinking it would take minutes of restarts."""
     asyncio.run(_register(database_url))
     run_state_machine_as_test(
         _machine(lambda: PostgresPlace(database_url)),

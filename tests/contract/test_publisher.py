@@ -1,4 +1,4 @@
-"""What every Publisher and its ProgressLog promise: the twin in memory and the real Kafka."""
+"""The contract of every Publisher and its ProgressLog: the twin in memory and the real Kafka."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INSTALLATION = UUID(int=1)
 
 
 class Broker(Protocol):
-    """One broker as the suite uses it."""
+    """One broker, as the tests use it."""
 
     topic: str
 
@@ -54,7 +54,7 @@ class InMemory:
 
 
 class RealKafka:
-    """The real thing, with topics and a transactional id of its own."""
+    """The real Kafka, with separate topics and a separate transactional id."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._servers = bootstrap_servers
@@ -78,7 +78,7 @@ class RealKafka:
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """Yield each broker in turn."""
+    """Yield each broker."""
     if request.param == "memory":
         yield InMemory()
     else:
@@ -131,7 +131,7 @@ def test_records_are_seen_in_order_and_as_they_were_given(broker: Broker) -> Non
     publisher.drop()
 
 
-def test_each_record_is_told_where_it_lies(broker: Broker) -> None:
+def test_the_place_of_each_record_is_reported(broker: Broker) -> None:
     publisher = fenced(broker)
     publisher.begin()
     places = publisher.publish(records(broker, b"one", b"two")).places
@@ -139,7 +139,7 @@ def test_each_record_is_told_where_it_lies(broker: Broker) -> None:
     publisher.drop()
 
 
-def test_the_manifest_is_read_back_with_the_offset_that_was_told(broker: Broker) -> None:
+def test_the_manifest_is_read_back_with_the_reported_offset(broker: Broker) -> None:
     publisher, log = fenced(broker), broker.progress_log()
     offset = publish(publisher, broker, b"one")
     start, end = log.bounds()
@@ -175,7 +175,7 @@ def test_a_fenced_handle_commits_nothing(broker: Broker) -> None:
     heir.drop()
 
 
-def test_a_record_that_kafka_will_never_take_is_named(broker: Broker) -> None:
+def test_a_permanently_refused_record_is_named(broker: Broker) -> None:
     publisher = fenced(broker)
     publisher.begin()
     delivery = publisher.publish(records(broker, b"one", b"x" * 2_000_000))
@@ -184,7 +184,7 @@ def test_a_record_that_kafka_will_never_take_is_named(broker: Broker) -> None:
     publisher.drop()
 
 
-def test_a_dropped_handle_is_of_no_use(broker: Broker) -> None:
+def test_a_dropped_handle_cannot_be_used(broker: Broker) -> None:
     publisher = fenced(broker)
     publisher.drop()
     with pytest.raises(KafkaUnavailable):
@@ -204,7 +204,7 @@ def test_a_log_of_aborted_manifests_alone_is_read_to_its_end(broker: Broker) -> 
     heir.drop()
 
 
-def test_the_topic_tells_its_partitions(broker: Broker) -> None:
+def test_the_topic_shows_its_partitions(broker: Broker) -> None:
     cluster = broker.progress_log().cluster()
     assert cluster.partitions == 16
     assert cluster.cluster_id

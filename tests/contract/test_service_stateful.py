@@ -1,7 +1,7 @@
-"""Any order of prepares, ends, checks, rechecks, crashes and restarts goes as a dictionary says.
+"""Any order of prepares, ends, checks, rechecks, crashes and restarts agrees with a dictionary.
 
 The API answers over ASGI, the checks go out over HTTP, both on one PostgreSQL. A crash is a step
-that fails on either side of its commit: the caller learns nothing, and says it again.
+that fails on either side of its commit: the caller gets no answer, and repeats the call.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ CHECKER_POINTS = st.sampled_from(
     ["checker.after_slice", "checker.after_call", "checker.before_commit", "checker.after_commit"]
 )
 INTERESTING = {"producer", "check", "policy", "check_max", "max_age", "resumed", "retired"}
-"""Endings and turns that there are."""
+"""All kinds of endings and steps."""
 PARKS, ROLLS_BACK = 0, 1
-"""The groups, by what becomes of a message after its last check."""
+"""The groups, by the treatment of a message after its last check."""
 
 
 class ServiceMachine(RuleBasedStateMachine):
@@ -73,7 +73,7 @@ class ServiceMachine(RuleBasedStateMachine):
         self._both.open()
 
     def teardown(self) -> None:
-        """Compare everything that is stored, then let it go."""
+        """Compare everything that is stored, then close it."""
         self._both.close()
         self.drop_database(self._database_url)
 
@@ -113,7 +113,7 @@ class ServiceMachine(RuleBasedStateMachine):
 
     @rule(half=HALVES, decision=DECISIONS, side=SIDES)
     def crash_while_ending(self, half: str, decision: str, side: str) -> None:
-        """The answer is lost; the repeat is told the truth."""
+        """The answer is lost; the repeat returns the true state."""
         known = self._both.model.messages[half]
         if known.retired:
             return
@@ -127,12 +127,12 @@ class ServiceMachine(RuleBasedStateMachine):
 
     @rule(side=st.one_of(st.none(), SIDES))
     def sweep(self, side: str | None) -> None:
-        """A sweep, or one that dies; nobody is queued twice and nobody is left out."""
+        """A sweep, or one that dies; each half is queued exactly once."""
         self._both.until_point(self._both.place.sweep(), f"sweep.{side}" if side else None)
 
     @rule(which=st.integers(0, 1), said=SAID, ticks=st.integers(0, 4))
     def check(self, which: int, said: list[str], ticks: int) -> None:
-        """Time goes by; then everything that is due in a group is asked once."""
+        """Time passes; then everything that is due in a group is asked once."""
         self._both.pass_time(ticks)
         self._both.check(self._both.groups[which], said)
 
@@ -145,7 +145,7 @@ class ServiceMachine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), said=SAID, ticks=st.integers(2, 4), point=CHECKER_POINTS)
     def crash_while_checking(self, which: int, said: list[str], ticks: int, point: str) -> None:
-        """A checker dies in a round; its successor asks what was not settled, and that alone."""
+        """A checker dies in a round; the next one asks only about halves that were not settled."""
         self._both.pass_time(ticks)
         self._both.say(said)
         self._both.until_point(self._both.place.check(self._both.groups[which]), point)
@@ -153,26 +153,26 @@ class ServiceMachine(RuleBasedStateMachine):
 
     @rule(half=HALVES)
     def recheck(self, half: str) -> None:
-        """An operator has an undecided message asked now."""
+        """An operator rechecks an undecided message."""
         self._both.recheck(half)
 
     @precondition(lambda self: self._both.model.parked())
     @rule(number=st.integers(0, 9))
     def resume(self, number: int) -> None:
-        """An operator has a parked message asked now: it begins anew."""
+        """An operator rechecks a parked message: it starts again."""
         parked = self._both.model.parked()
         self._both.recheck(parked[number % len(parked)])
 
     @rule()
     def restart(self) -> None:
-        """The API ends in good order and starts again."""
+        """The API stops cleanly and starts again."""
         self._both.run(self._both.place.restart())
 
     # -- Storage ---------------------------------------------------------------------------------
 
     @rule()
     def retire(self) -> None:
-        """Retention passes; whatever is still open keeps its leaf."""
+        """Retention passes; a leaf with an open message stays."""
         removed = self._both.run(self._both.place.retire())
         self._both.model.publish()
         for message_id, known in self._both.model.messages.items():
@@ -182,7 +182,7 @@ class ServiceMachine(RuleBasedStateMachine):
 
     @rule()
     def settle_and_retire(self) -> None:
-        """Everything ends and is looked at for the last time; then nothing of it stays."""
+        """Everything ends and is compared for the last time; then all is removed."""
         for message_id, known in self._both.model.messages.items():
             if known.decision is None:
                 self.end(message_id, ROLLBACK)
@@ -199,7 +199,7 @@ class ServiceMachine(RuleBasedStateMachine):
 def machine(
     postgres_server: EmbeddedPostgres, template_database: str
 ) -> Iterator[type[ServiceMachine]]:
-    """Yield the machine with a place for its databases; it counts what it has reached."""
+    """Yield the machine with a storage for its databases; it counts the states that it reached."""
     server_url = postgres_server.database_url
 
     class Here(ServiceMachine):
@@ -215,7 +215,7 @@ def machine(
 def test_the_service_answers_and_checks_as_a_dictionary_would(
     machine: type[ServiceMachine],
 ) -> None:
-    """A failure is told as it was found: making it smaller would take minutes of restarts."""
+    """A failure is reported as it was found: shrinking it would take minutes of restarts."""
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -233,7 +233,7 @@ def test_the_service_answers_and_checks_as_a_dictionary_would(
 
 @pytest.mark.postgres
 def test_the_dictionary_knows_every_ending(machine: type[ServiceMachine]) -> None:
-    """What chance seldom comes to, one after the other."""
+    """Rare cases, one after the other."""
     steps = machine()
     steps.begin()
     steps.prepare(drawn=[(PARKS, None, 0)] * 2)

@@ -79,7 +79,7 @@ async def place(database_url: str) -> AsyncIterator[ServicePlace]:
 
 
 def body(state: str, value: str = "{}") -> dict[str, str]:
-    """Return the prepare of the message that is brought into a state."""
+    """Return the prepare of the message that gets into a state."""
     named = {"producer_group": GROUP, "topic": TOPIC, "value": value}
     return {**named, "transaction_id": f"t-{state}"}
 
@@ -107,7 +107,7 @@ async def one_in_each_state(place: ServicePlace) -> dict[str, str]:
 
 
 def seen(answer: httpx2.Response) -> Said:
-    """Return what an answer says of the state: the status and the words that matter."""
+    """Return the status and the relevant words of an answer."""
     said: dict[str, Any] = answer.json()
     match answer.status_code:
         case 200:
@@ -121,7 +121,7 @@ def seen(answer: httpx2.Response) -> Said:
 
 
 @pytest.mark.parametrize("event", EVENTS)
-async def test_an_event_in_every_state_goes_as_the_table_says(
+async def test_an_event_in_every_state_follows_the_table(
     place: ServicePlace, subtests: pytest.Subtests, event: str
 ) -> None:
     path, sent, expected = EVENTS[event]

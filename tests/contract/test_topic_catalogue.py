@@ -1,4 +1,4 @@
-"""What a TopicCatalogue promises: Kafka's own, and its twin in memory."""
+"""The contract of a TopicCatalogue: Kafka's, and its twin in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
 def catalogue(request: pytest.FixtureRequest) -> TopicCatalogue:
-    """Return each implementation in turn."""
+    """Return each implementation."""
     if request.param == "memory":
         return MemoryTopicCatalogue()
     broker: EmbeddedKafka = request.getfixturevalue("kafka_broker")
@@ -24,10 +24,10 @@ def catalogue(request: pytest.FixtureRequest) -> TopicCatalogue:
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
-def away(request: pytest.FixtureRequest) -> TopicCatalogue:
-    """Return each implementation in turn, its broker out of reach."""
+def unreachable(request: pytest.FixtureRequest) -> TopicCatalogue:
+    """Return each implementation with an unreachable broker."""
     if request.param == "memory":
-        return MemoryTopicCatalogue(away=True)
+        return MemoryTopicCatalogue(unavailable=True)
     return KafkaTopicCatalogue("127.0.0.1:1", {})
 
 
@@ -46,9 +46,9 @@ def test_creating_a_topic_that_exists_changes_nothing(catalogue: TopicCatalogue)
     assert catalogue.partitions()[name] == first
 
 
-def test_a_broker_out_of_reach_is_said_so(away: TopicCatalogue) -> None:
+def test_an_unreachable_broker_raises_kafka_unavailable(unreachable: TopicCatalogue) -> None:
     with pytest.raises(KafkaUnavailable):
-        away.partitions()
+        unreachable.partitions()
 
 
 def eventually(ask: Callable[[], int | None]) -> int | None:

@@ -1,4 +1,4 @@
-"""A producer's check endpoint on loopback, scripted by the test; it records every question."""
+"""A producer's check endpoint on loopback, scripted by the test; it records every check."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ Script = Callable[[Question], str]
 
 @dataclass(slots=True)
 class CheckEndpoint:
-    """A running endpoint: where it is and what it was asked."""
+    """A running endpoint: its address and its recorded checks."""
 
     url: str
     script: Script
     questions: list[Question] = field(default_factory=list)
     signed_at: list[int] = field(default_factory=list)
-    """When each call was signed, as it says itself (seconds of the epoch)."""
+    """The signed timestamp of each call (seconds of the epoch)."""
 
     def asked(self, message_id: str) -> list[int]:
-        """Return the attempt numbers asked for one message, in order."""
+        """Return the attempt numbers of one message's checks, in order."""
         return [q["attempt"] for q in list(self.questions) if q["message_id"] == message_id]
 
 
 @contextmanager
 def check_endpoint(script: Script) -> Iterator[CheckEndpoint]:
-    """Run an endpoint that answers every check as ``script`` says."""
+    """Run an endpoint that answers every check with the result of ``script``."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -52,7 +52,7 @@ def check_endpoint(script: Script) -> Iterator[CheckEndpoint]:
             self.wfile.write(payload)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test's output quiet."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

@@ -17,7 +17,7 @@ OUTBOX = str(Path(sys.executable).with_name("outbox"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a run of the command ended."""
+    """The result of a run of the command."""
 
     code: int
     out: str

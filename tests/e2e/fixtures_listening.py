@@ -1,4 +1,4 @@
-"""Which addresses a process listens on, as the kernel says."""
+"""The addresses that a process listens on, read from the kernel."""
 
 from __future__ import annotations
 

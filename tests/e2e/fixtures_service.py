@@ -1,4 +1,4 @@
-"""A running ``outbox dev`` as a test drives it: over REST, the topic and the tables."""
+"""A running ``outbox dev`` for tests: over REST, the topic and the tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Service:
     http: httpx2.Client
 
     def facts(self) -> dict[str, Any]:
-        """Return what dev.json says at this moment."""
+        """Return the current content of dev.json."""
         found: dict[str, Any] = json.loads((self.data_dir / "dev.json").read_text("utf-8"))
         return found
 
@@ -84,7 +84,7 @@ class Service:
         return read_topic(self.facts()["kafka_bootstrap_servers"], topic, committed=committed)
 
     def answers(self) -> bool:
-        """Tell whether the API, wherever it listens now, says that all is ready."""
+        """Return True if the API, at its current address, reports ready."""
         self.http.base_url = httpx2.URL(self.facts()["api_url"])
         try:
             return self.http.get("/readyz").status_code == 200

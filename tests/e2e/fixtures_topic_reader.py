@@ -1,4 +1,4 @@
-"""Reads a topic from its beginning to its end, as a consumer of either isolation level would."""
+"""Reads a topic from beginning to end, with either isolation level."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Seen:
 
     @property
     def message_id(self) -> str:
-        """The id to dedupe on."""
+        """The id for deduplication."""
         return dict(self.headers)["outbox_message_id"]
 
 

@@ -1,4 +1,4 @@
-"""The `outbox` command against a running service: what it prints and how it ends."""
+"""The `outbox` command against a running service: its output and its exit codes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from cli.__main__ import run
-from cli.exit_codes import ExitCode
+from cli.invocation.exit_codes import ExitCode
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from tests.e2e.fixtures_check_endpoint import CheckEndpoint, check_endpoint
 from tests.e2e.fixtures_command import Ended
 from tests.e2e.fixtures_service import Service
-from tests.integration.postgres.reconciliation.test_run_store import make_finding, make_run
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_finding, make_run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
@@ -25,7 +25,7 @@ UNKNOWN_ID = "00000000-0000-8000-8000-000000000000"
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[CheckEndpoint]:
-    """Yield a check endpoint that knows nothing."""
+    """Yield a check endpoint that answers UNKNOWN."""
     with check_endpoint(lambda _: "UNKNOWN") as running:
         yield running
 
@@ -54,7 +54,7 @@ def outbox(
     return Command(capsys)
 
 
-def test_a_group_is_made_shown_and_changed_field_by_field(
+def test_a_group_is_created_shown_and_changed_field_by_field(
     outbox: Command, service: Service, endpoint: CheckEndpoint
 ) -> None:
     name = service.new_name("group")
@@ -136,9 +136,9 @@ def test_a_missing_message_is_exit_3_and_the_problem_on_stderr(outbox: Command) 
     missing = outbox("message", "get", UNKNOWN_ID)
     assert (missing.code, missing.out) == (ExitCode.NOT_FOUND, "")
     assert json.loads(missing.err)["code"] == "message-not-found"
-    told = outbox("-o", "table", "message", "get", UNKNOWN_ID).err
-    assert "message-not-found" in told
-    assert not told.startswith("{")
+    error = outbox("-o", "table", "message", "get", UNKNOWN_ID).err
+    assert "message-not-found" in error
+    assert not error.startswith("{")
 
 
 def test_an_opposite_end_is_exit_5(
@@ -157,7 +157,7 @@ def test_an_api_that_is_not_there_is_exit_6(outbox: Command) -> None:
     assert gone.err.startswith("outbox: cannot reach http://127.0.0.1:1")
 
 
-def test_without_an_api_the_command_says_how_to_name_one(
+def test_without_an_api_the_command_explains_how_to_set_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -206,7 +206,7 @@ def test_an_unknown_scope_is_a_usage_error(outbox: Command) -> None:
     assert outbox(*words).code == ExitCode.USAGE
 
 
-def test_status_shows_every_shard_and_chore(outbox: Command) -> None:
+def test_status_shows_every_shard_and_task(outbox: Command) -> None:
     body = outbox("status").json()
     assert [shard["shard"] for shard in body["shards"]] == list(range(16))
     assert all(shard["halt_reason"] is None for shard in body["shards"])

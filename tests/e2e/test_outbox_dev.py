@@ -1,4 +1,4 @@
-"""`outbox dev`: what it writes, what it survives, how it ends."""
+"""`outbox dev`: its files, its behaviour after kills, its exit."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def revived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service,
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process runs; one that only waits to be reaped does not."""
+    """Return True if a process runs; a zombie does not."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -65,12 +65,12 @@ def alive(pid: int) -> bool:
 
 
 def start_seconds(data_dir: Path) -> float:
-    """Return how long the start took by its own words."""
+    """Return the printed duration of the start."""
     lines = data_dir.with_suffix(".log").read_text().splitlines()
     return float(next(line for line in lines if "/readyz is 200" in line).split()[0])
 
 
-def test_dev_json_says_how_to_reach_it_to_its_owner_alone(service: Service) -> None:
+def test_dev_json_has_the_addresses_and_only_its_owner_can_read_it(service: Service) -> None:
     facts = service.facts()
     assert set(facts) == {
         "api_url",
@@ -93,7 +93,7 @@ def test_every_process_listens_on_loopback_only(service: Service) -> None:
         assert addresses <= {"127.0.0.1", "::ffff:127.0.0.1"}, name
 
 
-def test_it_says_how_long_its_start_took(service: Service) -> None:
+def test_it_prints_the_duration_of_its_start(service: Service) -> None:
     assert 0 < start_seconds(service.data_dir) < 60
 
 
@@ -104,7 +104,7 @@ def test_a_second_start_exits_5_and_names_the_holder(service: Service) -> None:
     assert service.http.get("/readyz").status_code == 200
 
 
-def test_a_port_that_is_taken_exits_5(tmp_path: Path) -> None:
+def test_a_port_in_use_exits_5(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = outbox("dev", "--data-dir", str(tmp_path / "data"), "--api-port", str(port))
@@ -146,13 +146,13 @@ def test_after_a_kill_of_the_supervisor_nothing_is_left_and_all_data_is(
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
-def test_it_stops_clean_and_leaves_no_orphan(
+def test_it_stops_cleanly_and_leaves_no_process(
     own_service: Service,
     revived: tuple[Service, str, str],
     number: signal.Signals,
     code: int,
 ) -> None:
-    """Each signal ends one of the services that the tests before have hurt."""
+    """Each signal ends one of the services that earlier tests have killed."""
     service = own_service if number is signal.SIGINT else revived[0]
     pids = service.facts()["pids"]
     service.process.send_signal(number)

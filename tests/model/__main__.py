@@ -19,7 +19,7 @@ def main() -> int:
     """Return 0 if the protocol holds and every mutant fails, 1 otherwise."""
     parser = ArgumentParser(prog="python -m tests.model", description=__doc__)
     parser.add_argument("--deep", action="store_true", help="search the large configurations too")
-    parser.add_argument("--mutants", action="store_true", help="tell how each mutant fails")
+    parser.add_argument("--mutants", action="store_true", help="print how each mutant fails")
     parser.add_argument("--walks", type=int, default=WALKS, help="how many random walks")
     parser.add_argument("--seed", type=int, default=SEED, help="of the random walks")
     asked = parser.parse_args()
@@ -28,10 +28,10 @@ def main() -> int:
     )
     _print(*table(report))
     if asked.mutants:
-        _print(*(f"\n{one.name}\n{one.told}" for one in report.mutants))
+        _print(*(f"\n{one.name}\n{one.counterexample}" for one in report.mutants))
     wrong = list(counterexamples(report))
     _print(*wrong)
-    return 1 if wrong or not all(one.told for one in report.mutants) else 0
+    return 1 if wrong or not all(one.counterexample for one in report.mutants) else 0
 
 
 def _print(*lines: str) -> None:

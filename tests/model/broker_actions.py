@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from outbox.messages.manifest import PUBLISHED
-from outbox.relay.protocol import actions as do
-from outbox.relay.protocol import answers as came
+from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import CLEAN_COMMIT_SECONDS, PROGRESS_SECONDS
-from outbox.relay.protocol.state import Failure, Found, Refused, known
+from outbox.relay.protocol.state import Failure, Found, Refused, require
 from tests.model.kafka import (
     Broker,
     Record,
@@ -22,21 +21,21 @@ from tests.model.relays import ReadEnd
 from tests.model.scene import LONG_REPLAY, AtBroker, Fault, Outcome, named, numbers
 
 
-def fence(scene: AtBroker, _: do.Fence) -> Iterator[Outcome]:
+def fence(scene: AtBroker, _: actions.Fence) -> Iterator[Outcome]:
     """Move the epoch on; what was open is aborted."""
     broker = abort(scene.broker)
     if not scene.rules.fence_moves_epoch:
         broker = broker._replace(frame=scene.broker.frame, old_frame=False)
-    yield Outcome("Fence", came.Fenced(), broker=broker, owns=True)
+    yield Outcome("Fence", answers.Fenced(), broker=broker, owns=True)
 
 
 def read_end(scene: AtBroker, asked: ReadEnd) -> Iterator[Outcome]:
     """Answer with the high watermark as it is by now."""
     end = len(scene.broker.progress)
-    yield Outcome(f"ReadBounds: the log ends at {end}", came.Bounds(asked.row, 0, end))
+    yield Outcome(f"ReadBounds: the log ends at {end}", answers.Bounds(asked.row, 0, end))
 
 
-def read_manifests(scene: AtBroker, asked: do.ReadManifests) -> Iterator[Outcome]:
+def read_manifests(scene: AtBroker, asked: actions.ReadManifests) -> Iterator[Outcome]:
     """Read all that is stable; a transaction in the way goes when its time is over."""
     broker = scene.broker
     if broker.stable >= asked.end or _stable_manifests(broker, asked):
@@ -44,23 +43,23 @@ def read_manifests(scene: AtBroker, asked: do.ReadManifests) -> Iterator[Outcome
         return
     later = abort(broker)
     yield _manifests_read(scene, asked, later)._replace(broker=later, owns=False)
-    yield Outcome("ReadManifests: stuck", came.ManifestsRead((), False))
+    yield Outcome("ReadManifests: stuck", answers.ManifestsRead((), False))
 
 
-def _stable_manifests(broker: Broker, asked: do.ReadManifests) -> list[Found]:
+def _stable_manifests(broker: Broker, asked: actions.ReadManifests) -> list[Found]:
     end = min(asked.end, broker.stable)
     return [seen for seen in broker.manifests if asked.first <= seen.offset < end]
 
 
-def _manifests_read(scene: AtBroker, asked: do.ReadManifests, broker: Broker) -> Outcome:
+def _manifests_read(scene: AtBroker, asked: actions.ReadManifests, broker: Broker) -> Outcome:
     seen = _stable_manifests(broker, asked)
-    answer = came.ManifestsRead(tuple(seen), broker.stable >= asked.end)
+    answer = answers.ManifestsRead(tuple(seen), broker.stable >= asked.end)
     reached = (LONG_REPLAY,) if len(seen) > 1 else ()
-    text = f"ReadManifests: batches {[known(found.manifest).batch_no for found in seen]}"
+    text = f"ReadManifests: batches {[require(found.manifest).batch_no for found in seen]}"
     return Outcome(text, answer, reached=reached)
 
 
-def publish(scene: AtBroker, asked: do.Publish) -> Iterator[Outcome]:
+def publish(scene: AtBroker, asked: actions.Publish) -> Iterator[Outcome]:
     """Send the records; a report may be missing though the record is there."""
     if not scene.owner:
         yield _fenced(scene, asked)
@@ -73,15 +72,15 @@ def publish(scene: AtBroker, asked: do.Publish) -> Iterator[Outcome]:
     )
     sent, good = produce(scene.broker, records), len(records)
     text = f"Publish: {named(tuple(record.message for record in records))}"
-    yield Outcome(text, came.Delivered(good, None), broker=sent)
+    yield Outcome(text, answers.Delivered(good, None), broker=sent)
     if records:
-        fewer = came.Delivered(good - 1, None)
+        fewer = answers.Delivered(good - 1, None)
         yield Outcome(f"{text}, a report lost", fewer, broker=sent, cost=Fault.CRASH)
-        refused = came.Delivered(good - 1, Refused.RECORD)
+        refused = answers.Delivered(good - 1, Refused.RECORD)
         yield Outcome(f"{text}, refused", refused, broker=sent, cost=Fault.REFUSE)
 
 
-def publish_manifest(scene: AtBroker, asked: do.PublishManifest) -> Iterator[Outcome]:
+def publish_manifest(scene: AtBroker, asked: actions.PublishManifest) -> Iterator[Outcome]:
     """Send the manifest; its offset may stay unknown."""
     if not scene.owner:
         yield _fenced(scene, asked)
@@ -90,27 +89,27 @@ def publish_manifest(scene: AtBroker, asked: do.PublishManifest) -> Iterator[Out
     offset = len(scene.broker.progress)
     crc = found(offset, asked.batch).crc
     text = f"PublishManifest: batch {asked.batch.batch_no} at {offset}"
-    yield Outcome(text, came.ManifestDelivered(offset, crc), broker=sent)
-    unknown = came.ManifestDelivered(-1, crc)
+    yield Outcome(text, answers.ManifestDelivered(offset, crc), broker=sent)
+    unknown = answers.ManifestDelivered(-1, crc)
     yield Outcome(f"{text}, report lost", unknown, broker=sent, cost=Fault.CRASH)
 
 
-def commit(scene: AtBroker, asked: do.Commit) -> Iterator[Outcome]:
+def commit(scene: AtBroker, asked: actions.Commit) -> Iterator[Outcome]:
     """The answer and what Kafka did are two things; a commit that is not clean leaves a frame."""
     if not scene.owner:
         yield _fenced(scene, asked)
         return
     done = end_transaction(scene.broker)
     for text, at in (("clean, a second has passed", PROGRESS_SECONDS), ("clean", 0.0)):
-        yield Outcome(f"Commit: {text}", came.CommitEnded(at, 0.0), broker=done)
-    unknown = came.Failed(Failure.KAFKA)
+        yield Outcome(f"Commit: {text}", answers.CommitEnded(at, 0.0), broker=done)
+    unknown = answers.Failed(Failure.KAFKA)
     yield Outcome("Commit: done, answer lost", unknown, broker=done, cost=Fault.CRASH)
     if not scene.broker.frame:
         waiting, again = scene.broker._replace(frame=True), done._replace(frame=True)
         yield Outcome("Commit: error, frame late", unknown, broker=waiting, cost=Fault.FRAME)
-        slow = came.CommitEnded(0.0, CLEAN_COMMIT_SECONDS)
+        slow = answers.CommitEnded(0.0, CLEAN_COMMIT_SECONDS)
         yield Outcome("Commit: slow, sent twice", slow, broker=again, cost=Fault.FRAME)
 
 
 def _fenced(scene: AtBroker, action: object) -> Outcome:
-    return Outcome(f"{type(action).__name__}: fenced", came.Failed(Failure.FENCED))
+    return Outcome(f"{type(action).__name__}: fenced", answers.Failed(Failure.FENCED))

@@ -1,4 +1,4 @@
-"""What producers and the checker do to PostgreSQL: flushes begin, commit and abort."""
+"""The writes of producers and the checker to PostgreSQL: flushes begin, commit and abort."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.model.scene import Fault, named
 
 
 class ClientMove(NamedTuple):
-    """Something a client's flush may do."""
+    """A possible move of a client's flush."""
 
     text: str
     database: Database
@@ -34,7 +34,7 @@ def client_moves(database: Database, configuration: Configuration) -> Iterator[C
 
 
 def _startable(database: Database, configuration: Configuration) -> Iterator[Ids]:
-    """New messages begin in the order of their numbers: they are all alike."""
+    """Yield the ids of flushes that can begin; new messages begin in the order of their numbers."""
     for message in undecided(database):
         yield (message,)
     for size in configuration.flush_sizes:

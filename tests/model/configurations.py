@@ -1,4 +1,4 @@
-"""How large a world is and what may go wrong in it."""
+"""The configurations: the size of a world and its possible faults."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Configuration:
     name: str
     relays: int = 1
     messages: int = 2
-    """So many message ids are ever given out."""
+    """The number of message ids that are ever given out."""
     faults: Mapping[Fault, int] = field(default_factory=dict)
-    """How often each fault may happen."""
+    """The limit of each fault."""
     flush_sizes: tuple[int, ...] = (1,)
-    """How many new messages one flush may decide."""
+    """The possible numbers of new messages that one flush decides."""
     open_flushes: int = 2
     batch_max: int = 2
     first_start: bool = False
@@ -126,4 +126,4 @@ WALKED: Final = Configuration(
     flush_sizes=(1, 2),
     faults=_faults(failover=2, takeover=3, frame=2, crash=3, abort=2, rollback=1, sign=1, refuse=4),
 )
-"""Too large to search: walked at random."""
+"""Too large for a search: walked at random."""

@@ -1,4 +1,4 @@
-"""Runs the model once for all its tests and prints what it found at the end of the run."""
+"""Runs the model once for all its tests and prints the results at the end of the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REPORT = pytest.StashKey[Report]()
 
 @pytest.fixture(scope="session")
 def report(pytestconfig: pytest.Config) -> Report:
-    """Return what the searches, the walks and the mutants' searches have found."""
+    """Return the results of the searches, the walks and the mutants' searches."""
     made = pytestconfig.stash[_REPORT] = run(ALL, MUTANTS, WALKS)
     return made
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from outbox.messages.manifest import Kind, Position
-from outbox.relay.protocol import actions as do
-from outbox.relay.protocol import answers as came
+from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import PROGRESS_SECONDS, SIGN_OF_LIFE_SECONDS
 from outbox.relay.protocol.state import Failure
 from tests.model.postgres import (
@@ -35,32 +34,32 @@ from tests.model.scene import (
     AtDatabase,
     Fault,
     Outcome,
+    cursor_text,
     message_id,
     named,
     numbers,
-    told,
 )
 
 
-def read_row(scene: AtDatabase, _: do.ReadBounds) -> Iterator[Outcome]:
+def read_row(scene: AtDatabase, _: actions.ReadBounds) -> Iterator[Outcome]:
     """Answer with the row; the log's end is read a moment later."""
     row = scene.database.row
-    text = told(row.cursor) if row and row.cursor else "nothing"
-    yield Outcome(f"ReadBounds: the row says {text}", RowRead(row))
+    text = cursor_text(row.cursor) if row and row.cursor else "nothing"
+    yield Outcome(f"ReadBounds: the row has {text}", RowRead(row))
 
 
-def compare(scene: AtDatabase, asked: do.Compare) -> Iterator[Outcome]:
+def compare(scene: AtDatabase, asked: actions.Compare) -> Iterator[Outcome]:
     """Answer with the commit log of the range and whether it is final."""
     database, to = scene.database, asked.manifest.to
     final = to.xid < database.watermark or not scene.rules.compare_below_watermark
     ids = tuple(i for at, i in positions(database, asked.after) if at <= to)
     held = frozenset(message_id(row.message) for row in database.held)
-    answer = came.Compared(tuple(map(message_id, ids)), final, held)
-    text = f"Compare: the log says {named(ids)}, {'final' if final else 'not final'}"
+    answer = answers.Compared(tuple(map(message_id, ids)), final, held)
+    text = f"Compare: the log has {named(ids)}, {'final' if final else 'not final'}"
     yield Outcome(text, answer)
 
 
-def recover_batch(scene: AtDatabase, asked: do.Recover) -> Iterator[Outcome]:
+def recover_batch(scene: AtDatabase, asked: actions.Recover) -> Iterator[Outcome]:
     """Learn a batch that Kafka has; wait for a flush that is deciding one of its messages."""
     database = scene.database
     ids = numbers(asked.manifest.published)
@@ -68,14 +67,14 @@ def recover_batch(scene: AtDatabase, asked: do.Recover) -> Iterator[Outcome]:
         return
     learned = _learned(scene, ids, asked)
     if learned is None:
-        yield Outcome("Recover: overtaken", came.Failed(Failure.OVERTAKEN))
+        yield Outcome("Recover: overtaken", answers.Failed(Failure.OVERTAKEN))
         return
     text = f"Recover: learns batch {asked.manifest.batch_no}, {named(ids)}"
     seen = _seen(scene, ids, asked)
-    yield Outcome(text, came.Recovered(), database=learned, reached=seen)
+    yield Outcome(text, answers.Recovered(), database=learned, reached=seen)
 
 
-def _learned(scene: AtDatabase, ids: Ids, asked: do.Recover) -> Database | None:
+def _learned(scene: AtDatabase, ids: Ids, asked: actions.Recover) -> Database | None:
     rules, database = scene.rules, scene.database
     learned = recover(database, ids, asked.cursor)
     if learned is None:
@@ -89,33 +88,33 @@ def _learned(scene: AtDatabase, ids: Ids, asked: do.Recover) -> Database | None:
     return learned
 
 
-def _seen(scene: AtDatabase, ids: Ids, asked: do.Recover) -> tuple[str, ...]:
+def _seen(scene: AtDatabase, ids: Ids, asked: actions.Recover) -> tuple[str, ...]:
     stored = scene.database.row and scene.database.row.cursor
     after_fast = stored and asked.cursor.batch_no > stored.batch_no + 1
     orphan = not all(map(scene.database.has_half, ids))
     return (*((FAST_THEN_HISTORY,) if after_fast else ()), *((ORPHAN,) if orphan else ()))
 
 
-def save_progress(scene: AtDatabase, asked: do.SaveProgress) -> Iterator[Outcome]:
+def save_progress(scene: AtDatabase, asked: actions.SaveProgress) -> Iterator[Outcome]:
     """Move the cursor, unless somebody else has moved it further."""
     saved = save(scene.database, asked.cursor, begins=asked.begins)
     if saved is None:
-        yield Outcome("SaveProgress: overtaken", came.Failed(Failure.OVERTAKEN))
+        yield Outcome("SaveProgress: overtaken", answers.Failed(Failure.OVERTAKEN))
     else:
-        yield Outcome(f"SaveProgress: {told(asked.cursor)}", None, database=saved)
+        yield Outcome(f"SaveProgress: {cursor_text(asked.cursor)}", None, database=saved)
 
 
-def halt(scene: AtDatabase, asked: do.StoreHalt) -> Iterator[Outcome]:
+def halt(scene: AtDatabase, asked: actions.StoreHalt) -> Iterator[Outcome]:
     """Store the reason."""
     halted = store_halt(scene.database, asked.reason)
     yield Outcome(f"StoreHalt {asked.reason}", None, database=halted)
 
 
-def hold_messages(scene: AtDatabase, asked: do.Hold) -> Iterator[Outcome]:
+def hold_messages(scene: AtDatabase, asked: actions.HoldRecords) -> Iterator[Outcome]:
     """Store rows for messages that are refused, or wait; only the generation's owner may."""
     database, batch = scene.database, asked.batch
     if scene.rules.own_to_hold and not owns(database, batch.gen):
-        yield Outcome("Hold: overtaken", came.Failed(Failure.OVERTAKEN))
+        yield Outcome("Hold: overtaken", answers.Failed(Failure.OVERTAKEN))
         return
     ids = numbers(asked.message_ids)
     rows = [
@@ -127,7 +126,7 @@ def hold_messages(scene: AtDatabase, asked: do.Hold) -> Iterator[Outcome]:
     yield Outcome(text, None, database=hold(database, rows), reached=(K_ENTRY,))
 
 
-def read_held(scene: AtDatabase, asked: do.ReadHeld) -> Iterator[Outcome]:
+def read_held(scene: AtDatabase, asked: actions.ReadHeld) -> Iterator[Outcome]:
     """Answer with the first open rows at or below the position; a refused one comes alone."""
     database = scene.database
     rows = [row for row in open_held(database) if row.at <= asked.position]
@@ -136,30 +135,30 @@ def read_held(scene: AtDatabase, asked: do.ReadHeld) -> Iterator[Outcome]:
     ids = tuple(row.message for row in run[:most])
     known = database.already_published if scene.rules.skip_published else frozenset[int]()
     before = frozenset(message_id(i) for i in ids if i in known)
-    answer = came.HeldRead(Kind.RELEASE, tuple(map(message_id, ids)), before)
+    answer = answers.HeldRead(Kind.RELEASE, tuple(map(message_id, ids)), before)
     yield Outcome(f"ReadHeld: {named(ids)}", answer)
 
 
-def postpone_held(scene: AtDatabase, asked: do.Postpone) -> Iterator[Outcome]:
+def postpone_held(scene: AtDatabase, asked: actions.Postpone) -> Iterator[Outcome]:
     """Note the refusal."""
     (message,) = numbers((asked.message_id,))
     postponed = postpone(scene.database, message)
     yield Outcome(f"Postpone: m{message}", None, database=postponed)
 
 
-def mark_rows(scene: AtDatabase, asked: do.MarkReleased) -> Iterator[Outcome]:
+def mark_rows(scene: AtDatabase, asked: actions.MarkReleased) -> Iterator[Outcome]:
     """Mark a release's rows and move the cursor, or do neither."""
     ids = numbers(tuple(entry.message_id for entry in asked.manifest.entries))
     saved = save(mark_released(scene.database, ids), asked.cursor)
     if saved is None:
-        yield Outcome("MarkReleased: overtaken", came.Failed(Failure.OVERTAKEN))
+        yield Outcome("MarkReleased: overtaken", answers.Failed(Failure.OVERTAKEN))
         return
     text = f"MarkReleased: {named(ids)}"
     replayed = (REPLAYED_RELEASE,) if asked.cursor.gen == asked.manifest.gen else ()
-    yield Outcome(text, came.Marked(), database=saved, reached=(RELEASE, *replayed))
+    yield Outcome(text, answers.Marked(), database=saved, reached=(RELEASE, *replayed))
 
 
-def read_commits(scene: AtDatabase, asked: do.ReadCommits) -> Iterator[Outcome]:
+def read_commits(scene: AtDatabase, asked: actions.ReadCommits) -> Iterator[Outcome]:
     """Answer with the next final commits, or that there are none; what is held may be due."""
     database, final = scene.database, scene.rules.read_below_watermark
     most = scene.batch_max if asked.most is None else min(asked.most, scene.batch_max)
@@ -186,7 +185,7 @@ def _commits_read(
     held = {row.message for row in open_held(database)}
     if held and scene.rules.hold_scope:
         held.update(ids)
-    answer = came.CommitsRead(
+    answer = answers.CommitsRead(
         0.0,
         found[-1][0],
         tuple(map(message_id, ids)),
@@ -199,11 +198,11 @@ def _commits_read(
     return Outcome(text, answer, reached=reached)
 
 
-def _nothing_to_do(asked: do.ReadCommits, *, due: bool) -> Iterator[Outcome]:
+def _nothing_to_do(asked: actions.ReadCommits, *, due: bool) -> Iterator[Outcome]:
     if due:
-        answer = came.CommitsRead(0.0, asked.after, (), frozenset(), due=True)
+        answer = answers.CommitsRead(0.0, asked.after, (), frozenset(), due=True)
         yield Outcome("ReadCommits: some held are due", answer)
     for text, at in (("a second has passed", PROGRESS_SECONDS), ("nothing", 0.0)):
-        yield Outcome(f"ReadCommits: {text}", came.CommitsRead(at, asked.after, (), frozenset()))
-    day = came.CommitsRead(SIGN_OF_LIFE_SECONDS, asked.after, (), frozenset())
+        yield Outcome(f"ReadCommits: {text}", answers.CommitsRead(at, asked.after, (), frozenset()))
+    day = answers.CommitsRead(SIGN_OF_LIFE_SECONDS, asked.after, (), frozenset())
     yield Outcome("ReadCommits: a day has passed", day, cost=Fault.SIGN)

@@ -1,4 +1,4 @@
-"""What may happen to a value, worked out once: a search meets the same values again and again.
+"""The possible effects on a value, computed once: a search reaches the same values many times.
 
 An action of a relay depends on the relay and on one of the two stores, never on both.
 """
@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from tests.model.clients import client_moves
 from tests.model.configurations import Configuration
 from tests.model.kafka import Broker
-from tests.model.performing import asks_database, at_broker, at_database, at_lost_session
+from tests.model.late_frames import arrivals
 from tests.model.postgres import Database, standby_of
+from tests.model.relay_actions import asks_database, at_broker, at_database, at_lost_session
 from tests.model.relays import Relays, Step
 from tests.model.scene import AtBroker, AtDatabase, Fault, Outcome, Rules
-from tests.model.stray_frames import arrivals
-from tests.model.worlds import UNCHANGED, Effect, Numbered, World
+from tests.model.world import UNCHANGED, Effect, Numbered, World
 
 
 class Effects:
-    """Numbers the values of a configuration's worlds and remembers what may happen to each."""
+    """Numbers the values of a configuration's worlds and stores the possible effects on each."""
 
     def __init__(self, configuration: Configuration, step: Step, rules: Rules) -> None:
         self.relays = Relays(step)
@@ -36,7 +36,7 @@ class Effects:
         self._standbys: dict[int, int] = {}
 
     def of_relay(self, world: World, who: int) -> list[Effect]:
-        """Return what may come of the next action of a relay; nothing while it has to wait."""
+        """Return the effects of the next action of a relay; none while it has to wait."""
         local = world.second if who else world.first
         asks_database = self._asks_database.get(local)
         if asks_database is None:
@@ -54,7 +54,7 @@ class Effects:
         return effects
 
     def of_clients(self, database: int) -> list[tuple[str, int, Fault | None]]:
-        """Return what flushes may do; the first, if one is open, commits it."""
+        """Return the possible moves of flushes; the first, if one is open, commits it."""
         moves = self._clients.get(database)
         if moves is None:
             value = self.databases.values[database]
@@ -65,7 +65,7 @@ class Effects:
         return moves
 
     def of_frames(self, broker: int) -> list[tuple[str, int]]:
-        """Return what late frames may do."""
+        """Return the possible effects of late frames."""
         frames = self._frames.get(broker)
         if frames is None:
             frames = self._frames[broker] = []
@@ -75,7 +75,7 @@ class Effects:
         return frames
 
     def standby_of(self, database: int) -> int:
-        """Return what a standby would be that has received this and nothing later."""
+        """Return a standby that has received this and nothing later."""
         standby = self._standbys.get(database)
         if standby is None:
             standby = self.databases.of(standby_of(self.databases.values[database]))
@@ -102,7 +102,7 @@ class Effects:
         return self._noted(local, at_broker(self.relays.known[local], scene))
 
     def _noted(self, local: int, outcomes: Sequence[Outcome]) -> list[Effect]:
-        """Number what outcomes lead to; a fault that never happens here leads nowhere."""
+        """Number the results of outcomes; leave out faults that never happen here."""
         faults = self._configuration.faults
         return [
             self._effect(local, outcome)

@@ -1,4 +1,4 @@
-"""What must hold in every world (I1, I2, I6, I8, I9, I10) and in every quiet one (I3).
+"""The invariants of every world (I1, I2, I6, I8, I9, I10) and of every quiet one (I3).
 
 Each function returns what is wrong, or None. ``lost`` are the messages whose COMMIT went with a
 tail: they had been decided, and PostgreSQL has forgotten it.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 from outbox.messages.manifest import PUBLISHED, START, Kind, Manifest
-from outbox.relay.protocol.state import Found, HaltReason, known
+from outbox.relay.protocol.state import Found, HaltReason, require
 from tests.model.kafka import Broker
 from tests.model.postgres import Database, positions
 from tests.model.scene import named, numbers
@@ -23,7 +23,7 @@ Invariant = Callable[[Database, Broker, Lost], str | None]
 
 
 class Wrong(NamedTuple):
-    """An invariant that does not hold, by its name, and what breaks it."""
+    """A broken invariant: its name, and what breaks it."""
 
     name: str
     text: str
@@ -34,7 +34,7 @@ def wrong(
 ) -> Wrong | None:
     """Return the first invariant that a world breaks; in a ``quiet`` one nothing is left to do.
 
-    ``only`` names the invariants to look at, all if it is empty.
+    ``only`` names the invariants to check, all if it is empty.
     """
     for name, invariant in (*_ALWAYS, *(_QUIET if quiet else ())):
         if not only or name in only:
@@ -78,7 +78,7 @@ def _whole(_: Database, broker: Broker, __: Lost) -> str | None:
 
 
 def _manifest(seen: Found) -> Manifest:
-    return known(seen.manifest)
+    return require(seen.manifest)
 
 
 def _chained(_: Database, broker: Broker, __: Lost) -> str | None:
@@ -139,7 +139,7 @@ def _not_lost(database: Database, broker: Broker, _: Lost) -> str | None:
 
 
 def _decided(database: Database, broker: Broker, _: Lost) -> str | None:
-    """What was published is decided, or PostgreSQL knows that it has forgotten the message."""
+    """A published message is decided, or PostgreSQL knows that it has lost the message."""
     read = {record.message for record in broker.data} - database.committed
     unknown = tuple(sorted(read - database.already_published))
     if unknown:

@@ -23,22 +23,22 @@ class Record(NamedTuple):
 
 
 class Open(NamedTuple):
-    """What the coordinator holds open."""
+    """The open transaction of the coordinator."""
 
     records: tuple[Record, ...] = ()
     manifest_at: int = -1
 
 
 class Broker(NamedTuple):
-    """Everything of Kafka that one shard can touch."""
+    """The part of Kafka that one shard can change."""
 
     open: Open | None = None
     frame: bool = False
-    """An EndTxn(commit) of the current epoch is still on its way."""
+    """An EndTxn(commit) of the current epoch is still in the network."""
     old_frame: bool = False
-    """One of an earlier epoch is."""
+    """An EndTxn(commit) of an earlier epoch is still in the network."""
     data: tuple[Record, ...] = ()
-    """What a read_committed consumer sees."""
+    """The records that a read_committed consumer reads."""
     progress: tuple[Manifest | None, ...] = ()
     """The progress log by offset; None is a marker or an aborted manifest."""
 
@@ -88,7 +88,7 @@ def produce_manifest(broker: Broker, manifest: Manifest) -> Broker:
 
 
 def end_transaction(broker: Broker) -> Broker:
-    """Commit what is open, if anything is: the coordinator answers OK either way."""
+    """Commit the open transaction, if there is one: the coordinator answers OK either way."""
     if broker.open is None:
         return broker
     marker = (None,) if broker.open.manifest_at >= 0 else ()
@@ -100,7 +100,7 @@ def end_transaction(broker: Broker) -> Broker:
 
 
 def abort(broker: Broker) -> Broker:
-    """Abort what is open and move the epoch on: a fence, or the transaction's time is over."""
+    """Abort the open transaction and raise the epoch: after a fence or a timeout."""
     aged = broker._replace(open=None, frame=False, old_frame=broker.old_frame or broker.frame)
     if broker.open is None or broker.open.manifest_at < 0:
         return aged

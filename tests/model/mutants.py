@@ -1,4 +1,4 @@
-"""Protocols that are wrong in one rule each: a search that lets one pass proves nothing.
+"""Protocols with one wrong rule each: a search that accepts one proves nothing.
 
 A mutant is a wrapper of the relay's own ``step`` or a rule of the world taken away, with a world so
 small that the rule just matters.
@@ -21,7 +21,7 @@ from outbox.relay.protocol.answers import (
     Marked,
     Recovered,
 )
-from outbox.relay.protocol.state import Phase, Relay, known
+from outbox.relay.protocol.state import Phase, Relay, require
 from outbox.relay.protocol.step import step
 from outbox.relay.protocol.transition import Next
 from tests.model.configurations import SEARCHED, Configuration
@@ -31,7 +31,7 @@ from tests.model.scene import RULES, Fault, Rules
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A wrong protocol, the world that shows it and the invariant that it must break."""
+    """A wrong protocol, the world that shows the defect, and the invariant that it must break."""
 
     name: str
     configuration: Configuration
@@ -41,10 +41,10 @@ class Mutant:
 
 
 def mark_before_commit(state: Relay, answer: Answer) -> Next:
-    """Store the cursor before Kafka has committed what it passes."""
+    """Store the cursor before Kafka has committed the batch."""
     after, plan = step(state, answer)
     if plan == (Commit(),):
-        return after, (SaveProgress(known(after.candidate), after.who), Commit())
+        return after, (SaveProgress(require(after.candidate), after.who), Commit())
     return after, plan
 
 
@@ -59,17 +59,17 @@ def replay_before_fence(state: Relay, answer: Answer) -> Next:
 
 
 def last_manifest_only(state: Relay, answer: Answer) -> Next:
-    """Take the newest manifest for all that has to be compared."""
+    """Compare only the newest manifest."""
     if not isinstance(answer, ManifestsRead) or not answer.found:
         return step(state, answer)
     last = answer.found[-1]
-    manifest = known(last.manifest)
+    manifest = require(last.manifest)
     cursor = state.at._replace(batch_no=manifest.batch_no - 1, crc=manifest.prev_crc)
     return step(replace(state, cursor=cursor), ManifestsRead((last,), answer.reached))
 
 
 def last_entry_only(state: Relay, answer: Answer) -> Next:
-    """Believe that a manifest names its last message only."""
+    """Read only the last entry of a manifest."""
     after, plan = step(state, answer)
     if len(plan) == 1 and isinstance(plan[0], Recover):
         recover = plan[0]
@@ -79,23 +79,23 @@ def last_entry_only(state: Relay, answer: Answer) -> Next:
 
 
 def no_clean_rule(state: Relay, answer: Answer) -> Next:
-    """Go on with a handle whose last commit may have been sent twice."""
+    """Keep a handle whose last commit may have been sent twice."""
     if isinstance(answer, CommitEnded):
         return step(state, replace(answer, seconds=0.0))
     return step(state, answer)
 
 
 def timeline_instead_of_comparison(state: Relay, answer: Answer) -> Next:
-    """Compare only after a change of timeline: a file copy put back loses a tail without one."""
+    """Compare only after a change of timeline: a restored file copy loses a tail without one."""
     if isinstance(answer, Compared):
-        _, answer = agreed(state, known(state.found[0].manifest))
+        _, answer = agreed(state, require(state.found[0].manifest))
     return step(state, answer)
 
 
 def history_moves_the_position(state: Relay, answer: Answer) -> Next:
-    """Pass, in HISTORY, a range that PostgreSQL has since filled anew."""
+    """Move the position in HISTORY past a range that PostgreSQL has filled again since then."""
     if isinstance(answer, Recovered):
-        to = known(state.found[0].manifest).to
+        to = require(state.found[0].manifest).to
         state = replace(state, cursor=state.at._replace(position=max(state.at.position, to)))
     after, plan = step(state, answer)
     if len(plan) == 1 and isinstance(plan[0], Recover):
@@ -113,7 +113,7 @@ def mark_before_the_release(state: Relay, answer: Answer) -> Next:
     after, plan = step(state, answer)
     batch = after.batch
     if plan == (Commit(),) and batch is not None and batch.kind is Kind.RELEASE:
-        return after, (MarkReleased(batch, known(state.cursor), after.who), Commit())
+        return after, (MarkReleased(batch, require(state.cursor), after.who), Commit())
     return after, plan
 
 
@@ -126,7 +126,7 @@ def cursor_before_the_mark(state: Relay, answer: Answer) -> Next:
 
 
 def replay_marks_nothing(state: Relay, answer: Answer) -> Next:
-    """Pass a release in REPLAY without a look at its rows."""
+    """Pass a release in REPLAY without marking its rows."""
     after, plan = step(state, answer)
     while isinstance(plan[0], MarkReleased) and after.phase is Phase.REPLAY:
         after, plan = step(after, Marked())
@@ -134,7 +134,7 @@ def replay_marks_nothing(state: Relay, answer: Answer) -> Next:
 
 
 def generation_of_two(state: Relay, answer: Answer) -> Next:
-    """Begin a generation that another relay may have begun too."""
+    """Start a generation that another relay may have started too."""
     after, plan = step(state, answer)
     shared = (replace(a, begins=False) if isinstance(a, SaveProgress) else a for a in plan)
     return after, tuple(shared)
@@ -190,7 +190,7 @@ MUTANTS: Final = (
     Mutant("a generation of two owners", _REFUSED_TWICE, "I1", generation_of_two),
     Mutant("a fence that keeps the epoch", _LATE, "I1", rules=Rules(fence_moves_epoch=False)),
 )
-"""Each of them must fail, and in the way that hurts: lost, doubled, or published undecided."""
+"""Each must fail with real damage: a message lost, doubled, or published undecided."""
 
 WORLDS: Final = (_CUT, _PAIR, _LATE, _RIVALS, _ONE, _CALM, _REFUSED)
 """The mutants' own worlds: the relay's protocol must hold in each of them."""

@@ -18,7 +18,7 @@ IDENTITY = Identity("cluster", "topic", "pg")
 
 
 class Flush(NamedTuple):
-    """An open transaction that decides messages: it has its xid, and nobody sees it yet."""
+    """An open transaction that decides messages: it has its xid, and is not visible yet."""
 
     xid: int
     ids: Ids
@@ -31,20 +31,20 @@ class Held(NamedTuple):
     at: Position
     message: int
     refused: bool
-    """Kafka refused this very record."""
+    """Kafka refused this record itself."""
     released: bool = False
 
 
 class Database(NamedTuple):
-    """All that is durable, and the flushes that are open."""
+    """The durable data, and the open flushes."""
 
     next_xid: int = 1
     tails_lost: int = 0
     open: tuple[Flush, ...] = ()
     halves: int = 0
-    """So many messages have been prepared, the first ones."""
+    """The number of prepared messages, which are the first ones."""
     forgotten: frozenset[int] = frozenset()
-    """Among these, the prepares that a lost tail took away."""
+    """Among these, the prepares that were lost with a tail."""
     commit_log: tuple[tuple[int, Ids], ...] = ()
     """Rows (xid, ids) by xid."""
     rolled_back: frozenset[int] = frozenset()
@@ -64,12 +64,12 @@ class Database(NamedTuple):
         return min((flush.xid for flush in self.open), default=self.next_xid)
 
     def has_half(self, message: int) -> bool:
-        """Tell whether the message is stored, decided or not."""
+        """Return whether the message is stored, decided or not."""
         return message < self.halves and message not in self.forgotten
 
 
 def positions(database: Database, after: Position) -> Iterator[tuple[Position, int]]:
-    """Yield what follows a position in the commit log, in order."""
+    """Yield the commit log after a position, in order."""
     for xid, ids in database.commit_log:
         for n, message in enumerate(ids, 1):
             if (xid, n) > after:
@@ -116,7 +116,7 @@ def hold(database: Database, rows: Iterable[Held]) -> Database:
 
 
 def postpone(database: Database, message: int) -> Database:
-    """Note that a held message was refused itself."""
+    """Store that a held message was refused itself."""
     rows = (r._replace(refused=True) if r.message == message else r for r in database.held)
     return database._replace(held=tuple(rows))
 
@@ -128,7 +128,7 @@ def mark_released(database: Database, ids: Collection[int]) -> Database:
 
 
 def owns(database: Database, gen: int) -> bool:
-    """Tell whether a generation is the stored one, and not halted."""
+    """Return whether a generation is the stored one, and not halted."""
     row = database.row
     return bool(row and row.cursor and row.cursor.gen == gen and row.halt is None)
 
@@ -136,7 +136,7 @@ def owns(database: Database, gen: int) -> bool:
 def save(database: Database, cursor: Cursor, *, begins: bool = False) -> Database | None:
     """Write the progress row; None when the stored one is ahead, of a newer owner, or halted.
 
-    A generation ``begins`` once: then None also when somebody else has begun it.
+    A generation ``begins`` once: then None also when another relay has started it.
     """
     stored = database.row.cursor if database.row else None
     if database.row and stored:
@@ -148,7 +148,7 @@ def save(database: Database, cursor: Cursor, *, begins: bool = False) -> Databas
 
 
 def store_halt(database: Database, reason: HaltReason) -> Database:
-    """Write the reason into the progress row; a row that is there is not missing."""
+    """Write the reason into the progress row, which may be missing."""
     row = database.row or Progress(None, None, None)
     if row.cursor and reason is HaltReason.CURSOR_MISSING:
         return database
@@ -156,7 +156,7 @@ def store_halt(database: Database, reason: HaltReason) -> Database:
 
 
 def recover(database: Database, ids: Ids, cursor: Cursor) -> Database | None:
-    """Learn what Kafka has: note the ids, commit the undecided among them, move the cursor.
+    """Store a batch of Kafka: store the ids, commit the undecided among them, move the cursor.
 
     None when the cursor may not move; then nothing was written.
     """
@@ -176,7 +176,7 @@ def commit_undecided(database: Database, ids: Ids) -> Database:
 
 
 def standby_of(database: Database) -> Database:
-    """Return what a standby that has replayed so much would be: xids are issued again."""
+    """Return a standby that has replayed this database: xids are issued again."""
     xids = [xid for xid, _ in database.commit_log]
     return database._replace(open=(), next_xid=max(xids, default=0) + 1)
 

@@ -1,8 +1,8 @@
 """Drives the relay's own ``step`` in the model: every (state, plan) it can reach gets a number.
 
-``step`` is asked once for each numbered state and answer. What a plan does to the relay alone
-(begin, rest, forget the handle, close the session, take the lock that gives no safety) is done at
-once, since nobody else can tell when; every other action waits for its turn in the search.
+``step`` is called once for each numbered state and answer. Actions that concern the relay alone
+(begin, rest, drop the handle, close the session, take the lock that gives no safety) are done at
+once, because no other process can see the time. Every other action is a step of the search.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ from outbox.relay.protocol.transition import Next
 from tests.model.postgres import IDENTITY
 
 INSTALLATION: Final = UUID(int=1)
-AS_EVER: Final = StoresIdentified(INSTALLATION, IDENTITY, SHARDS, None)
-"""The answer to ReadStanding: nobody changes who is who, and a search ends at the first halt."""
+SAME_STORES: Final = StoresIdentified(INSTALLATION, IDENTITY, SHARDS, None)
+"""The answer to IdentifyStores: the stores never change; a search ends at the first halt."""
 
 Step = Callable[[Relay, Answer], Next]
 
 
 @dataclass(frozen=True, slots=True)
 class RowRead:
-    """The first half of the answer to ReadBounds: the two stores are not read at one instant."""
+    """The first half of the answer to ReadBounds: the two stores are read one after the other."""
 
     row: Progress | None
 
 
 @dataclass(frozen=True, slots=True)
 class ReadEnd:
-    """The second half of ReadBounds: the log, once the row has been read."""
+    """The second half of ReadBounds: read the log, after the row."""
 
     row: Progress | None
 
 
 ModelAction = Action | ReadEnd
 ModelAnswer = Answer | RowRead | None
-"""None: the action is done and the plan goes on."""
+"""None: the action is done and the plan continues."""
 
 
 class Local(NamedTuple):
-    """What a relay is and what it is about to do."""
+    """The state of a relay and its next actions."""
 
     state: Relay
     plan: tuple[ModelAction, ...]
 
 
 class Move(NamedTuple):
-    """Where an answer led, and what the relay gave up on the way."""
+    """The next local state after an answer, and what the relay dropped on the way."""
 
     to: int
     dropped: bool = False
@@ -68,7 +68,7 @@ class Move(NamedTuple):
 
 
 class Relays:
-    """Numbers the relay's local states and remembers where answers lead."""
+    """Numbers the relay's local states and stores the next state for each answer."""
 
     def __init__(self, step: Step) -> None:
         self._step = step
@@ -79,7 +79,7 @@ class Relays:
         """The number of a relay that has just started."""
 
     def after(self, number: int, answer: ModelAnswer) -> Move:
-        """Return where the answer to the next action leads."""
+        """Return the move after the answer to the next action."""
         key = (number, answer)
         move = self._moves.get(key)
         if move is None:
@@ -96,7 +96,7 @@ class Relays:
         return self._settled(*self._step(state, answer))
 
     def _settled(self, state: Relay, plan: tuple[ModelAction, ...]) -> Move:
-        """Do what concerns the relay alone."""
+        """Do the actions that concern the relay alone."""
         dropped = closed = False
         while True:
             match plan[0]:
@@ -104,7 +104,7 @@ class Relays:
                     state, plan = self._step(state, LockTaken())
                     continue
                 case IdentifyStores():
-                    state, plan = self._step(state, AS_EVER)
+                    state, plan = self._step(state, SAME_STORES)
                     continue
                 case Rest():
                     state, plan = self._step(state, Rested())
@@ -127,7 +127,7 @@ class Relays:
 
 
 def canonical(state: Relay) -> Relay:
-    """Forget what cannot matter any more.
+    """Remove what cannot have an effect any more.
 
     Failures in a row only lengthen rests. Times are only compared with the next answer's, and the
     model tries every outcome of that comparison, so they may all be zero. The log's end is read in

@@ -1,4 +1,4 @@
-"""Runs searches, mutants and walks, two at a time, and prints what they found."""
+"""Runs searches, mutants and walks, two at a time, and prints the results."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from time import process_time
 from typing import Final
 
 from tests.model.configurations import WALKED, Configuration
+from tests.model.counterexample import narrate
 from tests.model.mutants import Mutant
 from tests.model.search import Result, Search
-from tests.model.telling import tell
 from tests.model.universe import Universe
 from tests.model.walks import Walked, walk
 
@@ -22,28 +22,28 @@ WORKERS: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
-    """A configuration, what a search of it found, and the counter-example in words."""
+    """A configuration, the result of its search, and the counter-example as text."""
 
     name: str
     result: Result
-    told: str | None
+    counterexample: str | None
     seconds: float
     """Of processor time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkedOver:
-    """The configuration that was walked, what was seen, and the counter-example in words."""
+    """The walked configuration, the result of the walks, and the counter-example as text."""
 
     name: str
     result: Walked
-    told: str | None
+    counterexample: str | None
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that was run."""
+    """The results of all runs."""
 
     searched: Sequence[Searched]
     mutants: Sequence[Searched]
@@ -53,7 +53,7 @@ class Report:
 def run(
     configurations: Sequence[Configuration], mutants: Sequence[Mutant], walks: int, seed: int = SEED
 ) -> Report:
-    """Run everything in processes of its own, so that two processors share the work."""
+    """Run everything in separate processes, so that two processors share the work."""
     with ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool:
         searched = [pool.submit(search, configuration) for configuration in configurations]
         walked = pool.submit(walk_over, walks, seed)
@@ -79,16 +79,18 @@ def search_mutant(mutant: Mutant) -> Searched:
 def _searched(name: str, universe: Universe, only: tuple[str, ...]) -> Searched:
     began = process_time()
     result = Search(universe, only).run()
-    told = tell(universe, result.violation) if result.violation else None
-    return Searched(name=name, result=result, told=told, seconds=process_time() - began)
+    text = narrate(universe, result.violation) if result.violation else None
+    return Searched(name=name, result=result, counterexample=text, seconds=process_time() - began)
 
 
 def walk_over(walks: int, seed: int) -> WalkedOver:
     """Walk at random through the configuration that is too large to search."""
     began, universe = process_time(), Universe(WALKED)
     result = walk(universe, walks, seed)
-    told = tell(universe, result.violation) if result.violation else None
-    return WalkedOver(name=WALKED.name, result=result, told=told, seconds=process_time() - began)
+    text = narrate(universe, result.violation) if result.violation else None
+    return WalkedOver(
+        name=WALKED.name, result=result, counterexample=text, seconds=process_time() - began
+    )
 
 
 def table(report: Report) -> Iterator[str]:
@@ -114,14 +116,16 @@ def table(report: Report) -> Iterator[str]:
 
 
 def reached(report: Report) -> frozenset[str]:
-    """Return the states that matter and were seen in the searches; walks do not count."""
+    """Return the named states that the searches reached; walks do not count."""
     return frozenset().union(*(one.result.reached for one in report.searched))
 
 
 def counterexamples(report: Report) -> Iterator[str]:
-    """Yield what is wrong with the protocol itself; nothing if it holds."""
+    """Yield the counter-examples of the protocol itself; none if it holds."""
     walked = report.walked
-    told = [(one.name, one.told) for one in report.searched] + [(walked.name, walked.told)]
-    for name, text in told:
+    texts = [(one.name, one.counterexample) for one in report.searched] + [
+        (walked.name, walked.counterexample)
+    ]
+    for name, text in texts:
         if text:
             yield f"{name}\n{text}"

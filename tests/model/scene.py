@@ -1,4 +1,4 @@
-"""What a relay's action is performed on, and what may come of it."""
+"""The scene of a relay's action: the store, the rules, and the possible outcomes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ STALE_FRAME: Final = "a stale frame meets an open transaction"
 
 
 class Fault(IntEnum):
-    """What may go wrong; a configuration says how often each."""
+    """A kind of fault; a configuration limits the number of each."""
 
     CRASH = 0
-    """A relay dies, or learns nothing or something bad of what it did to Kafka."""
+    """A relay dies, or gets an error or no answer for its action at Kafka."""
     FRAME = 1
-    """A commit is not clean: a copy of its EndTxn stays on its way."""
+    """A commit is not clean: a copy of its EndTxn is still in the network."""
     TAKEOVER = 2
-    """A relay fences another one that lives."""
+    """A relay fences another one that is alive."""
     FAILOVER = 3
     """The WAL's tail is lost."""
     ABORT = 4
@@ -37,9 +37,9 @@ class Fault(IntEnum):
     SIGN = 5
     """A day passes without work."""
     ROLLBACK = 6
-    """A message is decided the other way."""
+    """A message is decided as ROLLBACK."""
     REFUSE = 7
-    """Kafka refuses a batch for good."""
+    """Kafka refuses a batch permanently."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +55,11 @@ class Rules:
     mark_in_history: bool = True
     """HISTORY marks the held rows of the ids that Kafka has."""
     skip_published: bool = True
-    """A release does not publish what Kafka has already."""
+    """A release does not publish messages that Kafka already has."""
     own_to_hold: bool = True
     """Only the owner of the stored generation may hold a message."""
     void_with_session: bool = True
-    """What a relay knows goes with the session that a lost tail ends."""
+    """A relay loses its state with the session that a lost tail ends."""
     fence_moves_epoch: bool = True
 
 
@@ -68,7 +68,7 @@ RULES: Final = Rules()
 
 
 class Outcome(NamedTuple):
-    """What may come of an action."""
+    """A possible outcome of an action."""
 
     text: str
     answer: ModelAnswer
@@ -80,12 +80,12 @@ class Outcome(NamedTuple):
     owns: bool | None = None
     """Whether the relay has the handle of the current epoch now; None: as before."""
     reached: tuple[str, ...] = ()
-    """States that a search must have seen."""
+    """Names of states that a search must reach."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtDatabase:
-    """A relay in front of PostgreSQL."""
+    """The scene of a relay's action on PostgreSQL."""
 
     database: Database
     rules: Rules
@@ -94,7 +94,7 @@ class AtDatabase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtBroker:
-    """A relay in front of Kafka."""
+    """The scene of a relay's action on Kafka."""
 
     broker: Broker
     owner: bool
@@ -103,21 +103,21 @@ class AtBroker:
 
 
 def message_id(message: int) -> bytes:
-    """Return the 16 bytes that stand for a message in manifests."""
+    """Return the 16 bytes of a message in manifests."""
     return message.to_bytes(16)
 
 
 def numbers(message_ids: tuple[bytes, ...]) -> tuple[int, ...]:
-    """Return the messages that these bytes stand for."""
+    """Return the messages of these bytes."""
     return tuple(int.from_bytes(given) for given in message_ids)
 
 
 def named(messages: tuple[int, ...]) -> str:
-    """Return messages as a person calls them."""
+    """Return the names of messages for people."""
     return " ".join(f"m{message}" for message in messages) or "nothing"
 
 
-def told(cursor: Cursor) -> str:
-    """Return a cursor in short."""
+def cursor_text(cursor: Cursor) -> str:
+    """Return a short text of a cursor."""
     (xid, n), offset, batch_no, _, gen = cursor
     return f"position ({xid},{n}), offset {offset}, batch {batch_no}, gen {gen}"

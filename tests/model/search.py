@@ -1,4 +1,4 @@
-"""Breadth-first search over all worlds of a configuration, every invariant in every one of them."""
+"""Breadth-first search over all worlds of a configuration; checks every invariant in each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from tests.model.invariants import Wrong, wrong
 from tests.model.universe import Universe
-from tests.model.worlds import World
+from tests.model.world import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """The shortest way to a world that breaks an invariant."""
+    """The shortest path to a world that breaks an invariant."""
 
     broken: Wrong
     path: tuple[World, ...]
@@ -21,7 +21,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a search has found."""
+    """The result of a search."""
 
     states: int
     transitions: int
@@ -33,7 +33,7 @@ class Result:
 
 
 class Judge:
-    """Holds worlds against the invariants; worlds with equal stores are judged once."""
+    """Checks the invariants in worlds; worlds with equal stores are judged once."""
 
     def __init__(self, universe: Universe, only: Collection[str] = ()) -> None:
         self._universe = universe
@@ -55,7 +55,7 @@ class Judge:
 
 
 class Search:
-    """One breadth-first search; ``only`` names the invariants to look at, all if it is empty."""
+    """One breadth-first search; ``only`` names the invariants to check, all if it is empty."""
 
     def __init__(self, universe: Universe, only: Collection[str] = ()) -> None:
         self._universe = universe
@@ -69,7 +69,7 @@ class Search:
         self._transitions = 0
 
     def run(self) -> Result:
-        """Search until every world has been seen or one is wrong."""
+        """Search until every world was visited or one is wrong."""
         depth, begin = 0, 0
         while begin < len(self._worlds):
             end = len(self._worlds)
@@ -105,7 +105,7 @@ class Search:
         return tuple(reversed(path))
 
     def _never_quiet(self) -> Violation | None:
-        """Find a world from which the run without faults comes to no end."""
+        """Find a world from which the run without faults never ends."""
         settled = bytearray(len(self._worlds))
         for number in range(len(self._worlds)):
             walked: list[int] = []

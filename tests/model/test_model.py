@@ -22,16 +22,16 @@ from tests.model.scene import (
 @pytest.mark.parametrize("place", range(len(ALL)), ids=[world.name for world in ALL])
 def test_every_invariant_holds_in_every_world(report: Report, place: int) -> None:
     searched = report.searched[place]
-    assert searched.told is None, searched.told
+    assert searched.counterexample is None, searched.counterexample
     assert searched.result.quiet > 0
 
 
 def test_every_invariant_holds_on_random_walks_through_a_larger_world(report: Report) -> None:
-    assert report.walked.told is None, report.walked.told
+    assert report.walked.counterexample is None, report.walked.counterexample
 
 
 def test_the_searches_reached_what_they_must_not_miss(report: Report) -> None:
-    """A search that never met one of these says nothing about it."""
+    """A search that never reached one of these proves nothing about it."""
     assert reached(report) >= {
         FAST_THEN_HISTORY,
         K_ENTRY,

@@ -1,4 +1,4 @@
-"""All worlds of a configuration: what may happen next in each.
+"""All worlds of a configuration, and the possible next steps of each.
 
 It puts together what ``effects`` has worked out for single values, who pays for a fault and who
 holds the handle; a transition costs a few dictionary look-ups.
@@ -17,10 +17,10 @@ from tests.model.kafka import Broker
 from tests.model.postgres import IDENTITY, Database, promote
 from tests.model.relays import Step
 from tests.model.scene import RULES, Fault, Rules
-from tests.model.worlds import ABSENT, NOBODY, UNCHANGED, Effect, Following, Transition, World
+from tests.model.world import ABSENT, NOBODY, UNCHANGED, Effect, Following, Transition, World
 
 CLIENTS = -1
-"""Who moves when it is no relay."""
+"""The actor of a step that is not a relay's."""
 _LOCAL = ("first", "second")
 _FAULT_BITS = 4
 _FAULT_MASK = (1 << _FAULT_BITS) - 1
@@ -39,7 +39,7 @@ class Universe:
         self._void_with_session = rules.void_with_session
 
     def start(self) -> World:
-        """Return the world before anything has happened."""
+        """Return the first world."""
         row = Progress(Cursor(START, 0, 0, 0, 1), IDENTITY, None)
         database = Database(row=None if self.configuration.first_start else row)
         fresh = self._fresh
@@ -58,7 +58,7 @@ class Universe:
     # -- Every next world ------------------------------------------------------------------------
 
     def following(self, world: World) -> Following:
-        """Return every step that may come next, and the next world when faults have stopped.
+        """Return every possible next step, and the next world when faults have stopped.
 
         Then open flushes commit first; after that one relay runs, the owner if there is one, for
         the lock works again. A quiet world follows itself.
@@ -92,7 +92,7 @@ class Universe:
         ]
 
     def _of_the_tail(self, world: World) -> list[Transition]:
-        """The standby takes over: what it never received is gone, and every session with it."""
+        """The standby takes over: what it did not receive is lost, and all sessions end."""
         left = _paid(world.left, Fault.FAILOVER)
         if world.standby == ABSENT or left is None:
             return []
@@ -108,7 +108,7 @@ class Universe:
         return [_placed(CLIENTS, "the standby takes over without the tail", changed)]
 
     def _in_session(self, world: World) -> Iterator[int]:
-        """Yield the relays that would notice: one that is about to fence has yet to open one."""
+        """Yield the relays that would notice; a relay that is about to fence has no handle yet."""
         for who in range(self.configuration.relays):
             at_work = (world.first if who == 0 else world.second) != self._fresh
             if at_work and self._void_with_session:
@@ -164,7 +164,7 @@ class Universe:
 
 
 def _placed(who: int, text: str, world: World) -> Transition:
-    """Put the relays in order: two worlds that differ only in their names are one."""
+    """Sort the relays: two worlds that differ only in their names are one."""
     database, standby, broker, owner, first, second, broken, left, lost = world
     if second == ABSENT or (first, broken & 1) <= (second, broken >> 1):
         return Transition(who, text, world)
@@ -181,7 +181,7 @@ def _owner_after(owner: int, who: int, effect: Effect) -> int:
 
 
 def _paid(left: int, cost: Fault | None) -> int | None:
-    """Return what is left after a fault, or None when it may not happen any more."""
+    """Return the faults left after one, or None if it may not happen any more."""
     if cost is None:
         return left
     shift = _FAULT_BITS * cost

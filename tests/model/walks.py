@@ -1,6 +1,6 @@
-"""Seeded random walks through a configuration that is too large to be searched.
+"""Seeded random walks through a configuration that is too large for a search.
 
-After its last fault a walk goes on without one until nothing is left to do.
+After its last fault a walk continues without faults until nothing is left to do.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Final
 
 from tests.model.search import Judge, Violation
 from tests.model.universe import Universe
-from tests.model.worlds import World
+from tests.model.world import World
 
 STEPS: Final = 150
-"""How long a walk meets faults; most are quiet by then."""
+"""The number of steps with faults; most walks are quiet by then."""
 
 FAULT_CHANCE: Final = 0.1
-"""How often a fault that was drawn does happen."""
+"""The probability that a drawn fault happens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walked:
-    """What walks have seen."""
+    """The results of walks."""
 
     walks: int
     steps: int
@@ -32,7 +32,7 @@ class Walked:
 
 
 def walk(universe: Universe, walks: int, seed: int) -> Walked:
-    """Walk so often, or until a world is wrong."""
+    """Walk this number of times, or until a world is wrong."""
     chance, judge = random.Random(seed), Judge(universe)
     steps, longest, violation = 0, 0, None
     for _ in range(walks):
@@ -69,7 +69,7 @@ def _walk_once(
 
 
 def _drawn(world: World, following: list[World], chance: random.Random) -> World:
-    """Draw the next world; faults are rare, so that something happens between them."""
+    """Draw the next world; faults are rare, so that other steps happen between them."""
     while True:
         drawn = chance.choice(following)
         fault = drawn.left != world.left or drawn.standby != world.standby

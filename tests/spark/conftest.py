@@ -11,9 +11,8 @@ from pyspark.sql import SparkSession
 
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
-from spark.jvm.session import SessionSettings, spark_session
+from spark.jvm.session import RUNTIME_JARS, SessionSettings, spark_session
 from spark.run_context import Options, RunContext
-from spark.wiring import RUNTIME_JARS
 from tests.fixtures_databases import drop_database, make_database
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts

@@ -1,4 +1,4 @@
-"""Mutants of the folds and of the segments that they stand on."""
+"""Mutants of the bucket checksums and of the segments below them."""
 
 from __future__ import annotations
 
@@ -9,51 +9,51 @@ from spark.compare import bucket_checksums
 from tests.spark.compare import test_bucket_checksums
 from tests.spark.fixtures_mutant import Mutant, Needs
 
-LANES: Final = "same[0] & same[1] & same[2]"
-EACH_LANE: Final = test_bucket_checksums.test_each_lane_sees_what_the_two_others_do_not
+COMPONENTS: Final = "same[0] & same[1] & same[2]"
+EACH_COMPONENT: Final = test_bucket_checksums.test_each_component_sees_what_the_two_others_miss
 
 MUTANTS: Final = (
     Mutant(
-        name="count lane dropped",
+        name="count component dropped",
         module=bucket_checksums,
-        rule=LANES,
+        rule=COMPONENTS,
         broken="same[1] & same[2]",
-        killer=EACH_LANE,
+        killer=EACH_COMPONENT,
         needs=Needs.SPARK,
         given={"apart": test_bucket_checksums.pairs_of_opposites},
     ),
     Mutant(
-        name="combined lane dropped",
+        name="combined component dropped",
         module=bucket_checksums,
-        rule=LANES,
+        rule=COMPONENTS,
         broken="same[0] & same[2]",
-        killer=EACH_LANE,
+        killer=EACH_COMPONENT,
         needs=Needs.SPARK,
         given={"apart": test_bucket_checksums.one_for_another},
     ),
     Mutant(
-        name="sum lane dropped",
+        name="sum component dropped",
         module=bucket_checksums,
-        rule=LANES,
+        rule=COMPONENTS,
         broken="same[0] & same[1]",
-        killer=EACH_LANE,
+        killer=EACH_COMPONENT,
         needs=Needs.SPARK,
         given={"apart": test_bucket_checksums.half_for_half},
     ),
     Mutant(
         name="records without a place in no bucket",
         module=bucket_checksums,
-        rule="    placed = folded(records, bits)",
-        broken='    placed = folded(records.where("slot IS NOT NULL"), bits)',
+        rule="    placed = checksums(records, bits)",
+        broken='    placed = checksums(records.where("slot IS NOT NULL"), bits)',
         killer=test_bucket_checksums.test_a_row_without_a_slot_always_differs,
         needs=Needs.SPARK,
     ),
     Mutant(
         name="a second record elsewhere meets no commit",
         module=bucket_checksums,
-        rule="dirty.unionByName(touched).distinct()",
+        rule="dirty.unionByName(named).distinct()",
         broken="dirty",
-        killer=test_bucket_checksums.test_a_record_elsewhere_makes_the_bucket_of_its_message_odd,
+        killer=test_bucket_checksums.test_a_record_elsewhere_makes_the_bucket_of_its_message_a_mismatch,
         needs=Needs.SPARK,
     ),
     Mutant(
@@ -61,7 +61,7 @@ MUTANTS: Final = (
         module=segments,
         rule='inside = F.col("rank") < F.col("batch.to_rank")',
         broken="inside = F.lit(True)",
-        killer=test_bucket_checksums.test_a_stretch_lies_in_one_batch_and_one_side_of_the_cut,
+        killer=test_bucket_checksums.test_a_segment_is_in_one_batch_and_on_one_side_of_the_cut,
         needs=Needs.SPARK,
     ),
 )

@@ -18,7 +18,7 @@ from tests.fixtures_paths import PROJECT
 PROGRAMS: Final = Path(sys.executable).parent
 START_SECONDS: Final = 120.0
 QUICK: Final = f"{QUICK_JVM} -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-"""For a JVM that lives as long as one test: Spark's own classes are taken as they are."""
+"""Settings for a JVM that lives for one test: Spark's classes are used without optimization."""
 SMALL_JOB: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",

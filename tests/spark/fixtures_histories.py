@@ -1,4 +1,4 @@
-"""Histories of one shard, as Hypothesis draws them, and what is open at a cut, told by counting.
+"""Histories of one shard, drawn by Hypothesis, and what is open at a cut, found by counting.
 
 Producers decide, a relay publishes in order and makes every mistake the audit knows, others write
 into the topic, operators repair. A history ends with the cuts at which it is audited, each taken
@@ -19,14 +19,14 @@ from outbox.messages.message import Resolution
 from spark.findings.finding_class import FindingClass
 
 MESSAGES: Final = 8
-"""Of one history; the last one was never prepared."""
+"""Messages of one history; the last one was never prepared."""
 ABSENT: Final = MESSAGES - 1
 FAR: Final = 99
 """A batch that no relay has written."""
 FAULTS: Final = ("none", "none", "lost", "held", "twice", "altered", "headless", "skipped")
 Command = tuple[str, int, int]
 Open = frozenset[tuple[str, FindingClass]]
-"""What is open: subject and class, a duplicate that came late as a duplicate."""
+"""What is open: subject and class; a late duplicate counts as a duplicate."""
 
 
 class Cut(NamedTuple):
@@ -38,7 +38,7 @@ class Cut(NamedTuple):
 
 
 class Written(NamedTuple):
-    """One record; ``own`` ones bear the message's very id, others the half id alone."""
+    """One record; ``own`` records have the message's id, others only its half id."""
 
     at: int
     message: int
@@ -60,7 +60,7 @@ class Batch(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What became of a record that Kafka refuses, or that an operator orders anew."""
+    """The state of a record that Kafka refuses, or that an operator publishes again."""
 
     at: int
     message: int
@@ -69,7 +69,7 @@ class Held(NamedTuple):
 
 @dataclass(kw_only=True)
 class History:
-    """All that happened to both stores, told by moments."""
+    """All events in both stores, by moment."""
 
     commands: Sequence[Command]
     cuts: Sequence[Cut]
@@ -93,7 +93,7 @@ class History:
         }
 
     def decision(self, message: int, moment: int) -> Resolution | None:
-        """Return what a snapshot of this moment says."""
+        """Return the decision in a snapshot of this moment."""
         if any(message in flush for at, flush in self.flushes.items() if at < moment):
             return Resolution.COMMIT
         rolled_back = self.rolled_back.get(message, moment) < moment
@@ -120,7 +120,7 @@ class History:
             self.rolled_back[undecided[one % len(undecided)]] = at
 
     def _publish(self, at: int, one: int, other: int) -> None:
-        """Publish the next messages in order; a fault befalls one of them."""
+        """Publish the next messages in order, one of them with a fault."""
         after = self.batches[-1].to if self.batches else START
         waiting = sorted((place, m) for m, place in self.places.items() if place > after)
         some = waiting[: 1 + one % 3]
@@ -157,7 +157,7 @@ class History:
                 self._again(at, Kind.RELEASE, message)
 
     def _repair(self, at: int, one: int, other: int) -> None:
-        """Publish a lost message anew by an operator's order, once."""
+        """Publish a lost message again by an operator's order, once."""
         lost = [each for each in self._lost() if self.hold(each, at) is None]
         if lost:
             message = lost[one % len(lost)]
@@ -174,14 +174,14 @@ class History:
         return [m for m, place in self.places.items() if place <= to and m not in there]
 
     def _late(self, at: int, one: int, other: int) -> None:
-        """Let the record of a message turn up in the log after all."""
+        """Let the missing record of a message arrive in the log."""
         listed = [(m, b.batch_no) for b in self.batches for m, _ in b.entries]
         if listed:
             message, batch_no = listed[one % len(listed)]
             self.records.append(Written(at, message, batch_no))
 
     def _stray(self, at: int, one: int, other: int) -> None:
-        """Let somebody else write a record of any message, or of none."""
+        """Let another writer write a record of any message, or of none."""
         batch_no = (None, 1, FAR, None)[other % 4]
         self.records.append(Written(at, one, batch_no, right=other < 5, own=other != 3))
 
@@ -210,7 +210,7 @@ def histories(draw: st.DrawFn, most_cuts: int, steps: st.SearchStrategy[Command]
 
 
 def clean_histories(most_cuts: int) -> st.SearchStrategy[History]:
-    """Return histories in which nobody makes a mistake."""
+    """Return histories without faults."""
     return histories(most_cuts, CLEAN_STEPS)
 
 
@@ -220,7 +220,7 @@ def any_histories(most_cuts: int) -> st.SearchStrategy[History]:
 
 
 def drawn(count: int, strategy: st.SearchStrategy[History]) -> list[History]:
-    """Return so many histories; the same ones every time."""
+    """Return this number of histories, the same ones every time."""
     found: list[History] = []
 
     @settings(
@@ -240,7 +240,7 @@ def drawn(count: int, strategy: st.SearchStrategy[History]) -> list[History]:
 
 
 def open_at(history: History, cut: Cut, read_before: int = 0) -> Open:
-    """Return what is open at a cut, told by counting; ``read_before`` says what a run had read."""
+    """Return what is open at a cut, by counting; ``read_before`` is what a run had read."""
     return frozenset(
         found for message in range(MESSAGES) for found in _open(history, cut, message, read_before)
     )

@@ -1,4 +1,4 @@
-"""What a mutant is: a rule of the reconciliation as it is and as it must not be."""
+"""A mutant: a rule of the reconciliation in its correct and in a broken form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Needs(StrEnum):
-    """What the test that kills a mutant runs on."""
+    """What the test that kills a mutant needs."""
 
     NOTHING = "pure"
     SPARK = "frames"
@@ -19,7 +19,7 @@ class Needs(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """One rule replaced; ``given`` are arguments of the killer that no fixture provides."""
+    """One replaced rule; ``given`` are arguments of the killer that no fixture provides."""
 
     name: str
     module: ModuleType

@@ -1,9 +1,8 @@
-"""The reconciliation with one rule taken away at a time: a suite that lets one pass proves nothing.
+"""The reconciliation with one broken rule at a time; the suite must notice each one.
 
-A mutant is a line of the job as it is and as it must not be, and the test that has to fail then.
+A mutant is a code line in its correct and its broken form, and the test that must fail then.
 ``python -m tests.spark.fixtures_mutants`` runs them all and shows who killed which; arguments go to
-pytest,
-so ``-k "not store"`` leaves out those that need Kafka and PostgreSQL.
+pytest, so ``-k "not store"`` leaves out those that need Kafka and PostgreSQL.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from spark import audit
+from spark.audit import steps
 from spark.columns import digest, segments, slot
 from spark.compare import decision_table, diagnosis
 from spark.compare.decision_table import Held, Listed
@@ -31,7 +30,7 @@ from tests.spark.fixtures_mutant import Mutant, Needs
 from tests.unit.spark.compare import test_decision_table, test_diagnosis
 from tests.unit.spark.cut import test_cut_capture, test_cut_plan, test_log_history
 from tests.unit.spark.findings import test_verdict
-from tests.unit.spark.report import test_render
+from tests.unit.spark.report import test_page
 
 MUTANTS: Final = (
     # Reads: what Spark would do by itself.
@@ -70,26 +69,26 @@ MUTANTS: Final = (
     # The cut: the order in which the stores are asked.
     Mutant(
         name="snapshot before log",
-        module=audit,
-        rule='    with parts.progress.stage("cut of the log"):',
-        broken='    with parts.source.snapshot(), parts.progress.stage("cut of the log"):',
+        module=steps,
+        rule='    with context.progress.stage("cut of the log"):',
+        broken='    with context.source.snapshot(), context.progress.stage("cut of the log"):',
         killer=test_cut_capture.test_the_snapshot_is_taken_last,
     ),
     Mutant(
         name="records before manifests",
         module=cut_capture,
-        rule="    progress = log_facts.partitions([progress_topic])\n",
+        rule="    progress = log_reader.partitions([progress_topic])\n",
         broken=(
-            "    log_facts.offsets(log_facts.partitions(topics()), LogEnd.HIGH_WATERMARK)\n"
-            "    progress = log_facts.partitions([progress_topic])\n"
+            "    log_reader.offsets(log_reader.partitions(topics()), LogEnd.HIGH_WATERMARK)\n"
+            "    progress = log_reader.partitions([progress_topic])\n"
         ),
         killer=test_cut_capture.test_the_manifests_end_before_the_records_and_both_before_the_wait,
     ),
     Mutant(
         name="open transactions not waited for",
         module=cut_capture,
-        rule="while (stuck := cut.waiting(highs, stable)) and",
-        broken="while (stuck := ()) and",
+        rule="while (stalled := cut_plan.open_transactions(highs, stable)) and",
+        broken="while (stalled := ()) and",
         killer=test_cut_capture.test_every_transaction_below_the_high_watermark_is_waited_for,
     ),
     Mutant(
@@ -102,7 +101,7 @@ MUTANTS: Final = (
     Mutant(
         name="an open transaction is no gap",
         module=cut_plan,
-        rule="for p in sorted(set(stuck) - set(silent))\n",
+        rule="for p in sorted(set(stalled) - set(silent))\n",
         broken="for p in ()\n",
         killer=test_cut_plan.test_a_partition_with_an_open_transaction_is_a_gap,
     ),
@@ -183,7 +182,7 @@ MUTANTS: Final = (
         module=decision_table,
         rule="    Held.NEVER: (FindingClass.SKIPPED,),",
         broken="    Held.NEVER: (),",
-        killer=test_decision_table.test_the_manifests_tell_why_a_message_is_missing,
+        killer=test_decision_table.test_the_manifests_show_why_a_message_is_missing,
         given={"listed": Listed.HELD, "held": Held.NEVER, "expected": (FindingClass.SKIPPED,)},
     ),
     Mutant(
@@ -204,9 +203,9 @@ MUTANTS: Final = (
     Mutant(
         name="anchor ignored",
         module=log_history,
-        rule="if digest_of(there) != anchor.digest:",
+        rule="if digest_of(present) != anchor.digest:",
         broken="if False:",
-        killer=test_log_history.test_a_log_that_was_cut_off_and_has_grown_again_is_told_by_its_anchor,
+        killer=test_log_history.test_a_truncated_log_that_has_grown_again_is_recognized_by_its_anchor,
     ),
     Mutant(
         name="a log that ends before its last end",
@@ -220,15 +219,15 @@ MUTANTS: Final = (
         module=log_history,
         rule="elif each.start > end:",
         broken="elif False:",
-        killer=test_log_history.test_a_log_that_begins_behind_the_last_end_has_a_gap,
+        killer=test_log_history.test_a_log_that_begins_after_the_last_end_has_a_gap,
         given={"start": 101, "expected": {"RETENTION_GAP": test_log_history.HERE}},
     ),
     Mutant(
-        name="a topic made anew is continued",
+        name="a recreated topic is continued",
         module=log_history,
         rule="if known.get(name, each.id) != each.id",
         broken="if False",
-        killer=test_log_history.test_a_topic_of_another_id_was_made_anew_and_nothing_else_is_told_of_it,
+        killer=test_log_history.test_a_topic_of_another_id_was_recreated_and_has_no_other_finding,
     ),
     # The verdict and what people see of it.
     Mutant(
@@ -244,7 +243,7 @@ MUTANTS: Final = (
         module=verdict,
         rule="        return EXIT_INCONCLUSIVE\n",
         broken="        return EXIT_CLEAN\n",
-        killer=test_verdict.test_the_exit_code_follows_from_the_findings_and_what_is_tolerated,
+        killer=test_verdict.test_the_exit_code_follows_from_the_findings_and_the_tolerance,
         given={
             "counts": {FindingClass.NOT_READ: 1},
             "fail_on": "critical",
@@ -257,14 +256,14 @@ MUTANTS: Final = (
         module=page,
         rule="_environment(autoescape=True)",
         broken="_environment(autoescape=False)",
-        killer=test_render.test_text_of_others_is_escaped_on_the_page,
+        killer=test_page.test_text_of_others_is_escaped_on_the_page,
     ),
     Mutant(
         name="a cell that a spreadsheet calculates",
         module=tables,
         rule='return f"\'{text}" if text.startswith(FORMULA_STARTS) else text',
         broken="return text",
-        killer=test_render.test_no_cell_of_the_csv_is_a_formula,
+        killer=test_page.test_no_cell_of_the_csv_is_a_formula,
     ),
     *fixtures_run_mutants.MUTANTS,
     *fixtures_bucket_mutants.MUTANTS,
@@ -272,14 +271,14 @@ MUTANTS: Final = (
 
 
 class Survivors:
-    """A plugin of pytest that tells of each mutant which test killed it."""
+    """A pytest plugin that reports for each mutant which test killed it."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Tell of one mutant when its test has ended."""
-        told = dict(report.user_properties)
-        if report.when == "call" and "mutant" in told:
-            fate = f"killed by {told['killer']}" if report.passed else "SURVIVED"
-            sys.stdout.write(f"\n{told['mutant']:<50} {fate}")
+        """Report one mutant when its test has ended."""
+        properties = dict(report.user_properties)
+        if report.when == "call" and "mutant" in properties:
+            fate = f"killed by {properties['killer']}" if report.passed else "SURVIVED"
+            sys.stdout.write(f"\n{properties['mutant']:<50} {fate}")
 
 
 def main(arguments: list[str]) -> int:

@@ -21,15 +21,16 @@ from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.manifest import START, Entry, Kind, Manifest, Position, crc_of, encode
 from outbox.messages.message import DecidedBy, End, HalfMessage, Message, Prepared, Resolution
 from outbox.messages.message_id import HalfId
-from outbox.messages.record import Record, render
+from outbox.messages.record import Record
 from outbox.postgres.messages.half_store import PostgresHalfStore, read_halves
 from outbox.postgres.sessions.connections import make_pool
 from outbox.reconciliation.log import LogEnd
-from spark.cut.cut_plan import waiting
+from spark.cut.cut_plan import open_transactions
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
+from tests.fixtures_records import render
 
 Alter = Callable[[Record], Iterable[Record]]
-"""What becomes of a record on its way: itself, an altered one, several or none."""
+"""Maps a record to what is published: itself, an altered one, several or none."""
 
 
 def as_it_is(record: Record) -> Iterable[Record]:
@@ -39,7 +40,7 @@ def as_it_is(record: Record) -> Iterable[Record]:
 
 @dataclass
 class ShardState:
-    """Where a shard's manifests stand."""
+    """The state of a shard's manifests."""
 
     position: Position = START
     batch_no: int = 0
@@ -48,7 +49,7 @@ class ShardState:
 
 @dataclass
 class OutboxWriter:
-    """One installation: a database and topics of its own on shared servers."""
+    """One installation: a separate database and topics on shared servers."""
 
     database_url: str
     bootstrap_servers: str
@@ -72,7 +73,7 @@ class OutboxWriter:
             future.result(30)
 
     def prepare(self, topic: str, count: int, **fields: Any) -> list[HalfMessage]:
-        """Prepare messages with keys and values of their own."""
+        """Prepare messages with different keys and values."""
         return asyncio.run(self._prepare(topic, count, fields))
 
     def end(self, halves: Sequence[HalfMessage], decision: Resolution) -> None:
@@ -86,7 +87,7 @@ class OutboxWriter:
         held: Collection[HalfId] = (),
         skipped: Collection[HalfId] = (),
     ) -> None:
-        """Publish everything committed so far, one batch a shard, as the relay would."""
+        """Publish everything committed so far, one batch per shard, as the relay would."""
         for shard, position, half_ids in self._committed():
             state = self.shards.setdefault(shard, ShardState())
             statuses = {i: b"K" if i in held else b"P" for i in half_ids if i not in skipped}
@@ -121,7 +122,7 @@ class OutboxWriter:
         self._settle()
 
     def abort(self, *records: Record) -> None:
-        """Produce records in a transaction that is then given up."""
+        """Produce records in a transaction that is then aborted."""
         self._transactional_producer.begin_transaction()
         self._produce(records)
         self._transactional_producer.flush(30)
@@ -173,7 +174,7 @@ class OutboxWriter:
             await PostgresHalfStore(pool).end(ends)
 
     def _committed(self) -> list[tuple[int, Position, list[HalfId]]]:
-        """Return, a shard, the ids beyond its position and where they end."""
+        """Return per shard the ids above its position and where they end."""
         with psycopg.connect(self.database_url) as connection:
             rows = connection.execute(
                 "SELECT shard, xid, half_ids FROM outbox.commit_log ORDER BY shard, xid"
@@ -263,7 +264,7 @@ class OutboxWriter:
         partitions = facts.partitions([self.progress_topic, *self.topics])
         for _ in range(600):
             highs = facts.offsets(partitions, LogEnd.HIGH_WATERMARK)
-            if not waiting(highs, facts.offsets(partitions, LogEnd.LAST_STABLE)):
+            if not open_transactions(highs, facts.offsets(partitions, LogEnd.LAST_STABLE)):
                 return
             Event().wait(0.05)
         raise AssertionError("a transaction stayed open")

@@ -1,19 +1,21 @@
-"""The run before, as the next one reads it from the store."""
+"""The previous run, as the next run reads it from the store."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from outbox.reconciliation.checkpoint import CarriedRow
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.stored_run import CarriedRow
-from spark.cut.checkpoint import NOWHERE, MisplacedKeys, Previous
+from spark.cut.checkpoint import NO_MISPLACED_KEYS, MisplacedKeys, Previous
 
 
 def previous(
-    *carried: CarriedRow, topics: tuple[str, ...] = (), away: Mapping[str, MisplacedKeys] = NOWHERE
+    *carried: CarriedRow,
+    topics: tuple[str, ...] = (),
+    misplaced: Mapping[str, MisplacedKeys] = NO_MISPLACED_KEYS,
 ) -> Previous:
-    """Return a run that has read one partition of each topic and has left this behind."""
+    """Return a run that has read one partition of each topic and left this open."""
     return Previous(
         run_id="before",
         cut_at=datetime(2026, 1, 1, tzinfo=UTC),
@@ -23,5 +25,5 @@ def previous(
         marks={},
         shards={},
         carried=carried,
-        away=away,
+        misplaced=misplaced,
     )

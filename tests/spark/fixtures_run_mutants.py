@@ -1,4 +1,4 @@
-"""Mutants of what leads from run to run: where a run begins, what it carries, and who may run."""
+"""Mutants of the rules between runs: where a run begins, what it carries, and who may run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Final
 
 from outbox.postgres.reconciliation import stored_checkpoint
 from spark.checks import misplaced_keys
-from spark.compare import diagnosis
-from spark.cut import carry_over, checkpoint
+from spark.compare import diagnosis, open_items
+from spark.cut import checkpoint
 from spark.findings.finding_class import FindingClass
-from tests.integration.postgres.reconciliation import test_lease, test_run_store
+from tests.integration.postgres.reconciliation import test_run_lock, test_run_store
 from tests.spark.checks import test_misplaced_keys
 from tests.spark.cut import test_carry_over
 from tests.spark.fixtures_mutant import Mutant, Needs
@@ -17,15 +17,15 @@ from tests.unit.spark.compare import test_diagnosis
 from tests.unit.spark.cut import test_checkpoint
 
 SOME: Final = {"count": 100, "most_cuts": 2}
-"""Enough histories that each rule below decides in one of them."""
+"""Enough histories that each rule below matters in one of them."""
 ANY_SPLIT: Final = (
     test_carry_over.test_any_split_of_a_history_into_runs_ends_with_what_counting_finds
 )
 BY_NAME: Final = test_carry_over.test_what_is_open_is_carried_by_name_or_not_at_all
-"""The same rules at a tenth of the price; random histories need them all as well."""
+"""The same rules at a tenth of the cost; random histories need all of them too."""
 BEFORE: Final = test_checkpoint.make_previous()
 
-WAS_AWAY: Final = {
+WAS_MISPLACED: Final = {
     "known": {"points": checkpoint.MisplacedKeys(2, frozenset({7}))},
     "row": test_misplaced_keys.record(half_id=1),
 }
@@ -33,27 +33,27 @@ WAS_AWAY: Final = {
 MUTANTS: Final = (
     # What a run remembers of keys.
     Mutant(
-        name="keys away forgotten",
+        name="misplaced keys forgotten",
         module=misplaced_keys,
-        rule='F.expr(IS_AWAY) | F.col("before") | of_many',
-        broken="F.expr(IS_AWAY)",
-        killer=test_misplaced_keys.test_a_key_that_may_lie_in_two_partitions_makes_a_run_read_everything,
+        rule='F.expr(IS_MISPLACED) | F.col("before") | of_many',
+        broken="F.expr(IS_MISPLACED)",
+        killer=test_misplaced_keys.test_a_key_that_may_be_in_two_partitions_makes_a_run_read_everything,
         needs=Needs.SPARK,
-        given=WAS_AWAY,
+        given=WAS_MISPLACED,
     ),
     # What a run carries.
     Mutant(
         name="carry dropped",
-        module=carry_over,
-        rule="    return (*(CarriedRow(*row) for row in found), *map(_of_finding, lasting))",
-        broken="    return tuple(map(_of_finding, lasting))",
+        module=open_items,
+        rule="    return (*(CarriedRow(*row) for row in found), *map(_finding_row, lasting))",
+        broken="    return tuple(map(_finding_row, lasting))",
         killer=ANY_SPLIT,
         needs=Needs.SPARK,
         given=SOME,
     ),
     Mutant(
         name="ahead rows dropped",
-        module=carry_over,
+        module=open_items,
         rule="        RECORD: frames.records,",
         broken='        RECORD: frames.records.where("NOT ahead"),',
         killer=BY_NAME,
@@ -61,7 +61,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="late rows meet no commit",
-        module=carry_over,
+        module=open_items,
         rule='frames.commits.where(F.col("standing") != IN_FLIGHT)',
         broken="frames.commits.where(F.lit(False))",
         killer=BY_NAME,
@@ -97,7 +97,7 @@ MUTANTS: Final = (
         },
     ),
     Mutant(
-        name="a history that begins anew is continued",
+        name="a history with a new beginning is continued",
         module=checkpoint,
         rule='row["lowest"] is not None and Position(*row["lowest"]) < known',
         broken="False",
@@ -105,7 +105,7 @@ MUTANTS: Final = (
         given={
             "previous": BEFORE,
             "found": [test_checkpoint.row(lowest=(499, 9))],
-            "reason": "begins anew",
+            "reason": "has a new beginning",
         },
     ),
     Mutant(
@@ -122,11 +122,11 @@ MUTANTS: Final = (
         },
     ),
     Mutant(
-        name="a shard that falls behind its last cut",
+        name="a shard that falls below its last cut",
         module=checkpoint,
         rule="max((new.batch_no, new.position), (known.batch_no, known.position))",
         broken="(new.batch_no, new.position)",
-        killer=test_checkpoint.test_a_shard_keeps_its_baseline_and_never_falls_behind_its_last_cut,
+        killer=test_checkpoint.test_a_shard_keeps_its_baseline_and_never_falls_below_its_last_cut,
         given={"previous": BEFORE},
     ),
     # Who may run.
@@ -135,13 +135,13 @@ MUTANTS: Final = (
         module=stored_checkpoint,
         rule="if row is None or not row[0]:",
         broken="if row is None:",
-        killer=test_lease.test_while_one_run_holds_the_chain_no_other_one_begins,
+        killer=test_run_lock.test_while_one_run_has_the_lock_no_other_run_begins,
         needs=Needs.STORES,
     ),
     Mutant(
         name="a run that was overtaken is stored",
         module=stored_checkpoint,
-        rule="if not moved.rowcount:",
+        rule='if not connection.execute(SQL["update_cut"], asked).rowcount:',
         broken="if False:",
         killer=test_run_store.test_of_two_runs_that_began_at_one_cut_the_second_to_end_stores_nothing,
         needs=Needs.STORES,

@@ -1,4 +1,4 @@
-"""Puts a run over one test installation together, as the wiring does for a real one."""
+"""Assembles a run over one test installation, as the wiring does for a real one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
 from spark.cut.sources import Sources
 from spark.jvm.kafka_options import kafka_options
-from spark.report.progress import Progress
+from spark.progress import Progress
 from spark.run_context import Options, RunContext
 
 
 class Stores(Protocol):
-    """Where an installation is."""
+    """The addresses of an installation."""
 
     @property
     def database_url(self) -> str:
@@ -40,7 +40,7 @@ def make_parts(session: SparkSession, writer: Stores) -> RunContext:
     clock = SystemClock()
     return RunContext(
         source=source,
-        log_facts=KafkaLogReader(writer.bootstrap_servers),
+        log_reader=KafkaLogReader(writer.bootstrap_servers),
         run_store=PostgresRunStore(writer.database_url),
         sources=Sources(
             spark_session=session,

@@ -26,7 +26,7 @@ from outbox.messages.message_id import (
     parse_message_id,
 )
 from outbox.reconciliation.log import LogRecord, Partition
-from outbox.reconciliation.snapshot import Hold, KnownHalf, SnapshotIdentity
+from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, SnapshotIdentity
 from spark.columns import manifests, schemas
 from spark.cut.cut_plan import LogCut, Range
 from tests.fixtures_messages import make_message
@@ -74,7 +74,7 @@ class Cell:
     number: int
     history: History
     runs: int
-    """It is audited in the last so many runs; the last two have the same cut."""
+    """The number of last runs that audit it; the last two have the same cut."""
 
     @property
     def shard(self) -> int:
@@ -87,7 +87,7 @@ class Cell:
         return message_id_of(self.half_id(message), nonce)
 
     def cut(self, runs_left: int) -> Cut:
-        """Return the cut of a run with so many to come; the last one sees nothing new."""
+        """Return the cut of a run with this number still to come; the last one sees nothing new."""
         return self.history.cuts[-max(runs_left, 1)]
 
     def manifest_end(self, cut: Cut) -> int:
@@ -97,7 +97,7 @@ class Cell:
         return sum(each.at < cut.records for each in self.history.records)
 
     def open(self, runs_left: int) -> Open:
-        """Return what a run with so many to come must find, told by counting."""
+        """Return what a run with this number still to come must find, by counting."""
         first = self.runs == runs_left + 1
         before = 0 if first else self.record_end(self.cut(runs_left + 1))
         return open_at(self.history, self.cut(runs_left), before)
@@ -140,7 +140,7 @@ class Cell:
         }
 
     def _index(self, written: Written) -> int:
-        """Return the place that a record names: its own, or the first one if that is a lie."""
+        """Return the place that a record names: its own, or the first one if it is forged."""
         batches = [each for each in self.history.batches if each.batch_no == written.batch_no]
         listed = [message for each in batches for message, _ in each.entries]
         return listed.index(written.message) if written.message in listed else 0
@@ -173,7 +173,7 @@ class Cell:
 
 @dataclass(kw_only=True)
 class Moment:
-    """Both stores at the cut of one run: what Spark reads, and what is looked up."""
+    """Both stores at the cut of one run, for Spark's reads and for lookups."""
 
     spark_session: SparkSession
     cells: Mapping[int, Cell]
@@ -239,11 +239,11 @@ class Moment:
             if message != ABSENT
         }
 
-    def holds(self, half_ids: Sequence[HalfId]) -> dict[HalfId, Hold]:
+    def held_records(self, half_ids: Sequence[HalfId]) -> dict[HalfId, HeldRecord]:
         asked = {each: self._hold(*self._message(each)) for each in half_ids}
         return {each: hold for each, hold in asked.items() if hold is not None}
 
-    def places(self, half_ids: Sequence[HalfId]) -> dict[HalfId, Any]:
+    def recorded_places(self, half_ids: Sequence[HalfId]) -> dict[HalfId, Any]:
         return {}
 
     def already_published(self, half_ids: Sequence[HalfId]) -> frozenset[UUID]:
@@ -252,7 +252,7 @@ class Moment:
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
         return []
 
-    def told(self, subject: str) -> tuple[int, str]:
+    def cell_and_subject(self, subject: str) -> tuple[int, str]:
         """Return the cell of a finding's subject, and the subject as a history has it."""
         kind, _, rest = subject.partition(":")
         if kind == "record":
@@ -265,11 +265,11 @@ class Moment:
         number, message = divmod((half_id >> LOW_BITS) - 1, MESSAGES)
         return self.cells[number], message
 
-    def _hold(self, cell: Cell, message: int) -> Hold | None:
+    def _hold(self, cell: Cell, message: int) -> HeldRecord | None:
         state = cell.history.hold(message, cell.cut(self.runs_left).decided)
         if state is None:
             return None
-        return Hold(
+        return HeldRecord(
             publish_error="",
             held_at=NOON,
             attempts=1,

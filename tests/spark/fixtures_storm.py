@@ -26,7 +26,7 @@ from tests.fixtures_waiting import wait_for
 GROUP = "account"
 WAVE = 24
 IN_FLIGHT = 8
-"""So many messages of a wave are through when its fault strikes."""
+"""The number of finished messages of a wave when its fault strikes."""
 ENDS = {0: "COMMIT", 1: "ROLLBACK"}
 VERDICTS = {2: "COMMIT", 3: "ROLLBACK", 4: "UNKNOWN"}
 LONG_SECONDS = 120.0
@@ -49,7 +49,7 @@ class Storm:
     topic: str
     progress_topic: str = PROGRESS_TOPIC
     message_ids: dict[int, str] = field(default_factory=dict)
-    told: dict[int, str] = field(default_factory=dict)
+    answered: dict[int, str] = field(default_factory=dict)
     """The decision that an end was answered with."""
 
     @property
@@ -58,14 +58,14 @@ class Storm:
         return self.postgres.dsn()
 
     def send(self, number: int) -> None:
-        """Prepare a message and end it if its number says so; repeat both until answered."""
+        """Prepare a message and end it if its number requires it; repeat both until answered."""
         body = {"producer_group": GROUP, "topic": self.topic, "value": str(number)}
         body |= {"transaction_id": f"n-{number}", "key": str(number % 8)}
         prepared = insist(f"{self.service.url}/half-messages", body)
         self.message_ids[number] = str(prepared["message_id"])
         if number % 5 in ENDS:
             url = f"{self.service.url}/half-messages/{prepared['message_id']}/end"
-            self.told[number] = str(insist(url, {"decision": ENDS[number % 5]})["decision"])
+            self.answered[number] = str(insist(url, {"decision": ENDS[number % 5]})["decision"])
 
     def wave(self, fault: Callable[[], object]) -> None:
         """Send the next messages; the fault strikes when some are through and others are not."""
@@ -78,7 +78,7 @@ class Storm:
                 each.result()
 
     def outcomes(self) -> dict[int, list[str]]:
-        """Return what was made of each message."""
+        """Return the outcomes of each message."""
         found: dict[int, list[str]] = {}
         with psycopg.connect(self.database_url) as connection:
             for name, outcome in connection.execute(OUTCOMES):
@@ -110,7 +110,7 @@ class Storm:
         self.restart_postgres()
 
     def restart_postgres(self) -> None:
-        """End PostgreSQL by SIGKILL; its sessions and their locks are gone. Start it again."""
+        """End PostgreSQL by SIGKILL; its sessions and locks end. Start it again."""
         self.postgres.server.kill()
         self.postgres.start()
 
@@ -177,6 +177,6 @@ def register(service: LiveService, check_url: str) -> None:
 
 
 def planned(numbers: range) -> Counter[str]:
-    """Return what must become of messages."""
+    """Return the expected outcomes of messages."""
     outcomes = {**ENDS, **VERDICTS, 4: "PARKED"}
     return Counter(outcomes[number % 5] for number in numbers)

@@ -1,1 +1,1 @@
-"""The wire models of the admin routes."""
+"""The wire models of the cold routes, one noun per file."""

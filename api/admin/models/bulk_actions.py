@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
+from api.admin.models.base import OperatorRequest
+from api.admin.models.half_messages import MessageConditions
 from api.http.wire_types import Moment
-from api.models import MessageConditions, OperatorRequest
 
 FindingId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 
@@ -15,18 +16,18 @@ FindingId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 class BulkConditions(MessageConditions):
     """The filter of a bulk action.
 
-    ``finding_ids`` of a reconciliation go with ``republish`` and ``accept_finding``.
+    ``finding_ids`` of a reconciliation are for ``republish`` and ``accept_finding``.
     """
 
     finding_ids: list[FindingId] | None = Field(None, min_length=1, max_length=10_000)
 
 
 class BulkRequest(OperatorRequest):
-    """What to do to every message that matches; ``decision`` belongs to ``force_end`` alone.
+    """An action on every message that matches; ``decision`` is for ``force_end`` only.
 
-    ``republish`` takes ``finding_ids`` and nothing else, and with ``accept_order`` also messages
-    that a newer one of their key has overtaken; ``rate`` bounds the messages a second that it hands
-    to the relay. ``accept_finding`` takes ``finding_ids`` and ``until``, a moment with a time zone.
+    ``republish`` takes only ``finding_ids``. With ``accept_order`` it also takes messages that a
+    newer one of their key has overtaken; ``rate`` limits the messages per second that it gives to
+    the relay. ``accept_finding`` takes ``finding_ids`` and ``until``, a time with a time zone.
     """
 
     action: Literal[
@@ -41,23 +42,25 @@ class BulkRequest(OperatorRequest):
     max_items: int = Field(1000, ge=1, le=100_000)
 
     @model_validator(mode="after")
-    def _decides_where_it_must(self) -> Self:
+    def _validate_combination(self) -> Self:
         if (self.action == "force_end") != (self.decision is not None):
-            raise ValueError("decision goes with force_end, and only with it")
+            raise ValueError("decision is required for force_end and allowed only there")
         republish, given = self.action == "republish", self.filter.model_fields_set
         accept = self.action == "accept_finding"
         by_finding = republish or accept
         if by_finding != ("finding_ids" in given) or (by_finding and given != {"finding_ids"}):
-            raise ValueError("finding_ids goes with republish and accept_finding, alone")
+            raise ValueError(
+                "finding_ids is required for republish and accept_finding, as the only filter"
+            )
         if (self.accept_order or self.rate is not None) and not republish:
-            raise ValueError("accept_order and rate go with republish")
+            raise ValueError("accept_order and rate are allowed only for republish")
         if accept != (self.until is not None):
-            raise ValueError("until goes with accept_finding, and only with it")
+            raise ValueError("until is required for accept_finding and allowed only there")
         return self
 
 
 class RefusedFinding(BaseModel):
-    """A finding that is not accepted, or whose message is not published again, and why."""
+    """A finding that is not accepted, or not published again, with the reason as ``code``."""
 
     finding_id: str
     code: Literal[
@@ -72,10 +75,10 @@ class RefusedFinding(BaseModel):
 
 
 class DryRun(BaseModel):
-    """What a bulk action would touch: how many (``more`` beyond max_items) and the first ids.
+    """The result of a dry run: how many items match (``more`` above max_items) and the first ids.
 
-    ``refused`` tells, of ``republish`` and ``accept_finding``, which findings stay as they are;
-    the sample of the latter names findings.
+    ``refused`` lists the findings that ``republish`` or ``accept_finding`` would not change. The
+    sample of ``accept_finding`` has ids of findings, all other samples have ids of messages.
     """
 
     matched: int
@@ -85,7 +88,7 @@ class DryRun(BaseModel):
 
 
 class BulkResource(BaseModel):
-    """How far a bulk action has come; of its failures the first are shown."""
+    """The progress of a bulk action, with its first failures."""
 
     id: str
     status: Literal["running", "finished"]

@@ -1,4 +1,4 @@
-"""The wire models of reconciliations, and of the findings of one."""
+"""The wire models of reconciliations and their findings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.models import PageQuery
+from api.admin.models.base import PageQuery
 
 FindingKind = Literal[
     "missing",
@@ -32,7 +32,9 @@ FindingChange = Literal[
 
 
 class RunResource(BaseModel):
-    """A finished run; ``totals`` counts its open findings by kind."""
+    """A finished run; ``totals`` is the number of its open findings by kind."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     run_id: str
     previous_run_id: str | None
@@ -57,7 +59,7 @@ class RunPage(BaseModel):
 class RunDocument(BaseModel):
     """A run with its findings, as ``outbox reconcile run -o json`` printed it; see its JSON Schema.
 
-    Once the report is no longer kept, ``findings`` is empty and its other members are left out.
+    If the report is no longer kept, ``findings`` is empty and the other members are left out.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -71,8 +73,8 @@ class RunDocument(BaseModel):
     findings_omitted: int
 
 
-class DiscrepancyQuery(PageQuery):
-    """Which findings of a run, and which page of them."""
+class FindingQuery(PageQuery):
+    """The filters of a run's findings, and their page."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=False)
 
@@ -82,7 +84,9 @@ class DiscrepancyQuery(PageQuery):
 
 
 class FindingEventResource(BaseModel):
-    """One change of a finding and what it was then; without a run a rerun or an operator did it."""
+    """One change of a finding, and its values then; ``run_id`` is null for reruns and operators."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     at: datetime
     event: FindingChange
@@ -92,8 +96,10 @@ class FindingEventResource(BaseModel):
     run_id: str | None
 
 
-class DiscrepancyResource(BaseModel):
-    """A finding above info, with its status of now and its last 50 changes, oldest first."""
+class FindingResource(BaseModel):
+    """A finding above info, with its current status and its last 50 changes, oldest first."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     finding_id: str
     kind: str
@@ -111,9 +117,9 @@ class DiscrepancyResource(BaseModel):
     history: list[FindingEventResource]
 
 
-class DiscrepancyPage(BaseModel):
-    """Findings in the order of their ids."""
+class FindingPage(BaseModel):
+    """Findings, ordered by id."""
 
-    data: list[DiscrepancyResource]
+    data: list[FindingResource]
     next_cursor: str | None
     has_more: bool

@@ -1,1 +1,1 @@
-"""The cold routes, a noun of the API in each file: parse, one use case, answer."""
+"""The cold routes, one noun of the API per file: parse, one use case, answer."""

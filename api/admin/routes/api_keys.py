@@ -1,4 +1,4 @@
-"""API keys: created once, shown once, revoked for good."""
+"""API keys: create, list and revoke."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from api.admin.dependencies import NoQuery, ServicesOf, StrictRoute, needs
-from api.admin.resources import key_resource
-from api.http.page_token import seal, unseal
+from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.models.api_keys import KeyPage, KeyRequest, NewKeyResource, key_resource
+from api.admin.models.base import PageQuery
+from api.http.page_token import decode_page_token, encode_page_token
 from api.http.problems import Problem, invalid
-from api.models import KeyPage, KeyRequest, NewKeyResource, PageQuery
 from outbox.access import Caller, NewApiKey, Scope
 from outbox.telemetry.events import Event, get_logger
 
@@ -22,18 +22,18 @@ Admin = Annotated[Caller, needs(Scope.ADMIN)]
 
 @router.post("", response_model=NewKeyResource, status_code=201, dependencies=[NoQuery])
 async def create_api_key(
-    body: KeyRequest, caller: Admin, services: ServicesOf, response: Response
+    body: KeyRequest, caller: Admin, services: ServicesDependency, response: Response
 ) -> NewKeyResource:
-    """Create a key; `api_key` is shown this once."""
+    """Create a key; `api_key` is returned only here."""
     if body.expires_at is not None and body.expires_at.tzinfo is None:
         raise invalid("/expires_at", "needs a time zone, for example Z")
-    asked = NewApiKey(
+    new = NewApiKey(
         name=body.name,
         producer_groups=tuple(dict.fromkeys(body.producer_groups)),
         scopes=tuple(dict.fromkeys(body.scopes)),
         expires_at=body.expires_at.astimezone(UTC) if body.expires_at else None,
     )
-    key, token = await services.keys.create(asked, caller.key_id)
+    key, token = await services.keys.create(new, caller.key_id)
     get_logger().info(Event.KEY_CHANGED, change="created", key_id=key.key_id)
     response.headers["Location"] = f"/v1/api-keys/{key.key_id}"
     return NewKeyResource(**key_resource(key).model_dump(), api_key=token)
@@ -41,21 +41,21 @@ async def create_api_key(
 
 @router.get("", response_model=KeyPage)
 async def list_api_keys(
-    query: Annotated[PageQuery, Query()], caller: Admin, services: ServicesOf
+    query: Annotated[PageQuery, Query()], caller: Admin, services: ServicesDependency
 ) -> Any:
-    """List standing keys, without secrets."""
-    after = unseal(query.cursor) if query.cursor is not None else ""
+    """List the valid keys, without secrets."""
+    after = decode_page_token(query.cursor) if query.cursor is not None else ""
     keys = await services.keys.page(after, query.limit + 1)
     shown, more = keys[: query.limit], len(keys) > query.limit
     return {
         "data": [key_resource(key) for key in shown],
-        "next_cursor": seal(shown[-1].key_id) if more else None,
+        "next_cursor": encode_page_token(shown[-1].key_id) if more else None,
         "has_more": more,
     }
 
 
 @router.delete("/{key_id}", status_code=204, dependencies=[NoQuery])
-async def revoke_api_key(key_id: str, caller: Admin, services: ServicesOf) -> Response:
+async def revoke_api_key(key_id: str, caller: Admin, services: ServicesDependency) -> Response:
     """Revoke a key; it stops working everywhere within seconds."""
     if "\x00" in key_id or not await services.keys.revoke(key_id, caller.key_id):
         raise Problem(slug="not-found")

@@ -1,4 +1,4 @@
-"""What operators do to many messages at once: by filter, with a dry run, a bound and a reason."""
+"""Operator actions on many messages: by filter, with a dry run, a limit and a reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Response
 
 from api.admin.acceptances import SAMPLE, accept
-from api.admin.dependencies import NoQuery, ServicesOf, StrictRoute, needs
+from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
 from api.admin.models.bulk_actions import BulkRequest, BulkResource, DryRun, RefusedFinding
 from api.admin.routes.half_messages import filter_of
 from api.admin.services import Services
@@ -25,7 +25,7 @@ PATH: Final = "/v1/bulk-actions"
 UNDECIDED: Final = (State.PREPARED, State.PARKED)
 router = APIRouter(prefix=PATH, tags=["bulk actions"], route_class=StrictRoute)
 
-Operator = Annotated[Caller, needs(Scope.OPS_FORCE)]
+OperatorCaller = Annotated[Caller, needs(Scope.OPS_FORCE)]
 
 
 @router.post(
@@ -33,17 +33,17 @@ Operator = Annotated[Caller, needs(Scope.OPS_FORCE)]
     response_model=BulkResource | DryRun,
     status_code=202,
     dependencies=[NoQuery],
-    responses={200: {"model": DryRun, "description": "What a dry run found"}},
+    responses={200: {"model": DryRun, "description": "The result of a dry run"}},
 )
 async def begin(
-    body: BulkRequest, caller: Operator, services: ServicesOf, response: Response
+    body: BulkRequest, caller: OperatorCaller, services: ServicesDependency, response: Response
 ) -> BulkResource | DryRun:
-    """Act on every message that matches now; a dry run only says how many and which."""
+    """Act on every message that matches now; a dry run only counts and samples them."""
     groups = await services.groups_of(caller)
     kind = BulkKind(body.action)
     if kind is BulkKind.ACCEPT_FINDING:
         done = await accept(body, caller, services, response)
-        return done if isinstance(done, DryRun) else _begun(done, body, caller, response)
+        return done if isinstance(done, DryRun) else _stored(done, body, caller, response)
     found, refused = await _matched(body, caller, services, groups)
     if body.dry_run:
         response.status_code = 200
@@ -62,13 +62,17 @@ async def begin(
     )
     number = await services.bulk_actions.begin(order, found)
     services.wake_bulk_runner()
-    begun = BulkAction(id=number, matched=len(found), done=0, failed=0, failures=(), finished=False)
-    return _begun(begun, body, caller, response)
+    started = BulkAction(
+        id=number, matched=len(found), done=0, failed=0, failures=(), finished=False
+    )
+    return _stored(started, body, caller, response)
 
 
 @router.get("/{action_id}", response_model=BulkResource, dependencies=[NoQuery])
-async def read(action_id: str, caller: Operator, services: ServicesOf) -> BulkResource:
-    """Return how far an action has come."""
+async def read(
+    action_id: str, caller: OperatorCaller, services: ServicesDependency
+) -> BulkResource:
+    """Return the progress of an action."""
     try:
         number = UUID(action_id)
     except ValueError:
@@ -82,33 +86,33 @@ async def read(action_id: str, caller: Operator, services: ServicesOf) -> BulkRe
 async def _matched(
     body: BulkRequest, caller: Caller, services: Services, groups: frozenset[int] | None
 ) -> tuple[Sequence[HalfId], list[RefusedFinding] | None]:
-    """Return the messages to act on, and of ``republish`` which findings are refused."""
-    kind, most = BulkKind(body.action), body.max_items + 1
+    """Return the messages to act on, and the findings that ``republish`` refuses."""
+    kind, limit = BulkKind(body.action), body.max_items + 1
     if kind is not BulkKind.REPUBLISH:
         filters = _filters(body, caller, groups)
-        return await services.bulk_actions.match(kind, filters, most), None
-    asked = body.filter.finding_ids or []
-    plan = await services.repairs.plan(asked, groups, accept_order=body.accept_order)
+        return await services.bulk_actions.match(kind, filters, limit), None
+    finding_ids = body.filter.finding_ids or []
+    plan = await services.repairs.plan(finding_ids, groups, accept_order=body.accept_order)
     found = {each.half_id for each in plan if each.half_id is not None and not each.refused}
     refused = [
         RefusedFinding(finding_id=each.finding_id, code=each.refused)  # type: ignore[arg-type]
         for each in plan
         if each.refused is not None
     ]
-    return sorted(found)[:most], refused
+    return sorted(found)[:limit], refused
 
 
 def _filters(
     body: BulkRequest, caller: Caller, groups: frozenset[int] | None
 ) -> list[MessageFilter]:
-    """Return one filter a state that the action is for. Raises Problem."""
+    """Return one filter per state that the action accepts. Raises Problem."""
     given = body.filter
     if not given.model_dump(exclude_none=True):
-        raise invalid("/filter", "must name something", "filter-too-broad")
-    fit = (State.COMMITTED,) if BulkKind(body.action).is_held else UNDECIDED
-    if given.state is not None and given.state not in fit:
-        raise invalid("/filter/state", f"{body.action} takes {' or '.join(fit)}")
-    states = fit if given.state is None else (given.state,)
+        raise invalid("/filter", "needs at least one condition", "filter-too-broad")
+    allowed = (State.COMMITTED,) if BulkKind(body.action).is_held else UNDECIDED
+    if given.state is not None and given.state not in allowed:
+        raise invalid("/filter/state", f"{body.action} takes {' or '.join(allowed)}")
+    states = allowed if given.state is None else (given.state,)
     return [
         filter_of(given.model_copy(update={"state": state}), caller, groups) for state in states
     ]
@@ -116,14 +120,17 @@ def _filters(
 
 async def _dry_run(
     services: Services,
-    most: int,
+    max_items: int,
     found: Sequence[HalfId],
     refused: list[RefusedFinding] | None,
 ) -> DryRun:
     views = [await services.browser.get(half_id) for half_id in found[:SAMPLE]]
     sample = [str(view.half.message_id) for view in views if view is not None]
     return DryRun(
-        matched=min(len(found), most), more=len(found) > most, sample=sample, refused=refused
+        matched=min(len(found), max_items),
+        more=len(found) > max_items,
+        sample=sample,
+        refused=refused,
     )
 
 
@@ -138,10 +145,10 @@ def _resource(found: BulkAction) -> BulkResource:
     )
 
 
-def _begun(
+def _stored(
     action: BulkAction, body: BulkRequest, caller: Caller, response: Response
 ) -> BulkResource:
-    """Tell of an action that is stored now, in the log and to the caller."""
+    """Log an action that is now stored, and return its resource."""
     get_logger().info(
         Event.OPERATOR_ACTION,
         action=f"bulk.{body.action}",

@@ -1,4 +1,4 @@
-"""Reading messages, and what operators do to them."""
+"""Reads messages, and runs operator actions on one message."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
-from api.admin.dependencies import NoQuery, ServicesOf, StrictRoute, needs, no_query
-from api.admin.resources import PAYLOAD, history_resource, message_json, message_resource
-from api.admin.services import Services
-from api.http.exchange import JSON
-from api.http.page_token import seal, unseal_number
-from api.http.problems import Problem
-from api.ingest.answers import already_ended, ended_half
-from api.ingest.schemas import ENCODER
-from api.models import (
+from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs, no_query
+from api.admin.models.base import OperatorRequest
+from api.admin.models.half_messages import (
+    PAYLOAD,
     ForceEndRequest,
     HistoryResource,
     MessageConditions,
     MessagePageResource,
     MessageQuery,
     MessageResource,
-    OperatorRequest,
     Rechecked,
+    history_resource,
+    message_json,
+    message_resource,
 )
+from api.admin.services import Services
+from api.http.exchange import JSON
+from api.http.page_token import decode_number_token, encode_page_token
+from api.http.problems import Problem
+from api.ingest.answers import already_ended, ended_half
+from api.ingest.schemas import ENCODER
 from outbox.access import Caller, Scope
 from outbox.errors import InvalidMessageId, MessageNotFound
 from outbox.messages.message import DecidedBy, End, Resolution, State
@@ -38,14 +41,14 @@ PATH: Final = "/v1/half-messages"
 router = APIRouter(prefix=PATH, tags=["half messages"], route_class=StrictRoute)
 
 Reader = Annotated[Caller, needs(Scope.MESSAGES_READ)]
-Operator = Annotated[Caller, needs(Scope.OPS_FORCE)]
+OperatorCaller = Annotated[Caller, needs(Scope.OPS_FORCE)]
 
 
 @router.get("", response_model=MessagePageResource, response_model_exclude_unset=True)
 async def list_half_messages(
     query: Annotated[MessageQuery, Query()],
     caller: Reader,
-    services: ServicesOf,
+    services: ServicesDependency,
     request: Request,
     response: Response,
 ) -> Any:
@@ -53,10 +56,10 @@ async def list_half_messages(
     wanted = replace(
         filter_of(query, caller, await services.groups_of(caller)),
         limit=query.limit,
-        before=unseal_number(query.cursor),
+        before=decode_number_token(query.cursor),
     )
     page = await services.browser.page(wanted)
-    cursor = None if page.next_before is None else seal(str(page.next_before))
+    cursor = None if page.next_before is None else encode_page_token(str(page.next_before))
     if cursor is not None:
         given = [(name, text) for name, text in request.query_params.items() if name != "cursor"]
         response.headers["Link"] = f'<{PATH}?{urlencode([*given, ("cursor", cursor)])}>; rel="next"'
@@ -74,10 +77,10 @@ async def get_half_message(
     message_id: str,
     request: Request,
     caller: Reader,
-    services: ServicesOf,
+    services: ServicesDependency,
     include: Annotated[Literal["payload"] | None, Query()] = None,
 ) -> Response:
-    """Return one message as it stands; `include=payload` adds key, headers and value."""
+    """Return one message; `include=payload` adds key, headers and value."""
     only_known_query(request, "include")
     if include is not None:
         _require_payload(caller)
@@ -90,8 +93,10 @@ async def get_half_message(
 
 
 @router.get("/{message_id}/history", response_model=HistoryResource, dependencies=[NoQuery])
-async def get_history(message_id: str, caller: Reader, services: ServicesOf) -> HistoryResource:
-    """Return everything that happened to a message, in order."""
+async def get_history(
+    message_id: str, caller: Reader, services: ServicesDependency
+) -> HistoryResource:
+    """Return the events of a message, in order."""
     view = await find(services, caller, message_id)
     events = await services.browser.history(view.half.half_id)
     return history_resource(str(view.half.message_id), events)
@@ -104,9 +109,9 @@ async def get_history(message_id: str, caller: Reader, services: ServicesOf) -> 
     dependencies=[NoQuery],
 )
 async def recheck(
-    message_id: str, body: OperatorRequest, caller: Operator, services: ServicesOf
+    message_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> Rechecked:
-    """Ask the producer now; a parked message starts a new round of checks (P48)."""
+    """Check the message now; a parked message starts a new round of checks."""
     view = await find(services, caller, message_id)
     action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
     due_at = await services.operations.recheck(view.half.half_id, action)
@@ -117,9 +122,9 @@ async def recheck(
 
 @router.post("/{message_id}/force-end", dependencies=[NoQuery], responses={200: {"model": None}})
 async def force_end(
-    message_id: str, body: ForceEndRequest, caller: Operator, services: ServicesOf
+    message_id: str, body: ForceEndRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> Response:
-    """Decide in the operator's name; the first decision still wins."""
+    """Decide as the operator; the first decision still wins."""
     half_id, nonce = _parse(message_id)
     end = End(
         half_id=half_id,
@@ -134,8 +139,8 @@ async def force_end(
     ended = await services.operations.force_end(end, action)
     _log_action("force_end", message_id, action)
     if ended.conflict:
-        raise already_ended(ended.standing)
-    answer = ended_half(ended.standing, already_ended=ended.already_ended)
+        raise already_ended(ended.status)
+    answer = ended_half(ended.status, already_ended=ended.already_ended)
     return Response(ENCODER.encode(answer), media_type=JSON[1].decode())
 
 
@@ -158,7 +163,7 @@ async def find(
     view = await services.browser.get(half_id, payload=payload)
     if view is None or view.half.nonce != nonce:
         raise MessageNotFound
-    if groups is not None and view.standing.producer_group_id not in groups:
+    if groups is not None and view.status.producer_group_id not in groups:
         raise MessageNotFound
     return view
 
@@ -177,13 +182,13 @@ def _parse(message_id: str) -> Any:
 
 
 def filter_of(
-    asked: MessageConditions, caller: Caller, groups: frozenset[int] | None
+    conditions: MessageConditions, caller: Caller, groups: frozenset[int] | None
 ) -> MessageFilter:
-    """Return the filter that a caller asks for. Raises Problem: a key needs messages:payload."""
-    if asked.key is not None:
+    """Return the requested filter. Raises Problem: a filter by key needs messages:payload."""
+    if conditions.key is not None:
         _require_payload(caller)
-    given = {name: getattr(asked, name) for name in MessageConditions.model_fields}
-    given["key"] = None if asked.key is None else asked.key.encode()
+    given = {name: getattr(conditions, name) for name in MessageConditions.model_fields}
+    given["key"] = None if conditions.key is None else conditions.key.encode()
     return MessageFilter(**given, groups=groups)
 
 

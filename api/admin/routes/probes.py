@@ -1,4 +1,4 @@
-"""What machines ask about the service itself."""
+"""The probes of the service: liveness, readiness, version and metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from api.admin.dependencies import NoQuery, ServicesOf
+from api.admin.dependencies import NoQuery, ServicesDependency
 from api.http.problems import Problem
 
 OPENMETRICS = "text/plain; version=0.0.4; charset=utf-8"
@@ -15,30 +15,30 @@ router = APIRouter(tags=["probes"], dependencies=[NoQuery])
 
 @router.get("/livez")
 async def livez() -> dict[str, str]:
-    """Tell that the process serves requests."""
+    """Return 200 while the process serves requests."""
     return {"status": "ok"}
 
 
 @router.get("/readyz")
-async def readyz(services: ServicesOf) -> dict[str, Any]:
-    """Tell whether prepares, ends, checks and publishing can all go on."""
+async def readyz(services: ServicesDependency) -> dict[str, Any]:
+    """Return 200 if prepares, ends, checks and publishing can all run, else 503."""
     checks = dict(await services.readiness.checks(services.heartbeat_seconds))
-    if not services.topics.reachable:
-        await services.topics.refresh()
-    checks["kafka"] = "ok" if services.topics.reachable else "unavailable"
+    if not services.topic_cache.reachable:
+        await services.topic_cache.refresh()
+    checks["kafka"] = "ok" if services.topic_cache.reachable else "unavailable"
     if any(state != "ok" for state in checks.values()):
         raise Problem(slug="not-ready", facts={"checks": checks})
     return {"status": "ok", "checks": checks}
 
 
 @router.get("/version")
-async def version(services: ServicesOf) -> dict[str, str]:
-    """Tell which version runs."""
+async def version(services: ServicesDependency) -> dict[str, str]:
+    """Return the version of the service."""
     return {"version": services.version}
 
 
 @router.get("/metrics", response_class=Response)
-async def metrics(services: ServicesOf) -> Response:
+async def metrics(services: ServicesDependency) -> Response:
     """Return the metrics in Prometheus' text format."""
     if not services.metrics_here:
         raise Problem(slug="not-found")

@@ -1,4 +1,4 @@
-"""What a problem's ``type`` points to: its meaning, for people and for machines."""
+"""The page of a problem's ``type``: its meaning as text or JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ router = APIRouter(prefix="/problems", tags=["problems"], dependencies=[NoQuery]
 
 @router.get("/{slug}", response_class=PlainTextResponse)
 async def explain(slug: str, request: Request) -> Response:
-    """Say what a problem means and what to do about it."""
+    """Return the meaning of a problem and its remedy."""
     kind = KINDS.get(slug)
     if kind is None:
         raise Problem(slug="not-found")

@@ -1,4 +1,4 @@
-"""Producer groups: who is asked what became of a message, and how."""
+"""Producer groups: the settings of their checks, and their check endpoints."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
-from api.admin.check_endpoint_probe import EndpointTestResource
-from api.admin.dependencies import NoQuery, ServicesOf, StrictRoute, needs
-from api.admin.resources import group_resource
-from api.admin.services import Services
-from api.http.page_token import seal, unseal
-from api.http.problems import Problem, invalid
-from api.ingest.schemas import GROUP_PATTERN
-from api.models import (
+from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.models.base import PageQuery
+from api.admin.models.producer_groups import (
+    EndpointTestResource,
     GroupPage,
     GroupRequest,
     GroupResource,
-    PageQuery,
     ReasonRequest,
     RegisteredGroup,
     RotatedSecret,
     RotateRequest,
+    group_resource,
 )
+from api.admin.services import Services
+from api.http.page_token import decode_page_token, encode_page_token
+from api.http.problems import Problem, invalid
+from api.ingest.schemas import GROUP_PATTERN
 from outbox.access import Caller, Scope
-from outbox.checks.group_version import AnyVersion, Precondition
+from outbox.checks.group_change import AnyVersion, Precondition
 from outbox.checks.producer_group import Backoff, OnCheckMax, ProducerGroup
 from outbox.checks.ssrf_guard import read_check_url
 from outbox.errors import CheckUrlForbidden, UnknownGroup
@@ -42,25 +42,25 @@ _ETAG: Final = re.compile(r'(?:W/)?"v(\d{1,9})"')
 
 @router.get("", response_model=GroupPage)
 async def list_producer_groups(
-    query: Annotated[PageQuery, Query()], caller: Reader, services: ServicesOf
+    query: Annotated[PageQuery, Query()], caller: Reader, services: ServicesDependency
 ) -> Any:
-    """List registered groups by name."""
-    after = unseal(query.cursor) if query.cursor is not None else ""
+    """List registered groups, ordered by name."""
+    after = decode_page_token(query.cursor) if query.cursor is not None else ""
     groups = await services.groups.page(caller.groups, after, query.limit + 1)
     shown, more = groups[: query.limit], len(groups) > query.limit
     return {
         "data": [group_resource(group) for group in shown],
-        "next_cursor": seal(shown[-1].name) if more else None,
+        "next_cursor": encode_page_token(shown[-1].name) if more else None,
         "has_more": more,
     }
 
 
 @router.get("/{producer_group}", response_model=GroupResource, dependencies=[NoQuery])
 async def get_producer_group(
-    producer_group: Name, caller: Reader, services: ServicesOf, response: Response
+    producer_group: Name, caller: Reader, services: ServicesDependency, response: Response
 ) -> GroupResource:
-    """Return a group; its ETag is what If-Match wants."""
-    _must_see(caller, producer_group)
+    """Return a group; use its ETag in If-Match."""
+    _require_visible(caller, producer_group)
     group = await services.groups.get(producer_group)
     response.headers["ETag"] = etag(group)
     return group_resource(group)
@@ -76,15 +76,15 @@ async def put_producer_group(
     producer_group: Name,
     body: GroupRequest,
     caller: Writer,
-    services: ServicesOf,
+    services: ServicesDependency,
     response: Response,
     if_match: IfMatch = None,
 ) -> Any:
-    """Register a group, or replace its settings; `check_secret` is shown once, at registration."""
-    _must_see(caller, producer_group)
+    """Register a group, or replace its settings; only registration returns `check_secret`."""
+    _require_visible(caller, producer_group)
     group = _group(producer_group, body, services)
     stored = await services.groups.put(group, _precondition(if_match), caller.key_id)
-    services.directory.forget(producer_group)
+    services.name_cache.forget(producer_group)
     response.headers["ETag"] = etag(stored.group)
     resource = group_resource(stored.group)
     if not stored.created:
@@ -101,49 +101,49 @@ async def put_producer_group(
 
 @router.delete("/{producer_group}", status_code=204, dependencies=[NoQuery])
 async def delete_producer_group(
-    producer_group: Name, caller: Writer, services: ServicesOf, if_match: IfMatch = None
+    producer_group: Name, caller: Writer, services: ServicesDependency, if_match: IfMatch = None
 ) -> Response:
     """Delete a group that has no undecided and no unpublished messages."""
-    _must_see(caller, producer_group)
+    _require_visible(caller, producer_group)
     await services.groups.delete(producer_group, _precondition(if_match), caller.key_id)
-    services.directory.forget(producer_group)
+    services.name_cache.forget(producer_group)
     _log_change("deleted", producer_group, caller)
     return Response(status_code=204)
 
 
 @router.post("/{producer_group}/pause", response_model=GroupResource, dependencies=[NoQuery])
 async def pause(
-    producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesOf
+    producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesDependency
 ) -> GroupResource:
-    """Stop checks of a group; prepare, end and publishing go on."""
+    """Stop the checks of a group; prepare, end and publishing continue."""
     return await _set_paused(producer_group, body.reason, True, caller, services)
 
 
 @router.post("/{producer_group}/resume", response_model=GroupResource, dependencies=[NoQuery])
 async def resume(
-    producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesOf
+    producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesDependency
 ) -> GroupResource:
-    """Go on with checks of a group."""
+    """Resume the checks of a group."""
     return await _set_paused(producer_group, body.reason, False, caller, services)
 
 
 @router.post("/{producer_group}/test", response_model=EndpointTestResource, dependencies=[NoQuery])
 async def test_endpoint(
-    producer_group: Name, caller: Writer, services: ServicesOf
+    producer_group: Name, caller: Writer, services: ServicesDependency
 ) -> EndpointTestResource:
-    """Send the endpoint one signed and one forged check; nothing is decided by the answers."""
-    _must_see(caller, producer_group)
-    return await services.endpoint_tests.run(producer_group)
+    """Send the endpoint one signed and one forged check; the answers decide nothing."""
+    _require_visible(caller, producer_group)
+    return await services.check_endpoint_probe.run(producer_group)
 
 
 @router.post(
     "/{producer_group}/rotate-secret", response_model=RotatedSecret, dependencies=[NoQuery]
 )
 async def rotate_secret(
-    producer_group: Name, body: RotateRequest, caller: Writer, services: ServicesOf
+    producer_group: Name, body: RotateRequest, caller: Writer, services: ServicesDependency
 ) -> RotatedSecret:
     """Give a group a new signing secret; both sign until the overlap ends."""
-    _must_see(caller, producer_group)
+    _require_visible(caller, producer_group)
     new = await services.groups.rotate_secret(producer_group, body.overlap_seconds, caller.key_id)
     _log_change("secret_rotated", producer_group, caller)
     return RotatedSecret(check_secret=new.secret, previous_expires_at=new.previous_expires_at)
@@ -157,31 +157,30 @@ def etag(group: ProducerGroup) -> str:
 async def _set_paused(
     name: str, reason: str, paused: bool, caller: Caller, services: Services
 ) -> GroupResource:
-    _must_see(caller, name)
+    _require_visible(caller, name)
     group = await services.groups.pause(name, reason, paused=paused, key_id=caller.key_id)
-    services.directory.forget(name)
+    services.name_cache.forget(name)
     _log_change("paused" if paused else "resumed", name, caller)
     return group_resource(group)
 
 
 def _group(name: str, body: GroupRequest, services: Services) -> ProducerGroup:
-    """Return the group to store; settings left out take the installation's."""
-    defaults = services.group_defaults
-    left_out = {
+    """Return the group to store; omitted settings take the installation's defaults."""
+    omitted = {
         field: value
-        for field, value in defaults.values.items()
+        for field, value in services.group_defaults.items()
         if field not in body.model_fields_set
     }
-    values = body.model_dump() | left_out
-    if values["max_age_seconds"] >= defaults.retention_seconds:
+    values = body.model_dump() | omitted
+    if values["max_age_seconds"] >= services.retention_seconds:
         raise invalid("/max_age_seconds", "must be below the retention of messages")
     for place, topic in enumerate(values["topics"]):
         if topic.startswith("__"):
             raise invalid(f"/topics/{place}", "this topic is reserved", "topic-reserved")
     try:
-        read_check_url(values["check_url"], services.callback_policy())
+        read_check_url(values["check_url"], services.ssrf_policy())
     except CheckUrlForbidden as error:
-        refusal = invalid("/check_url", "checks may not go there", "check-url-forbidden")
+        refusal = invalid("/check_url", "the check URL is not allowed", "check-url-forbidden")
         refusal.facts = {"rule": error.rule}
         raise refusal from None
     return ProducerGroup(
@@ -196,7 +195,7 @@ def _group(name: str, body: GroupRequest, services: Services) -> ProducerGroup:
     )
 
 
-def _must_see(caller: Caller, name: str) -> None:
+def _require_visible(caller: Caller, name: str) -> None:
     if not caller.sees(name):
         raise UnknownGroup(name)
 

@@ -1,4 +1,4 @@
-// A check endpoint in Go: verifies who asks, looks the transaction up, answers.
+// A check endpoint in Go: verifies the signature, looks up the transaction, answers.
 //
 //	check-endpoint serve                        PORT, PRODUCER_GROUP, CHECK_SECRET, TRANSACTIONS
 //	check-endpoint verify SECRET ID TIMESTAMP SIGNATURES NOW  < body      exit 0 or 1
@@ -37,7 +37,7 @@ type verdict struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
-// endpoint answers for one producer group; decide looks into the group's own database.
+// endpoint answers for one producer group; decide reads the group's database.
 type endpoint struct {
 	group  string
 	key    []byte
@@ -52,7 +52,7 @@ func (e endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h := r.Header
 	if !Verify(e.key, h.Get("webhook-id"), h.Get("webhook-timestamp"), h.Get("webhook-signature"), body, time.Now().Unix()) {
-		refuse(w, http.StatusUnauthorized, "the signature does not fit")
+		refuse(w, http.StatusUnauthorized, "the signature is not valid")
 		return
 	}
 	var asked envelope
@@ -83,8 +83,8 @@ func (e endpoint) answer(w http.ResponseWriter, asked envelope) {
 	reply(w, http.StatusOK, verdicts[0])
 }
 
-// verdict answers UNKNOWN for whatever is in doubt: an error, and a transaction of which there is
-// no trace (yet). Only a barrier turns "no trace" into ROLLBACK.
+// verdict answers UNKNOWN in every doubtful case: an error, or a transaction that is not found
+// (yet). Only a barrier turns "not found" into ROLLBACK.
 func (e endpoint) verdict(it check) verdict {
 	decision, err := e.decide(it.TransactionID)
 	if err != nil {
@@ -103,7 +103,7 @@ func reply(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// fromFile stands for the lookup in your database: lines of a transaction id and its decision.
+// fromFile replaces the lookup in your database: lines of a transaction id and its decision.
 func fromFile(path string) func(string) (string, error) {
 	return func(transactionID string) (string, error) {
 		text, err := os.ReadFile(path)

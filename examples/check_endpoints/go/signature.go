@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Window is how far, in seconds, a check's timestamp may lie from our clock.
+// Window is the largest difference, in seconds, between a check's timestamp and our clock.
 const Window = 300
 
 var errSecret = errors.New("a check secret is whsec_ and base64, and not empty")
@@ -23,8 +23,8 @@ func Key(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// Verify says whether one of the signatures is ours: HMAC-SHA256 over id.timestamp.body.
-// now is the time in seconds. During a rotation the header carries one signature a secret.
+// Verify returns true if one of the signatures is valid: HMAC-SHA256 over id.timestamp.body.
+// now is the time in seconds. During a rotation the header has one signature per secret.
 func Verify(key []byte, id, timestamp, signatures string, body []byte, now int64) bool {
 	sent, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil || id == "" || sent < now-Window || sent > now+Window {

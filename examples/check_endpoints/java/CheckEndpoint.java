@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.concurrent.Executors;
 
 /**
- * A check endpoint in Java (with Jackson): verifies who asks, looks the transaction up, answers.
+ * A check endpoint in Java (with Jackson): verifies the signature, looks up the transaction, answers.
  *
  * <pre>
  * java CheckEndpoint serve          PORT, PRODUCER_GROUP, CHECK_SECRET, TRANSACTIONS
@@ -25,12 +25,12 @@ public final class CheckEndpoint {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final int BODY_MAX_BYTES = 16 * 1024 * 1024;
 
-  /** Looks into the group's own database. */
+  /** Reads the group's database. */
   interface Decide {
     String decide(String transactionId) throws Exception;
   }
 
-  /** Why a call is refused. */
+  /** The reason of a refusal. */
   static final class Refused extends Exception {
     private static final long serialVersionUID = 1L;
 
@@ -68,7 +68,7 @@ public final class CheckEndpoint {
       throw new Refused(413, "the body is too long");
     }
     if (!isSigned(exchange.getRequestHeaders(), body)) {
-      throw new Refused(401, "the signature does not fit");
+      throw new Refused(401, "the signature is not valid");
     }
     JsonNode asked = parsed(body);
     boolean batch = asked.path("type").asText().equals("transaction.check.batch");
@@ -108,8 +108,8 @@ public final class CheckEndpoint {
   }
 
   /**
-   * Answers UNKNOWN for whatever is in doubt: an error, and a transaction of which there is no trace
-   * (yet). Only a barrier turns "no trace" into ROLLBACK.
+   * Answers UNKNOWN in every doubtful case: an error, or a transaction that is not found (yet). Only
+   * a barrier turns "not found" into ROLLBACK.
    */
   private ObjectNode verdict(JsonNode check) {
     ObjectNode verdict = JSON.createObjectNode();
@@ -132,7 +132,7 @@ public final class CheckEndpoint {
     exchange.getResponseBody().write(bytes);
   }
 
-  /** Stands for the lookup in your database: lines of a transaction id and its decision. */
+  /** Replaces the lookup in your database: lines of a transaction id and its decision. */
   private static String fromFile(String transactionId) throws IOException {
     for (String line : Files.readAllLines(Path.of(System.getenv("TRANSACTIONS")))) {
       String[] fields = line.split(" ");
@@ -155,7 +155,7 @@ public final class CheckEndpoint {
     server.start();
   }
 
-  /** Runs one of the two words above. */
+  /** Runs one of the two subcommands above. */
   public static void main(String[] arguments) throws Exception {
     if (arguments.length == 1 && arguments[0].equals("serve")) {
       serve();

@@ -5,9 +5,9 @@ import java.util.Base64;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
-/** The signature of a check: HMAC-SHA256 over id.timestamp.body, the body being the raw bytes. */
+/** The signature of a check: HMAC-SHA256 over id.timestamp.body, with the raw bytes of the body. */
 final class Signature {
-  /** How far, in seconds, a check's timestamp may lie from our clock. */
+  /** The largest difference, in seconds, between a check's timestamp and our clock. */
   static final long WINDOW = 300;
 
   private final SecretKeySpec key;
@@ -21,7 +21,7 @@ final class Signature {
     key = new SecretKeySpec(decoded, "HmacSHA256");
   }
 
-  /** Says whether one of the signatures is ours; during a rotation there is one a secret. */
+  /** Returns true if one of the signatures is valid; during a rotation there is one per secret. */
   boolean fits(String id, String timestamp, String signatures, byte[] body, long now)
       throws GeneralSecurityException {
     if (id == null || signatures == null || !isNear(timestamp, now)) {

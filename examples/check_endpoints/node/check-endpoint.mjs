@@ -1,4 +1,4 @@
-// A check endpoint in Node: verifies who asks, looks the transaction up, answers.
+// A check endpoint in Node: verifies the signature, looks up the transaction, answers.
 //
 //   node check-endpoint.mjs serve            PORT, PRODUCER_GROUP, CHECK_SECRET, TRANSACTIONS
 //   node check-endpoint.mjs verify SECRET ID TIMESTAMP SIGNATURES NOW  < body      exit 0 or 1
@@ -18,7 +18,7 @@ class Refused extends Error {
   }
 }
 
-/** Read the raw body: what was signed is these bytes, not what a parser makes of them. */
+/** Read the raw body: the signature covers these bytes, not the parsed value. */
 async function rawBody(request) {
   const chunks = [];
   let length = 0;
@@ -41,8 +41,8 @@ function parsed(body) {
 }
 
 /**
- * Whatever is in doubt is UNKNOWN: an error, and a transaction of which there is no trace (yet).
- * Only a barrier turns "no trace" into ROLLBACK.
+ * Every doubtful case is UNKNOWN: an error, or a transaction that is not found (yet).
+ * Only a barrier turns "not found" into ROLLBACK.
  */
 async function verdictOf(check, decide) {
   try {
@@ -56,7 +56,7 @@ async function answer(request, { group, key, decide }) {
   const body = await rawBody(request);
   const of = (name) => request.headers[name];
   if (!verify(key, of("webhook-id"), of("webhook-timestamp"), of("webhook-signature"), body, seconds())) {
-    throw new Refused(401, "the signature does not fit");
+    throw new Refused(401, "the signature is not valid");
   }
   const { batch, checks } = parsed(body);
   if (checks.some((check) => check.producer_group !== group)) {
@@ -81,7 +81,7 @@ function serve(endpoint, port) {
   server.listen(port, "127.0.0.1");
 }
 
-/** Stands for the lookup in your database: lines of a transaction id and its decision. */
+/** Replaces the lookup in your database: lines of a transaction id and its decision. */
 async function fromFile(transactionId) {
   const text = await readFile(process.env.TRANSACTIONS, "utf8");
   const line = text.split("\n").find((it) => it.split(" ")[0] === transactionId);

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** How far, in seconds, a check's timestamp may lie from our clock. */
+/** The largest difference, in seconds, between a check's timestamp and our clock. */
 export const WINDOW = 300;
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
@@ -15,8 +15,8 @@ export function keyOf(secret) {
 }
 
 /**
- * Say whether one of the signatures is ours: HMAC-SHA256 over id.timestamp.body, `body` being the
- * raw bytes. During a rotation the header carries one signature a secret.
+ * Return true if one of the signatures is valid: HMAC-SHA256 over id.timestamp.body, where `body` is
+ * the raw bytes. During a rotation the header has one signature per secret.
  */
 export function verify(key, id, timestamp, signatures, body, now) {
   if (!id || !/^\d{1,12}$/.test(timestamp ?? "") || Math.abs(Number(timestamp) - now) > WINDOW) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# A check endpoint in a shell, as a CGI program: verifies who asks, looks the transaction up, answers.
+# A check endpoint in a shell, as a CGI program: verifies the signature, looks up the transaction, answers.
 #
 #   check-endpoint.sh              CGI: CHECK_SECRET, PRODUCER_GROUP, TRANSACTIONS; needs openssl, jq
 #   check-endpoint.sh verify SECRET ID TIMESTAMP SIGNATURES NOW  < body      exit 0 or 1
 set -euo pipefail
 
-window=300 # seconds that a check's timestamp may lie from our clock
+window=300 # largest difference in seconds between a check's timestamp and our clock
 body=$(mktemp)
 trap 'rm -f "$body"' EXIT
 
@@ -18,7 +18,7 @@ verify() {
   expected=v1,$({ printf '%s.%s.' "$id" "$timestamp" && cat "$body"; } |
     openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | base64 -w0)
   for signature in $signatures; do
-    # Compare digests of both, so that the time taken tells nothing about the signature.
+    # Compare digests of both, so that the duration reveals nothing about the signature.
     [[ $(digest "$signature") == "$(digest "$expected")" ]] && return 0
   done
   return 1
@@ -29,14 +29,14 @@ RANDOM_KEY=$(openssl rand -hex 16)
 
 reply() { printf 'Status: %s\r\ncontent-type: application/json\r\n\r\n%s' "$1" "$2"; }
 
-# Stands for the lookup in your database: lines of a transaction id and its decision. No trace is
-# UNKNOWN: only a barrier turns it into ROLLBACK.
+# Replaces the lookup in your database: lines of a transaction id and its decision. A missing line
+# is UNKNOWN: only a barrier turns it into ROLLBACK.
 decide() {
   awk -v id="$1" '$1 == id { print $2; found = 1; exit } END { if (!found) print "UNKNOWN" }' "$TRANSACTIONS" ||
     echo UNKNOWN
 }
 
-# verdicts: one JSON object a line for each check that is asked.
+# verdicts: one JSON object per line for each check.
 verdicts() {
   jq -r '(.data.checks // [.data])[] | [.message_id, .transaction_id] | @tsv' "$body" |
     while IFS=$'\t' read -r message_id transaction_id; do
@@ -49,7 +49,7 @@ answer() {
   head -c "${CONTENT_LENGTH:-0}" >"$body"
   if ! verify "$CHECK_SECRET" "${HTTP_WEBHOOK_ID:-}" "${HTTP_WEBHOOK_TIMESTAMP:-}" \
     "${HTTP_WEBHOOK_SIGNATURE:-}" "$(date +%s)"; then
-    reply 401 '{"status":401,"title":"the signature does not fit"}'
+    reply 401 '{"status":401,"title":"the signature is not valid"}'
   elif ! jq -e '.data | type == "object"' "$body" >/dev/null 2>&1; then
     reply 400 '{"status":400,"title":"not a check"}'
   elif ! jq -e --arg group "$PRODUCER_GROUP" \

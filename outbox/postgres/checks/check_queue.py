@@ -1,7 +1,7 @@
 """The check queue: due rows are read by cursor, and a round is settled in one transaction.
 
-Reading takes no locks, so that no database transaction is open while a producer is asked. What
-makes a round happen once is the compare-and-set of the cursors in ``settle``.
+Reading takes no locks, so that no database transaction is open during a check call. The
+compare-and-set of the cursors in ``settle`` ensures that a round takes effect once.
 """
 
 from __future__ import annotations
@@ -14,41 +14,23 @@ from typing import TYPE_CHECKING, Any, Final
 from psycopg.rows import dict_row, kwargs_row
 
 from outbox.checks.breaker import Breaker, BreakerState
-from outbox.checks.check_round import Drop, DueSlice, GroupDue, QueueRow, Settled, Settlement
-from outbox.checks.policy import Waiting
-from outbox.checks.producer_group import Backoff, OnCheckMax, ProducerGroup
+from outbox.checks.check_round import DueSlice, GroupDue, Settled, Settlement
+from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.queue_row import Drop, QueueRow
 from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId
 from outbox.postgres.checks.settlement import settle
 from outbox.postgres.messages.half_rows import read_half
+from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
-SQL: Final = load("outbox.postgres.checks.check_queue")
+SQL: Final = load(__name__)
 PAYLOAD_ROWS: Final = 32
-"""A slice of a group that wants the values is this short: a value may be a megabyte."""
-
-_COPIED: Final = (
-    "id",
-    "name",
-    "check_url",
-    "check_interval_seconds",
-    "check_max",
-    "check_timeout_seconds",
-    "transaction_timeout_seconds",
-    "max_inflight",
-    "batch_check",
-    "check_payload",
-    "max_age_seconds",
-    "paused",
-    "pause_reason",
-    "version",
-    "created_at",
-    "updated_at",
-)
+"""The most rows of a slice whose group wants the values: a value may have a megabyte."""
 
 
 class PostgresCheckQueue:
@@ -66,7 +48,7 @@ class PostgresCheckQueue:
             connection.transaction(),
             connection.cursor(row_factory=_group_due) as cursor,
         ):
-            await cursor.execute(SQL["in_key_order"])
+            await read_in_key_order(connection)
             await cursor.execute(SQL["due_groups"])
             return await cursor.fetchall()
 
@@ -77,7 +59,7 @@ class PostgresCheckQueue:
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            await connection.execute(SQL["in_key_order"])
+            await read_in_key_order(connection)
             read = await self._read_group(connection, producer_group_id)
             if read is None:
                 return None
@@ -87,7 +69,7 @@ class PostgresCheckQueue:
             return due and replace(due, breaker=breaker)
 
     async def settle(self, settlement: Settlement) -> Settled:
-        """Write a round's findings, all or nothing; see CheckQueue.settle."""
+        """Write a round's results, all or nothing; see CheckQueue.settle."""
         async with available(), self._pool.connection() as connection:
             return await settle(connection, settlement)
 
@@ -104,6 +86,11 @@ class PostgresCheckQueue:
         return read_group(row, secrets), _breaker(row), row["now"]
 
 
+async def read_in_key_order(connection: AsyncConnection) -> None:
+    """Make the rest of the transaction read by index in key order; see the statement."""
+    await connection.execute(SQL["in_key_order"])
+
+
 def _breaker(row: Mapping[str, Any]) -> Breaker | None:
     if row["probe_at"] is None:
         return None
@@ -115,18 +102,6 @@ def _due(**row: Any) -> GroupDue:
 
 
 _group_due: Final = kwargs_row(_due)
-
-
-def read_group(row: Mapping[str, Any], secrets: tuple[str, ...]) -> ProducerGroup:
-    """Build a producer group from its row; its secrets come decrypted."""
-    return ProducerGroup(
-        **{name: row[name] for name in _COPIED},
-        on_check_max=OnCheckMax(row["on_check_max"]),
-        backoff=Backoff(row["backoff"]),
-        topics=tuple(row["topics"]),
-        breaker=BreakerState(row.get("breaker", BreakerState.CLOSED)),
-        secrets=secrets,
-    )
 
 
 async def _read_slice(
@@ -155,10 +130,10 @@ async def _read_slice(
 
 
 def in_due_order(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Merge the classes by due time without changing the order inside a class.
+    """Merge the delay classes by due time, and keep the order inside a class.
 
-    Inside a class the cursor passes rows by id, so a row stands no earlier than those before it,
-    even where their due times differ by a moment.
+    Inside a class the cursor passes rows by id. So a row comes after the rows of lower ids, even if
+    its due time is slightly earlier than theirs.
     """
     latest: dict[int, datetime] = {}
     ranked = []
@@ -176,12 +151,10 @@ def _queue_row(row: Mapping[str, Any], found: Mapping[str, Any]) -> QueueRow:
         delay_seconds=row["delay_seconds"],
         half_id=HalfId(row["half_id"]),
         round=row["round"],
-        waiting=Waiting(
-            check_count=row["check_count"],
-            only_unknown=row["only_unknown"],
-            age_from=row["age_from"],
-            due_at=row["due_at"],
-        ),
+        check_count=row["check_count"],
+        only_unknown=row["only_unknown"],
+        age_from=row["age_from"],
+        due_at=row["due_at"],
         half=None if drop else _readable(found),
         drop=drop,
         parked=found["parked"],
@@ -197,7 +170,7 @@ def _drop(row: Mapping[str, Any], found: Mapping[str, Any]) -> Drop | None:
 
 
 def _readable(found: Mapping[str, Any]) -> HalfMessage | None:
-    """Build the half, or None when its stored form is broken: it must delay no other (D10)."""
+    """Build the half, or None if its stored form is broken: it must not delay others (D10)."""
     try:
         return read_half(found)
     except (ValueError, TypeError, KeyError):

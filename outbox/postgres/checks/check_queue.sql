@@ -1,11 +1,11 @@
 -- name: in_key_order
--- Keeps this transaction's reads on index ranges in key order: leaves have no statistics, and a plan that
--- collects and sorts a whole backlog for the sake of a short slice would make the backlog grow.
+-- Makes the reads of this transaction use index ranges in key order. Leaves have no statistics. A plan that
+-- collects and sorts the whole backlog for a short slice would make the backlog grow.
 SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)
 
 -- name: due_groups
--- Reads the head of every delay class: which groups have waiting halves and how long the oldest is
--- overdue. One index probe a class; no locks beyond reading.
+-- Reads the head of every delay class: which groups have waiting halves, and how long the oldest is overdue. One
+-- index probe per class; locks nothing.
 SELECT c.producer_group_id, g.name AS producer_group,
     extract(epoch FROM clock_timestamp() - min(head.due_at))::float8 AS overdue_seconds,
     CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open'
@@ -23,7 +23,7 @@ CROSS JOIN LATERAL (
 GROUP BY c.producer_group_id, g.name, b.probe_at
 
 -- name: group
--- Reads a group as it is set now, with the secrets that sign at this moment, its breaker, and the
+-- Reads the present settings of a group, with the secrets that sign at this moment, its breaker, and the
 -- database's time.
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
@@ -35,8 +35,8 @@ LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE id = %(group)s
 
 -- name: due_rows
--- Reads the rows of a group that are due: per delay class in id order, beyond its cursor, below the
--- watermark (a row of a lower id can no longer appear), up to the first that is not due.
+-- Reads the due rows of a group: per delay class in id order, after the class's cursor, below the watermark (no
+-- row with a lower id can appear any more), up to the first that is not due.
 SELECT c.delay_seconds, c.position, q.id, q.half_id, q.round, q.check_count, q.only_unknown, q.age_from, q.due_at
 FROM outbox.check_class c
 CROSS JOIN LATERAL (
@@ -53,8 +53,8 @@ WHERE c.producer_group_id = %(group)s AND q.due
 ORDER BY c.delay_seconds, q.id
 
 -- name: claimed_halves
--- Reads, by key, the halves that due rows name, whether they have an op, their standing round and
--- whether they are parked. The bounds prune leaves; LATERAL … OFFSET 0 keeps every look-up by key.
+-- Reads, by key, the halves of due rows, whether they have an op, their current round and whether they are parked.
+-- The bounds prune leaves; LATERAL … OFFSET 0 keeps every look-up by key.
 SELECT asked.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
     h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.key,
     CASE WHEN %(with_value)s THEN h.value END AS value, h.headers, h.content_type, h.traceparent, h.tags, h.key_id,

@@ -1,7 +1,8 @@
-"""Seals signing secrets with AES-GCM under a ring of keys: the first seals, every one opens.
+"""Encrypts signing secrets with AES-GCM and a ring of keys: the first encrypts, each can decrypt.
 
-A key is rotated by putting a new one in front; what the old one sealed still opens until it leaves
-the ring. The sealed form is a version byte, four bytes that name the key, the nonce, the rest.
+To rotate, put a new key first. The old key still decrypts its secrets until you remove it from the
+ring. The stored form is: a version byte, four bytes that identify the key, the nonce, the
+ciphertext.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class KeyRing:
     def open(self, stored: bytes) -> str:
         """Decrypt a stored secret.
 
-        Raises ConfigurationError when no key of the ring has sealed it, or it was altered.
+        Raises ConfigurationError when no key of the ring has encrypted it, or it was altered.
         """
         name, rest = stored[1 : 1 + _NAME_BYTES], stored[1 + _NAME_BYTES :]
         key = self._keys.get(name)
@@ -51,14 +52,14 @@ class KeyRing:
         try:
             return key.decrypt(rest[:NONCE_BYTES], rest[NONCE_BYTES:], _VERSION).decode()
         except InvalidTag:
-            raise ConfigurationError("a stored secret does not open with its key") from None
+            raise ConfigurationError("a stored secret cannot be decrypted with its key") from None
 
 
 def key_ring(text: str | None, *, insecure: bool = False) -> KeyRing:
     """Read OUTBOX_ENCRYPTION_KEYS: base64 of 32 bytes each, comma separated, newest first.
 
-    ``insecure`` (AUTH_MODE=dev-insecure) allows none and takes a key that anybody can know. Raises
-    ConfigurationError.
+    With ``insecure`` (AUTH_MODE=dev-insecure) it may be empty; then a publicly known key is used.
+    Raises ConfigurationError.
     """
     if not text:
         if insecure:

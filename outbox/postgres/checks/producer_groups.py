@@ -1,4 +1,4 @@
-"""Producer groups: registered, changed under a version, paused, given new secrets; all audited."""
+"""Producer groups: registration, changes under a version, pauses, new secrets; all are audited."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from outbox.checks.group_version import NewSecret, Precondition, StoredGroup, judge
+from outbox.checks.group_change import NewSecret, Precondition, StoredGroup, require_version
 from outbox.checks.producer_group import ProducerGroup
 from outbox.errors import GroupInUse, UnknownGroup
-from outbox.postgres.checks.check_queue import read_group
 from outbox.postgres.checks.keyring import KeyRing, new_secret
+from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
-SQL: Final = load("outbox.postgres.checks.producer_groups")
+SQL: Final = load(__name__)
 SETTINGS: Final = (
     "check_url",
     "check_interval_seconds",
@@ -40,7 +40,7 @@ SETTINGS: Final = (
 
 
 class PostgresProducerGroups:
-    """The ProducerGroups on a pool; ``ring`` seals the signing secrets."""
+    """The ProducerGroups on a pool; ``ring`` encrypts the signing secrets."""
 
     def __init__(self, pool: Pool, ring: KeyRing) -> None:
         self._pool = pool
@@ -72,7 +72,7 @@ class PostgresProducerGroups:
         return group
 
     async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
-        """Return one group as the checker knows it, and the time; see GroupsWithSecrets."""
+        """Return one group with its secrets, and the database's time; see GroupsWithSecrets."""
         async with available(), self._pool.connection() as connection:
             group = await _required(connection, name)
             cursor = await connection.execute(SQL["signing"], {"name": name})
@@ -90,14 +90,14 @@ class PostgresProducerGroups:
             connection.transaction(),
         ):
             await connection.execute(SQL["lock_name"], {"name": group.name})
-            standing = await _read(connection, group.name)
-            if standing is None:
+            stored = await _read(connection, group.name)
+            if stored is None:
                 return await self._create(connection, group, key_id)
-            if settings_of(standing) == settings_of(group):
-                return StoredGroup(group=standing, created=False)
-            judge(precondition, standing.version)
+            if settings_of(stored) == settings_of(group):
+                return StoredGroup(group=stored, created=False)
+            require_version(precondition, stored.version)
             await connection.execute(SQL["replace"], {"name": group.name, **settings_of(group)})
-            await connection.execute(SQL["close_breaker"], {"group": standing.id})
+            await connection.execute(SQL["close_breaker"], {"group": stored.id})
             await _audit(connection, "group.put", group.name, key_id, settings_of(group))
             return StoredGroup(group=await _required(connection, group.name), created=False)
 
@@ -109,10 +109,10 @@ class PostgresProducerGroups:
             connection.transaction(),
         ):
             await connection.execute(SQL["lock_name"], {"name": name})
-            standing = await _required(connection, name)
+            stored = await _required(connection, name)
             if precondition is not None:
-                judge(precondition, standing.version)
-            cursor = await connection.execute(SQL["in_use"], {"group": standing.id})
+                require_version(precondition, stored.version)
+            cursor = await connection.execute(SQL["in_use"], {"group": stored.id})
             row = await cursor.fetchone()
             if row is None or row[0]:
                 raise GroupInUse(name)
@@ -122,7 +122,7 @@ class PostgresProducerGroups:
     async def pause(
         self, name: str, reason: str, *, paused: bool, key_id: str | None
     ) -> ProducerGroup:
-        """Stop or go on asking a group; see ProducerGroups.pause."""
+        """Stop or resume the checks of a group; see ProducerGroups.pause."""
         async with (
             available(),
             self._pool.connection() as connection,
@@ -159,7 +159,7 @@ class PostgresProducerGroups:
     async def _create(
         self, connection: AsyncConnection, group: ProducerGroup, key_id: str | None
     ) -> StoredGroup:
-        """Register a group; a deleted one of that name comes back under its old id."""
+        """Register a group; a deleted group of that name gets its old id back."""
         secret = new_secret()
         settings = settings_of(group)
         await connection.execute(

@@ -1,9 +1,9 @@
 -- name: lock_name
--- Lets one change of a group's name at a time pass, also while no such row exists yet.
+-- Serializes the changes of a group by its name, also while the row does not exist yet.
 SELECT pg_advisory_xact_lock(hashtext('outbox.producer_group'), hashtext(%(name)s))
 
 -- name: page
--- Reads registered groups by name beyond the last one of the page before.
+-- Reads registered groups by name, after the last one of the previous page.
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
     max_age_seconds, paused, pause_reason, version, created_at, updated_at,
@@ -27,14 +27,14 @@ LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE name = %(name)s AND deleted_at IS NULL
 
 -- name: signing
--- Reads the secrets that sign a registered group's checks now, and when now is.
+-- Reads the secrets that sign a registered group's checks now, and the database's time.
 SELECT secret, CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END AS previous_secret,
     clock_timestamp() AS now
 FROM outbox.producer_group
 WHERE name = %(name)s AND deleted_at IS NULL
 
 -- name: create
--- Registers a group, or brings a deleted one back: its messages still carry its id.
+-- Registers a group, or registers a deleted one again: its messages still have its id.
 INSERT INTO outbox.producer_group AS g (
     name, check_url, check_interval_seconds, check_max, check_timeout_seconds, transaction_timeout_seconds,
     on_check_max, backoff, max_inflight, batch_check, check_payload, topics, max_age_seconds, secret)
@@ -53,7 +53,7 @@ ON CONFLICT (name) DO UPDATE SET
     deleted_at = NULL
 
 -- name: replace
--- Replaces a group's settings; the version rises, pause and secrets stay.
+-- Replaces a group's settings and raises the version; the pause and the secrets are unchanged.
 UPDATE outbox.producer_group SET
     check_url = %(check_url)s, check_interval_seconds = %(check_interval_seconds)s, check_max = %(check_max)s,
     check_timeout_seconds = %(check_timeout_seconds)s,
@@ -64,8 +64,8 @@ UPDATE outbox.producer_group SET
 WHERE name = %(name)s
 
 -- name: in_use
--- Tells whether a group has undecided messages (not yet swept, queued, or parked) or committed ones that
--- no relay has passed yet. Reads beyond the cursors only, never history.
+-- Returns whether a group has undecided messages (not yet swept, queued, or parked) or committed ones that no
+-- relay has passed yet. Reads only after the cursors, never history.
 SELECT EXISTS (
     SELECT FROM outbox.half_message h
     WHERE h.half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)
@@ -95,23 +95,23 @@ SELECT EXISTS (
 )
 
 -- name: delete
--- Hides a group; its id and name stay for the messages that carry them.
+-- Marks a group as deleted; its id and name are kept for its messages.
 UPDATE outbox.producer_group
 SET deleted_at = clock_timestamp(), version = version + 1, updated_at = clock_timestamp()
 WHERE name = %(name)s
 
 -- name: pause
--- Stops or resumes checks of a group; prepare, end and publishing do not read this.
+-- Stops or resumes the checks of a group; prepare, end and publishing do not read this.
 UPDATE outbox.producer_group
 SET paused = %(paused)s, pause_reason = %(reason)s, version = version + 1, updated_at = clock_timestamp()
 WHERE name = %(name)s AND deleted_at IS NULL
 
 -- name: close_breaker
--- Lets the checks of a group begin at once: whoever changed it or went on with it has mended something.
+-- Closes a group's breaker, so that its checks start at once: the change or the resume may have fixed the cause.
 DELETE FROM outbox.check_breaker WHERE producer_group_id = %(group)s
 
 -- name: rotate_secret
--- Puts a new secret in front; the one before signs beside it until the overlap ends.
+-- Stores a new secret; the previous one also signs until the overlap ends.
 UPDATE outbox.producer_group
 SET previous_secret = secret, secret = %(secret)s,
     previous_expires_at = clock_timestamp() + %(overlap)s * interval '1 second',

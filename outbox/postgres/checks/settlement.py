@@ -1,7 +1,7 @@
-"""Writes what a round of checks has found out: cursors, decisions, history, put-backs, parkings.
+"""Writes the results of a round of checks: cursors, decisions, history, put-backs, parkings.
 
-One transaction, sealed before it takes its xid (O5). The cursors come first and by compare-and-set:
-if another checker has passed these rows, everything is rolled back.
+One transaction, complete before it takes its xid (O5). The cursors are moved first, by
+compare-and-set: if another checker has passed these rows, everything is rolled back.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 
 from outbox.checks.breaker import BreakerChange
-from outbox.checks.check_round import Attempt, CursorMove, Parking, PutBack, Settled, Settlement
+from outbox.checks.check_round import CheckResult, CursorMove, Settled, Settlement
 from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.queue_row import QueueRow
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
-from outbox.messages.message import End
+from outbox.messages.message import End, ParkedReason
 from outbox.messages.message_id import HalfId
-from outbox.postgres.messages.decisions import Decided, decide
+from outbox.postgres.messages.decisions import NewDecision, decide
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection
 
-SQL: Final = load("outbox.postgres.checks.settlement")
+SQL: Final = load(__name__)
 Cursor = psycopg.AsyncCursor[Any]
 
 
@@ -36,13 +37,14 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
         await _move(cursor, group, settlement.moves)
         decided = await decide(connection, settlement.ends, racing=True)
         await _resume(cursor, settlement.resumed)
-        await _record(cursor, settlement.attempts, decided)
+        applied = {settlement.ends[place].half_id for place in decided}
+        await _record(cursor, settlement.checks, applied)
         await _put_back(cursor, group, settlement.put_backs)
         parked = await _park(cursor, settlement.parkings)
         if settlement.pause_reason is not None:
             await _pause(cursor, group, settlement.pause_reason)
         if settlement.breaker is not None:
-            await _turn_breaker(cursor, group, settlement.breaker)
+            await _set_breaker(cursor, group, settlement.breaker)
         conflicts = await _conflicts(connection, settlement.ends, decided)
         hit("checker.before_commit")
     return Settled(
@@ -74,37 +76,44 @@ async def _resume(cursor: Cursor, half_ids: Sequence[HalfId]) -> None:
         await cursor.execute(SQL["resume"], {"half_ids": list(half_ids)})
 
 
-async def _record(cursor: Cursor, attempts: Sequence[Attempt], decided: dict[int, Decided]) -> None:
-    if not attempts:
+async def _record(cursor: Cursor, checks: Sequence[CheckResult], applied: set[HalfId]) -> None:
+    """Store the history of answered checks; ``applied`` are the halves that this round decided."""
+    answered = [(check, check.row, check.answer) for check in checks if check.answer is not None]
+    if not answered:
         return
-    half_ids = [attempt.half_id for attempt in attempts]
+    half_ids = [row.half_id for _, row, _ in answered]
     await cursor.execute(
         SQL["attempts"],
         {
             "half_ids": half_ids,
             "low": min(half_ids),
             "high": max(half_ids),
-            "look_ids": [attempt.look_id for attempt in attempts],
-            "rounds": [attempt.round for attempt in attempts],
-            "attempts": [attempt.attempt for attempt in attempts],
-            "asked": [attempt.asked_at for attempt in attempts],
-            "outcomes": [attempt.answer.outcome.value for attempt in attempts],
-            "statuses": [attempt.answer.http_status for attempt in attempts],
-            "latencies": [attempt.latency_ms for attempt in attempts],
-            "spent": [attempt.answer.spent for attempt in attempts],
-            "applied": [attempt.place in decided for attempt in attempts],
-            "errors": [attempt.answer.error for attempt in attempts],
+            "look_ids": [row.look_id for _, row, _ in answered],
+            "rounds": [row.round for _, row, _ in answered],
+            "attempts": [row.attempt for _, row, _ in answered],
+            "asked": [check.asked_at for check, _, _ in answered],
+            "outcomes": [answer.outcome.value for _, _, answer in answered],
+            "statuses": [answer.http_status for _, _, answer in answered],
+            "latencies": [check.latency_ms for check, _, _ in answered],
+            "spent": [answer.spent for _, _, answer in answered],
+            "applied": [
+                answer.verdict is not None and row.half_id in applied for _, row, answer in answered
+            ],
+            "errors": [answer.error for _, _, answer in answered],
         },
     )
 
 
-async def _put_back(cursor: Cursor, group: ProducerGroup, put_backs: Sequence[PutBack]) -> None:
+async def open_classes(cursor: Cursor, groups: Sequence[int], delays: Sequence[int]) -> None:
+    """Create the delay classes of these groups where they are missing."""
+    await cursor.execute(SQL["open_classes"], {"groups": list(groups), "delays": list(delays)})
+
+
+async def _put_back(cursor: Cursor, group: ProducerGroup, put_backs: Sequence[QueueRow]) -> None:
     if not put_backs:
         return
     delays = [back.delay_seconds for back in put_backs]
-    await cursor.execute(
-        SQL["open_classes"], {"groups": [group.id] * len(delays), "delays": delays}
-    )
+    await open_classes(cursor, [group.id] * len(delays), delays)
     await cursor.execute(
         SQL["put_back"],
         {
@@ -119,17 +128,19 @@ async def _put_back(cursor: Cursor, group: ProducerGroup, put_backs: Sequence[Pu
     )
 
 
-async def _park(cursor: Cursor, parkings: Sequence[Parking]) -> frozenset[HalfId]:
+async def _park(
+    cursor: Cursor, parkings: Sequence[tuple[QueueRow, ParkedReason]]
+) -> frozenset[HalfId]:
     if not parkings:
         return frozenset()
-    half_ids = [parking.half_id for parking in parkings]
+    half_ids = [row.half_id for row, _ in parkings]
     await cursor.execute(
         SQL["park"],
         {
             "half_ids": half_ids,
-            "rounds": [parking.round for parking in parkings],
-            "reasons": [parking.reason.value for parking in parkings],
-            "check_counts": [parking.check_count for parking in parkings],
+            "rounds": [row.round for row, _ in parkings],
+            "reasons": [reason.value for _, reason in parkings],
+            "check_counts": [row.check_count for row, _ in parkings],
             "low": min(half_ids),
             "high": max(half_ids),
         },
@@ -143,8 +154,8 @@ async def _pause(cursor: Cursor, group: ProducerGroup, reason: str) -> None:
     )
 
 
-async def _turn_breaker(cursor: Cursor, group: ProducerGroup, change: BreakerChange) -> None:
-    """Open the breaker for a while from now on, or close it; all checkers see it."""
+async def _set_breaker(cursor: Cursor, group: ProducerGroup, change: BreakerChange) -> None:
+    """Open the breaker for a time from now on, or close it; all checkers read it."""
     if change.wait_seconds is None:
         await cursor.execute(SQL["close_breaker"], {"group": group.id})
     else:
@@ -153,17 +164,17 @@ async def _turn_breaker(cursor: Cursor, group: ProducerGroup, change: BreakerCha
 
 
 async def _conflicts(
-    connection: AsyncConnection, ends: Sequence[End], decided: dict[int, Decided]
+    connection: AsyncConnection, ends: Sequence[End], decided: dict[int, NewDecision]
 ) -> frozenset[int]:
-    """Return the places of verdicts that meet the opposite decision."""
+    """Return the places of verdicts that contradict a stored decision."""
     late = [place for place in range(len(ends)) if place not in decided]
-    standings = await read_statuses(
+    statuses = await read_statuses(
         connection, sorted(ends[place].half_id for place in late), with_publication=False
     )
     return frozenset(
         place
         for place in late
-        if (standing := standings.get(ends[place].half_id)) is not None
-        and standing.op is not None
-        and standing.op.decision is not ends[place].decision
+        if (status := statuses.get(ends[place].half_id)) is not None
+        and status.op is not None
+        and status.op.decision is not ends[place].decision
     )

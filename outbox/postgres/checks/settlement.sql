@@ -1,20 +1,20 @@
 -- name: move_cursors
--- Moves the cursors of a group's delay classes from where they were read, and locks them. Fewer rows
--- than asked means that another checker has settled these rows.
+-- Moves the cursors of a group's delay classes from where they were read, and locks them. Fewer rows than given
+-- means that another checker has settled these rows.
 UPDATE outbox.check_class c
 SET position = moved.goal
 FROM unnest(%(delays)s::int4[], %(positions)s::int8[], %(goals)s::int8[]) AS moved (delay, position, goal)
 WHERE c.producer_group_id = %(group)s AND c.delay_seconds = moved.delay AND c.position = moved.position
 
 -- name: open_classes
--- Makes sure that the delay classes exist; sorted, so that two writers cannot wait for each other.
+-- Creates the delay classes that are missing. Sorted, so that two writers cannot deadlock.
 INSERT INTO outbox.check_class (producer_group_id, delay_seconds)
 SELECT DISTINCT g, d FROM unnest(%(groups)s::int4[], %(delays)s::int4[]) AS asked (g, d)
 ORDER BY g, d
 ON CONFLICT DO NOTHING
 
 -- name: put_back
--- Appends one reference a half that waits for a later check, due after its class's delay.
+-- Appends one reference for each half that waits for a later check, due after its class's delay.
 INSERT INTO outbox.check_queue (
     producer_group_id, delay_seconds, id, half_id, round, check_count, only_unknown, age_from, due_at)
 SELECT %(group)s, delay, (flush.xid << 15) + place, half_id, round, check_count, only_unknown, age_from,
@@ -25,19 +25,9 @@ FROM unnest(
 ) WITH ORDINALITY AS back (delay, half_id, round, check_count, only_unknown, age_from, place)
 CROSS JOIN (SELECT outbox.current_xid() AS xid, clock_timestamp() AS at) flush
 
--- name: queue
--- Appends the first reference of halves that a sweep found undecided, due when their immunity ends.
-INSERT INTO outbox.check_queue (producer_group_id, delay_seconds, id, half_id, age_from, due_at)
-SELECT group_id, delay, (flush.xid << 15) + place, half_id, prepared_at, due_at
-FROM unnest(
-    %(groups)s::int4[], %(delays)s::int4[], %(half_ids)s::int8[], %(prepared)s::timestamptz[],
-    %(due)s::timestamptz[]
-) WITH ORDINALITY AS found (group_id, delay, half_id, prepared_at, due_at, place)
-CROSS JOIN (SELECT outbox.current_xid() AS xid) flush
-
 -- name: attempts
--- Appends the history of the checks that were made; it lives in the leaf of its half. What an answer
--- would spend is spent only while its half is PREPARED: neither decided nor parked meanwhile.
+-- Appends the history of the checks that were made, in the leaf of each half. An answer counts as a spent check
+-- only if its half is still PREPARED, neither decided nor parked meanwhile.
 INSERT INTO outbox.check_attempt (
     half_id, look_id, round, attempt, asked_at, outcome, http_status, latency_ms, counted, applied, error)
 SELECT made.half_id, look_id, round, attempt, asked_at, outcome, http_status, latency_ms,
@@ -54,8 +44,8 @@ LEFT JOIN LATERAL (
 LEFT JOIN outbox.parked_message p ON p.half_id = made.half_id AND p.resumed_at IS NULL
 
 -- name: park
--- Sets halves aside undecided, payload included, unless they have an op or a newer round at this moment
--- (D8). A half that was resumed and is parked again takes the newer facts.
+-- Parks halves undecided, with their payload, unless they have an op or a newer round by now (D8). A half that was
+-- resumed and is parked again gets the new values.
 INSERT INTO outbox.parked_message (
     half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
     check_immunity_seconds, transaction_id, key, value, headers, content_type, traceparent, tags, key_id,
@@ -81,19 +71,19 @@ ON CONFLICT (half_id) DO UPDATE SET
 RETURNING half_id
 
 -- name: resume
--- Lifts the parking of halves whose recheck came while they were being parked.
+-- Ends the parking of halves whose recheck arrived while they were being parked.
 UPDATE outbox.parked_message
 SET resumed_at = clock_timestamp()
 WHERE half_id = ANY (%(half_ids)s::int8[]) AND resumed_at IS NULL
 
 -- name: pause_group
--- Pauses a group's checks unless somebody has changed the group since it was read.
+-- Pauses a group's checks, unless the group was changed since it was read.
 UPDATE outbox.producer_group
 SET paused = true, pause_reason = %(reason)s, version = version + 1, updated_at = clock_timestamp()
 WHERE id = %(group)s AND version = %(version)s AND NOT paused
 
 -- name: open_breaker
--- Opens a group's breaker, or lets an open one wait anew; the wait begins now.
+-- Opens a group's breaker, or restarts the wait of an open one; the wait begins now.
 INSERT INTO outbox.check_breaker AS b (producer_group_id, wait_seconds, probe_at)
 VALUES (%(group)s, %(wait)s, clock_timestamp() + %(wait)s * interval '1 second')
 ON CONFLICT (producer_group_id) DO UPDATE SET wait_seconds = excluded.wait_seconds, probe_at = excluded.probe_at

@@ -1,7 +1,7 @@
-"""The sweep: undecided halves join the check queue once, cursor and rows in one commit.
+"""The sweep: each undecided half is put into the check queue once, cursor and rows in one commit.
 
-A range anti-join of half and op messages over a bounded slice of ids, never past the watermark nor
-into the last second. Nothing is scanned twice.
+The sweep is a range anti-join of half and op messages over a bounded slice of ids. It never passes
+the watermark and never reads halves of the last second. Nothing is scanned twice.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from outbox.checks.check_round import SweepRound
 from outbox.checks.delays import class_of_first_check
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
+from outbox.postgres.checks.check_queue import read_in_key_order
+from outbox.postgres.checks.settlement import open_classes
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
-SQL: Final = load("outbox.postgres.checks.sweep")
-CHECK_QUEUE: Final = load("outbox.postgres.checks.check_queue")
-SETTLEMENT: Final = load("outbox.postgres.checks.settlement")
+SQL: Final = load(__name__)
 YOUNGEST: Final = timedelta(seconds=1)
-"""Halves younger than this are left for the next sweep; the shortest immunity is as long."""
+"""Halves younger than this are left for the next sweep; the shortest immunity is equally long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slice:
-    """Where a sweep starts and how far it reaches, both half ids, and when it was read."""
+    """The half ids where a sweep starts and ends, and when they were read."""
 
     position: int
     last: int
@@ -53,7 +53,7 @@ class PostgresSweep:
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            await connection.execute(CHECK_QUEUE["in_key_order"])
+            await read_in_key_order(connection)
             part = await _slice(connection, limit)
             if part is None:
                 return SweepRound(looked=0, queued=0)
@@ -83,7 +83,7 @@ async def _slice(connection: AsyncConnection, limit: int) -> _Slice | None:
 
 
 async def _start(cursor: psycopg.AsyncCursor[dict[str, Any]]) -> dict[str, Any]:
-    """Read the cursor, which the very first sweep creates."""
+    """Read the cursor; the first sweep of all creates it."""
     await cursor.execute(SQL["position"])
     start = await cursor.fetchone()
     if start is None:
@@ -105,8 +105,8 @@ async def _queue(connection: AsyncConnection, part: _Slice, found: list[Any]) ->
         if cursor.rowcount != 1:
             raise CursorMoved
         if found:
-            await cursor.execute(SETTLEMENT["open_classes"], rows)
-            await cursor.execute(SETTLEMENT["queue"], rows)
+            await open_classes(cursor, rows["groups"], rows["delays"])
+            await cursor.execute(SQL["queue"], rows)
 
 
 def _rows(part: _Slice, found: list[Any]) -> dict[str, list[Any]]:

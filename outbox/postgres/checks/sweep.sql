@@ -3,13 +3,13 @@
 INSERT INTO outbox.progress (name) VALUES ('sweep') ON CONFLICT DO NOTHING
 
 -- name: position
--- Reads the cursor, the watermark (a half of a lower id can no longer appear) and the database's time.
+-- Reads the cursor, the watermark (no half with a lower id can appear any more) and the database's time.
 SELECT position, outbox.watermark() << 15 AS bound, clock_timestamp() AS now
 FROM outbox.progress
 WHERE name = 'sweep'
 
 -- name: slice
--- Finds how far a bounded slice of halves reaches: up to the first that is too young to be looked at.
+-- Finds the end of a bounded slice of halves: before the first half that is too young to be swept.
 WITH slice AS MATERIALIZED (
     SELECT half_id, prepared_at > %(young)s AS young
     FROM outbox.half_message
@@ -22,8 +22,8 @@ FROM slice
 WHERE half_id < coalesce((SELECT min(half_id) FROM slice WHERE young), %(bound)s)
 
 -- name: undecided
--- Range anti-join of halves and ops: the halves of the slice that nobody has decided, with the immunity
--- that each has now. The bounds on both sides prune leaves.
+-- Range anti-join of halves and ops: reads the undecided halves of the slice, each with its present immunity. The
+-- bounds on both sides prune leaves.
 SELECT h.half_id, h.producer_group_id, h.prepared_at,
     coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds) AS immunity_seconds
 FROM outbox.half_message h
@@ -35,7 +35,17 @@ WHERE h.half_id > %(position)s AND h.half_id <= %(last)s
 ORDER BY h.half_id
 
 -- name: move
--- Moves the cursor from where it was read; no row means that another checker has swept this slice.
+-- Moves the cursor from where it was read. No row means that another checker has swept this slice.
 UPDATE outbox.progress
 SET position = %(last)s, updated_at = clock_timestamp()
 WHERE name = 'sweep' AND position = %(position)s
+
+-- name: queue
+-- Appends the first reference of halves that a sweep found undecided, due when their immunity ends.
+INSERT INTO outbox.check_queue (producer_group_id, delay_seconds, id, half_id, age_from, due_at)
+SELECT group_id, delay, (flush.xid << 15) + place, half_id, prepared_at, due_at
+FROM unnest(
+    %(groups)s::int4[], %(delays)s::int4[], %(half_ids)s::int8[], %(prepared)s::timestamptz[],
+    %(due)s::timestamptz[]
+) WITH ORDINALITY AS found (group_id, delay, half_id, prepared_at, due_at, place)
+CROSS JOIN (SELECT outbox.current_xid() AS xid) flush

@@ -1,18 +1,16 @@
-"""The chores' signs of life: rows ``heartbeat:<chore>`` of the progress table, by its own clock."""
+"""Heartbeats of the chores: rows ``heartbeat:<chore>`` of the progress table, by its clock."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import Pool
 
-BEAT: Final = """
-INSERT INTO outbox.progress AS p (name, updated_at) VALUES ('heartbeat:' || %s, clock_timestamp())
-ON CONFLICT (name) DO UPDATE SET updated_at = excluded.updated_at
-"""
+SQL: Final = load(__name__)
 
 
 class PostgresHeartbeats:
@@ -22,6 +20,6 @@ class PostgresHeartbeats:
         self._pool = pool
 
     async def beat(self, chore: str) -> None:
-        """Note that a chore is alive; see Heartbeats.beat."""
+        """Record that a chore is alive; see Heartbeats.beat."""
         async with available(), self._pool.connection() as connection:
-            await connection.execute(BEAT, (chore,))
+            await connection.execute(SQL["beat"], {"chore": chore})

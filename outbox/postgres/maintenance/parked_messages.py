@@ -1,4 +1,4 @@
-"""Parked messages on their way to the parked topic."""
+"""Parked messages that are to be copied to the parked topic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from outbox.postgres.sessions.statements import load
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import Pool
 
-SQL: Final = load("outbox.postgres.maintenance.parked_messages")
+SQL: Final = load(__name__)
 
 
 class PostgresParkedMessages:
@@ -26,7 +26,7 @@ class PostgresParkedMessages:
         self._pool = pool
 
     async def uncopied(self, limit: int) -> Sequence[ParkedMessage]:
-        """Return the oldest without a copy; see ParkedMessages."""
+        """Return the oldest that have no copy; see ParkedMessages."""
         async with (
             available(),
             self._pool.connection() as connection,
@@ -45,7 +45,7 @@ class PostgresParkedMessages:
         ]
 
     async def mark_copied(self, copied: Sequence[ParkedMessage]) -> None:
-        """Note that the topic has them; see ParkedMessages."""
+        """Record that the topic has them; see ParkedMessages."""
         seen = {
             "half_ids": [each.half.half_id for each in copied],
             "parked": [each.parked_at for each in copied],

@@ -1,4 +1,4 @@
-"""Partitions made ahead of need, and whether any row has missed them."""
+"""Creates partitions ahead of need, and reports rows that are in default partitions."""
 
 from __future__ import annotations
 
@@ -6,38 +6,32 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import Pool
 
-CREATE: Final = "SELECT outbox.create_leaves(%s)"
-DEFAULT_ROWS: Final = """
-SELECT EXISTS (SELECT FROM outbox.half_message_default) AS half_message,
-    EXISTS (SELECT FROM outbox.op_message_default) AS op_message,
-    EXISTS (SELECT FROM outbox.commit_log_default) AS commit_log,
-    EXISTS (SELECT FROM outbox.publication_log_default) AS publication_log,
-    EXISTS (SELECT FROM outbox.check_attempt_default) AS check_attempt
-"""
+SQL: Final = load(__name__)
 
 
 class PostgresPartitions:
-    """The Leaves on a pool of connections."""
+    """The Partitions on a pool of connections."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def create_ahead(self, count: int) -> int:
-        """Create the leaf in use and the next ``count``, where missing; see Leaves."""
+        """Create the current partition and the next ``count``, where missing; see Partitions."""
         async with available(), self._pool.connection() as connection:
-            cursor = await connection.execute(CREATE, (count,))
+            cursor = await connection.execute(SQL["create_leaves"], {"count": count})
             row = await cursor.fetchone()
         assert row is not None
         return int(row[0])
 
     async def default_rows(self) -> Mapping[str, bool]:
-        """Tell for each table whether its default leaf holds rows; see Leaves."""
+        """Return for each table whether its default partition has rows; see Partitions."""
         async with available(), self._pool.connection() as connection:
-            cursor = await connection.execute(DEFAULT_ROWS)
+            cursor = await connection.execute(SQL["default_rows"])
             row = await cursor.fetchone()
             columns = cursor.description
         assert row is not None

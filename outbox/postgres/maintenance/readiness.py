@@ -1,4 +1,4 @@
-"""What the probes and gauges ask of PostgreSQL; reads beyond cursors only, never history."""
+"""Readiness checks and unfinished messages for the gauges; reads after cursors, never history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from outbox.postgres.sessions.statements import load
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import Pool
 
-SQL: Final = load("outbox.postgres.maintenance.readiness")
+SQL: Final = load(__name__)
 BEATS_MISSED: Final = 3
 MIGRATIONS: Final = Path(__file__).parents[3] / "migrations" / "versions"
 OK: Final = "ok"
@@ -26,7 +26,7 @@ OK: Final = "ok"
 class Unfinished:
     """How many messages of a group are in a state, and the age of the oldest in seconds.
 
-    ``PLAIN`` is no state of a half message: what waits to become one (plain outbox mode).
+    ``PLAIN`` is not a state of a half message: it counts rows that will become one (SQL mode).
     """
 
     state: str
@@ -36,7 +36,7 @@ class Unfinished:
 
 
 def newest_revision() -> str:
-    """Return the newest migration that this code comes with: its file name's number."""
+    """Return the newest migration of this code: the number in its file name."""
     return max(path.name.partition("_")[0] for path in MIGRATIONS.glob("[0-9]*.py"))
 
 
@@ -48,7 +48,7 @@ class PostgresReadiness:
         self._revision = revision
 
     async def checks(self, heartbeat_seconds: int) -> Mapping[str, str]:
-        """Return what is fine and what is not; see Readiness.checks."""
+        """Return the result of each check; see Readiness.checks."""
         silent = {"migrations": "unknown", "checker_heartbeat": "unknown"}
         try:
             async with available(), self._pool.connection(timeout=2) as connection:
@@ -70,7 +70,7 @@ class PostgresReadiness:
         }
 
     async def unfinished(self) -> list[Unfinished]:
-        """Count undecided, parked, unpublished and not admitted messages by group, for gauges."""
+        """Count undecided, parked, unpublished and not yet admitted messages by group."""
         async with (
             available(),
             self._pool.connection() as connection,

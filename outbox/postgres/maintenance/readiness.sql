@@ -1,16 +1,16 @@
 -- name: revision
--- Tells whether the database was ever migrated.
+-- Returns whether the database was ever migrated.
 SELECT to_regclass('outbox.alembic_version') IS NOT NULL AND to_regclass('outbox.progress') IS NOT NULL
 
 -- name: state
--- Reads the newest migration applied, and the age of the least recent heartbeat among those that still beat.
+-- Reads the newest applied migration, and the age of the latest heartbeat.
 SELECT (SELECT version_num FROM outbox.alembic_version),
     (SELECT extract(epoch FROM clock_timestamp() - max(updated_at))::float8
      FROM outbox.progress WHERE name LIKE 'heartbeat:%%')
 
 -- name: unfinished
--- Counts what is not finished, by state and group. Reads halves beyond the sweep's cursor, the check queue
--- beyond its cursors, parked messages, and the commit log beyond each relay's position.
+-- Counts unfinished messages by state and group. Reads halves after the sweep's cursor, the check queue after its
+-- cursors, parked messages, and the commit log after each relay's position.
 WITH undecided AS MATERIALIZED (
     SELECT h.half_id, h.producer_group_id, h.prepared_at
     FROM outbox.half_message h
@@ -55,7 +55,7 @@ JOIN outbox.producer_group g ON g.id = s.producer_group_id
 GROUP BY s.state, g.name
 
 -- name: plain_backlog
--- Counts, by group, what producers' own transactions have published and nobody has admitted.
+-- Counts, by group, messages that producers' own transactions have published and that are not admitted yet.
 SELECT 'PLAIN' AS state, g.name AS producer_group, count(*) AS messages,
     extract(epoch FROM clock_timestamp() - min(m.published_at))::float8 AS oldest_age_seconds
 FROM outbox.plain_message m

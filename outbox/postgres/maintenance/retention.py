@@ -1,8 +1,8 @@
-"""Leaves go as whole tables, once nothing in them is open: TRUNCATE, then DETACH and DROP.
+"""Removes whole leaves (partitions) in which nothing is open: TRUNCATE, then DETACH and DROP.
 
-A parked, held or undecided message keeps its leaf. DETACH … CONCURRENTLY is refused where a default
-leaf exists, so a detach takes its lock for an instant, waits for it no longer than ``LOCK_WAIT``,
-and shares its transaction with the drop: nothing is ever left half detached.
+A parked, held or undecided message keeps its leaf. PostgreSQL refuses DETACH … CONCURRENTLY if a
+default leaf exists. So a plain detach takes its lock for an instant and waits for it at most
+``LOCK_WAIT``. It shares its transaction with the drop, so no leaf stays detached but not dropped.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from outbox.postgres.sessions.statements import load
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import Pool
 
-SQL: Final = load("outbox.postgres.maintenance.retention")
+SQL: Final = load(__name__)
 LOCK_WAIT: Final = "SET LOCAL lock_timeout = '50ms'"
-"""How long a retirement waits for a lock, and so the longest that a prepare waits behind it."""
+"""How long a removal waits for a lock, and so the longest time that it delays a prepare."""
 TABLES: Final = ("check_attempt", "publication_log", "commit_log", "op_message", "half_message")
-"""In the order in which they go: a leaf whose half messages are gone is gone."""
+"""In the order of removal: without its half messages, a leaf no longer exists."""
 LEAF_BITS: Final = 20
 HALF_BITS: Final = 15
 SLICES: Final = 64
@@ -33,7 +33,7 @@ _FORGET: Final = ("forget_parked", "forget_rechecks", "forget_released")
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """The based xids and the half ids of a leaf; the upper ends are outside."""
+    """The xids (base included) and the half ids of a leaf; the upper bounds are exclusive."""
 
     leaf: int
 
@@ -66,9 +66,9 @@ class PostgresRetirement:
             return [int(row[0]) for row in await cursor.fetchall()]
 
     async def waits_for(self, leaf: int) -> str | None:
-        """Say what a leaf still waits for, None if for nothing; see Retirement."""
+        """Return what a leaf still waits for, or None; see Retirement."""
         bounds = _Bounds(leaf)
-        (reason,) = await self._row("standing", bounds.whole() | self._times)
+        (reason,) = await self._row("blocked_by", bounds.whole() | self._times)
         if reason is not None:
             return str(reason)
         last_xid = 0
@@ -82,7 +82,7 @@ class PostgresRetirement:
         return None if reason is None else str(reason)
 
     async def remove(self, leaf: int) -> bool:
-        """Remove a leaf in steps of their own, each repeatable; see Retirement."""
+        """Remove a leaf in separate steps, each repeatable; see Retirement."""
         async with available():
             try:
                 await self._free_transaction_ids(leaf)
@@ -100,7 +100,7 @@ class PostgresRetirement:
                 await connection.execute(SQL["free_transaction_ids"], part)
 
     async def _truncate(self, leaf: int) -> None:
-        """Empty what exists of the leaf, with what small tables hold of it, in one commit."""
+        """Empty the existing tables of the leaf, and its rows in small tables, in one commit."""
         async with self._pool.connection() as connection, connection.transaction():
             await connection.execute(LOCK_WAIT)
             names = [name for name in TABLES if await _exists(connection, name, leaf)]
@@ -135,8 +135,6 @@ def _table(table: str, leaf: int) -> sql.Identifier:
 
 
 async def _exists(connection: Any, table: str, leaf: int) -> bool:
-    cursor = await connection.execute(
-        "SELECT to_regclass(%s) IS NOT NULL", (f"outbox.{table}_{leaf}",)
-    )
+    cursor = await connection.execute(SQL["exists"], {"table": f"outbox.{table}_{leaf}"})
     row = await cursor.fetchone()
     return bool(row and row[0])

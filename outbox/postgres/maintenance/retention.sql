@@ -5,10 +5,10 @@ FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 WHERE i.inhparent = 'outbox.half_message'::regclass AND c.relname ~ '^half_message_\d+$'
 ORDER BY 1
 
--- name: standing
--- Tells why a leaf must stay, by what costs little: a transaction that may still write to it, a message
--- prepared lately, one the sweep has not passed or a delay class has still to read, one that is held. Null:
--- nothing so far. Reads; locks nothing.
+-- name: blocked_by
+-- Returns why a leaf must stay, by conditions that are cheap to read: a transaction that may still write to it, a
+-- recent message, a message that the sweep has not passed or that a delay class has still to read, a held message.
+-- NULL: none of these. Locks nothing.
 SELECT CASE
     WHEN outbox.watermark() < %(to_xid)s THEN 'in use'
     WHEN (SELECT prepared_at FROM outbox.half_message WHERE half_id >= %(low)s AND half_id < %(high)s
@@ -27,8 +27,8 @@ SELECT CASE
 END
 
 -- name: slice
--- Reads one slice of a leaf: is any half of it undecided, was any decided lately, and the last xid that
--- committed one of them.
+-- Reads one slice of a leaf: whether any of its halves is undecided, whether any was decided recently, and the
+-- last xid that committed one of them.
 SELECT coalesce(bool_or(o.half_id IS NULL), false),
     coalesce(bool_or(o.decided_at > clock_timestamp() - make_interval(secs => %(retention)s)), false),
     coalesce(max(o.xid) FILTER (WHERE o.decision = 1), 0)
@@ -38,9 +38,10 @@ LEFT JOIN (
 ) o USING (half_id)
 
 -- name: readers
--- Tells which reader of the commit log has still to pass the leaf's rows or the commits of its halves (up to
--- last_xid): a relay shard by its stored position, a reconciliation by its own where a run has ever finished
--- and no longer than the hold, or the retention since the commit or the publication. Null: none.
+-- Returns which reader of the commit log has still to pass the leaf's rows or the commits of its halves (up to
+-- last_xid). A relay shard counts by its stored position. A reconciliation counts by its own position, only if a
+-- run has ever finished and no longer than the hold. Otherwise returns whether the retention since the commit or
+-- the publication is not over. NULL: none.
 WITH commits AS NOT MATERIALIZED (
     SELECT l.shard, l.xid, cardinality(l.half_ids) AS n, l.committed_at FROM outbox.commit_log l
     WHERE l.xid >= %(from_xid)s AND l.xid <= greatest(%(last_xid)s, %(to_xid)s - 1)
@@ -69,13 +70,18 @@ WHERE h.half_id >= %(low)s AND h.half_id < %(high)s AND h.transaction_id IS NOT 
     AND k.producer_group_id = h.producer_group_id AND k.transaction_id = h.transaction_id AND k.half_id = h.half_id
 
 -- name: forget_parked
--- Deletes the parked copies of a leaf that goes: its halves are decided, and a copy would bring them back.
+-- Deletes the parked copies of a leaf that is removed: its halves are decided, and a copy would make them appear
+-- undecided.
 DELETE FROM outbox.parked_message WHERE half_id >= %(low)s AND half_id < %(high)s
 
 -- name: forget_rechecks
--- Deletes the rounds of a leaf that goes.
+-- Deletes the rounds of a leaf that is removed.
 DELETE FROM outbox.recheck WHERE half_id >= %(low)s AND half_id < %(high)s
 
 -- name: forget_released
--- Deletes the released records of a leaf that goes; those not released keep it.
+-- Deletes the released records of a leaf that is removed; a record that is not released keeps its leaf.
 DELETE FROM outbox.held_record WHERE half_id >= %(low)s AND half_id < %(high)s AND released_at IS NOT NULL
+
+-- name: exists
+-- Reads the catalogue: whether a table exists.
+SELECT to_regclass(%(table)s) IS NOT NULL

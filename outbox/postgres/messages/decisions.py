@@ -1,7 +1,8 @@
-"""Decides half messages: one statement that appends ops and commit log together.
+"""Decides half messages: one statement appends op messages and commit log together.
 
-Used by the API's flush and, inside its own transaction, by the check-back's settlement, so there is
-one way to decide (G2), and I11 (op COMMIT exactly where the commit log has it) holds by its form.
+The API's flush uses it, and the check-back's settlement inside its own transaction. So there is one
+way to decide (G2), and the form of the statement ensures I11: an op has the decision COMMIT exactly
+where the commit log has its half.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from outbox.messages.message import (
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.state_machine import end as end_state
 from outbox.postgres.messages.message_status import read_statuses
-from outbox.postgres.relay.orphans import read_orphans
+from outbox.postgres.messages.orphan_status import read_orphans
 from outbox.postgres.schema.codes import DECIDED_BY_CODE, DECISION_CODE
 from outbox.postgres.sessions.statements import load
 from outbox.postgres.sessions.sync_replication import confirm_what_was_read
@@ -36,15 +37,15 @@ from outbox.postgres.sessions.sync_replication import confirm_what_was_read
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection
 
-SQL: Final = load("outbox.postgres.messages.half_store")
+SQL: Final = load(__name__)
 END: Final = SQL["end"].format(on_conflict="")
 END_RACING: Final = SQL["end"].format(on_conflict="ON CONFLICT DO NOTHING")
-"""The slower form, for when another process may decide the same halves at this moment."""
+"""The slower form, for when another process may decide the same halves concurrently."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """What the statement wrote for one end: whose half it was, its birth and its decision."""
+class NewDecision:
+    """What the statement wrote for one end: its group, prepare time and decision time."""
 
     producer_group_id: int
     prepared_at: datetime
@@ -52,37 +53,37 @@ class Decided:
 
 
 async def answer_ends(connection: AsyncConnection, ends: Sequence[End]) -> Sequence[EndOutcome]:
-    """Decide what is open in a transaction of its own and answer each end in the order asked."""
+    """Decide what is undecided in a separate transaction; answer each end in the order asked."""
     try:
         decided = await _decide_at_once(connection, ends)
     except UniqueViolation:
         decided = await _decide_at_once(connection, ends, racing=True)
     rest = [end for n, end in enumerate(ends) if n not in decided]
-    standings = await _standings(connection, rest)
-    if any(standing.op is not None for standing in standings.values()):
+    statuses = await _statuses(connection, rest)
+    if any(status.op is not None for status in statuses.values()):
         await confirm_what_was_read(connection)
     return [
-        _fresh(end, decided[n]) if n in decided else _standing(end, standings)
+        _newly_ended(end, decided[n]) if n in decided else _ended_before(end, statuses)
         for n, end in enumerate(ends)
     ]
 
 
-async def _standings(
+async def _statuses(
     connection: AsyncConnection, ends: Sequence[End]
 ) -> dict[tuple[HalfId, Nonce], MessageStatus]:
-    """Read where the messages stand: by their halves, else by what recovery learned from Kafka."""
+    """Read the messages' status: from their halves, else from what recovery found in Kafka."""
     found = await read_statuses(connection, sorted({end.half_id for end in ends}))
-    standings = {(half_id, standing.nonce): standing for half_id, standing in found.items()}
-    absent = [end for end in ends if (end.half_id, end.nonce) not in standings]
-    return standings | await read_orphans(connection, absent)
+    statuses = {(half_id, status.nonce): status for half_id, status in found.items()}
+    absent = [end for end in ends if (end.half_id, end.nonce) not in statuses]
+    return statuses | await read_orphans(connection, absent)
 
 
 async def _decide_at_once(
     connection: AsyncConnection, ends: Sequence[End], *, racing: bool = False
-) -> dict[int, Decided]:
+) -> dict[int, NewDecision]:
     """Decide and commit: one statement, in one message to the server.
 
-    Only a test that wants to die before the commit gives the commit a message of its own.
+    The commit is a separate message only for a test that kills the process before the commit.
     """
     point = "api.end.before_commit"
     async with connection.transaction() if armed(point) else nullcontext():
@@ -94,11 +95,11 @@ async def _decide_at_once(
 
 async def decide(
     connection: AsyncConnection, ends: Sequence[End], *, racing: bool = False
-) -> dict[int, Decided]:
+) -> dict[int, NewDecision]:
     """Append the decisions of those ends that may decide; return them by their place in ``ends``.
 
-    Runs in the caller's transaction, or in one of its own on an autocommit connection. ``racing``
-    skips what another process decides at this moment; without it that raises UniqueViolation.
+    Runs in the caller's transaction, or in a separate one on an autocommit connection. ``racing``
+    skips what another process decides concurrently; without it that raises UniqueViolation.
     """
     places = [n for n, end in enumerate(ends) if end.decision is not Resolution.UNKNOWN]
     if not places:
@@ -109,7 +110,7 @@ async def decide(
         await cursor.execute(END_RACING if racing else END, parameters)
         rows = await cursor.fetchall()
     return {
-        places[place - 1]: Decided(
+        places[place - 1]: NewDecision(
             producer_group_id=group, prepared_at=prepared_at, decided_at=decided_at
         )
         for place, group, prepared_at, decided_at in rows
@@ -146,14 +147,14 @@ def _scope(asked: Sequence[End]) -> dict[str, object]:
     }
 
 
-def _fresh(end: End, decided: Decided) -> Ended:
+def _newly_ended(end: End, decided: NewDecision) -> Ended:
     op = OpMessage(
         decision=end.decision,
         decided_by=end.decided_by,
         decided_at=decided.decided_at,
         reason=end.reason,
     )
-    standing = MessageStatus(
+    status = MessageStatus(
         half_id=end.half_id,
         nonce=end.nonce,
         producer_group_id=decided.producer_group_id,
@@ -161,17 +162,17 @@ def _fresh(end: End, decided: Decided) -> Ended:
         op=op,
         prepared_at=decided.prepared_at,
     )
-    return Ended(standing=standing, already_ended=False)
+    return Ended(status=status, already_ended=False)
 
 
-def _standing(end: End, standings: dict[tuple[HalfId, Nonce], MessageStatus]) -> EndOutcome:
-    standing = standings.get((end.half_id, end.nonce))
-    if standing is None:
+def _ended_before(end: End, statuses: dict[tuple[HalfId, Nonce], MessageStatus]) -> EndOutcome:
+    status = statuses.get((end.half_id, end.nonce))
+    if status is None:
         return NoSuchMessage()
-    if end.groups is not None and standing.producer_group_id not in end.groups:
+    if end.groups is not None and status.producer_group_id not in end.groups:
         return NoSuchMessage()
-    if end.transaction_id not in (None, standing.transaction_id):
+    if end.transaction_id not in (None, status.transaction_id):
         return NoSuchMessage()
-    op = standing.op
+    op = status.op
     conflict = op is not None and end.decision not in (op.decision, Resolution.UNKNOWN)
-    return Ended(standing=standing, already_ended=op is not None, conflict=conflict)
+    return Ended(status=status, already_ended=op is not None, conflict=conflict)

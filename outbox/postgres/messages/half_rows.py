@@ -88,7 +88,7 @@ def read_headers(names_and_values: list[str] | None) -> Headers:
 
 
 def same_request(stored: Message, asked: Message) -> bool:
-    """Tell whether a repeated prepare has equal fields: bytes, not spelling; headers unordered."""
+    """Return whether a repeated prepare has equal fields, byte by byte; headers in any order."""
     return _fields(stored) == _fields(asked)
 
 
@@ -107,5 +107,5 @@ def _fields(message: Message) -> tuple[object, ...]:
 
 
 def bounds(half_ids: Sequence[HalfId]) -> dict[str, int]:
-    """Return the parameters ``low`` and ``high`` that let PostgreSQL prune leaves."""
+    """Return the parameters ``low`` and ``high`` that let PostgreSQL prune partitions."""
     return {"low": min(half_ids, default=0), "high": max(half_ids, default=0)}

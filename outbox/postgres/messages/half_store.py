@@ -1,7 +1,7 @@
 """Stores half messages by COPY and decides them by one statement; a call is a flush, one commit.
 
-Nothing here is updated or deleted. The batch is complete before its transaction takes an xid, also
-when it is repeated (O5), so the order of xids is the order of arrival.
+Nothing here is updated or deleted. A batch is complete before its transaction takes an xid, also
+when the batch is retried (O5), so the order of xids is the order of arrival.
 """
 
 from __future__ import annotations
@@ -9,15 +9,12 @@ from __future__ import annotations
 import secrets
 import struct
 from collections.abc import Sequence
-from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
-from psycopg import errors as pg
 from psycopg.rows import dict_row
 
-from outbox.errors import DatabaseUnavailable
 from outbox.failpoints import hit
 from outbox.messages.message import (
     End,
@@ -33,18 +30,18 @@ from outbox.messages.message import (
 from outbox.messages.message_id import NONCE_BITS, HalfId, Nonce, half_id_of, shard_of
 from outbox.messages.record import digest_of
 from outbox.postgres.messages.decisions import answer_ends
-from outbox.postgres.messages.half_rows import COPY_TYPES, copy_row, read_half, same_request
+from outbox.postgres.messages.half_rows import read_half, same_request
+from outbox.postgres.messages.half_writer import append_halves, claim_transaction_ids
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
+from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 from outbox.postgres.sessions.sync_replication import confirm_what_was_read
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
-SQL: Final = load("outbox.postgres.messages.half_store")
+SQL: Final = load(__name__)
 
 
 class PostgresHalfStore:
@@ -52,30 +49,18 @@ class PostgresHalfStore:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._plain = PostgresSqlOutbox(pool)
+        self._sql_outbox = PostgresSqlOutbox(pool)
 
     async def prepare(self, messages: Sequence[Message]) -> Sequence[PrepareOutcome]:
         """Store half messages; see HalfStore.prepare."""
-        async with _available(), self._pool.connection() as connection:
+        async with available(), self._pool.connection() as connection:
             return await _prepare(connection, messages)
 
     async def end(self, ends: Sequence[End]) -> Sequence[EndOutcome]:
-        """Decide half messages, after what committed before in plain mode; see HalfStore.end."""
-        await self._plain.admit()
-        async with _available(), self._pool.connection() as connection:
+        """Decide half messages, after earlier commits of the SQL outbox; see HalfStore.end."""
+        await self._sql_outbox.admit()
+        async with available(), self._pool.connection() as connection:
             return await answer_ends(connection, ends)
-
-
-@asynccontextmanager
-async def _available() -> AsyncIterator[None]:
-    """Turn every failure of the connection or the server into DatabaseUnavailable."""
-    try:
-        yield
-    except (psycopg.OperationalError, psycopg.InterfaceError, pg.ReadOnlySqlTransaction) as error:
-        raise DatabaseUnavailable(type(error).__name__) from error
-
-
-# -- prepare -------------------------------------------------------------------------------------
 
 
 async def _prepare(
@@ -95,7 +80,7 @@ async def _prepare(
 async def _bisect(
     connection: AsyncConnection, messages: Sequence[Message], error: psycopg.DataError
 ) -> Sequence[PrepareOutcome]:
-    """Store each half of a refused batch by itself until the bad row stands alone."""
+    """Store a refused batch in two parts, down to the row that PostgreSQL refuses."""
     if len(messages) == 1:
         return [Unstorable(detail=type(error).__name__)]
     middle = len(messages) // 2
@@ -116,17 +101,14 @@ async def _flush(
             _half(message, row[0], n, row[1], nonces[n]) for n, message in enumerate(messages)
         ]
         won = await _claim(cursor, halves)
-        async with cursor.copy(SQL["copy_halves"]) as copy:
-            copy.set_types(COPY_TYPES)
-            for index in sorted(won):
-                await copy.write_row(copy_row(halves[index]))
+        await append_halves(cursor, [halves[index] for index in sorted(won)])
         hit("api.prepare.before_commit")
     hit("api.prepare.after_commit")
     return halves, won
 
 
 def _nonces(count: int) -> list[Nonce]:
-    """Return random bits for a whole flush from one question to the system."""
+    """Return random bits for a whole flush with one call to the system."""
     shift = 64 - NONCE_BITS
     words = struct.unpack(f"{count}Q", secrets.token_bytes(8 * count))
     return [Nonce(word >> shift) for word in words]
@@ -148,18 +130,7 @@ def _half(message: Message, xid: int, n: int, prepared_at: datetime, nonce: Nonc
 
 async def _claim(cursor: psycopg.AsyncCursor[Any], halves: Sequence[HalfMessage]) -> set[int]:
     """Claim the batch's transaction ids; return the places of all rows that may be stored."""
-    keyed = [n for n, half in enumerate(halves) if half.message.transaction_id is not None]
-    if not keyed:
-        return set(range(len(halves)))
-    await cursor.execute(
-        SQL["claim_transaction_ids"],
-        {
-            "groups": [halves[n].message.producer_group_id for n in keyed],
-            "transaction_ids": [halves[n].message.transaction_id for n in keyed],
-            "half_ids": [halves[n].half_id for n in keyed],
-        },
-    )
-    won = {row[0] for row in await cursor.fetchall()}
+    won = await claim_transaction_ids(cursor, halves)
     return {
         n
         for n, half in enumerate(halves)
@@ -168,7 +139,7 @@ async def _claim(cursor: psycopg.AsyncCursor[Any], halves: Sequence[HalfMessage]
 
 
 async def _replay(connection: AsyncConnection, messages: Sequence[Message]) -> list[PrepareOutcome]:
-    """Answer prepares whose transaction ids another prepare has used (P6, D23)."""
+    """Answer prepares whose transaction ids an earlier prepare has used (P6, D23)."""
     async with connection.cursor() as cursor:
         await cursor.execute(
             SQL["find_transaction_ids"],
@@ -179,22 +150,22 @@ async def _replay(connection: AsyncConnection, messages: Sequence[Message]) -> l
         )
         known = {(group, text): half_id for group, text, half_id in await cursor.fetchall()}
     halves = await read_halves(connection, sorted(set(known.values())))
-    standings = await read_statuses(connection, sorted(set(known.values())))
+    statuses = await read_statuses(connection, sorted(set(known.values())))
     await confirm_what_was_read(connection)
-    return [_replayed(message, known, halves, standings) for message in messages]
+    return [_replayed(message, known, halves, statuses) for message in messages]
 
 
 def _replayed(
     message: Message,
     known: dict[tuple[int, str], HalfId],
     halves: dict[HalfId, HalfMessage],
-    standings: dict[HalfId, MessageStatus],
+    statuses: dict[HalfId, MessageStatus],
 ) -> PrepareOutcome:
     half_id = known[(message.producer_group_id, message.transaction_id or "")]
     half = halves[half_id]
     if not same_request(half.message, message):
         return TransactionIdReused(existing_message_id=half.message_id)
-    return Prepared(half=half, state=standings[half_id].state, replayed=True)
+    return Prepared(half=half, state=statuses[half_id].state, replayed=True)
 
 
 async def read_halves(

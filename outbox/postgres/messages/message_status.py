@@ -1,4 +1,4 @@
-"""Where messages stand: state is derived from half, op, parking and the relay's position."""
+"""The status of messages, derived from half, op, parking and the relay's position."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from outbox.postgres.sessions.statements import load
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
-SQL: Final = load("outbox.postgres.messages.message_status")
+SQL: Final = load(__name__)
 
 
 class PostgresMessageStatuses:
-    """The Standings on a pool of connections."""
+    """The MessageStatuses on a pool of connections."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def read(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, MessageStatus]:
-        """Return where messages stand; see Standings.read."""
+        """Return the status of messages; see MessageStatuses.read."""
         async with available(), self._pool.connection() as connection:
             return await read_statuses(connection, half_ids)
 
@@ -36,36 +36,36 @@ class PostgresMessageStatuses:
 async def read_statuses(
     connection: AsyncConnection, half_ids: Sequence[HalfId], *, with_publication: bool = True
 ) -> dict[HalfId, MessageStatus]:
-    """Read where messages stand, by id, in one snapshot; unknown ids are missing.
+    """Read the status of messages by id, in one snapshot; unknown ids are missing.
 
-    ``with_publication`` adds where Kafka put the published ones, which costs a second statement
-    when there are any.
+    ``with_publication`` adds the partition and offset of published ones. That costs a second
+    statement when there are any.
     """
     if not half_ids:
         return {}
     bounds = {"low": min(half_ids), "high": max(half_ids)}
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL["standing"], {"half_ids": list(half_ids), **bounds})
+        await cursor.execute(SQL["statuses"], {"half_ids": list(half_ids), **bounds})
         rows = await cursor.fetchall()
-        standings = {HalfId(row["half_id"]): _standing(row) for row in rows}
+        statuses = {HalfId(row["half_id"]): _status(row) for row in rows}
         published = {
             HalfId(row["half_id"]): row["xid"]
             for row in rows
-            if standings[row["half_id"]].state is State.PUBLISHED
+            if statuses[row["half_id"]].state is State.PUBLISHED
         }
         if not (with_publication and published):
-            return standings
+            return statuses
         xids = list(published.values())
         await cursor.execute(
             SQL["publications"], {"half_ids": list(published), "xids": xids, **bounds}
         )
         for row in await cursor.fetchall():
-            standing = standings[row["half_id"]]
-            standings[row["half_id"]] = replace(standing, publication=_publication(row))
-    return standings
+            status = statuses[row["half_id"]]
+            statuses[row["half_id"]] = replace(status, publication=_publication(row))
+    return statuses
 
 
-def _standing(row: Mapping[str, Any]) -> MessageStatus:
+def _status(row: Mapping[str, Any]) -> MessageStatus:
     op = None
     if row["decision"] is not None:
         op = OpMessage(

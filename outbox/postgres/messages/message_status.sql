@@ -1,6 +1,6 @@
--- name: standing
--- Reads, by key, where messages stand: the half or its parked copy, the op, the relay's position of the
--- shard, and any held record. The bounds prune leaves; LATERAL … OFFSET 0 keeps every look-up by key.
+-- name: statuses
+-- Reads, by key, the status of messages: the half or its parked copy, the op, the relay's position of the shard,
+-- and any held record. The bounds prune leaves; LATERAL … OFFSET 0 keeps every look-up by key.
 SELECT h.half_id, h.nonce, h.producer_group_id, h.transaction_id,
     o.decision, o.decided_by, o.decided_at, o.reason, o.xid,
     parked.half_id IS NOT NULL AND parked.resumed_at IS NULL AS parked,
@@ -25,9 +25,9 @@ LEFT JOIN outbox.held_record held ON held.half_id = h.half_id
 LEFT JOIN outbox.progress p ON p.name = 'relay:' || (h.half_id & 15)
 
 -- name: publications
--- Reads, by key, where Kafka put committed messages: the first batch of the shard that ends beyond the
--- message's place in commit_log. The relay writes these rows at most a second late. A record that was
--- held has its place in its own row.
+-- Reads, by key, the topic, partition and offset of committed messages: from the first batch of the shard that
+-- ends after the message's place in commit_log. The relay writes these rows at most one second late. A record that
+-- was held has its offset in its own row.
 SELECT asked.half_id, t.name AS topic, batch.partitions[batch.at] AS "partition", batch.offsets[batch.at] AS "offset",
     batch.published_at
 FROM unnest(%(half_ids)s::int8[], %(xids)s::int8[]) AS asked (half_id, xid)

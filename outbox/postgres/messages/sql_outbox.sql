@@ -3,9 +3,9 @@
 SELECT plain_outbox FROM outbox.installation
 
 -- name: look
--- Tells whether a published message waits that the given older snapshot did not see, and names this snapshot. By
--- key: ids from the snapshot's end on, and those of the few transactions that were open in it. So what was deleted
--- below is never walked over, however long a foreign transaction keeps it from being vacuumed.
+-- Reads whether a published message waits that the given older snapshot did not see, and returns the present
+-- snapshot. Reads by key: ids from the snapshot's end on, and ids of the few transactions that were open in it. So
+-- deleted rows with lower ids are never read, however long another transaction keeps vacuum from removing them.
 SELECT pg_current_snapshot()::text, EXISTS (
         SELECT FROM outbox.plain_message
         WHERE half_id >= (pg_snapshot_xmax(seen)::text::bigint + base) << 15
@@ -18,7 +18,7 @@ SELECT pg_current_snapshot()::text, EXISTS (
 FROM outbox.installation, CAST(%(seen)s AS pg_snapshot) AS seen
 
 -- name: lock
--- Waits for the turn to admit, before this transaction takes its xid: admissions are in one order.
+-- Waits for the lock to admit, before this transaction takes its xid. So admissions have one order.
 SELECT pg_advisory_xact_lock(hashtext('outbox.plain_outbox'))
 
 -- name: take

@@ -1,6 +1,6 @@
-"""Findings that operators accept for a while; see Acceptances.
+"""Findings that operators accept until a given time; see Acceptances.
 
-One transaction does it all, so unlike other actions on many it is finished when it is answered.
+One transaction does it all. So unlike other bulk actions it is finished when the call returns.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from psycopg.types.json import Jsonb
 
 from outbox.operators.acceptances import Acceptance, AcceptanceOrder
 from outbox.operators.bulk_actions import BulkAction
-from outbox.postgres.operators.operations import audit
+from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.stored_run import UNREAD_CLASSES
+from outbox.reconciliation.finding import UNREAD_CLASSES
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
-SQL: Final = load("outbox.postgres.operators.acceptances")
+SQL: Final = load(__name__)
 FAILURES_KEPT: Final = 100
 
 
@@ -33,7 +33,7 @@ class PostgresAcceptances:
     async def plan(
         self, finding_ids: Sequence[str], groups: frozenset[int] | None
     ) -> Sequence[Acceptance]:
-        """Judge each known finding; see Acceptances.plan."""
+        """Report for each known finding whether it may be accepted; see Acceptances.plan."""
         asked = {
             "finding_ids": list(finding_ids),
             "groups": None if groups is None else sorted(groups),
@@ -44,7 +44,7 @@ class PostgresAcceptances:
         return [Acceptance(finding_id=row[0], refused=row[1]) for row in rows]
 
     async def accept(self, finding_ids: Sequence[str], order: AcceptanceOrder) -> BulkAction:
-        """Accept what still may be; see Acceptances.accept."""
+        """Accept those findings that still may be accepted; see Acceptances.accept."""
         async with (
             available(),
             self._pool.connection() as connection,

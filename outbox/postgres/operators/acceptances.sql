@@ -1,5 +1,6 @@
 -- name: plan
--- Reads findings by id and what stands against accepting each. Findings without a message are for callers of all groups.
+-- Reads findings by id, each with the reason, if any, why it cannot be accepted. Findings without a message are
+-- visible only to callers of all groups.
 SELECT f.finding_id, CASE
     WHEN f.status NOT IN ('open', 'accepted') THEN 'not-open'
     WHEN f.class = ANY (%(unread)s::text[]) THEN 'not-acceptable'
@@ -15,13 +16,13 @@ WHERE f.finding_id = ANY (%(finding_ids)s::text[])
 ORDER BY f.finding_id
 
 -- name: accept
--- Accepts findings that are open, or accepted until another moment, with an audit row and an event in the history of each.
+-- Accepts findings that are open, or accepted until another time, with an audit row and a history event for each.
 WITH accepted AS (
     UPDATE outbox.reconciliation_finding SET status = 'accepted', accepted_until = %(until)s, updated_at = clock_timestamp()
     WHERE finding_id = ANY (%(finding_ids)s::text[]) AND status IN ('open', 'accepted')
         AND class <> ALL (%(unread)s::text[]) AND %(until)s > clock_timestamp()
     RETURNING finding_id, half_id, class, severity, status
-), told AS (
+), noted AS (
     INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status)
     SELECT finding_id, 'accepted', class, severity, status FROM accepted
 )
@@ -32,13 +33,13 @@ FROM accepted
 RETURNING target
 
 -- name: note
--- Stores an action that is finished, for who asks after it.
+-- Stores an action that is already finished, so that it can be read later.
 INSERT INTO outbox.bulk_action (action, groups, operator, reason, key_id, half_ids)
 VALUES ('accept_finding', %(groups)s, %(operator)s, %(reason)s, %(key_id)s, '{}')
 RETURNING id
 
 -- name: finish
--- Notes how an action has ended.
+-- Writes the result of an action.
 UPDATE outbox.bulk_action SET done = %(done)s, failed = %(failed)s, failures = %(failures)s::jsonb,
     finished_at = clock_timestamp()
 WHERE id = %(id)s

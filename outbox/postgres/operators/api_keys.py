@@ -1,7 +1,7 @@
 """API keys: ``obx_<id>_<secret>_<checksum>``; only an HMAC of the secret is stored.
 
-The checksum finds a mistyped or foreign token without a query. The HMAC is keyed with a pepper that
-is not in the database, so a dump holds nothing usable.
+The checksum detects a mistyped or foreign token without a query. The HMAC is keyed with a pepper
+that is not in the database, so a dump has nothing that can be used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from outbox.postgres.sessions.statements import load
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import Pool
 
-SQL: Final = load("outbox.postgres.operators.api_keys")
+SQL: Final = load(__name__)
 SECRET_BYTES: Final = 32
 _TOKEN: Final = re.compile(r"obx_([0-9a-f]{16})_([0-9a-f]{64})_([0-9a-f]{8})(?![\s\S])")
 
@@ -36,7 +36,7 @@ class PostgresApiKeys:
         self._pepper = pepper
 
     async def verify(self, token: str) -> ApiKey | None:
-        """Return the key that a token is; see ApiKeys.verify."""
+        """Return the key that a token belongs to; see ApiKeys.verify."""
         parts = read_token(token)
         if parts is None:
             return None
@@ -46,7 +46,7 @@ class PostgresApiKeys:
             self._pool.connection() as connection,
             connection.cursor(row_factory=dict_row) as cursor,
         ):
-            await cursor.execute(SQL["standing"], {"key_id": key_id})
+            await cursor.execute(SQL["valid"], {"key_id": key_id})
             row = await cursor.fetchone()
         stored = bytes(row["secret_hmac"]) if row else b""
         equal = hmac.compare_digest(stored, self._hmac(secret))
@@ -75,7 +75,7 @@ class PostgresApiKeys:
         return _read(row), token_of(key_id, secret)
 
     async def page(self, after: str, limit: int) -> list[ApiKey]:
-        """Return standing keys in the order of their ids; see ApiKeys.page."""
+        """Return keys that are not revoked, in the order of their ids; see ApiKeys.page."""
         async with (
             available(),
             self._pool.connection() as connection,
@@ -85,7 +85,7 @@ class PostgresApiKeys:
             return [_read(row) for row in await cursor.fetchall()]
 
     async def revoke(self, key_id: str, actor: str | None) -> bool:
-        """Make a key useless; see ApiKeys.revoke."""
+        """Revoke a key; see ApiKeys.revoke."""
         async with available(), self._pool.connection() as connection:
             cursor = await connection.execute(SQL["revoke"], {"key_id": key_id, "actor": actor})
             return await cursor.fetchone() is not None

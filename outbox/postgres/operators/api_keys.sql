@@ -1,4 +1,4 @@
--- name: standing
+-- name: valid
 -- Reads a key that is neither revoked nor expired.
 SELECT key_id, name, secret_hmac, producer_groups, scopes, expires_at, created_at
 FROM outbox.api_key
@@ -17,7 +17,7 @@ WITH stored AS (
 SELECT key_id, name, producer_groups, scopes, expires_at, created_at FROM stored
 
 -- name: page
--- Reads standing keys by id beyond the last one of the page before.
+-- Reads keys that are not revoked, by id, after the last one of the previous page.
 SELECT key_id, name, producer_groups, scopes, expires_at, created_at
 FROM outbox.api_key
 WHERE revoked_at IS NULL AND key_id > %(after)s
@@ -25,7 +25,7 @@ ORDER BY key_id
 LIMIT %(limit)s
 
 -- name: revoke
--- Revokes a key, with its audit row; no row when there is no such key.
+-- Revokes a key, with its audit row; returns no row if there is no such key.
 WITH revoked AS (
     UPDATE outbox.api_key SET revoked_at = clock_timestamp()
     WHERE key_id = %(key_id)s AND revoked_at IS NULL

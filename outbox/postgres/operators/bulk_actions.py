@@ -1,7 +1,8 @@
 """Does to many messages what an operator may do to one; see BulkActions.
 
-What matched is stored first and taken chunk by chunk, each in one commit with its audit rows and
-its place in the list, so a process that dies leaves the rest to another and nothing is done twice.
+The matched ids are stored first and then processed in chunks. One commit has the effects of a
+chunk, its audit rows and its place in the list. So after a crash another process continues, and
+nothing is done twice.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkOrder
 from outbox.operators.message_view import MessageFilter, OperatorAction
 from outbox.postgres.messages.decisions import decide
 from outbox.postgres.messages.message_status import read_statuses
+from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.operators.held_admin import settle_held
 from outbox.postgres.operators.message_browser import candidate_ids
-from outbox.postgres.operators.operations import audit, recheck_one
-from outbox.postgres.operators.repairs import Repairing, enter_repair
+from outbox.postgres.operators.operations import recheck_one
+from outbox.postgres.operators.repairs import RepairOrder, enter_repair
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
-SQL: Final = load("outbox.postgres.operators.bulk_actions")
+SQL: Final = load(__name__)
 CHUNK: Final = 100
 FAILURES_KEPT: Final = 100
 
@@ -48,7 +50,7 @@ class PostgresBulkActions:
     async def match(
         self, kind: BulkKind, filters: Sequence[MessageFilter], at_most: int
     ) -> Sequence[HalfId]:
-        """Return what matches; see BulkActions.match."""
+        """Return the ids that match; see BulkActions.match."""
         async with available(), self._pool.connection() as connection:
             found = {
                 half_id
@@ -86,7 +88,7 @@ class PostgresBulkActions:
         return number
 
     async def get(self, number: UUID, groups: frozenset[int] | None) -> BulkAction | None:
-        """Return how far an action has come; see BulkActions.get."""
+        """Return the progress of an action; see BulkActions.get."""
         bound = None if groups is None else sorted(groups)
         async with (
             available(),
@@ -98,7 +100,7 @@ class PostgresBulkActions:
         return None if row is None else BulkAction(**row)
 
     async def advance(self) -> bool:
-        """Do the next chunk of the oldest action; see BulkActions.advance."""
+        """Process the next chunk of the oldest action; see BulkActions.advance."""
         async with (
             available(),
             self._pool.connection() as connection,
@@ -110,46 +112,46 @@ class PostgresBulkActions:
             if row is None:
                 return False
             half_ids = [HalfId(each) for each in row["half_ids"]]
-            standings = await read_statuses(connection, half_ids, with_publication=False)
-            failures = await _do(connection, row, half_ids, standings)
-            await connection.execute(SQL["advance"], _progress(row, half_ids, standings, failures))
+            statuses = await read_statuses(connection, half_ids, with_publication=False)
+            failures = await _apply(connection, row, half_ids, statuses)
+            await connection.execute(SQL["advance"], _progress(row, half_ids, statuses, failures))
         return True
 
 
-async def _do(
+async def _apply(
     connection: AsyncConnection,
     row: Mapping[str, Any],
     half_ids: Sequence[HalfId],
-    standings: Mapping[HalfId, MessageStatus],
+    statuses: Mapping[HalfId, MessageStatus],
 ) -> Failures:
-    """Do one chunk; return what could not be done, by the slug that a single call would answer."""
+    """Process one chunk; return the failures, each with the slug of a single call."""
     action = OperatorAction(operator=row["operator"], reason=row["reason"], key_id=row["key_id"])
-    known = [standings[half_id] for half_id in half_ids if half_id in standings]
-    missing = dict.fromkeys((each for each in half_ids if each not in standings), _NOT_FOUND)
+    known = [statuses[half_id] for half_id in half_ids if half_id in statuses]
+    missing = dict.fromkeys((each for each in half_ids if each not in statuses), _NOT_FOUND)
     if row["action"] == BulkKind.FORCE_END:
         return missing | await _force_end(connection, Resolution(row["decision"]), known, action)
     failures: Failures = {}
-    for place, standing in enumerate(known, 1):
+    for place, status in enumerate(known, 1):
         try:
             if row["action"] == BulkKind.RECHECK:
-                await recheck_one(connection, standing, place, action)
+                await recheck_one(connection, status, place, action)
             elif row["action"] == BulkKind.REPUBLISH:
                 due_at = _due_at(row, row["position"] + place)
-                repair = Repairing(number=row["id"], due_at=due_at, action=action)
-                if not await enter_repair(connection, repair, standing.half_id, standing.nonce):
-                    failures[standing.half_id] = "not-repairable"
+                repair = RepairOrder(number=row["id"], due_at=due_at, action=action)
+                if not await enter_repair(connection, repair, status.half_id, status.nonce):
+                    failures[status.half_id] = "not-repairable"
             else:
                 kind = BulkKind(row["action"])
-                await settle_held(connection, kind, standing.half_id, standing.nonce, action)
+                await settle_held(connection, kind, status.half_id, status.nonce, action)
         except NotRecheckable:
-            failures[standing.half_id] = "not-recheckable"
+            failures[status.half_id] = "not-recheckable"
         except (NotHeld, MessageNotFound):
-            failures[standing.half_id] = "not-held"
+            failures[status.half_id] = "not-held"
     return missing | failures
 
 
 def _due_at(row: Mapping[str, Any], place: int) -> datetime:
-    """Return when the message at that place of an action, from 1 on, may be published."""
+    """Return when the message at that place of an action (the first is 1) may be published."""
     begun: datetime = row["created_at"]
     return begun if row["rate"] is None else begun + timedelta(seconds=(place - 1) / row["rate"])
 
@@ -166,14 +168,14 @@ async def _force_end(
     """Decide in the operator's name, all in one statement: a shard has one commit row a flush."""
     ends = [
         End(
-            half_id=standing.half_id,
-            nonce=standing.nonce,
+            half_id=status.half_id,
+            nonce=status.nonce,
             decision=decision,
             decided_by=DecidedBy.OPERATOR,
             reason=action.reason,
             actor=action.operator,
         )
-        for standing in known
+        for status in known
     ]
     decided = await decide(connection, ends, racing=True)
     after = await read_statuses(connection, [end.half_id for end in ends], with_publication=False)
@@ -183,20 +185,20 @@ async def _force_end(
         await audit(connection, "message.force_end", target, end.half_id, action, detail)
     return {
         half_id: "already-ended"
-        for half_id, standing in after.items()
-        if contradicts(standing.state, decision)
+        for half_id, status in after.items()
+        if contradicts(status.state, decision)
     }
 
 
 def _progress(
     row: Mapping[str, Any],
     half_ids: Sequence[HalfId],
-    standings: Mapping[HalfId, MessageStatus],
+    statuses: Mapping[HalfId, MessageStatus],
     failures: Failures,
 ) -> dict[str, Any]:
     shown = [
         {
-            "message_id": str(standings[each].message_id) if each in standings else None,
+            "message_id": str(statuses[each].message_id) if each in statuses else None,
             "code": code,
         }
         for each, code in failures.items()

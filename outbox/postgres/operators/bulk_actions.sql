@@ -4,19 +4,19 @@ SELECT half_id FROM outbox.held_record
 WHERE half_id = ANY (%(half_ids)s::int8[]) AND released_at IS NULL AND dropped_at IS NULL
 
 -- name: begin
--- Stores what is to be done; nothing is done yet.
+-- Stores an action; nothing is done yet.
 INSERT INTO outbox.bulk_action (action, decision, groups, operator, reason, key_id, half_ids, rate)
 VALUES (%(action)s, %(decision)s, %(groups)s, %(operator)s, %(reason)s, %(key_id)s, %(half_ids)s, %(rate)s)
 RETURNING id
 
 -- name: read
--- Reads one action by key, unless it was asked by a caller of other groups.
+-- Reads one action by key, unless a caller of other groups ordered it.
 SELECT id, greatest(cardinality(half_ids), done + failed) AS matched, done, failed, failures, finished_at IS NOT NULL AS finished
 FROM outbox.bulk_action
 WHERE id = %(id)s AND (%(groups)s::int4[] IS NULL OR groups <@ %(groups)s::int4[])
 
 -- name: claim
--- Locks the oldest unfinished action that nobody works at and reads its next chunk.
+-- Locks the oldest unfinished action that no other process has locked, and reads its next chunk.
 SELECT id, action, decision, groups, operator, reason, key_id, created_at, rate, cardinality(half_ids) AS matched, done + failed AS position,
     half_ids[done + failed + 1 : done + failed + %(chunk)s] AS half_ids
 FROM outbox.bulk_action
@@ -26,7 +26,7 @@ LIMIT 1
 FOR UPDATE SKIP LOCKED
 
 -- name: advance
--- Notes what became of a chunk, in the transaction of its effects; of the failures the first are kept.
+-- Writes the result of a chunk, in the transaction of its effects; only the first failures are kept.
 UPDATE outbox.bulk_action
 SET done = done + %(done)s, failed = failed + %(failed)s, failures = failures || %(failures)s::jsonb,
     finished_at = CASE WHEN %(last)s THEN clock_timestamp() END

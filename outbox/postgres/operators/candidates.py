@@ -1,4 +1,4 @@
-"""Which half ids a list looks at: composed from the filter with SQLAlchemy Core. No I/O."""
+"""Composes the statement that selects the half ids of a list, with SQLAlchemy Core. No I/O."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from outbox.postgres.schema.tables import (
 )
 
 SLICE_ROWS: Final = 20_000
-"""The most halves that one page walks over while it looks for matches."""
+"""The most halves that one page reads to find matches."""
 
 _FROM_QUEUES: Final = frozenset({State.PREPARED, State.PARKED, State.COMMITTED})
 _SHOWN: Final = (
@@ -54,9 +54,9 @@ _SHOWN: Final = (
 
 
 def candidates(wanted: MessageFilter) -> Select[Any]:
-    """Return the statement that picks up to ``limit + 1`` half ids, newest first."""
+    """Return the statement that selects up to ``limit + 1`` half ids, newest first."""
     pool = _pool(wanted)
-    conditions = [*_plain_conditions(wanted, pool), *_joined_conditions(wanted, pool)]
+    conditions = [*_own_conditions(wanted, pool), *_joined_conditions(wanted, pool)]
     return (
         select(pool.c.half_id)
         .where(*conditions)
@@ -66,25 +66,25 @@ def candidates(wanted: MessageFilter) -> Select[Any]:
 
 
 def slice_end(wanted: MessageFilter) -> Select[Any, Any, Any] | None:
-    """Return the statement that tells how far a walked slice reaches; None for queues and keys."""
-    if not _walks(wanted):
+    """Return the statement that reads the end of a slice; None for queues and keys."""
+    if not _reads_slice(wanted):
         return None
-    walked = _slice(wanted)
-    oldest = walked.c.prepared_at
+    part = _slice(wanted)
+    oldest = part.c.prepared_at
     return select(
         func.count().label("looked"),
-        func.min(walked.c.half_id).label("last"),
+        func.min(part.c.half_id).label("last"),
         func.min(oldest).label("back_to"),
     )
 
 
-def _walks(wanted: MessageFilter) -> bool:
+def _reads_slice(wanted: MessageFilter) -> bool:
     return wanted.transaction_id is None and wanted.state not in _FROM_QUEUES
 
 
 def _pool(wanted: MessageFilter) -> Subquery:
-    """Return the rows to choose from: a walked slice, or what queue or key names."""
-    if _walks(wanted):
+    """Return the rows to choose from: a slice of the newest halves, or those of a queue or key."""
+    if _reads_slice(wanted):
         return _slice(wanted)
     named = _named(wanted)
     halves = select(*(half_message.c[name] for name in _SHOWN))
@@ -105,7 +105,7 @@ def _slice(wanted: MessageFilter) -> Subquery:
 
 
 def _named(wanted: MessageFilter) -> Select[Any]:
-    """Return the half ids that the transaction id, or the state's queue, names."""
+    """Return the half ids of the transaction id, or of the queue for the state."""
     if wanted.transaction_id is not None:
         return select(transaction_key.c.half_id).where(
             transaction_key.c.producer_group_id.in_(select(producer_group.c.id)),
@@ -119,14 +119,14 @@ def _named(wanted: MessageFilter) -> Select[Any]:
 
 
 def _unswept() -> Select[Any]:
-    """Return halves beyond the sweep's cursor."""
+    """Return halves after the sweep's cursor."""
     swept = select(progress.c.position).where(progress.c.name == "sweep").scalar_subquery()
     return select(half_message.c.half_id).where(half_message.c.half_id > func.coalesce(swept, 0))
 
 
 def _queued() -> Select[Any]:
-    """Return halves whose reference waits in the check queue, in their standing round."""
-    standing = check_queue.outerjoin(recheck, recheck.c.half_id == check_queue.c.half_id).join(
+    """Return halves with a reference of their current round that waits in the check queue."""
+    current = check_queue.outerjoin(recheck, recheck.c.half_id == check_queue.c.half_id).join(
         check_class,
         and_(
             check_class.c.producer_group_id == check_queue.c.producer_group_id,
@@ -135,7 +135,7 @@ def _queued() -> Select[Any]:
     )
     return (
         select(check_queue.c.half_id)
-        .select_from(standing)
+        .select_from(current)
         .where(
             check_queue.c.id > check_class.c.position,
             check_queue.c.round == func.coalesce(recheck.c.round, 1),
@@ -144,7 +144,7 @@ def _queued() -> Select[Any]:
 
 
 def _unpublished() -> Select[Any]:
-    """Return committed halves that the relay of their shard has not passed."""
+    """Return committed halves that the relay of their shard has not passed yet."""
     name = literal("relay:") + cast(commit_log.c.shard, Text)
     ids = func.unnest(commit_log.c.half_ids, type_=BigInteger).label("half_id")
     position = select(progress.c.position).where(progress.c.name == name).scalar_subquery()
@@ -155,7 +155,7 @@ def _held() -> Select[Any]:
     return select(held_record.c.half_id).where(held_record.c.released_at.is_(None))
 
 
-def _plain_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:
+def _own_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:
     """Return the conditions on the half itself."""
     columns = pool.c
     given: list[tuple[object, Callable[[], ColumnElement[bool]]]] = [
@@ -174,7 +174,7 @@ def _plain_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnEleme
 
 
 def _joined_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:
-    """Return the conditions on the op message and on the checks made."""
+    """Return the conditions on the op message and on the checks."""
     conditions: list[ColumnElement[bool]] = []
     op = op_message.c.half_id == pool.c.half_id
     if wanted.state in (State.PREPARED, State.PARKED):

@@ -1,6 +1,6 @@
 """Held records as operators see and settle them, each change in one transaction with its audit row.
 
-The relay looks at these rows at least once a second, and decides nothing by what it remembers.
+The relay reads these rows at least once per second, and makes no decision from remembered rows.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from outbox.messages.message_id import HalfId, Nonce, message_id_text
 from outbox.operators.bulk_actions import BulkKind
 from outbox.operators.held_records import HeldMessage
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.operators.operations import audit
+from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
-SQL: Final = load("outbox.postgres.operators.held_admin")
+SQL: Final = load(__name__)
 
 
 class PostgresHeldAdmin:
-    """The HeldDesk on a pool of connections."""
+    """The HeldAdmin on a pool of connections."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -40,7 +40,7 @@ class PostgresHeldAdmin:
         refused_only: bool = False,
         dropped: bool = False,
     ) -> Sequence[HeldMessage]:
-        """Return open held records by ascending half id, or the dropped ones; see HeldDesk."""
+        """Return open held records by ascending half id, or the dropped ones; see HeldAdmin."""
         rows = await self._rows(
             {
                 "half_id": None,
@@ -54,7 +54,7 @@ class PostgresHeldAdmin:
         return [_held(row) for row in rows]
 
     async def read_held(self, half_id: HalfId, nonce: Nonce) -> HeldMessage:
-        """Return one held record, open or dropped; see HeldDesk."""
+        """Return one held record, open or dropped; see HeldAdmin."""
         rows = await self._rows(
             {
                 "half_id": half_id,
@@ -72,11 +72,11 @@ class PostgresHeldAdmin:
         return _held(rows[0])
 
     async def release_now(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
-        """Have the relay try the record's scope at its next look; see HeldDesk."""
+        """Make the relay retry the record's scope at its next read; see HeldAdmin."""
         await self._settle(BulkKind.RELEASE_HELD, half_id, nonce, action)
 
     async def drop_held(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
-        """Give a record up; see HeldDesk."""
+        """Drop a record, so that it is never published; see HeldAdmin."""
         await self._settle(BulkKind.DROP_HELD, half_id, nonce, action)
 
     async def _rows(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:

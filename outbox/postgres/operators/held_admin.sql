@@ -1,6 +1,6 @@
 -- name: list_held
--- Reads held records by ascending half id, the open ones or the dropped ones, with their topic and how
--- many open rows of their scope come after each: of the topic where all of it is held, else of the key.
+-- Reads held records by ascending half id, the open or the dropped ones, with their topic. Counts how many open
+-- rows of the scope come after each: of the topic if all of it is held, otherwise of the key.
 SELECT r.half_id, r.nonce, t.name AS topic, r.key, r.topic_wide, r.held_at, r.publish_error, r.attempts,
     r.next_attempt_at, r.repair, r.dropped_at, r.drop_reason, r.released_at,
     CASE WHEN r.key IS NULL AND NOT r.topic_wide THEN 0 ELSE (
@@ -20,13 +20,13 @@ ORDER BY r.half_id
 LIMIT %(limit)s
 
 -- name: lock_held
--- Locks one held record by key and tells whether it is open.
+-- Locks one held record by key and returns whether it is open.
 SELECT released_at IS NULL AND dropped_at IS NULL FROM outbox.held_record
 WHERE half_id = %(half_id)s AND nonce = %(nonce)s
 FOR UPDATE
 
 -- name: release_now
--- Makes the refused records of a record's scope due now; those that only wait are due as it is.
+-- Makes the refused records of a record's scope due now; records that only wait are already due.
 UPDATE outbox.held_record w SET next_attempt_at = clock_timestamp()
 FROM outbox.held_record r
 WHERE r.half_id = %(half_id)s AND w.shard = r.shard AND w.topic_id = r.topic_id
@@ -34,6 +34,6 @@ WHERE r.half_id = %(half_id)s AND w.shard = r.shard AND w.topic_id = r.topic_id
     AND (w.half_id = r.half_id OR w.topic_wide OR r.topic_wide OR w.key = r.key)
 
 -- name: drop_held
--- Gives a held record up; the row stays.
+-- Drops a held record; the row is kept.
 UPDATE outbox.held_record SET dropped_at = clock_timestamp(), drop_reason = %(reason)s
 WHERE half_id = %(half_id)s

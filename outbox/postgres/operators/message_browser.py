@@ -1,26 +1,34 @@
-"""The lists and filters that people compose, newest first, without ever scanning history.
+"""Lists messages by the filters that people compose, newest first, and never scans history.
 
-Undecided, parked and unpublished messages are found from the queues that hold them. Everything
-else walks a bounded slice of the newest halves below the cursor and says how far it looked; the
-next page goes on from there.
+Undecided, parked and unpublished messages are found through their queues. Every other filter reads
+a bounded slice of the newest halves below the cursor and reports where the slice ends. The next
+page continues from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import dict_row
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
+from outbox.messages.message import MessageStatus, ParkedReason, State
 from outbox.messages.message_id import HalfId
-from outbox.operators.message_view import HistoryEvent, MessageFilter, MessagePage, MessageView
+from outbox.operators.message_view import (
+    HistoryEvent,
+    LastCheck,
+    MessageFilter,
+    MessagePage,
+    MessageView,
+)
+from outbox.postgres.messages.half_rows import read_half
 from outbox.postgres.messages.half_store import read_halves
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.candidates import SLICE_ROWS, candidates, slice_end
-from outbox.postgres.operators.view_rows import read_event, read_view
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.connections import one_snapshot
 from outbox.postgres.sessions.statements import load
@@ -31,11 +39,11 @@ if TYPE_CHECKING:
 
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
-SQL: Final = load("outbox.postgres.operators.message_browser")
+SQL: Final = load(__name__)
 _DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
 
-class PostgresBrowser:
+class PostgresMessageBrowser:
     """The MessageBrowser on a pool of connections."""
 
     def __init__(self, pool: Pool) -> None:
@@ -48,7 +56,7 @@ class PostgresBrowser:
             half_ids = [HalfId(row["half_id"]) for row in rows]
             end = await _run(connection, slice_end(wanted))
             views = await _views(connection, half_ids[: wanted.limit])
-        kept = tuple(view for view in views if wanted.state in (None, view.standing.state))
+        kept = tuple(view for view in views if wanted.state in (None, view.status.state))
         if len(half_ids) > wanted.limit:
             return MessagePage(messages=kept, next_before=half_ids[wanted.limit - 1])
         if end and end[0]["looked"] == SLICE_ROWS:
@@ -76,12 +84,12 @@ class PostgresBrowser:
             connection.cursor(row_factory=dict_row) as cursor,
         ):
             await cursor.execute(SQL["history"], asked)
-            events = [read_event(row) for row in await cursor.fetchall()]
-            standings = await read_statuses(connection, [half_id])
-        standing = standings.get(half_id)
-        if standing is not None and standing.publication is not None and standing.op is not None:
-            place = standing.publication
-            latency = place.published_at - standing.op.decided_at
+            events = [_event(row) for row in await cursor.fetchall()]
+            statuses = await read_statuses(connection, [half_id])
+        status = statuses.get(half_id)
+        if status is not None and status.publication is not None and status.op is not None:
+            place = status.publication
+            latency = place.published_at - status.op.decided_at
             facts = {
                 "topic": place.topic,
                 "partition": place.partition,
@@ -93,7 +101,7 @@ class PostgresBrowser:
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[AsyncConnection]:
-        """Lend a connection whose statements see one instant: a message may move between two."""
+        """Lend a connection whose statements have one snapshot: a message may move between two."""
         async with available(), self._pool.connection() as connection, one_snapshot(connection):
             yield connection
 
@@ -101,24 +109,24 @@ class PostgresBrowser:
 async def candidate_ids(
     connection: AsyncConnection, wanted: MessageFilter, at_most: int
 ) -> list[HalfId]:
-    """Return the newest ids that match, whatever became of them since; for actions on many."""
+    """Return the newest ids that match, whatever their state is now; for bulk actions."""
     rows = await _run(connection, candidates(replace(wanted, limit=at_most - 1)))
     return [HalfId(row["half_id"]) for row in rows]
 
 
 async def _views(connection: AsyncConnection, half_ids: Sequence[HalfId]) -> list[MessageView]:
-    """Read messages as they stand, without values, in the order asked."""
+    """Read messages in their present state, without values, in the order asked."""
     if not half_ids:
         return []
     bounds = {"half_ids": list(half_ids), "low": min(half_ids), "high": max(half_ids)}
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(SQL["views"], bounds)
         rows = {row["half_id"]: row for row in await cursor.fetchall()}
-    standings = await read_statuses(connection, half_ids)
+    statuses = await read_statuses(connection, half_ids)
     return [
-        read_view(rows[half_id], standings[half_id])
+        _view(rows[half_id], statuses[half_id])
         for half_id in half_ids
-        if half_id in rows and half_id in standings
+        if half_id in rows and half_id in statuses
     ]
 
 
@@ -130,3 +138,50 @@ async def _run(connection: AsyncConnection, statement: CompilerElement | None) -
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(compiled.string, compiled.params)
         return await cursor.fetchall()
+
+
+def _view(row: Mapping[str, Any], status: MessageStatus) -> MessageView:
+    """Build a message's view; its half has no key, headers and value."""
+    hidden = {"key": None, "value": None, "headers": None}
+    is_parked = status.state is State.PARKED
+    return MessageView(
+        half=read_half({**row, **hidden}),
+        status=status,
+        value_bytes=row["value_bytes"],
+        next_check_at=_next_check_at(row) if status.state is State.PREPARED else None,
+        check_count=row["checks"],
+        last_check=_last_check(row),
+        parked_at=row["parked_at"] if is_parked else None,
+        parked_reason=ParkedReason(row["parked_reason"]) if is_parked else None,
+    )
+
+
+def _event(row: Mapping[str, Any]) -> HistoryEvent:
+    """Build one event of a history."""
+    return HistoryEvent(at=row["at"], type=row["type"], facts=row["facts"])
+
+
+def _last_check(row: Mapping[str, Any]) -> LastCheck | None:
+    if row["asked_at"] is None:
+        return None
+    return LastCheck(
+        at=row["asked_at"],
+        outcome=row["outcome"],
+        http_status=row["http_status"],
+        latency_ms=row["latency_ms"],
+    )
+
+
+def _next_check_at(row: Mapping[str, Any]) -> datetime:
+    """Return the earliest time of the next check: after the immunity, or the check interval.
+
+    A back-off, a pause or an open breaker may delay it further; the queue is not searched for it.
+    """
+    resumed: datetime | None = row["resumed_at"]
+    if row["asked_at"] is not None and (resumed is None or row["asked_at"] >= resumed):
+        after: datetime = row["asked_at"] + timedelta(seconds=row["check_interval_seconds"])
+        return after
+    if resumed is not None:
+        return resumed
+    first: datetime = row["prepared_at"] + timedelta(seconds=row["immunity_seconds"])
+    return first

@@ -1,6 +1,6 @@
 -- name: views
--- Reads, by key, messages without their values: the half or its parked copy, its parking, its standing
--- round and the checks made since its age began. The bounds prune leaves.
+-- Reads, by key, messages without their values: the half or its parked copy, its parking, its current round and
+-- the checks made since its age began. The bounds prune leaves.
 SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
     h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.content_type,
     h.traceparent, h.tags, h.key_id, h.value_bytes,
@@ -34,7 +34,7 @@ LEFT JOIN LATERAL (
 ) last ON true
 
 -- name: history
--- Reads, by key, everything that happened to one half, oldest first; ``rank`` orders equal instants.
+-- Reads, by key, everything that happened to one half, oldest first; ``rank`` orders equal times.
 SELECT at, type, facts FROM (
     SELECT prepared_at AS at, 1 AS rank, 0::bigint AS n, 'prepared' AS type,
         jsonb_build_object('key_id', key_id, 'traceparent', traceparent) AS facts

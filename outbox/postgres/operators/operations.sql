@@ -1,11 +1,12 @@
 -- name: open_class
--- Makes sure that the delay class "now" of the group exists.
+-- Creates the delay class "now" of the group if it is missing.
 INSERT INTO outbox.check_class (producer_group_id, delay_seconds) VALUES (%(group)s, 0) ON CONFLICT DO NOTHING
 
 -- name: recheck
--- Begins a new round of an undecided half: voids its older references by the round, lifts its parking
--- (then spent checks and age start again; else they stay) and appends a reference that is due now.
--- recheck.rechecked_at is where the age starts. ``place`` numbers the rechecks of this transaction. Locks the half's recheck row.
+-- Begins a new round of an undecided half. The new round voids the older references; a parked half is resumed, and
+-- then its spent checks and its age start again (otherwise they are kept). Appends a reference that is due now.
+-- recheck.rechecked_at is where the age starts. ``place`` numbers the rechecks of this transaction. Locks the
+-- half's recheck row.
 WITH flush AS MATERIALIZED (
     SELECT outbox.current_xid() AS xid, clock_timestamp() AS at
 ), half AS MATERIALIZED (
@@ -38,8 +39,3 @@ CROSS JOIN LATERAL (
     WHERE half_id = renewed.half_id AND counted AND asked_at >= renewed.rechecked_at
 ) spent
 RETURNING due_at
-
--- name: audit
--- Appends who intervened, and why.
-INSERT INTO outbox.audit_log (action, target, half_id, key_id, operator, reason, detail)
-VALUES (%(action)s, %(target)s, %(half_id)s, %(key_id)s, %(operator)s, %(reason)s, %(detail)s)

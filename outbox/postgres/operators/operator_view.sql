@@ -1,5 +1,5 @@
 -- name: shards
--- Reads the sixteen relay rows by key, and of each shard's commit log at most 1 000 rows beyond its position.
+-- Reads the sixteen relay rows by key, and of each shard's commit log at most 1 000 rows after its position.
 SELECT s.shard, p.owner, coalesce(p.position, 0) AS position, p.manifest_offset, p.batch_no, p.gen, p.halt_reason, p.updated_at,
     b.messages AS backlog
 FROM generate_series(0, 15) AS s (shard)
@@ -15,14 +15,6 @@ CROSS JOIN LATERAL (
 ORDER BY s.shard
 
 -- name: chores
--- Reads the heartbeats: a row a chore.
+-- Reads the heartbeats: one row per chore.
 SELECT substr(name, 11) AS chore, extract(epoch FROM clock_timestamp() - updated_at)::float8 AS seconds_ago
 FROM outbox.progress WHERE name LIKE 'heartbeat:%%' ORDER BY name
-
--- name: server
--- Reads the server's version, the settings that the guarantees rest on, the session's process and the clock.
-SELECT current_setting('server_version_num')::integer AS version, current_setting('fsync') AS fsync,
-    current_setting('full_page_writes') AS full_page_writes,
-    current_setting('synchronous_commit') AS synchronous_commit,
-    current_setting('max_prepared_transactions')::integer AS prepared_transactions, pg_backend_pid() AS backend_pid,
-    extract(epoch FROM clock_timestamp())::float8 AS clock

@@ -1,7 +1,7 @@
-"""Lost and altered messages on their way back: what stands against each, its place among the held.
+"""Repairs of lost and altered messages: what prevents each, and its row among the held records.
 
-A repair is published by its shard's relay like any held record, in a batch of kind ``repair`` whose
-records name the action that ordered them.
+The relay of the shard publishes a repair like any held record. The batch has the kind ``repair``,
+and its records have the number of the action that ordered them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from outbox.messages.record import digest_of
 from outbox.operators.message_view import OperatorAction
 from outbox.operators.repairs import Repair
 from outbox.postgres.messages.half_store import read_halves
-from outbox.postgres.operators.operations import audit
+from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.stored_run import REPAIRABLE_CLASSES
+from outbox.reconciliation.finding import REPAIRABLE_CLASSES
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
-SQL: Final = load("outbox.postgres.operators.repairs")
+SQL: Final = load(__name__)
 READ_AT_ONCE: Final = 100
 DIFFERS: Final = "digest-differs"
 
@@ -42,7 +42,7 @@ class PostgresRepairs:
     async def plan(
         self, finding_ids: Sequence[str], groups: frozenset[int] | None, *, accept_order: bool
     ) -> Sequence[Repair]:
-        """Judge each known finding; see Repairs.plan."""
+        """Report for each known finding whether it can be repaired; see Repairs.plan."""
         asked = {
             "finding_ids": list(finding_ids),
             "groups": None if groups is None else sorted(groups),
@@ -61,8 +61,8 @@ class PostgresRepairs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repairing:
-    """What orders a message out again: the action's number, from when on, and who asked."""
+class RepairOrder:
+    """An order to publish a message again: the action's number, the earliest time, who asked."""
 
     number: UUID
     due_at: datetime
@@ -70,11 +70,12 @@ class Repairing:
 
 
 async def enter_repair(
-    connection: AsyncConnection, repair: Repairing, half_id: HalfId, nonce: Nonce
+    connection: AsyncConnection, repair: RepairOrder, half_id: HalfId, nonce: Nonce
 ) -> bool:
-    """Have the relay publish a message again, audited, in the caller's transaction.
+    """Make the relay publish a message again, audited, in the caller's transaction.
 
-    False when it is held already, not committed, or no longer found lost or altered.
+    Returns False if it is already held or not committed, or no open finding lists it as lost or
+    altered.
     """
     number, action = str(repair.number), repair.action
     asked = {
@@ -91,7 +92,7 @@ async def enter_repair(
 
 
 async def _altered(connection: AsyncConnection, repairs: Sequence[Repair]) -> set[HalfId]:
-    """Return the messages whose stored content is not what was prepared, by its digest."""
+    """Return the messages whose stored content has another digest than when it was prepared."""
     half_ids = [each.half_id for each in repairs if each.half_id is not None]
     altered: set[HalfId] = set()
     for at in range(0, len(half_ids), READ_AT_ONCE):

@@ -1,6 +1,7 @@
 -- name: plan
--- Reads findings by id with their messages by key. On a topic without order nothing is overtaken. Whether a key has a newer committed message is one pass over
--- the stored messages for all of them together; a message of the same flush counts as newer.
+-- Reads findings by id, and their messages by key. On a topic without order no message can be overtaken. One pass
+-- over the stored messages finds, for all findings together, whether a key has a newer committed message; a
+-- message of the same flush counts as newer.
 WITH asked AS MATERIALIZED (
     SELECT f.finding_id, f.status, f.class, coalesce((f.detail ->> 'ordered')::boolean, true) AS ordered, h.half_id, h.nonce, h.topic_id, h.key, o.xid,
         EXISTS (SELECT FROM outbox.held_record r
@@ -34,8 +35,8 @@ FROM asked a
 ORDER BY a.finding_id
 
 -- name: enter
--- Enters a committed message among those held, marked as a repair, with all that its record needs; unless it is held
--- already, or no finding says that it is lost or altered.
+-- Stores a committed message as held, marked as a repair, with all that its record needs. Does nothing if it is
+-- already held, or if no open finding lists it as lost or altered.
 INSERT INTO outbox.held_record AS known (half_id, nonce, shard, topic_id, key, xid, n, publish_error, repair,
     next_attempt_at, payload)
 SELECT h.half_id, h.nonce, (h.half_id & 15)::int2, h.topic_id, h.key, o.xid,

@@ -3,8 +3,8 @@
 SELECT name FROM outbox.topic ORDER BY id
 
 -- name: settle
--- Lets a halted shard go on, if it still waits for the reason that was answered. The new generation keeps
--- a relay of an older one from writing this row. Values that are NULL stay as they are.
+-- Ends the halt of a shard, if it is still halted for the given reason. The new generation prevents a relay of an
+-- older one from writing this row. Values that are NULL are unchanged.
 UPDATE outbox.progress SET
     manifest_offset = coalesce(%(manifest_offset)s, manifest_offset),
     batch_no = coalesce(%(batch_no)s, batch_no), crc = coalesce(%(crc)s, crc), gen = coalesce(%(gen)s, gen),

@@ -1,6 +1,6 @@
-"""Findings from run to run, on the connection of the run store: what is new, what has closed how.
+"""Findings from run to run, on a connection of the run store: which are new, which are closed how.
 
-What a run is told that it would change, and what saving it changes, is one rule.
+One rule decides both the changes that a run reports and the changes that saving it makes.
 """
 
 from __future__ import annotations
@@ -14,45 +14,42 @@ from psycopg.types.json import Jsonb
 from outbox.messages.message_id import HalfId
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.stored_run import (
-    Changes,
-    FindingStatus,
-    Gone,
-    Look,
-    StoredFinding,
-    StoredRun,
-)
+from outbox.reconciliation.finding import FindingChanges, FindingOutcome, StoredFinding
+from outbox.reconciliation.run import ExpiredEvidence, RerunResult, StoredRun
 
-SQL: Final = load("outbox.postgres.reconciliation.findings")
+SQL: Final = load(__name__)
 OPEN: Final = "open"
 ENDED: Final = ("resolved", "fixed")
 
 
-class Closing(NamedTuple):
-    """A finding that a run has not seen again, and the status that it gets."""
+class ClosedFinding(NamedTuple):
+    """A finding that a run has not seen again, with its present and its next status."""
 
     finding_id: str
     kind: str
     finding_class: str
     status: str
-    becomes: str
+    next_status: str
 
 
 def read_changes(
-    connection: Connection, finding_ids: Sequence[str], complete: bool, gone: Gone
-) -> Changes:
-    """Tell how these open findings differ from the stored ones."""
+    connection: Connection,
+    finding_ids: Sequence[str],
+    complete: bool,
+    expired_evidence: ExpiredEvidence,
+) -> FindingChanges:
+    """Return the difference between these open findings and the stored ones."""
     known = _known(connection, finding_ids)
-    closing = _closing(connection, finding_ids, complete, gone)
-    became = Counter(each.becomes for each in closing if each.status == OPEN)
-    return Changes(
+    closed = _closed(connection, finding_ids, complete, expired_evidence)
+    statuses = Counter(each.next_status for each in closed if each.status == OPEN)
+    return FindingChanges(
         new=len(finding_ids) - len(known),
-        resolved=became["resolved"],
-        fixed=became["fixed"],
-        unverifiable=became["unverifiable"],
-        known=known,
-        closed=_by_class(closing, ENDED),
-        expired=_by_class(closing, ("unverifiable",)),
+        resolved=statuses["resolved"],
+        fixed=statuses["fixed"],
+        unverifiable=statuses["unverifiable"],
+        known_ids=known,
+        closed_by_class=_by_class(closed, ENDED),
+        unverifiable_by_class=_by_class(closed, ("unverifiable",)),
     )
 
 
@@ -62,42 +59,42 @@ def read_accepted(connection: Connection) -> frozenset[str]:
 
 
 def read_open_below(connection: Connection, half_id: HalfId) -> Sequence[HalfId]:
-    """Return messages with a finding that may outlive them; see RunStore.open_below."""
+    """Return messages with a finding that may exist longer than they; see RunStore.open_below."""
     rows = connection.execute(SQL["open_below"], {"half_id": half_id})
     return [HalfId(found) for (found,) in rows]
 
 
-def read_statuses(connection: Connection, run_id: str) -> Sequence[FindingStatus] | None:
-    """Return what has become of a run's findings; see RunStore.statuses."""
+def read_statuses(connection: Connection, run_id: str) -> Sequence[FindingOutcome] | None:
+    """Return the current status of a run's findings; see RunStore.statuses."""
     rows = connection.execute(SQL["statuses"], {"run_id": run_id}).fetchall()
     if not rows:
         return None
-    return [FindingStatus(*row) for row in rows if row[0] is not None]
+    return [FindingOutcome(*row) for row in rows if row[0] is not None]
 
 
 def save_findings(connection: Connection, run: StoredRun) -> Mapping[str, Mapping[str, int]]:
-    """Store what a run found and close what it did not; return both by kind, new and resolved."""
+    """Store the findings of a run and close the others; return new and resolved ones by kind."""
     seen = [each.finding_id for each in run.findings]
     known = _known(connection, seen)
-    closing = _closing(connection, seen, run.complete, run.gone)
+    closed = _closed(connection, seen, run.complete, run.expired_evidence)
     connection.execute(SQL["save_findings"], {"run_id": run.run_id, **_columns(run.findings)})
-    _close(connection, closing, run.run_id)
+    _close(connection, closed, run.run_id)
     return {
         "new": Counter(each.kind for each in run.findings if each.finding_id not in known),
         "resolved": Counter(
-            each.kind for each in closing if each.status == OPEN and each.becomes in ENDED
+            each.kind for each in closed if each.status == OPEN and each.next_status in ENDED
         ),
     }
 
 
-def settle_findings(connection: Connection, look: Look) -> None:
-    """Store what has become of the open findings asked for: closed if unseen, else as seen."""
-    asked = {"finding_ids": list(look.finding_ids)}
+def save_rerun_result(connection: Connection, result: RerunResult) -> None:
+    """Store the new status of the given open findings: closed if unseen, else as seen."""
+    asked = {"finding_ids": list(result.finding_ids)}
     still_open = {finding_id for (finding_id,) in connection.execute(SQL["lock_open"], asked)}
-    seen = [each.finding_id for each in look.seen]
-    closing = _closing(connection, seen, look.complete, look.gone)
-    _close(connection, [each for each in closing if each.finding_id in still_open], run_id=None)
-    refined = [each for each in look.seen if each.finding_id in still_open]
+    seen = [each.finding_id for each in result.seen]
+    closed = _closed(connection, seen, result.complete, result.expired_evidence)
+    _close(connection, [each for each in closed if each.finding_id in still_open], run_id=None)
+    refined = [each for each in result.seen if each.finding_id in still_open]
     connection.execute(SQL["refine"], _columns(refined))
 
 
@@ -106,9 +103,9 @@ def read_resolved_between_runs(connection: Connection, event: int) -> Mapping[st
     return dict(connection.execute(SQL["resolved_between_runs"], {"event": event}).fetchall())
 
 
-def forget_closed(connection: Connection, keep_days: int) -> None:
-    """Delete the findings that were closed longer ago, with their history."""
-    connection.execute(SQL["forget_closed"], {"keep_days": keep_days})
+def delete_old_findings(connection: Connection, keep_days: int) -> None:
+    """Delete the findings that were closed more than ``keep_days`` ago, with their history."""
+    connection.execute(SQL["delete_old_findings"], {"keep_days": keep_days})
 
 
 def _known(connection: Connection, finding_ids: Sequence[str]) -> frozenset[str]:
@@ -116,28 +113,28 @@ def _known(connection: Connection, finding_ids: Sequence[str]) -> frozenset[str]
     return frozenset(finding_id for (finding_id,) in rows)
 
 
-def _closing(
-    connection: Connection, seen: Sequence[str], complete: bool, gone: Gone
-) -> list[Closing]:
+def _closed(
+    connection: Connection, seen: Sequence[str], complete: bool, expired: ExpiredEvidence
+) -> list[ClosedFinding]:
     asked = {
         "seen": list(seen),
         "complete": complete,
-        "half_ids": list(gone.half_ids),
-        "topics": [partition.topic for partition in gone.starts],
-        "partitions": [partition.number for partition in gone.starts],
-        "starts": list(gone.starts.values()),
+        "half_ids": list(expired.half_ids),
+        "topics": [partition.topic for partition in expired.starts],
+        "partitions": [partition.number for partition in expired.starts],
+        "starts": list(expired.starts.values()),
     }
-    return [Closing(*row) for row in connection.execute(SQL["closing"], asked)]
+    return [ClosedFinding(*row) for row in connection.execute(SQL["closed"], asked)]
 
 
-def _close(connection: Connection, closing: Sequence[Closing], run_id: str | None) -> None:
-    statuses = {each.finding_id: each.becomes for each in closing}
-    closed = {"finding_ids": list(statuses), "statuses": list(statuses.values())}
-    connection.execute(SQL["close"], {"run_id": run_id, **closed})
+def _close(connection: Connection, closed: Sequence[ClosedFinding], run_id: str | None) -> None:
+    statuses = {each.finding_id: each.next_status for each in closed}
+    changed = {"finding_ids": list(statuses), "statuses": list(statuses.values())}
+    connection.execute(SQL["close"], {"run_id": run_id, **changed})
 
 
-def _by_class(closing: Iterable[Closing], statuses: Sequence[str]) -> dict[str, int]:
-    counted = (c.finding_class for c in closing if c.status == OPEN and c.becomes in statuses)
+def _by_class(closed: Iterable[ClosedFinding], statuses: Sequence[str]) -> dict[str, int]:
+    counted = (c.finding_class for c in closed if c.status == OPEN and c.next_status in statuses)
     return dict(Counter(counted))
 
 

@@ -1,34 +1,34 @@
 -- name: known
--- Reads which of these findings are not new: open, or accepted for now.
+-- Reads which of these findings are known: open, or accepted for now.
 SELECT finding_id FROM outbox.reconciliation_finding
 WHERE finding_id = ANY (%(seen)s::text[])
     AND (status = 'open' OR status = 'accepted' AND accepted_until > clock_timestamp())
 
--- name: closing
--- Reads what becomes of the findings, open or accepted, that a run has not seen again: unverifiable where a store no
--- longer keeps what would show it, fixed where a repair has published the message. A partial run closes only the former.
-SELECT finding_id, kind, class, status, becomes FROM (
+-- name: closed
+-- Reads the next status of the open or accepted findings that a run has not seen again: unverifiable if a store no longer
+-- keeps the evidence, fixed if a repair has published the message, else resolved. A partial run closes only unverifiable ones.
+SELECT finding_id, kind, class, status, next_status FROM (
     SELECT f.finding_id, f.kind, f.class, f.status, CASE
         WHEN f.half_id = ANY (%(half_ids)s::int8[]) THEN 'unverifiable'
         WHEN EXISTS (
             SELECT FROM outbox.held_record h
             WHERE h.half_id = f.half_id AND h.repair IS NOT NULL AND h.released_at IS NOT NULL) THEN 'fixed'
         WHEN f.half_id IS NOT NULL AND (f.detail ->> 'offset')::int8 < log.start THEN 'unverifiable'
-        ELSE 'resolved' END AS becomes
+        ELSE 'resolved' END AS next_status
     FROM outbox.reconciliation_finding f
     LEFT JOIN unnest(%(topics)s::text[], %(partitions)s::int4[], %(starts)s::int8[]) AS log (topic, "partition", start)
         ON log.topic = f.topic AND log."partition" = (f.detail ->> 'partition')::int4
     WHERE f.status IN ('open', 'accepted')
         AND NOT EXISTS (SELECT FROM unnest(%(seen)s::text[]) AS seen (finding_id) WHERE seen.finding_id = f.finding_id)
 ) unseen
-WHERE %(complete)s OR becomes = 'unverifiable'
+WHERE %(complete)s OR next_status = 'unverifiable'
 
 -- name: close
--- Closes findings that are open or accepted, each with its status, and writes that into their history.
+-- Closes open or accepted findings, each with its status, and adds an event to the history of each.
 WITH closed AS (
-    UPDATE outbox.reconciliation_finding f SET status = becoming.status, updated_at = clock_timestamp()
-    FROM unnest(%(finding_ids)s::text[], %(statuses)s::text[]) AS becoming (finding_id, status)
-    WHERE f.finding_id = becoming.finding_id AND f.status IN ('open', 'accepted')
+    UPDATE outbox.reconciliation_finding f SET status = closing.status, updated_at = clock_timestamp()
+    FROM unnest(%(finding_ids)s::text[], %(statuses)s::text[]) AS closing (finding_id, status)
+    WHERE f.finding_id = closing.finding_id AND f.status IN ('open', 'accepted')
     RETURNING f.finding_id, f.class, f.severity, f.status
 )
 INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status, run_id)
@@ -42,8 +42,8 @@ ORDER BY finding_id
 FOR UPDATE
 
 -- name: refine
--- Writes what is known by now of findings, and into their history where the class or severity is another one; the run
--- that saw them last stays the same.
+-- Updates findings by what was seen. Adds an event where the class or severity differs. The run that saw them last does
+-- not change.
 WITH refined AS (
     UPDATE outbox.reconciliation_finding f SET (class, severity, half_id, topic, detail, updated_at)
         = (seen.class, seen.severity, seen.half_id, seen.topic, seen.detail, clock_timestamp())
@@ -58,7 +58,7 @@ INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, sever
 SELECT finding_id, 'refined', class, severity, status FROM refined WHERE differs
 
 -- name: resolved_between_runs
--- Counts by kind the findings that no run has closed but a rerun, in the events beyond one.
+-- Counts by kind the findings that reruns closed, in the events after a given one.
 SELECT f.kind, count(*)
 FROM outbox.reconciliation_finding_event e
 JOIN outbox.reconciliation_finding f USING (finding_id)
@@ -66,16 +66,16 @@ WHERE e.id > %(event)s AND e.run_id IS NULL AND e.event IN ('resolved', 'fixed')
 GROUP BY f.kind
 
 -- name: open_below
--- Reads by the index on half ids which messages below one still have a finding about what lies in the stores.
+-- Reads by the index on half ids which messages below one have an open finding about the content of the stores.
 SELECT DISTINCT half_id FROM outbox.reconciliation_finding
 WHERE half_id < %(half_id)s AND status IN ('open', 'accepted') AND kind <> 'stuck'
 
 -- name: accepted
--- Reads the findings that are accepted now.
+-- Reads the findings that are accepted at present.
 SELECT finding_id FROM outbox.reconciliation_finding WHERE status = 'accepted' AND accepted_until > clock_timestamp()
 
 -- name: statuses
--- Reads one run with the findings it saw: those first seen in it or before, and last seen in it or later.
+-- Reads one run with the findings that it saw: first seen in it or before, and last seen in it or later.
 SELECT f.finding_id, f.class, f.severity, f.status
 FROM outbox.reconciliation_run r
 LEFT JOIN LATERAL (
@@ -88,8 +88,8 @@ WHERE r.run_id = %(run_id)s
 ORDER BY f.finding_id
 
 -- name: save_findings
--- Writes findings by their stable ids, or moves them to this run; an accepted one stays so until its time has come. What
--- is new or another class or severity goes into their history.
+-- Inserts findings by their stable ids, or updates them to this run. An accepted finding stays accepted until its time
+-- ends. A new or reopened finding, and another class or severity, add an event to the history.
 WITH seen AS (
     SELECT * FROM unnest(%(finding_ids)s::text[], %(kinds)s::text[], %(classes)s::text[], %(severities)s::text[],
         %(half_ids)s::int8[], %(topics)s::text[], %(details)s::jsonb[])
@@ -116,8 +116,8 @@ WITH seen AS (
 INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status, run_id)
 SELECT finding_id, event, class, severity, status, %(run_id)s FROM changed WHERE event IS NOT NULL
 
--- name: forget_closed
--- Deletes findings that have been closed for so long, with their history.
+-- name: delete_old_findings
+-- Deletes findings that were closed before the retention time, with their history.
 WITH forgotten AS (
     DELETE FROM outbox.reconciliation_finding
     WHERE status IN ('resolved', 'fixed', 'unverifiable')

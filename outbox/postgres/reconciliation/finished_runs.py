@@ -10,23 +10,20 @@ from psycopg.rows import dict_row
 
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.finished_runs import (
+from outbox.reconciliation.finding import (
     FindingEvent,
     FindingFilter,
-    KnownFinding,
-    LastRun,
-    OpenFindings,
-    ReportFormat,
-    RunPlace,
-    RunSummary,
+    OpenFindingCount,
+    TrackedFinding,
 )
+from outbox.reconciliation.run import FinishedRun, MeasuredRun, ReportFormat, RunPosition
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import Pool
 
-SQL: Final = load("outbox.postgres.reconciliation.finished_runs")
+SQL: Final = load(__name__)
 EVENTS_SHOWN: Final = 50
-"""How many changes of a finding are told, the last ones."""
+"""The maximum number of changes that are shown of a finding: the last ones."""
 
 
 class PostgresReconciliationRuns:
@@ -35,16 +32,16 @@ class PostgresReconciliationRuns:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def page(self, limit: int, before: RunPlace | None) -> Sequence[RunSummary]:
+    async def page(self, limit: int, before: RunPosition | None) -> Sequence[FinishedRun]:
         """Return runs, newest first; see ReconciliationRuns.page."""
-        place = {"finished_at": None, "run_id": None} if before is None else before._asdict()
-        rows = await self._rows("page", {"limit": limit, **place})
-        return [_summary(row) for row in rows]
+        position = {"finished_at": None, "run_id": None} if before is None else before._asdict()
+        rows = await self._rows("page", {"limit": limit, **position})
+        return [finished_run(row) for row in rows]
 
-    async def get(self, run_id: str) -> RunSummary | None:
+    async def get(self, run_id: str) -> FinishedRun | None:
         """Return one run, or None; see ReconciliationRuns.get."""
         rows = await self._rows("get", {"run_id": run_id})
-        return _summary(rows[0]) if rows else None
+        return finished_run(rows[0]) if rows else None
 
     async def report(self, run_id: str, form: ReportFormat) -> str | None:
         """Return a kept report, or None; see ReconciliationRuns.report."""
@@ -53,7 +50,7 @@ class PostgresReconciliationRuns:
 
     async def findings(
         self, run_id: str, wanted: FindingFilter, limit: int, after: str
-    ) -> Sequence[KnownFinding]:
+    ) -> Sequence[TrackedFinding]:
         """Return a run's findings by id; see ReconciliationRuns.findings."""
         asked = {
             "run_id": run_id,
@@ -64,16 +61,16 @@ class PostgresReconciliationRuns:
             "after": after,
             "events": EVENTS_SHOWN,
         }
-        return [_finding(row) for row in await self._rows("findings", asked)]
+        return [_tracked_finding(row) for row in await self._rows("findings", asked)]
 
-    async def last(self) -> LastRun | None:
-        """Return what is measured of the newest run; see ReconciliationRuns.last."""
+    async def last(self) -> MeasuredRun | None:
+        """Return the newest run with its measurements; see ReconciliationRuns.last."""
         rows = await self._rows("last", {})
-        return LastRun(**rows[0]) if rows else None
+        return MeasuredRun(**_with_reports(rows[0])) if rows else None
 
-    async def open_findings(self) -> Sequence[OpenFindings]:
+    async def open_findings(self) -> Sequence[OpenFindingCount]:
         """Count the open findings; see ReconciliationRuns.open_findings."""
-        return [OpenFindings(**row) for row in await self._rows("open_findings", {})]
+        return [OpenFindingCount(**row) for row in await self._rows("open_findings", {})]
 
     async def _rows(self, name: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
         async with (
@@ -85,13 +82,18 @@ class PostgresReconciliationRuns:
             return await cursor.fetchall()
 
 
-def _finding(row: dict[str, Any]) -> KnownFinding:
-    return KnownFinding(**{**row, "history": tuple(_event(each) for each in row["history"])})
+def finished_run(row: dict[str, Any]) -> FinishedRun:
+    """Return a run from its row by column name."""
+    return FinishedRun(**_with_reports(row))
+
+
+def _with_reports(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "reports": tuple(row["reports"])}
+
+
+def _tracked_finding(row: dict[str, Any]) -> TrackedFinding:
+    return TrackedFinding(**{**row, "history": tuple(_event(each) for each in row["history"])})
 
 
 def _event(row: dict[str, Any]) -> FindingEvent:
     return FindingEvent(**{**row, "at": datetime.fromisoformat(row["at"])})
-
-
-def _summary(row: dict[str, Any]) -> RunSummary:
-    return RunSummary(**{**row, "formats": tuple(row["formats"])})

@@ -1,8 +1,8 @@
 -- name: page
--- Reads runs by the time they finished, newest first, and which reports of each are kept.
+-- Reads runs by the time they finished, newest first, and in which formats the report of each is kept.
 SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.complete,
     r.counts, r.totals, r.timings,
-    ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS formats
+    ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS reports
 FROM outbox.reconciliation_run r
 WHERE %(finished_at)s::timestamptz IS NULL OR (r.finished_at, r.run_id) < (%(finished_at)s, %(run_id)s::text)
 ORDER BY r.finished_at DESC, r.run_id DESC
@@ -12,7 +12,7 @@ LIMIT %(limit)s
 -- Reads one run by key.
 SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.complete,
     r.counts, r.totals, r.timings,
-    ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS formats
+    ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS reports
 FROM outbox.reconciliation_run r
 WHERE r.run_id = %(run_id)s
 
@@ -21,10 +21,10 @@ WHERE r.run_id = %(run_id)s
 SELECT body FROM outbox.reconciliation_report WHERE run_id = %(run_id)s AND format = %(format)s
 
 -- name: findings
--- Reads the discrepancies that a run saw, by id: those first seen in it or before, and last seen in it or later. The
--- last events of each come oldest first.
-SELECT f.finding_id, f.first_run_id, f.last_run_id, f.status, f.kind, f.class AS finding_class, f.severity, f.topic,
-    f.detail, f.found_at, f.updated_at, CASE WHEN f.status = 'accepted' THEN f.accepted_until END AS accepted_until,
+-- Reads the findings above info that a run saw, by id: first seen in it or before, and last seen in it or later. The
+-- last events of each are in order, oldest first.
+SELECT f.finding_id, f.first_run_id, f.last_run_id, f.status, f.kind, f.class AS finding_class, f.severity, f.half_id,
+    f.topic, f.detail, f.found_at, f.updated_at, CASE WHEN f.status = 'accepted' THEN f.accepted_until END AS accepted_until,
     (SELECT coalesce(jsonb_agg(jsonb_build_object('at', e.happened_at, 'event', e.event, 'finding_class', e.class,
             'severity', e.severity, 'status', e.status, 'run_id', e.run_id) ORDER BY e.id), '[]')
         FROM (SELECT * FROM outbox.reconciliation_finding_event e
@@ -41,16 +41,18 @@ ORDER BY f.finding_id
 LIMIT %(limit)s
 
 -- name: last
--- Reads the newest run, and how many runs up to it came to no verdict, looking at the last hundred.
+-- Reads the newest run, and the number of inconclusive runs in a row up to it, among the last hundred.
 WITH newest AS MATERIALIZED (
-    SELECT run_id, verdict, finished_at, cut_at, counts, timings, plan ->> 'coverage' AS coverage,
-        coalesce(plan -> 'latency', '{}') AS latency, plan ->> 'dirty_ratio' AS dirty_ratio,
-        coalesce(plan -> 'ever', '{}') AS ever,
+    SELECT run_id, previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, counts, totals,
+        timings, plan ->> 'coverage' AS coverage, coalesce(plan -> 'latency', '{}') AS latency,
+        plan ->> 'dirty_ratio' AS dirty_ratio, coalesce(plan -> 'ever', '{}') AS ever,
         row_number() OVER (ORDER BY finished_at DESC, run_id DESC) AS place
     FROM (SELECT * FROM outbox.reconciliation_run ORDER BY finished_at DESC, run_id DESC LIMIT 100) r
 )
-SELECT verdict, finished_at, extract(epoch FROM clock_timestamp() - cut_at)::float8 AS cut_age,
-    coverage::float8 AS coverage, counts, timings, latency, dirty_ratio::float8 AS dirty_ratio, ever,
+SELECT run_id, previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, counts, totals, timings,
+    ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = newest.run_id ORDER BY p.format) AS reports,
+    extract(epoch FROM clock_timestamp() - cut_at)::float8 AS cut_age, coverage::float8 AS coverage, latency,
+    dirty_ratio::float8 AS dirty_ratio, ever,
     coalesce((SELECT min(place) - 1 FROM newest WHERE verdict <> 'inconclusive'),
         (SELECT count(*) FROM newest))::int AS inconclusive
 FROM newest WHERE place = 1

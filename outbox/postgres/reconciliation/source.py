@@ -1,10 +1,9 @@
-"""The database that a run audits: one snapshot to read from."""
+"""The database that a run audits, read in one snapshot."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -12,76 +11,61 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import dict_row
 
-from outbox.errors import DatabaseUnavailable
 from outbox.messages.message_id import HalfId, message_id_of
 from outbox.postgres.messages.half_rows import read_half
+from outbox.postgres.reconciliation.audit_session import (
+    DEFAULT_LIMITS,
+    TimeLimits,
+    audit_session,
+    database_errors,
+)
 from outbox.postgres.reconciliation.stalled import read_stalled
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
-from outbox.postgres.sessions.connections import Connection, connect
+from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.jdbc import jdbc_address
 from outbox.postgres.sessions.standby import await_replay
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.snapshot import (
-    Hold,
+    HeldRecord,
     JdbcAddress,
     KnownHalf,
     RecordedPlace,
     RelayCut,
     SnapshotIdentity,
-    Undecided,
+    UndecidedCounts,
 )
 from outbox.reconciliation.stalled import Stalled
 
-SQL: Final = load("outbox.postgres.reconciliation.source")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long a run may burden PostgreSQL, in seconds; beyond that it fails and stores nothing."""
-
-    snapshot_seconds: int = 3600
-    statement_seconds: int = 600
-
-
-PATIENT: Final = Patience()
-
-
-AWAY: Final = (
-    psycopg.OperationalError,
-    psycopg.InterfaceError,
-    psycopg.errors.IdleInTransactionSessionTimeout,
-    psycopg.errors.TransactionTimeout,
-)
-"""What a server says that cannot be asked any more; the last two end the session as well."""
+SQL: Final = load(__name__)
 
 
 class PostgresSource:
     """The ReconciliationSource on one database, or on a replica of it."""
 
     def __init__(
-        self, database_url: str, replica_url: str | None = None, patience: Patience = PATIENT
+        self, database_url: str, replica_url: str | None = None, limits: TimeLimits = DEFAULT_LIMITS
     ) -> None:
         self._database_url = database_url
         self._replica_url = replica_url
-        self._patience = patience
+        self._limits = limits
         self.jdbc: JdbcAddress = jdbc_address(database_url)
         if replica_url is not None:
             self.jdbc = jdbc_address(replica_url, "OUTBOX_RECONCILE_REPLICA_URL")
 
     def topics(self) -> Sequence[str]:
         """Return every interned topic."""
-        with _session(self._database_url) as connection:
+        with audit_session(self._database_url) as connection:
             return [name for (name,) in connection.execute(SQL["topics"])]
 
     def unlisted(self) -> Sequence[RelayCut]:
-        """Return how far each shard has come whose newest batches no manifest lists."""
-        with _session(self._database_url) as connection:
+        """Return the position of each shard whose newest batches are in no manifest."""
+        with audit_session(self._database_url) as connection:
             return [RelayCut(*row) for row in connection.execute(SQL["unlisted"])]
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresSnapshot]:
-        """Export a snapshot; it lives as long as the block. Raises ReplicaUnfit."""
-        with _session(self._replica_url or self._database_url, self._patience) as connection:
+        """Export a snapshot that exists until the block ends. Raises ReplicaUnfit."""
+        with audit_session(self._replica_url or self._database_url, self._limits) as connection:
             taken_at = self._await_replay(connection)
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
@@ -95,15 +79,15 @@ class PostgresSource:
                 yield PostgresSnapshot(connection, identity, primary_url)
 
     def _await_replay(self, connection: Connection) -> datetime | None:
-        """Wait until a replica has all that is committed; return when that was."""
+        """Wait until a replica has everything that is committed; return that moment."""
         if self._replica_url is None:
             return None
-        with _session(self._database_url) as primary:
+        with audit_session(self._database_url) as primary:
             return await_replay(primary, connection)
 
 
 class PostgresSnapshot:
-    """The SourceSnapshot on the very session that exported it."""
+    """The SourceSnapshot on the session that exported it."""
 
     def __init__(
         self, connection: Connection, identity: SnapshotIdentity, primary_url: str | None
@@ -116,40 +100,42 @@ class PostgresSnapshot:
         """Return the lowest half id whose leaf is still attached."""
         return HalfId(self._only_row("retired_below")[0])
 
-    def undecided(self, *, whole: bool = True) -> Undecided:
+    def undecided(self, *, whole: bool = True) -> UndecidedCounts:
         """Count the half messages without a decision; see SourceSnapshot.undecided."""
         prepared, parked = self._only_row("undecided" if whole else "undecided_ahead")
-        return Undecided(prepared=prepared, parked=parked)
+        return UndecidedCounts(prepared=prepared, parked=parked)
 
-    def stuck(self) -> Stalled:
-        """Return what does not move on; see SourceSnapshot.stuck."""
+    def stalled(self) -> Stalled:
+        """Return what makes no progress; see SourceSnapshot.stalled."""
         taken_at = self.identity.taken_at
         if self._primary_url is None:
-            with _available():
+            with database_errors():
                 return read_stalled(self._connection, taken_at)
-        with _session(self._primary_url) as primary:
+        with audit_session(self._primary_url) as primary:
             return read_stalled(self._connection, taken_at, primary)
 
     def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
         """Return the known half messages by id."""
         return {row["half_id"]: _known_half(row) for row in self._by_ids("halves", half_ids)}
 
-    def holds(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, Hold]:
+    def held_records(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, HeldRecord]:
         """Return the held records by id."""
-        return {row.pop("half_id"): Hold(**row) for row in self._by_ids("holds", half_ids)}
+        return {
+            row.pop("half_id"): HeldRecord(**row) for row in self._by_ids("held_records", half_ids)
+        }
 
     def already_published(self, half_ids: Sequence[HalfId]) -> frozenset[UUID]:
-        """Return the message ids that Kafka had and this database had forgotten."""
+        """Return the message ids that Kafka had and this database had lost."""
         rows = self._by_ids("already_published", half_ids)
         return frozenset(message_id_of(row["half_id"], row["nonce"]) for row in rows)
 
-    def places(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, RecordedPlace]:
-        """Return where the relay recorded that the records are."""
-        rows = self._by_ids("places", half_ids)
+    def recorded_places(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, RecordedPlace]:
+        """Return the partition and offset of each record, as the relay recorded them."""
+        rows = self._by_ids("recorded_places", half_ids)
         return {row.pop("half_id"): RecordedPlace(**row) for row in rows}
 
     def _only_row(self, name: str) -> tuple[Any, ...]:
-        with _available():
+        with database_errors():
             row: tuple[Any, ...] | None = self._connection.execute(SQL[name]).fetchone()
         assert row is not None
         return row
@@ -158,33 +144,8 @@ class PostgresSnapshot:
         if not half_ids:
             return []
         asked = {"half_ids": list(half_ids), "low": min(half_ids), "high": max(half_ids)}
-        with _available(), self._connection.cursor(row_factory=dict_row) as cursor:
+        with database_errors(), self._connection.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(SQL[name], asked).fetchall()
-
-
-@contextmanager
-def _session(database_url: str, patience: Patience = PATIENT) -> Iterator[Connection]:
-    """Open a connection whose transaction and statements last so long at most.
-
-    Before PostgreSQL 17 a transaction is bounded only while it is idle.
-    """
-    with _available(), connect(database_url, "reconcile") as connection:
-        for setting, seconds in (
-            ("idle_in_transaction_session_timeout", patience.snapshot_seconds),
-            ("transaction_timeout", patience.snapshot_seconds),
-            ("statement_timeout", patience.statement_seconds),
-        ):
-            connection.execute(SQL["set_timeout"], {"name": setting, "value": f"{seconds}s"})
-        yield connection
-
-
-@contextmanager
-def _available() -> Iterator[None]:
-    """Turn a broken connection or a refusing server into DatabaseUnavailable."""
-    try:
-        yield
-    except AWAY as error:
-        raise DatabaseUnavailable(f"PostgreSQL: {str(error).splitlines()[0]}") from error
 
 
 def _known_half(row: Mapping[str, Any]) -> KnownHalf:

@@ -1,6 +1,6 @@
-"""Reads what does not move on, in the reconciliation's snapshot. Bounded, and nothing is locked.
+"""Reads what makes no progress, in the snapshot of the reconciliation. Bounded; nothing is locked.
 
-Everything is measured from the moment of the snapshot: a run may ask minutes after it.
+All times are compared with the time of the snapshot, because a run may read minutes after it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from outbox.reconciliation.stalled import (
     StalledTransaction,
 )
 
-SQL: Final = load("outbox.postgres.reconciliation.stalled")
+SQL: Final = load(__name__)
 
 
 def read_stalled(
     connection: Connection, at: datetime, primary: Connection | None = None
 ) -> Stalled:
-    """Return what does not move on, as of the snapshot that was taken ``at``.
+    """Return what makes no progress in the snapshot that was taken ``at``.
 
-    Transactions are read on the primary: a replica knows none of its sessions.
+    Transactions are read on the primary, because a replica does not know its sessions.
     """
 
     def rows(name: str, reader: Connection | None = None) -> list[dict[str, Any]]:

@@ -1,5 +1,5 @@
 -- name: parked
--- Reads the parked halves that nobody has ended, by the index on those that stand; their number a group.
+-- Counts per group the parked halves that nobody has ended, by the index on parked halves that were not resumed.
 SELECT g.name AS producer_group, sum(r.n)::int AS halves, min(r.oldest) AS oldest_parked_at,
     jsonb_object_agg(r.parked_reason, r.n) AS reasons
 FROM (
@@ -13,8 +13,8 @@ GROUP BY g.name
 ORDER BY g.name
 
 -- name: halves
--- Reads the oldest thousand rows of each delay class beyond its cursor, and the oldest thousand halves beyond the
--- sweep's, for those whose end was due two intervals (of half a minute or more) before the snapshot.
+-- Reads the oldest thousand rows of each delay class after its cursor, and the oldest thousand halves after the cursor
+-- of the sweep. Returns those whose end was due two intervals (of half a minute or more) before the snapshot.
 WITH late AS MATERIALIZED (
     SELECT id, name, check_max, make_interval(secs => max_age_seconds) AS max_age,
         %(at)s - 2 * make_interval(secs => greatest(check_interval_seconds, 30)) AS bound
@@ -58,9 +58,9 @@ WHERE w.due_at < w.bound
 ORDER BY w.half_id
 
 -- name: silent
--- Reads the groups with an undecided half that has been due for two intervals (of half a minute or more), neither
--- paused nor behind a breaker, of whose halves none was asked about since. The last test reads check attempts as
--- a whole, for a group that fails the others alone.
+-- Reads the groups with an undecided half that has been due for two intervals (of half a minute or more). Such a group
+-- is not paused, has no open breaker, and had no check attempt since. The last test reads all check attempts, but only
+-- for a group that meets the other conditions.
 WITH late AS MATERIALIZED (
     SELECT g.id, g.name, g.transaction_timeout_seconds,
         %(at)s - 2 * make_interval(secs => greatest(g.check_interval_seconds, 30)) AS bound
@@ -109,7 +109,8 @@ WHERE NOT EXISTS (
 ORDER BY l.name
 
 -- name: transactions
--- Reads which session the snapshot's xmin belongs to, if it began more than five minutes before the snapshot.
+-- Reads the session that the snapshot's xmin belongs to, if its transaction began more than five minutes before the
+-- snapshot.
 SELECT pid, application_name AS application, state, xact_start AS begun_at, query_start
 FROM pg_stat_activity
 WHERE backend_xid = pg_snapshot_xmin(pg_current_snapshot())::xid AND xact_start < %(at)s - interval '5 minutes'

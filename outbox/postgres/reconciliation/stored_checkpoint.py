@@ -1,7 +1,8 @@
-"""Where the next reconciliation starts and what it carries, on the connection of the run store.
+"""The checkpoint between two runs, on a connection of the run store.
 
-The cut moves in the transaction that stores the run, and only if no other run has moved it since.
-That alone is what makes runs safe; the lock that a run holds meanwhile spares the other its work.
+The checkpoint is replaced in the transaction that stores the run, and only if no other run has
+replaced it since. This condition alone makes runs safe. The lock of the runs only prevents work
+that could not be stored.
 """
 
 from __future__ import annotations
@@ -13,43 +14,49 @@ from psycopg.types.json import Jsonb
 from outbox.errors import RunOvertaken, RunUnderWay
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.stored_run import CarriedRow, Chain, ChainStep
+from outbox.reconciliation.checkpoint import CarriedRow, CheckpointUpdate, StoredCheckpoint
 
-SQL: Final = load("outbox.postgres.reconciliation.stored_checkpoint")
+SQL: Final = load(__name__)
 
 
-def hold_chain(connection: Connection) -> None:
-    """Take the chain until the connection is closed. Raises RunUnderWay when another one has it."""
-    row = connection.execute(SQL["hold"]).fetchone()
+def lock_runs(connection: Connection) -> None:
+    """Take the lock of the runs until the connection is closed.
+
+    Raises RunUnderWay when another run has it.
+    """
+    row = connection.execute(SQL["lock_runs"]).fetchone()
     if row is None or not row[0]:
         raise RunUnderWay
 
 
-def read_chain(connection: Connection) -> Chain | None:
-    """Return the last cut and what it left open; the caller's transaction makes them one."""
-    row = connection.execute(SQL["chain"]).fetchone()
+def read_checkpoint(connection: Connection) -> StoredCheckpoint | None:
+    """Return the last checkpoint; the transaction of the caller makes both reads consistent."""
+    row = connection.execute(SQL["checkpoint"]).fetchone()
     if row is None:
         return None
     carried = [CarriedRow(*each) for each in connection.execute(SQL["carried"])]
-    return Chain(run_id=row[0], cut=row[1], carried=tuple(carried))
+    return StoredCheckpoint(run_id=row[0], cut=row[1], carried=tuple(carried))
 
 
-def keep_chain(connection: Connection, after: str | None) -> None:
-    """Let nobody move the cut before the transaction ends. Raises RunOvertaken if somebody has."""
-    row = connection.execute(SQL["moved_by"]).fetchone()
+def lock_checkpoint(connection: Connection, after: str | None) -> None:
+    """Lock the checkpoint of the run ``after`` until the transaction ends.
+
+    Raises RunOvertaken when another run has replaced it.
+    """
+    row = connection.execute(SQL["cut_run_id"]).fetchone()
     if (row[0] if row else None) != after:
         raise RunOvertaken
 
 
-def move_chain(connection: Connection, run_id: str, step: ChainStep) -> None:
-    """Replace the last cut and what is carried. Raises RunOvertaken, and has changed nothing."""
-    cut = None if step.cut is None else Jsonb(dict(step.cut))
-    moved = connection.execute(SQL["move"], {"run_id": run_id, "cut": cut, "after": step.after})
-    if not moved.rowcount:
+def update_checkpoint(connection: Connection, run_id: str, update: CheckpointUpdate) -> None:
+    """Replace the checkpoint. Raises RunOvertaken, and then has changed nothing."""
+    cut = None if update.cut is None else Jsonb(dict(update.cut))
+    asked = {"run_id": run_id, "cut": cut, "after": update.after}
+    if not connection.execute(SQL["update_cut"], asked).rowcount:
         raise RunOvertaken
-    connection.execute(SQL["forget_carried"])
+    connection.execute(SQL["delete_carried"])
     with connection.cursor() as cursor, cursor.copy(SQL["carry"]) as copy:
-        for row in step.carried:
+        for row in update.carried:
             copy.write_row(row)
-    for shard, (xid, n) in step.positions.items():
-        connection.execute(SQL["note"], {"shard": shard, "xid": xid, "n": n})
+    for shard, (xid, n) in update.positions.items():
+        connection.execute(SQL["note_audited"], {"shard": shard, "xid": xid, "n": n})

@@ -1,7 +1,7 @@
 """One shard of the commit log: its lock, its progress row and its committed messages in order.
 
-One session does all of it, for one thread; when it breaks, all that was known is void. The lock is
-for liveness only: what makes a second relay harmless is Kafka's fence.
+One session does all of it, for one thread; when the session breaks, nothing that was read is valid.
+The lock is for liveness only: the fence in Kafka makes a second relay harmless.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from outbox.errors import CursorMoved, DatabaseUnavailable
 from outbox.messages.manifest import HELD, Kind, Manifest, Position
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_message_id
 from outbox.postgres.messages.half_rows import bounds
-from outbox.postgres.relay import held_records
+from outbox.postgres.relay import held_records, shard_lock
 from outbox.postgres.relay.commit_reader import BATCH_BYTES, CommitReader
+from outbox.postgres.relay.recovery import recover_published
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
 from outbox.relay.ports import (
@@ -32,12 +33,9 @@ from outbox.relay.ports import (
 )
 from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress
 
-SQL: Final = load("outbox.postgres.relay.commit_log")
-LOCK_SPACE: Final = 0x6F757462
-"""The first key of the relay's advisory locks; the second is the shard."""
-
+SQL: Final = load(__name__)
 COMPARISONS: Final = 3
-"""In plain mode a foreign transaction that ends just now may lower the watermark for a moment."""
+"""In SQL mode a producer's transaction that is just ending may lower the watermark for a moment."""
 
 
 class PostgresCommitLog:
@@ -62,16 +60,15 @@ class PostgresCommitLog:
         self._connect = connect
         self._connection: Connection | None = None
 
-    # -- The lock --------------------------------------------------------------------------------
+    # -- The lock ---------------------------------------------------------------------------------
 
     def try_lock(self) -> bool:
         """Ask for the shard's lock without waiting; see CommitLog."""
         with self._session() as session:
-            row = session.execute(SQL["try_lock"], self._lock_key()).fetchone()
-            return bool(row and row[0])
+            return shard_lock.try_lock(session, self._shard)
 
     def rival(self) -> Rival:
-        """Return what is seen of the shard while another session owns it."""
+        """Return the shard's progress while another session owns it."""
         with self._session() as session:
             row = session.execute(
                 SQL["rival"], {"shard": self._shard, "name": self._name}
@@ -80,9 +77,9 @@ class PostgresCommitLog:
             return Rival(Position(row[0], row[1]), row[2])
 
     def terminate_holder(self) -> None:
-        """End the session that holds the lock."""
+        """End the session that has the lock."""
         with self._session() as session:
-            session.execute(SQL["terminate_holder"], self._lock_key())
+            shard_lock.terminate_holder(session, self._shard)
 
     def close(self) -> None:
         """Close the session, which frees the lock; never raises."""
@@ -91,7 +88,7 @@ class PostgresCommitLog:
             with suppress(psycopg.Error):
                 connection.close()
 
-    # -- Who and where ---------------------------------------------------------------------------
+    # -- Identity and cursor ----------------------------------------------------------------------
 
     def installation(self) -> tuple[UUID, str]:
         """Return this installation's id and PostgreSQL's system identifier."""
@@ -121,7 +118,7 @@ class PostgresCommitLog:
         *,
         begins: bool = False,
     ) -> None:
-        """Store the cursor and where records lie, in one transaction; see CommitLog."""
+        """Store the cursor and where the records are, in one transaction; see CommitLog."""
         with self._session() as session, session.transaction():
             self._save(session, cursor, identity, begins=begins)
             self._save_publications(session, published)
@@ -132,10 +129,10 @@ class PostgresCommitLog:
         with self._session() as session:
             session.execute(SQL["halt"], row)
 
-    # -- Committed messages ----------------------------------------------------------------------
+    # -- Committed messages -----------------------------------------------------------------------
 
     def read(self, after: Position, most: int | None = None) -> Commits:
-        """Read what follows a position and is below the watermark; see CommitLog."""
+        """Read what comes after a position and is below the watermark; see CommitLog."""
         with self._session() as session:
             return self._reader.read(session, after, most)
 
@@ -165,24 +162,15 @@ class PostgresCommitLog:
         return row
 
     def recover(self, manifest: Manifest, offset: int, cursor: Cursor, identity: Identity) -> int:
-        """Teach PostgreSQL a batch that Kafka has, cursor included; see CommitLog."""
+        """Store a batch that Kafka has, cursor included; see CommitLog."""
         pairs = [_split(message_id) for message_id in manifest.published]
-        asked = {
-            "shard": self._shard,
-            "offset": offset,
-            "half_ids": [half_id for half_id, _ in pairs],
-            "nonces": [nonce for _, nonce in pairs],
-            **bounds([half_id for half_id, _ in pairs]),
-        }
         with self._session() as session, session.transaction():
-            session.execute(SQL["note_published"], asked)
-            session.execute(SQL["recover_commits"], asked)
+            rolled_back = recover_published(session, self._shard, offset, pairs)
             held_records.mark_published(session, manifest.batch_no, manifest.published, {})
-            rolled_back = session.execute(SQL["audit_rolled_back"], asked).fetchall()
             self._save(session, cursor, identity)
-        return len(rolled_back)
+        return rolled_back
 
-    # -- Held records ----------------------------------------------------------------------------
+    # -- Held records -----------------------------------------------------------------------------
 
     def hold(self, batch: Manifest, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:
         """Store messages of a batch as held, in one transaction; see CommitLog."""
@@ -214,18 +202,15 @@ class PostgresCommitLog:
             self._save(session, cursor, identity)
             self._save_publications(session, published)
 
-    # -- Inside ----------------------------------------------------------------------------------
+    # -- Internal ---------------------------------------------------------------------------------
 
     @property
     def _name(self) -> str:
         return f"relay:{self._shard}"
 
-    def _lock_key(self) -> dict[str, int]:
-        return {"space": LOCK_SPACE, "shard": self._shard}
-
     @contextmanager
     def _session(self) -> Iterator[Connection]:
-        """Lend the session, opened if need be; whatever PostgreSQL refuses voids it."""
+        """Lend the session, and open it if needed; any error of PostgreSQL closes it."""
         try:
             if self._connection is None:
                 self._connection = self._connect(self._url, f"relay-{self._shard}")
@@ -288,7 +273,7 @@ def _split(message_id: bytes) -> tuple[HalfId, Nonce]:
 
 
 def _message_ids(half_ids: list[int] | None, nonces: list[int] | None) -> tuple[bytes, ...]:
-    """Return message ids; a half that is gone (nonce -1) is none of any manifest's."""
+    """Return message ids; a half that is gone (nonce -1) gets an id that no manifest has."""
     pairs = zip(half_ids or (), nonces or (), strict=True)
     return tuple(
         b"" if nonce < 0 else message_id_bytes(HalfId(half_id), Nonce(nonce))

@@ -1,6 +1,6 @@
 """Reads the next committed messages of a shard: ids from the commit log, contents by key.
 
-Three statements a batch. Rows stay tuples: one batch holds 2 000 of them.
+Three statements per batch. Rows are left as tuples: one batch has 2 000 of them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from outbox.messages.message_id import HalfId, message_id_bytes
 from outbox.messages.record import Committed
 from outbox.postgres.messages.half_rows import bounds, read_headers
 from outbox.postgres.relay.held_records import read_holds
+from outbox.postgres.relay.name_reader import read_group_names, read_topic_names
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 from outbox.relay.ports import Commits
 
-SQL: Final = load("outbox.postgres.relay.commit_log")
+SQL: Final = load(__name__)
 BATCH_BYTES: Final = 4 << 20
-"""Values that a batch reads at most, but for one larger value."""
+"""The most bytes of values that a batch reads, except for one larger value."""
 
 _DECIDED_BY: Final = {code: word.value for code, word in DECIDED_BY_OF_CODE.items()}
 _ROWS_FIRST: Final = 64
@@ -32,11 +33,11 @@ _GROUP, _TOPIC, _KEY, _KNOWN = 3, 5, 6, 12
 
 Row = Sequence[Any]
 Range = tuple[int, int, Sequence[HalfId], float]
-"""A commit log row: its xid, how many of its ids are done, the rest, and its age (s)."""
+"""A commit log row: its xid, how many of its ids are done, the remaining ids, and its age (s)."""
 
 
 class CommitReader:
-    """Reads batches of one shard; remembers names, and how many rows made the last batch."""
+    """Reads batches of one shard; remembers names, and how many rows the last batch had."""
 
     def __init__(self, shard: int, *, batch_max: int, batch_bytes: int = BATCH_BYTES) -> None:
         self._shard = shard
@@ -50,7 +51,7 @@ class CommitReader:
         """Read what follows a position and is below the watermark, up to the batch's bounds.
 
         ``most`` bounds the messages further.
-        Raises CommittedMessageMissing when the next message is neither in its leaf nor parked.
+        Raises CommittedMessageMissing when the next message is neither in its partition nor parked.
         """
         ranges = self._read_ranges(session, after)
         bound = self._batch_max if most is None else min(most, self._batch_max)
@@ -64,7 +65,7 @@ class CommitReader:
         pairs = list(zip(message_ids, run, strict=True))
         before = frozenset([each for each, row in pairs if row[_KNOWN] or row[0] in holds.released])
         held = frozenset(
-            [each for each, row in pairs if holds.hold(row[0], row[_TOPIC], row[_KEY])]
+            [each for each, row in pairs if holds.is_held(row[0], row[_TOPIC], row[_KEY])]
         )
         to, newest = _end_of(len(run), ranges)
         ages = (next(age for _, _, half_ids, age in ranges if half_ids), newest)
@@ -72,7 +73,7 @@ class CommitReader:
         return Commits(to, messages, message_ids, before, held, holds.due, ages)
 
     def _read_ranges(self, session: Connection, after: Position) -> list[Range]:
-        """Return what the next commit log rows hold beyond a position."""
+        """Return what the next commit log rows have after a position."""
         asked = {"shard": self._shard, "xid": after.xid, "rows": self._rows}
         with session.cursor(binary=True) as cursor:
             rows = cursor.execute(SQL["read_commits"], asked).fetchall()
@@ -81,7 +82,7 @@ class CommitReader:
         return [(xid, done.get(xid, 0), ids[done.get(xid, 0) :], age) for xid, ids, age in rows]
 
     def _rows_for(self, rows: Sequence[Row]) -> int:
-        """Return how many rows like these make a batch: a row holds 1 to 2 048 ids."""
+        """Return how many rows like these make a batch: a row has 1 to 2 048 ids."""
         ids = sum(len(half_ids) for _, half_ids, _ in rows)
         if not ids:
             return self._rows
@@ -108,7 +109,7 @@ class CommitReader:
         return {half_id: row}
 
     def _committed(self, session: Connection, rows: Sequence[Row]) -> list[Committed]:
-        self._learn(session, rows)
+        self._read_names(session, rows)
         topics, groups = self._topics, self._groups
         return [
             Committed(
@@ -142,19 +143,17 @@ class CommitReader:
             ) in rows
         ]
 
-    def _learn(self, session: Connection, rows: Iterable[Row]) -> None:
-        """Read the names that these rows need and that are not yet known; names never change."""
+    def _read_names(self, session: Connection, rows: Iterable[Row]) -> None:
+        """Read the names that these rows need and that are not known yet; names never change."""
         topics, groups = {row[_TOPIC] for row in rows}, {row[_GROUP] for row in rows}
         if not topics <= self._topics.keys():
-            asked = {"ids": list(topics)}
-            self._topics.update(session.execute(SQL["topic_names"], asked).fetchall())
+            self._topics |= read_topic_names(session, topics)
         if not groups <= self._groups.keys():
-            asked = {"ids": list(groups)}
-            self._groups.update(session.execute(SQL["group_names"], asked).fetchall())
+            self._groups |= read_group_names(session, groups)
 
 
 def _end_of(count: int, ranges: Iterable[Range]) -> tuple[Position, float]:
-    """Return the position behind so many ids, and the last one's age; a row may be cut."""
+    """Return the position after ``count`` ids and the last one's age; it may be inside a row."""
     for xid, done, half_ids, age in ranges:
         if count <= len(half_ids):
             return Position(xid, done + count), age

@@ -1,7 +1,7 @@
-"""Tells cheaply which shards have new final commits, so that idle relays need not ask each.
+"""Reports at low cost which shards have new final commits, so that idle relays need not ask.
 
-As long as the watermark stands, no commit has become final: one tiny statement answers for all
-shards. A hint only: each relay reads with the watermark of its own session.
+While the watermark is unchanged, no commit has become final: one small statement answers for all
+shards. The result is only a hint: each relay reads with the watermark of its own session.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
 from outbox.relay.protocol.state import SHARDS
 
-SQL: Final = load("outbox.postgres.relay.commit_log")
+SQL: Final = load(__name__)
 ALL_SHARDS: Final = frozenset(range(SHARDS))
 
 

@@ -1,4 +1,4 @@
-"""Held records as the relay reads and writes them, on the session that holds the shard's lock."""
+"""Held records as the relay reads and writes them, on the session that has the shard's lock."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from outbox.messages.manifest import PUBLISHED, Kind, Manifest, Position
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_message_id
 from outbox.messages.record import Committed
 from outbox.postgres.messages.half_rows import bounds, read_headers
+from outbox.postgres.relay.name_reader import read_topic_names
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 from outbox.relay.ports import HeldBatch, Places, Refusal
-from outbox.relay.protocol.holds import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS
+from outbox.relay.protocol.record_hold import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS
 from outbox.relay.protocol.state import Refused
 
-SQL: Final = load("outbox.postgres.relay.held_records")
-TOPIC_NAMES: Final = load("outbox.postgres.relay.commit_log")["topic_names"]
+SQL: Final = load(__name__)
 WAITS: Final = "waits behind a refused record"
-"""The ``publish_error`` of a message that was not refused itself."""
+"""The ``publish_error`` of a message that was not itself refused."""
 
 
-class Holds(NamedTuple):
-    """What held records mean for a batch."""
+class BatchHolds(NamedTuple):
+    """How held records affect a batch."""
 
     held: frozenset[int]
-    """Those of its half ids that have a row which is not released."""
+    """The half ids of the batch that have a row which is not released."""
     released: frozenset[int]
     topics: frozenset[int]
     """Topics that are held as a whole."""
@@ -37,27 +37,27 @@ class Holds(NamedTuple):
     """Topics and keys that are held."""
     due: bool
 
-    def hold(self, half_id: HalfId, topic_id: int, key: bytes | None) -> bool:
-        """Tell whether a message must be listed as held."""
+    def is_held(self, half_id: HalfId, topic_id: int, key: bytes | None) -> bool:
+        """Return whether a message must be listed as held."""
         in_scope = topic_id in self.topics or (topic_id, key) in self.keys
         return half_id in self.held or in_scope
 
 
-NOTHING: Final = Holds(frozenset(), frozenset(), frozenset(), frozenset(), due=False)
+NO_HOLDS: Final = BatchHolds(frozenset(), frozenset(), frozenset(), frozenset(), due=False)
 
 
 def read_holds(
     session: Connection, shard: int, position: Position, half_ids: Sequence[HalfId]
-) -> Holds:
-    """Read what held records mean for a batch that begins behind a position."""
+) -> BatchHolds:
+    """Read how held records affect a batch that begins after a position."""
     found = session.execute(SQL["any_held"]).fetchone()
     if not (found and found[0]):
-        return NOTHING
+        return NO_HOLDS
     asked = {"shard": shard, "half_ids": list(half_ids), **position._asdict()}
     row = session.execute(SQL["read_holds"], asked).fetchone()
     assert row is not None
     held, released, topics, topic_ids, keys, due = row
-    return Holds(
+    return BatchHolds(
         frozenset(held or ()),
         frozenset(released or ()),
         frozenset(topics or ()),
@@ -73,7 +73,7 @@ def hold(
     message_ids: Sequence[bytes],
     refusal: Refusal | None,
 ) -> None:
-    """Append messages of a batch to those held; see CommitLog. Within a transaction."""
+    """Store messages of a batch as held; see CommitLog. Runs in the caller's transaction."""
     if session.execute(SQL["owns"], {"name": name, "gen": batch.gen}).fetchone() is None:
         raise CursorMoved
     half_ids = [_split(message_id)[0] for message_id in message_ids]
@@ -99,7 +99,7 @@ def read_due(
     rows = session.execute(SQL["read_due"], asked).fetchall()
     if not rows:
         return None
-    names = session.execute(TOPIC_NAMES, {"ids": sorted({row[2] for row in rows})}).fetchall()
+    topics = read_topic_names(session, sorted({row[2] for row in rows}))
     ids = tuple(message_id_bytes(HalfId(row[0]), Nonce(row[1])) for row in rows)
     redriven: str | None = rows[0][5]
     known = frozenset(
@@ -107,7 +107,7 @@ def read_due(
     )
     return HeldBatch(
         kind=Kind.RELEASE if redriven is None else Kind.REPAIR,
-        messages=[_committed(row, dict(names)) for row in rows],
+        messages=[_committed(row, topics) for row in rows],
         message_ids=ids,
         before=known,
         redriven=redriven,
@@ -127,7 +127,7 @@ def postpone(session: Connection, message_id: bytes, refusal: Refusal) -> None:
 
 
 def mark_released(session: Connection, manifest: Manifest, places: Places | None) -> None:
-    """Mark the rows of all that a release lists. Within a transaction that moves the cursor."""
+    """Mark the rows that a release lists, in the transaction that moves the cursor."""
     listed = [entry.message_id for entry in manifest.entries]
     produced = [entry.message_id for entry in manifest.entries if entry.status == PUBLISHED]
     mark_published(session, manifest.batch_no, listed, _placed(produced, places))
@@ -139,7 +139,7 @@ def mark_published(
     message_ids: Sequence[bytes],
     placed: Mapping[bytes, tuple[int, int]],
 ) -> None:
-    """Mark the rows of messages that Kafka has, where they have any."""
+    """Mark the rows, if any, of messages that Kafka has."""
     pairs = [_split(message_id) for message_id in message_ids]
     places = [placed.get(message_id, (None, None)) for message_id in message_ids]
     row = {

@@ -1,10 +1,11 @@
 -- name: owns
--- Tells whether a generation is the stored one, and keeps it so until the transaction ends.
+-- Returns whether a generation is the stored one, and locks the row so that it stays so until the transaction
+-- ends.
 SELECT true FROM outbox.progress WHERE name = %(name)s AND gen = %(gen)s AND halt_reason IS NULL FOR UPDATE
 
 -- name: hold
--- Appends messages of a range of the commit log to those held, with all that their records need, so
--- that they outlive their leaves; one that is held stays as it is.
+-- Stores messages of a range of the commit log as held, with all that their records need, so that they are kept
+-- longer than their leaves. A record that is already held is unchanged.
 INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, topic_wide, xid, n, publish_error,
     attempts, next_attempt_at, payload)
 SELECT h.half_id, h.nonce, %(shard)s, h.topic_id, h.key, %(topic_wide)s, l.xid, l.n, %(error)s,
@@ -36,14 +37,13 @@ JOIN outbox.producer_group g ON g.id = h.producer_group_id
 ON CONFLICT (half_id) DO NOTHING
 
 -- name: any_held
--- Tells whether anything was ever held: mostly nothing was, and then a batch need not ask more.
+-- Returns whether anything was ever held. Usually nothing was, and then a batch needs no further query.
 SELECT EXISTS (SELECT FROM outbox.held_record)
 
 -- name: read_holds
--- Reads in one row what held records mean for a batch: which of its ids have a row that is not released,
--- which a released one, the open scopes (whole topics; topics and keys side by side), and whether a
--- scope at or below the position is due. A record to be repaired holds up nobody, nor does one
--- without a key.
+-- Reads in one row how held records affect a batch: which of its ids have a row that is not released, which a
+-- released one, the open scopes (whole topics; topics and keys in parallel arrays), and whether a scope at or
+-- below the position is due. A repair blocks no other record, nor does a record without a key.
 WITH open AS MATERIALIZED (
     SELECT half_id, topic_id, key, xid, n, next_attempt_at, repair,
         bool_or(topic_wide) OVER (PARTITION BY topic_id, repair) AS wide
@@ -70,9 +70,9 @@ SELECT (SELECT array_agg(half_id) FROM own WHERE NOT released),
     EXISTS (SELECT FROM firsts WHERE next_attempt_at <= clock_timestamp())
 
 -- name: read_due
--- Reads the first rows of the scope that has been due for longest, in commit order, up to a sum of bytes
--- and at least one: a record that was refused itself alone, else all up to the next such one, and of a repair
--- that is paced all up to the first that is not due.
+-- Reads the first rows of the scope that has been due for longest, in commit order, up to a sum of bytes and at
+-- least one. A record that was itself refused is read alone; otherwise all rows up to the next such record. Of a
+-- paced repair, all rows up to the first that is not due.
 WITH open AS MATERIALIZED (
     SELECT half_id, topic_id, key, xid, n, next_attempt_at, attempts, repair,
         bool_or(topic_wide) OVER (PARTITION BY topic_id, repair) AS wide
@@ -106,7 +106,7 @@ WHERE chosen.place = 1 OR chosen.bytes_before < %(bytes)s
 ORDER BY chosen.place
 
 -- name: postpone
--- Counts one more refusal of a held record; the time until the next attempt doubles up to a bound.
+-- Counts one more refusal of a held record; the time until the next attempt doubles up to a limit.
 UPDATE outbox.held_record SET attempts = attempts + 1, publish_error = %(error)s,
     topic_wide = %(topic_wide)s,
     next_attempt_at = clock_timestamp()
@@ -114,7 +114,7 @@ UPDATE outbox.held_record SET attempts = attempts + 1, publish_error = %(error)s
 WHERE half_id = %(half_id)s AND released_at IS NULL AND dropped_at IS NULL
 
 -- name: mark_released
--- Marks rows whose records Kafka has, in a manifest of the shard; one that is marked stays as it is.
+-- Marks rows whose records Kafka has, in a manifest of the shard; a row that is already marked is unchanged.
 UPDATE outbox.held_record r SET released_at = clock_timestamp(), release_batch_no = %(batch_no)s,
     released_partition = p."partition", released_offset = p."offset"
 FROM unnest(%(half_ids)s::int8[], %(nonces)s::int8[], %(partitions)s::int4[], %(offsets)s::int8[])

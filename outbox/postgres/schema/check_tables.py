@@ -1,4 +1,4 @@
-"""The tables of checks: what is due, what was asked, how a group answers."""
+"""The tables of checks: the queue, its delay classes, the attempts, the breakers, the rechecks."""
 
 from __future__ import annotations
 

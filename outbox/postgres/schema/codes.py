@@ -1,4 +1,4 @@
-"""How the words of an op message are kept in two bytes each."""
+"""The two-byte codes for the words of an op message."""
 
 from __future__ import annotations
 

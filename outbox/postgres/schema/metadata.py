@@ -1,4 +1,4 @@
-"""METADATA with every table of ours in it: what Alembic compares with a database."""
+"""METADATA with every table of the service; Alembic compares it with a database."""
 
 from __future__ import annotations
 

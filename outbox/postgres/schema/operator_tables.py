@@ -1,4 +1,4 @@
-"""The tables of who may do what, and of what operators did."""
+"""The tables of API keys, bulk actions and the audit log."""
 
 from __future__ import annotations
 

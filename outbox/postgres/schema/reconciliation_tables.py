@@ -1,6 +1,6 @@
-"""The reconciliation's own tables, in the same METADATA as the service's.
+"""The tables of the reconciliation, in the same METADATA as those of the service.
 
-The reports alone are large; they are kept for the last runs only.
+Only the reports are large; they are kept only for the last runs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The tables of messages as SQLAlchemy sees them: what composed queries are made of.
+"""The tables of messages in SQLAlchemy's form, for composed queries.
 
-`check_tables`, `operator_tables` and `reconciliation_tables` hold the others; `every_table` is what
-Alembic compares.
+`check_tables`, `operator_tables` and `reconciliation_tables` define the other tables; `metadata` is
+what Alembic compares.
 
-The migrations are the truth; a test holds this page equal to the migrated schema. Hot statements
-are plain SQL files beside their module, not made from here.
+The migrations define the schema; a test ensures that this module equals the migrated schema. Hot
+statements are SQL files beside their module and do not use these tables.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ TIME: Final = DateTime(timezone=True)
 
 
 def needed(name: str, kind: Any, **options: Any) -> Column[Any]:
-    """Return a column that is never NULL."""
+    """Return a column that is NOT NULL."""
     return Column(name, kind, nullable=False, **options)
 
 
 def _payload() -> list[Column[Any]]:
-    """Return the columns that a half message and its parked copy share."""
+    """Return the columns that a half message and its parked copy have in common."""
     return [
         needed("nonce", BigInteger),
         needed("prepared_at", TIME),

@@ -1,1 +1,1 @@
-"""Connections to PostgreSQL and what every statement needs of them."""
+"""Connections to PostgreSQL, their settings, locks and errors, and the loader of statements."""

@@ -1,13 +1,13 @@
-"""Takes turns with other processes by session advisory locks, on one connection of its own.
+"""Session advisory locks that processes take in turn, on one dedicated connection.
 
-When that connection breaks, PostgreSQL frees every turn at once. Two holders do no harm:
-each effect is guarded by a compare-and-set.
+When that connection breaks, PostgreSQL frees every lock at once. Two holders do no harm: each
+effect is guarded by a compare-and-set.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -15,16 +15,16 @@ import psycopg
 
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.connections import conninfo
+from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection
 
-TAKE: Final = "SELECT pg_try_advisory_lock(hashtext(%s), %s)"
-GIVE: Final = "SELECT pg_advisory_unlock(hashtext(%s), %s)"
+SQL: Final = load(__name__)
 
 
 class PostgresAdvisoryLocks:
-    """The Turns on one PostgreSQL session, opened when first needed and again when it broke."""
+    """The AdvisoryLocks on one PostgreSQL session; it is opened on first use and after a break."""
 
     def __init__(self, database_url: str) -> None:
         self._conninfo = conninfo(database_url, "turns")
@@ -32,21 +32,21 @@ class PostgresAdvisoryLocks:
         self._opening = asyncio.Lock()
 
     @asynccontextmanager
-    async def turn(self, kind: str, number: int = 0) -> AsyncIterator[bool]:
-        """Hold a turn for the block; see Turns.turn."""
-        key = (f"outbox.{kind}", number)
+    async def try_lock(self, kind: str, number: int = 0) -> AsyncIterator[bool]:
+        """Hold a lock for the block; see AdvisoryLocks.try_lock."""
+        key = {"kind": f"outbox.{kind}", "number": number}
         async with available():
             connection = await self._open()
-            held = await _ask(connection, TAKE, key)
+            held = await _run(connection, "lock", key)
         try:
             yield held
         finally:
             if held:
                 with suppress(psycopg.Error):
-                    await _ask(connection, GIVE, key)
+                    await _run(connection, "unlock", key)
 
     async def close(self) -> None:
-        """Give every turn back by ending the session."""
+        """Free every lock by ending the session."""
         if self._connection is not None:
             await self._connection.close()
 
@@ -59,8 +59,8 @@ class PostgresAdvisoryLocks:
             return self._connection
 
 
-async def _ask(connection: AsyncConnection, statement: str, key: tuple[str, int]) -> bool:
+async def _run(connection: AsyncConnection, statement: str, key: Mapping[str, object]) -> bool:
     async with connection.cursor() as cursor:
-        await cursor.execute(statement, key)
+        await cursor.execute(SQL[statement], key)
         row = await cursor.fetchone()
     return row is not None and bool(row[0])

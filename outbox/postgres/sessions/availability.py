@@ -1,8 +1,8 @@
-"""Turns the many ways in which PostgreSQL can be away into one error."""
+"""Turns the many ways in which PostgreSQL can be unavailable into one error."""
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -11,7 +11,7 @@ from psycopg import errors as pg
 from outbox.errors import DatabaseUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
 
 @asynccontextmanager
@@ -21,3 +21,12 @@ async def available() -> AsyncIterator[None]:
         yield
     except (psycopg.OperationalError, psycopg.InterfaceError, pg.ReadOnlySqlTransaction) as error:
         raise DatabaseUnavailable(type(error).__name__) from error
+
+
+@contextmanager
+def unavailable_on(*errors: type[psycopg.Error], prefix: str = "") -> Iterator[None]:
+    """Raise DatabaseUnavailable with the first line of the error's text, for these errors."""
+    try:
+        yield
+    except errors as error:
+        raise DatabaseUnavailable(f"{prefix}{str(error).strip().splitlines()[0]}") from error

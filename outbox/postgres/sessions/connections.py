@@ -1,9 +1,10 @@
-"""Connections to PostgreSQL, opened with the settings that the guarantees rest on.
+"""Connections to PostgreSQL, opened with the settings that the guarantees need.
 
 ``synchronous_commit=on`` makes an acknowledged commit durable (G1); ``force_custom_plan`` lets
-every statement prune partitions; UTC keeps times comparable. One asyncio pool a process, and plain
-connections for the relay's threads. Only the pool listens for waits that were given up: the relay
-acknowledges nothing to anybody, and what a failover takes from it Kafka's manifests bring back.
+every statement prune partitions; UTC keeps times comparable. There is one asyncio pool per process,
+and a connection for each of the relay's threads. Only the pool listens for standby waits that were
+given up. The relay acknowledges nothing, and what it loses by a failover is restored from the
+manifests in Kafka.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ SESSION_OPTIONS: Final = (
     " -c idle_in_transaction_session_timeout=60000 -c jit=off"
 )
 REMOTE_APPLY: Final = "-c synchronous_commit=remote_apply"
-"""The one setting above `on`; an operator who names it so in the URL's options keeps it."""
+"""The one setting above `on`; it is kept when the options of the URL contain it in this form."""
 
 IDLE_SECONDS: Final = 0.5
-"""A connection unused for this long is asked for a sign of life before it is used again."""
+"""A connection unused for this long is checked before it is used again."""
 
 AsyncConnection = psycopg.AsyncConnection[Any]
 Connection = psycopg.Connection[Any]
@@ -38,7 +39,8 @@ Pool = AsyncConnectionPool[AsyncConnection]
 def conninfo(database_url: str, application: str) -> str:
     """Return the connection string with our session options and a name for pg_stat_activity.
 
-    Options of the URL stay, but ours come after them and win, also over those of role and database.
+    Options of the URL are kept, but our options come after them and take precedence. They also take
+    precedence over the settings of the role and the database.
     """
     return make_conninfo(
         database_url,
@@ -51,13 +53,13 @@ def conninfo(database_url: str, application: str) -> str:
     )
 
 
-def _options(theirs: str) -> str:
-    commit = REMOTE_APPLY if REMOTE_APPLY in theirs else "-c synchronous_commit=on"
-    return f"{theirs} {commit} {SESSION_OPTIONS}".lstrip()
+def _options(url_options: str) -> str:
+    commit = REMOTE_APPLY if REMOTE_APPLY in url_options else "-c synchronous_commit=on"
+    return f"{url_options} {commit} {SESSION_OPTIONS}".lstrip()
 
 
 class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
-    """A pool whose blocks raise CommitUnconfirmed when the standby was not waited for."""
+    """A pool whose blocks raise CommitUnconfirmed when a wait for the standby was given up."""
 
     def __init__(self, conninfo: str, **settings: Any) -> None:
         self._waits = SyncReplication()
@@ -80,12 +82,12 @@ def make_pool(database_url: str, application: str, *, pool_max: int, pool_min: i
         open=False,
         timeout=5,
         kwargs={"autocommit": True, "prepare_threshold": 1},
-        check=_CheckAfterAPause(),
+        check=_IdleCheck(),
     )
 
 
-class _CheckAfterAPause:
-    """Asks an idle connection whether it still lives; a busy one has just shown it."""
+class _IdleCheck:
+    """Checks a connection that was idle; a connection in use has just shown that it works."""
 
     def __init__(self) -> None:
         self._seen: WeakKeyDictionary[AsyncConnection, float] = WeakKeyDictionary()
@@ -99,7 +101,7 @@ class _CheckAfterAPause:
 
 
 def connect(database_url: str, application: str) -> Connection:
-    """Open one autocommit connection for a thread that keeps it to itself."""
+    """Open one autocommit connection for the exclusive use of one thread."""
     return psycopg.connect(
         conninfo(database_url, application), autocommit=True, prepare_threshold=1
     )
@@ -107,7 +109,7 @@ def connect(database_url: str, application: str) -> Connection:
 
 @asynccontextmanager
 async def one_snapshot(connection: AsyncConnection) -> AsyncIterator[None]:
-    """Let every statement of the block see the same instant; it takes no xid and writes nothing."""
+    """Give every statement of the block the same snapshot; takes no xid and writes nothing."""
     async with connection.transaction():
         await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield

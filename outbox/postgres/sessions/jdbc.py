@@ -1,4 +1,4 @@
-"""The source database's address as a JVM spells it."""
+"""Translates the source database's address to the form that JDBC needs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PARAMETERS: Final = {
     "prepareThreshold": "-1",
     "connectTimeout": "10",
 }
-"""Arrays travel in binary from the first row on, which costs a third of the text form."""
-CARRIED: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
+"""Arrays are sent in binary from the first row on, which costs a third of the text form."""
+KEPT: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
 def jdbc_address(database_url: str, setting: str = "OUTBOX_DATABASE_URL") -> JdbcAddress:
-    """Translate a setting's libpq URL. Raises ConfigurationError where JDBC cannot go there."""
+    """Translate a setting's libpq URL. Raises ConfigurationError if JDBC cannot connect to it."""
     try:
         parts = {name: str(part) for name, part in conninfo_to_dict(database_url).items()}
     except ProgrammingError:
@@ -33,7 +33,7 @@ def jdbc_address(database_url: str, setting: str = "OUTBOX_DATABASE_URL") -> Jdb
         raise ConfigurationError(f"{setting}: Spark needs a TCP address, not a socket")
     user = parts.get("user", "")
     database = quote(parts.get("dbname") or user, safe="")
-    options = PARAMETERS | {name: parts[name] for name in CARRIED if name in parts}
+    options = PARAMETERS | {name: parts[name] for name in KEPT if name in parts}
     return JdbcAddress(
         url=f"jdbc:postgresql://{_authority(host, parts)}/{database}?{urlencode(options)}",
         user=user,
@@ -42,7 +42,7 @@ def jdbc_address(database_url: str, setting: str = "OUTBOX_DATABASE_URL") -> Jdb
 
 
 def _authority(host: str, parts: dict[str, str]) -> str:
-    """Return ``host:port,host:port``; one port stands for all hosts, as libpq has it."""
+    """Return ``host:port,host:port``; a single port applies to all hosts, as in libpq."""
     hosts = host.split(",")
     ports = parts.get("port", "").split(",")
     filler = ports[0] if len(ports) == 1 else ""

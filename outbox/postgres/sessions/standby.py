@@ -1,9 +1,9 @@
-"""A standby that is read in place of its primary, once it has all that the cut needs.
+"""A standby that is read instead of its primary, once it has all that the cut needs.
 
-A relay publishes what the primary has committed and so written to its log. Once the standby has
-replayed the log up to where the primary had written it after the ends of Kafka were fixed, every
-snapshot that is taken of it holds the decision of each record below those ends, as one of the
-primary would.
+A relay publishes what the primary has committed, and so has written to its log. We read the
+primary's log position after the end offsets of Kafka were fixed. Once the standby has replayed up
+to that position, each snapshot of it has the decision of every record below those offsets. A
+snapshot of the primary would show the same.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from outbox.errors import DatabaseUnavailable
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 
-SQL: Final = load("outbox.postgres.sessions.standby")
+SQL: Final = load(__name__)
 REPLAY_SECONDS: Final = 60.0
-"""How long a standby may take to replay what the primary has written; then there is no run."""
-LOOK_SECONDS: Final = 0.1
+"""How long a standby may take to replay what the primary has written; after that the run fails."""
+POLL_SECONDS: Final = 0.1
 
 _PAUSE: Final = Event()
 
 
 class ReplicaUnfit(DatabaseUnavailable):
-    """The replica cannot stand for the primary now: behind it, or no standby of it."""
+    """The replica cannot replace the primary now: it is behind, or is not a standby of it."""
 
 
 def await_replay(
@@ -36,13 +36,13 @@ def await_replay(
     seconds: float = REPLAY_SECONDS,
     pause: Callable[[float], object] = _PAUSE.wait,
 ) -> datetime:
-    """Wait until a snapshot of the replica holds all that is committed now; return the time.
+    """Wait until a snapshot of the replica has all that is committed now; return the time.
 
-    The time is the primary's, which stamps the commits. Raises ReplicaUnfit.
+    The time is from the primary, whose clock also stamps the commits. Raises ReplicaUnfit.
     """
-    _same_installation(primary, replica)
+    _check_same_installation(primary, replica)
     written, at = _row(primary, "written")
-    replayed = _reached(replica, written, seconds, pause)
+    replayed = _wait_until_replayed(replica, written, seconds, pause)
     if not _row(primary, "holds", place=replayed)[0]:
         raise ReplicaUnfit(
             f"the replica has replayed up to {replayed}, which the primary has not written: it"
@@ -52,18 +52,20 @@ def await_replay(
     return at
 
 
-def _same_installation(primary: Connection, replica: Connection) -> None:
-    (ours, _), (theirs, standby) = _row(primary, "server"), _row(replica, "server")
-    if theirs != ours:
-        raise ReplicaUnfit(f"the replica is of installation {theirs}, the primary is {ours}")
+def _check_same_installation(primary: Connection, replica: Connection) -> None:
+    (of_primary, _), (of_replica, standby) = _row(primary, "server"), _row(replica, "server")
+    if of_replica != of_primary:
+        raise ReplicaUnfit(
+            f"the replica has system identifier {of_replica}, the primary {of_primary}"
+        )
     if not standby:
-        raise ReplicaUnfit("the replica is no standby: it follows nobody")
+        raise ReplicaUnfit("the replica is not a standby: it replays no log")
 
 
-def _reached(
+def _wait_until_replayed(
     replica: Connection, written: str, seconds: float, pause: Callable[[float], object]
 ) -> str:
-    """Return up to where the replica has replayed, once that is at or beyond ``written``."""
+    """Return the replica's replay position, once it is at or after ``written``."""
     deadline = monotonic() + seconds
     while True:
         replayed, reached = _row(replica, "replayed", place=written)
@@ -71,10 +73,10 @@ def _reached(
             return str(replayed)
         if monotonic() >= deadline:
             raise ReplicaUnfit(
-                f"the replica has replayed up to {replayed} and not, within {seconds:g} s, up to"
+                f"after {seconds:g} s the replica has replayed up to {replayed}, not up to"
                 f" {written}, which the primary had written"
             )
-        pause(LOOK_SECONDS)
+        pause(POLL_SECONDS)
 
 
 def _row(connection: Connection, name: str, **asked: str) -> tuple[Any, ...]:

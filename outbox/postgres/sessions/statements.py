@@ -1,7 +1,8 @@
 """Named SQL statements, read from the ``.sql`` file beside the module that runs them.
 
-A file holds statements, each below a line ``-- name: the_name`` and a sentence on what it reads,
-writes and locks. Parameters are psycopg's, ``%(name)s``.
+Each statement comes after a line ``-- name: the_name`` and a comment on what it reads, writes and
+locks. Parameters are in psycopg's form, ``%(name)s``. A module loads its own file only, with
+``load(__name__)``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
 class Statements:
-    """The statements of one file, by name."""
+    """The statements of one file by name."""
 
     def __init__(self, texts: dict[str, LiteralString]) -> None:
         self._texts = texts

@@ -1,7 +1,7 @@
-"""Sessions of the relay, each opened on a server that is found safe.
+"""Sessions of the relay, each opened only on a server whose settings are safe.
 
-PostgreSQL may come back with other settings than those the relay was admitted with: after a
-restart, a failover, or a change of the address behind the URL.
+After a restart, a failover, or a change of the address behind the URL, PostgreSQL may have other
+settings than when the relay started.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from outbox.errors import UnsafeServer
-from outbox.postgres.operators.operator_view import server_facts
 from outbox.postgres.sessions.connections import Connection, connect
+from outbox.postgres.sessions.server_facts import server_facts
 from outbox.relay.server_requirements import judge_postgres
 
 
-def connect_judged(database_url: str, application: str) -> Connection:
+def connect_verified(database_url: str, application: str) -> Connection:
     """Open a connection as `connect` does; raises UnsafeServer."""
     connection = connect(database_url, application)
     with ExitStack() as unless_safe:

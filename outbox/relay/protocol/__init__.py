@@ -1,11 +1,12 @@
-"""The relay's protocol: every decision about what a shard does next, as pure functions.
+"""The relay's protocol: every decision about the next action of a shard, as pure functions.
 
-One Kafka transaction holds a batch's records and, last, the manifest that names every message of
-it. Whoever takes a shard over fences first, reads the manifests back second, and compares them with
-the commit log: Kafka says what was published, PostgreSQL says what must be, neither is believed
-alone. No I/O, no clock: ``step`` maps (state, answer) to (state, plan), and the driver
-(checker/relay/shard_relay.py) performs the plan.
+One Kafka transaction contains a batch's records and, last, the manifest that lists every message
+of the batch. A relay that takes a shard over fences first and reads the manifests back second. Then
+it compares them with the commit log: Kafka shows what was published, PostgreSQL shows what must be
+published, and neither is trusted alone. No I/O, no clock: ``step`` maps (state, answer) to
+(state, plan), and the driver (checker/relay/shard_relay.py) executes the plan.
 
-IDLE -> VERIFY -> FENCE -> REPLAY -> RUN; a doubt about a transaction drops the handle and goes back
-to VERIFY; a doubt about PostgreSQL goes back to IDLE; what nobody may guess ends in HALT.
+The phases are IDLE -> VERIFY -> FENCE -> REPLAY -> RUN. A transaction in doubt drops the handle and
+leads back to VERIFY. A doubt about PostgreSQL leads back to IDLE. A contradiction that a program
+must not resolve leads to HALT.
 """

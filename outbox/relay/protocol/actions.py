@@ -1,4 +1,4 @@
-"""What the protocol wants done. The driver performs a plan in order; the last answer leads on."""
+"""The actions of a plan, executed in order; the last answer starts the next step."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Refused
 
 @dataclass(frozen=True, slots=True)
 class TryLock:
-    """Open the session and ask for the shard's lock, without waiting."""
+    """Open the session and request the shard's lock, without waiting."""
 
 
 @dataclass(frozen=True, slots=True)
 class TerminateHolder:
-    """End the session of an owner that holds the lock and does nothing."""
+    """End the session of an owner that holds the lock and makes no progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdentifyStores:
-    """Read who Kafka, the progress topic and PostgreSQL are, and the progress row."""
+    """Read the identity of Kafka, the progress topic and PostgreSQL, and the progress row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Make a new handle and initialise it, which fences every older one."""
+    """Create and initialise a new handle, which fences every older one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadBounds:
-    """Read the progress row, and where the shard's manifest log starts and ends."""
+    """Read the progress row, and the start and end of the shard's manifest log."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadManifests:
-    """Read committed manifests from an offset, some of them, at most up to ``end``."""
+    """Read committed manifests from an offset on, at most up to ``end``; maybe only some."""
 
     first: int
     end: int
@@ -51,7 +51,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Recover:
-    """Teach PostgreSQL a batch that Kafka has: one database transaction, cursor included."""
+    """Store a batch that Kafka has in PostgreSQL: one transaction, with the cursor."""
 
     manifest: Manifest
     offset: int
@@ -61,12 +61,12 @@ class Recover:
 
 @dataclass(frozen=True, slots=True)
 class SaveProgress:
-    """Store the cursor and where its records lie, in one database transaction."""
+    """Store the cursor and the places of its records, in one database transaction."""
 
     cursor: Cursor
     identity: Identity
     begins: bool = False
-    """It begins a generation, which nobody else may have begun."""
+    """The cursor starts a generation, which no other relay may have started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +82,26 @@ class ReadCommits:
 
     after: Position
     most: int | None = None
-    """At most so many; None: as many as a batch may hold."""
+    """The limit of messages; None: the limit of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class HoldRecords:
     """Store messages of the batch that was read last as held, in one database transaction.
 
-    Only the owner whose generation is the stored one may: a record held by a relay that another
-    one has fenced could have been published by it.
+    Only the owner of the stored generation may do so: the relay that fenced an older owner could
+    have published the record already.
     """
 
     batch: Manifest
     message_ids: tuple[bytes, ...]
     refused: Refused | None
-    """None: they only wait behind a refused one."""
+    """None: they only wait behind a refused message."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadHeld:
-    """Read the first held messages of a scope that is due, at or below a position, in order."""
+    """Read the first held messages of a due scope, at or below a position, in order."""
 
     position: Position
     most: int | None
@@ -109,7 +109,7 @@ class ReadHeld:
 
 @dataclass(frozen=True, slots=True)
 class Postpone:
-    """Store that a held message was refused once more, and when it is due again."""
+    """Store that a held message was refused again, and its next due time."""
 
     message_id: bytes
     refused: Refused
@@ -145,12 +145,12 @@ class PublishManifest:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Commit the Kafka transaction and tell how long that took."""
+    """Commit the Kafka transaction and measure the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class DropHandle:
-    """Forget the handle and whatever it still reports; never abort, purge or commit it again."""
+    """Drop the handle and ignore its later reports; never abort, purge or commit it again."""
 
     reason: str
 
@@ -162,7 +162,7 @@ class CloseSession:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Do nothing for a while: a round ends here."""
+    """Do nothing for some time: a round ends here."""
 
     seconds: float
     until_commits: bool = False
@@ -181,7 +181,7 @@ Action = (
     | SaveProgress
     | StoreHalt
     | ReadCommits
-    | Hold
+    | HoldRecords
     | ReadHeld
     | Postpone
     | MarkReleased

@@ -1,4 +1,4 @@
-"""What the driver reports back: what came of the last action of a plan."""
+"""The answers of the driver: the result of the last action of a plan."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Rested:
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """The process ends in good order."""
+    """The process stops cleanly."""
 
 
 @dataclass(frozen=True, slots=True)
 class LockTaken:
-    """The shard is ours as far as PostgreSQL is concerned: liveness, not safety."""
+    """We hold the shard's lock in PostgreSQL: this is for liveness, not safety."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class LockBusy:
     at: float
     position: Position
     waiting: bool
-    """Commits wait beyond the stored position, and the shard is not halted."""
+    """Commits wait after the stored position, and the shard is not halted."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoresIdentified:
-    """The answer to ReadStanding."""
+    """The answer to IdentifyStores."""
 
     installation: UUID
     identity: Identity
@@ -46,7 +46,7 @@ class StoresIdentified:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """The new handle is alone, and every older transaction is complete."""
+    """Every older handle is fenced, and every older transaction is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class ManifestsRead:
-    """The next manifests; ``reached`` when nothing is left below the end that was asked for."""
+    """The next manifests; ``reached`` when nothing is left below the requested end."""
 
     found: tuple[Found, ...]
     reached: bool
@@ -78,7 +78,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """PostgreSQL knows the batch now."""
+    """PostgreSQL has the batch now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,11 @@ class CommitsRead:
     to: Position
     message_ids: tuple[bytes, ...]
     before: frozenset[bytes]
-    """Those that Kafka has already (``already_published``)."""
+    """The ids that Kafka already has (``already_published``)."""
     held: frozenset[bytes] = frozenset()
-    """Those that have a row in ``held_record`` or whose scope has an open one."""
+    """The ids that have a row in ``held_record`` or whose scope has an open one."""
     due: bool = False
-    """A scope of held messages at or below the position is due to be tried."""
+    """A scope of held messages at or below the position is due for a retry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """How many records Kafka acknowledged, and what it refused for good, if anything."""
+    """The number of acknowledged records, and a permanent refusal, if any."""
 
     good: int
     refused: Refused | None
@@ -120,7 +120,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class ManifestDelivered:
-    """Where the manifest lies (-1: unknown) and its checksum."""
+    """The offset of the manifest (-1: unknown) and its checksum."""
 
     offset: int
     crc: int
@@ -136,7 +136,7 @@ class CommitEnded:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The action failed; those after it were not done."""
+    """The action failed; the actions after it were not executed."""
 
     failure: Failure
 

@@ -1,8 +1,8 @@
-"""The two lanes, and the way from one to the other: exactly_once lists each batch, the other none.
+"""The delivery modes and the change between them: only exactly_once lists its batches in manifests.
 
-A cursor of the lane at_least_once is marked by its manifest offset. The lane moves its position
-after Kafka's acknowledgements alone, so a crash repeats what was published since the row was
-stored: up to a second of records. Relays are stopped while the lane is changed.
+The manifest offset marks a cursor of the mode at_least_once. This mode moves its position after
+Kafka's acknowledgements alone. So a crash repeats what was published since the row was stored: up
+to one second of records. Relays are stopped while the mode is changed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from outbox.relay.protocol.state import NO_MANIFESTS, Cursor
 
 
 def enter_at_least_once(stored: Cursor, end: int) -> Cursor:
-    """Go on from the stored position; ``end`` is where the shard's manifest log ends.
+    """Continue from the stored position; ``end`` is the end of the shard's manifest log.
 
-    Manifests that the row does not know take an offset each, so no number of theirs comes again.
+    The row may not know the last manifests. Each takes at least one offset, so the batch number
+    skips that many and no number is used twice.
     """
     if stored.manifest_offset == NO_MANIFESTS:
         return stored
@@ -22,5 +23,5 @@ def enter_at_least_once(stored: Cursor, end: int) -> Cursor:
 
 
 def leave_at_least_once(stored: Cursor) -> Cursor:
-    """Begin a chain of manifests anew: no manifest tells of the lane's batches."""
+    """Start a new chain of manifests: no manifest lists the batches of at_least_once."""
     return stored._replace(crc=0)

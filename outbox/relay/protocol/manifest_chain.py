@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from outbox.messages.manifest import Entry, Kind, Manifest, Position
-from outbox.relay.protocol.state import Relay, known
+from outbox.relay.protocol.state import Relay, require
 
 
 def next_manifest(state: Relay, kind: Kind, to: Position, entries: tuple[Entry, ...]) -> Manifest:
     """Return the manifest of the next batch, from the cursor's position up to ``to``."""
     cursor = state.at
     return Manifest(
-        installation=known(state.installation),
+        installation=require(state.installation),
         shard=state.shard,
         gen=cursor.gen,
         kind=kind,

@@ -9,32 +9,32 @@ from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Entry, K
 from outbox.relay.protocol.actions import (
     Begin,
     Commit,
-    Hold,
+    HoldRecords,
     Publish,
     PublishManifest,
     Rest,
     SaveProgress,
 )
 from outbox.relay.protocol.answers import CommitEnded, CommitsRead, Delivered, ManifestDelivered
-from outbox.relay.protocol.bisection import passed
-from outbox.relay.protocol.holds import on_refused, release, released
+from outbox.relay.protocol.bisection import advance
 from outbox.relay.protocol.manifest_chain import next_manifest
-from outbox.relay.protocol.state import NO_MANIFESTS, Cursor, Relay, known
+from outbox.relay.protocol.record_hold import on_refused, on_release_committed, release
+from outbox.relay.protocol.state import NO_MANIFESTS, Cursor, Relay, require
 from outbox.relay.protocol.transition import Next, drop
 
 CLEAN_COMMIT_SECONDS: Final = 0.5
-"""Half of retry.backoff.ms: a commit that returned sooner cannot have been sent twice."""
+"""Half of retry.backoff.ms: a commit that returned earlier cannot have been sent twice."""
 PROGRESS_SECONDS: Final = 1.0
-"""The progress row is written at most this often; it is a lower bound."""
+"""The shortest time between two writes of the progress row, which is a lower bound."""
 IDLE_SECONDS: Final = 1.0
 SIGN_OF_LIFE_SECONDS: Final = 86_400.0
-"""An idle shard writes an empty manifest, so that its log never empties by age."""
+"""An idle shard writes an empty manifest this often, so that its log never expires."""
 
 
 def on_commits_read(state: Relay, read: CommitsRead) -> Next:
-    """Begin a batch; what Kafka has already or refuses is listed and not produced.
+    """Begin a batch; messages that Kafka already has or refuses are listed, not produced.
 
-    Held records that are due and new commits take turns.
+    Due held records and new commits alternate.
     """
     if read.due and not (read.message_ids and state.released_last):
         return release(state)
@@ -43,9 +43,9 @@ def on_commits_read(state: Relay, read: CommitsRead) -> Next:
     entries = tuple(Entry(each, _status(each, read)) for each in read.message_ids)
     batch = next_manifest(state, Kind.BATCH, read.to, entries)
     held = tuple(entry.message_id for entry in entries if entry.status == HELD)
-    holding = (Hold(batch, held, None),) if held else ()
-    begun = replace(state, batch=batch, released_last=False)
-    return begun, (*holding, Begin(), Publish(batch))
+    holding = (HoldRecords(batch, held, None),) if held else ()
+    started = replace(state, batch=batch, released_last=False)
+    return started, (*holding, Begin(), Publish(batch))
 
 
 def _status(message_id: bytes, read: CommitsRead) -> bytes:
@@ -66,8 +66,8 @@ def on_nothing_to_do(state: Relay, read: CommitsRead) -> Next:
 
 
 def on_delivered(state: Relay, delivered: Delivered) -> Next:
-    """Count the good reports ourselves: a transaction may commit with messages dropped."""
-    batch = known(state.batch)
+    """Count the good reports here: a transaction may commit although messages were dropped."""
+    batch = require(state.batch)
     if delivered.refused is not None:
         return on_refused(state, delivered.refused)
     if delivered.good != len(batch.published):
@@ -76,8 +76,8 @@ def on_delivered(state: Relay, delivered: Delivered) -> Next:
 
 
 def on_manifest_delivered(state: Relay, delivered: ManifestDelivered) -> Next:
-    """A manifest below the last one lies in another log: its transaction must not commit."""
-    cursor, batch = state.at, known(state.batch)
+    """Drop the transaction if the offset is below the last one: that is another log."""
+    cursor, batch = state.at, require(state.batch)
     if delivered.offset < cursor.manifest_offset:
         return drop(state, "manifest")
     following = delivered.offset + 1 if cursor.is_listed else NO_MANIFESTS
@@ -86,14 +86,14 @@ def on_manifest_delivered(state: Relay, delivered: ManifestDelivered) -> Next:
 
 
 def on_commit_ended(state: Relay, ended: CommitEnded) -> Next:
-    """The CLEAN rule: only a commit that cannot have been sent twice lets the handle live."""
+    """Keep the handle only if the commit cannot have been sent twice (the CLEAN rule)."""
     if ended.seconds >= CLEAN_COMMIT_SECONDS:
         return drop(state, "slow_commit")
-    batch = known(state.batch)
+    batch = require(state.batch)
     moved = replace(state, cursor=state.candidate, candidate=None, failures=0, signed_at=ended.at)
     if batch.kind is not Kind.BATCH:
-        return released(moved)
-    narrowing = passed(state.narrowing, len(batch.entries))
+        return on_release_committed(moved)
+    narrowing = advance(state.narrowing, len(batch.entries))
     done = replace(moved, batch=None, dirty=True, narrowing=narrowing)
     done, saving = save_if_due(done, ended.at)
     return done, (*saving, Rest(0.0))

@@ -1,6 +1,6 @@
-"""FENCE and REPLAY: shut older producers out, read the manifests back, compare, adopt or recover.
+"""FENCE and REPLAY: fence older producers, read the manifests back, compare, adopt or recover.
 
-Fence first, read second: a log that is read before the fence may still grow.
+The fence comes first: a log that is read before the fence may still grow.
 """
 
 from __future__ import annotations
@@ -22,21 +22,29 @@ from outbox.relay.protocol.actions import (
 )
 from outbox.relay.protocol.answers import Bounds, Compared, Fenced, ManifestsRead, Marked, Recovered
 from outbox.relay.protocol.delivery_mode import enter_at_least_once, leave_at_least_once
-from outbox.relay.protocol.state import NO_MANIFESTS, Cursor, Found, HaltReason, Phase, Relay, known
+from outbox.relay.protocol.state import (
+    NO_MANIFESTS,
+    Cursor,
+    Found,
+    HaltReason,
+    Phase,
+    Relay,
+    require,
+)
 from outbox.relay.protocol.transition import Next, halt
 
 STUCK_POLL_SECONDS: Final = 5.0
 
 
 def on_fenced(state: Relay, _: Fenced) -> Next:
-    """Ask for the log's end only now: nobody else can write to it any more."""
+    """Read the log's end only now: no other producer can write to it any more."""
     return replace(state, phase=Phase.REPLAY), (ReadBounds(),)
 
 
 def on_bounds(state: Relay, bounds: Bounds) -> Next:
-    """Begin at the stored cursor; the log's end was asked for after the fence.
+    """Begin at the stored cursor; the log's end was read after the fence.
 
-    The lane at_least_once, and the first start after it, have no manifests to read.
+    In the mode at_least_once, and at the first start after it, there are no manifests to read.
     """
     stored = bounds.progress.cursor if bounds.progress else None
     if stored is None and bounds.end > 0:
@@ -63,29 +71,29 @@ def read_on(state: Relay) -> Next:
 
 
 def on_manifests_read(state: Relay, read: ManifestsRead) -> Next:
-    """Take what was read; nothing at all within the time allowed means a foreign transaction."""
+    """Use the manifests read; none within the allowed time means a foreign transaction."""
     if not read.found and not read.reached:
         stuck = replace(state, halt=HaltReason.REPLAY_STUCK)
         return stuck, (StoreHalt(HaltReason.REPLAY_STUCK), Rest(STUCK_POLL_SECONDS))
-    return look(replace(state, found=read.found, reached=read.reached))
+    return examine_next(replace(state, found=read.found, reached=read.reached))
 
 
-def look(state: Relay) -> Next:
-    """Look at the next manifest that was read: its chain first, then its content."""
+def examine_next(state: Relay) -> Next:
+    """Check the next manifest that was read: its place in the chain, then its content."""
     if not state.found:
         return run(state) if state.reached else read_on(state)
     found = state.found[0]
     broken = _broken(state, found)
     if broken is not None:
         return halt(state, broken)
-    manifest = known(found.manifest)
+    manifest = require(found.manifest)
     if state.differs:
         return _history(state)
     return state, (Compare(state.at.position, manifest),)
 
 
 def _broken(state: Relay, found: Found) -> HaltReason | None:
-    """Name what is wrong with a manifest's place in the chain."""
+    """Return what is wrong with a manifest's place in the chain, or None."""
     cursor, manifest = state.at, found.manifest
     if manifest is not None and manifest.installation != state.installation:
         return HaltReason.FOREIGN_MANIFEST
@@ -99,16 +107,16 @@ def _broken(state: Relay, found: Found) -> HaltReason | None:
 
 
 def on_compared(state: Relay, compared: Compared) -> Next:
-    """FAST: the commit log says of the range exactly what the manifest says.
+    """FAST: continue if the commit log has exactly the manifest's messages in its range.
 
-    A release has no range, but rows to be marked: its owner may have died before it did.
+    A release has no range, but its rows may be unmarked: its owner may have died before that.
     """
-    manifest = known(state.found[0].manifest)
+    manifest = require(state.found[0].manifest)
     if not _same(state, manifest, compared):
         return _history(state)
     passed = _past_first(state, manifest.to)
     if manifest.kind is Kind.BATCH:
-        return look(passed)
+        return examine_next(passed)
     return passed, (MarkReleased(manifest, passed.at, passed.who),)
 
 
@@ -125,33 +133,33 @@ def _same(state: Relay, manifest: Manifest, compared: Compared) -> bool:
 
 
 def on_marked(state: Relay, _: Marked) -> Next:
-    """Go on behind a release whose rows are marked."""
-    return look(state)
+    """Continue after a release whose rows are marked."""
+    return examine_next(state)
 
 
 def _history(state: Relay) -> Next:
-    """HISTORY: PostgreSQL lost its tail; it learns the batch, and the position stays."""
+    """HISTORY: PostgreSQL lost its tail; store the batch there and keep the position."""
     found = state.found[0]
     moved = _past_first(state, state.at.position).at
-    recover = Recover(known(found.manifest), found.offset, moved, state.who)
+    recover = Recover(require(found.manifest), found.offset, moved, state.who)
     return replace(state, differs=True), (recover,)
 
 
 def on_recovered(state: Relay, _: Recovered) -> Next:
-    """Go on behind a batch that PostgreSQL has just learned."""
-    return look(_past_first(state, state.at.position))
+    """Continue after a batch that was just stored in PostgreSQL."""
+    return examine_next(_past_first(state, state.at.position))
 
 
 def _past_first(state: Relay, position: Position) -> Relay:
     found = state.found[0]
-    manifest = known(found.manifest)
+    manifest = require(found.manifest)
     gen = max(manifest.gen, state.at.gen)
     cursor = Cursor(position, found.offset + 1, manifest.batch_no, found.crc, gen)
     return replace(state, cursor=cursor, found=state.found[1:])
 
 
 def run(state: Relay) -> Next:
-    """Everything below the end is known: what follows is ours, under a new generation."""
+    """Start to publish under a new generation: everything below the end is known."""
     was = state.at
     cursor = was._replace(manifest_offset=state.end, gen=was.gen + 1)
     running = replace(

@@ -1,6 +1,6 @@
-"""What a shard's relay knows: its phase, its cursor, the manifests it compares, its open batch.
+"""The state of a shard's relay: its phase, its cursor, the manifests it compares, its open batch.
 
-Frozen and hashable, so that a search over every interleaving can run the very same functions.
+It is frozen and hashable, so that a search over every interleaving can run the same functions.
 Times are monotonic seconds.
 """
 
@@ -15,26 +15,26 @@ from outbox.messages.manifest import Manifest, Position
 
 SHARDS: Final = 16
 NO_MANIFESTS: Final = -1
-"""The manifest offset of a cursor in the lane at_least_once, which writes no manifests."""
+"""The manifest offset of a cursor in the mode at_least_once, which writes no manifests."""
 
 _T = TypeVar("_T")
 
 
 class Phase(StrEnum):
-    """Where a shard's relay stands."""
+    """The phase of a shard's relay."""
 
     IDLE = "idle"
     """It does not hold the shard."""
     VERIFY = "verify"
-    """It makes sure that Kafka and PostgreSQL are the ones it knew."""
+    """It checks that Kafka and PostgreSQL are the stores it knew."""
     FENCE = "fence"
-    """It shuts out every older producer of the shard and waits for what they left."""
+    """It fences every older producer of the shard and waits for their open transactions."""
     REPLAY = "replay"
-    """It reads back what Kafka has and compares it with the commit log."""
+    """It reads the manifests back from Kafka and compares them with the commit log."""
     RUN = "run"
     """It publishes."""
     HALT = "halt"
-    """Something differs that no program may settle: an operator decides."""
+    """A difference that a program must not resolve: an operator decides."""
 
 
 class HaltReason(StrEnum):
@@ -48,38 +48,38 @@ class HaltReason(StrEnum):
     CHAIN_BROKEN = "chain_broken"
     FOREIGN_MANIFEST = "foreign_manifest"
     REPLAY_STUCK = "replay_stuck"
-    """The only one that ends by itself: when the foreign transaction in the way has ended."""
+    """The only reason that ends by itself: when the blocking foreign transaction has ended."""
 
 
 class Failure(StrEnum):
     """How an action failed."""
 
     DATABASE = "database"
-    """PostgreSQL failed or the session is lost: all that was known is void."""
+    """PostgreSQL failed or the session is lost: all knowledge is void."""
     OVERTAKEN = "overtaken"
-    """Somebody else has moved this shard's progress further."""
+    """Another relay has moved this shard's progress further."""
     FENCED = "fenced"
-    """A newer producer of the shard exists, or ours is beyond repair."""
+    """A newer producer of the shard exists, or our handle cannot be used any more."""
     KAFKA = "kafka"
-    """Anything else of Kafka's: what the transaction came to is unknown."""
+    """Any other error of Kafka: the result of the transaction is unknown."""
 
 
 class Refused(StrEnum):
-    """What Kafka refuses for good, as far as its error says."""
+    """The scope of a permanent refusal, according to Kafka's error."""
 
     RECORD = "record"
-    """This record: later ones of its topic and key must wait."""
+    """This record: later records of its topic and key must wait."""
     TOPIC = "topic"
     """Every record of the topic."""
 
 
 class Narrowing(NamedTuple):
-    """A refused batch is halved until the record that Kafka refuses stands alone."""
+    """The bisection of a refused batch, down to the single record that Kafka refuses."""
 
     suspects: int = 0
-    """So many of the next messages have one among them that Kafka refuses; 0: none known."""
+    """Among this number of next messages is one that Kafka refuses; 0: none known."""
     most: int | None = None
-    """The next batch may hold so many messages; None: no limit but the usual one."""
+    """The limit of messages in the next batch; None: only the usual limit."""
     alone: bytes | None = None
     """The message that was refused once as the only record of its transaction."""
 
@@ -89,7 +89,7 @@ WIDE: Final = Narrowing()
 
 
 class Identity(NamedTuple):
-    """Which Kafka cluster, progress topic and PostgreSQL this is."""
+    """The identity of the Kafka cluster, the progress topic and PostgreSQL."""
 
     cluster_id: str
     topic_id: str
@@ -107,12 +107,12 @@ class Cursor(NamedTuple):
 
     @property
     def is_listed(self) -> bool:
-        """Every batch at the cursor is listed in a manifest: the lane is exactly_once."""
+        """Whether manifests list the batches at the cursor: the mode is exactly_once."""
         return self.manifest_offset != NO_MANIFESTS
 
 
 class Progress(NamedTuple):
-    """The stored row of a shard; without a cursor where only a halt was ever stored."""
+    """The stored row of a shard; it has no cursor if only a halt was ever stored."""
 
     cursor: Cursor | None
     identity: Identity | None
@@ -120,7 +120,7 @@ class Progress(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A manifest read back at its offset; None where the bytes are no manifest."""
+    """A manifest read back at its offset; None if the bytes are no manifest."""
 
     offset: int
     manifest: Manifest | None
@@ -128,7 +128,7 @@ class Found(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """A position at which another owner of the shard was seen to have work, and since when."""
+    """A position at which another owner of the shard has waiting work, and since when."""
 
     position: Position
     since: float
@@ -140,51 +140,51 @@ class Relay:
 
     shard: int
     at_least_once: bool = False
-    """The lane: no transactions, no manifests, and a crash repeats records."""
+    """The delivery mode: no transactions, no manifests, and a crash repeats records."""
     phase: Phase = Phase.IDLE
     halt: HaltReason | None = None
     installation: UUID | None = None
     identity: Identity | None = None
     cursor: Cursor | None = None
     end: int = 0
-    """REPLAY: the high watermark to be reached."""
+    """REPLAY: the high watermark to reach."""
     found: tuple[Found, ...] = ()
     """REPLAY: manifests read and not yet compared."""
     reached: bool = False
     """REPLAY: everything below ``end`` has been read."""
     differs: bool = False
-    """REPLAY: a manifest did not match the commit log, so no later one is trusted to."""
+    """REPLAY: a manifest did not match the commit log, so later ones are not compared."""
     batch: Manifest | None = None
     """RUN: the batch whose transaction is open."""
     candidate: Cursor | None = None
     """RUN: the cursor if that transaction commits."""
     failures: int = 0
     dirty: bool = False
-    """The cursor is ahead of the stored one."""
+    """The cursor is after the stored one."""
     saved_at: float | None = None
     signed_at: float | None = None
     """When the last manifest was written."""
     watch: Watch | None = None
     narrowing: Narrowing = WIDE
-    """RUN: of what follows the position."""
+    """RUN: the bisection of the commits after the position."""
     release_narrowing: Narrowing = WIDE
-    """RUN: of the held records that are due."""
+    """RUN: the bisection of the held records that are due."""
     released_last: bool = False
-    """The last batch was a release: commits that wait come first now."""
+    """The last batch was a release: waiting commits come first now."""
 
     @property
     def at(self) -> Cursor:
         """The cursor, in the phases that have one (from REPLAY on)."""
-        return known(self.cursor)
+        return require(self.cursor)
 
     @property
     def who(self) -> Identity:
         """The verified identity, in the phases that have one (from FENCE on)."""
-        return known(self.identity)
+        return require(self.identity)
 
 
-def known(value: _T | None) -> _T:
-    """Return what the phase guarantees to be there; AssertionError is a fault of the protocol."""
+def require(value: _T | None) -> _T:
+    """Return a value that the phase guarantees; AssertionError is a defect of the protocol."""
     if value is None:
-        raise AssertionError("the protocol reached a phase without what it needs there")
+        raise AssertionError("the protocol reached a phase without a value that it needs there")
     return value

@@ -1,4 +1,4 @@
-"""One step of the protocol: which rule answers which report."""
+"""One step of the protocol: maps each answer to its rule."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from outbox.relay.protocol.answers import (
     StopAsked,
     StoresIdentified,
 )
-from outbox.relay.protocol.holds import on_held_read
 from outbox.relay.protocol.publication import (
     on_commit_ended,
     on_commits_read,
     on_delivered,
     on_manifest_delivered,
 )
+from outbox.relay.protocol.record_hold import on_held_read
 from outbox.relay.protocol.replay import (
     on_bounds,
     on_compared,
@@ -43,21 +43,21 @@ from outbox.relay.protocol.replay import (
     read_on,
 )
 from outbox.relay.protocol.state import Phase, Relay
-from outbox.relay.protocol.takeover import on_lock_busy, on_lock_taken, on_standing
+from outbox.relay.protocol.takeover import on_lock_busy, on_lock_taken, on_stores_identified
 from outbox.relay.protocol.transition import Next, on_failed, on_stop_asked
 
 
 def step(state: Relay, answer: Answer) -> Next:
-    """Return the next state and what to do; the answer to the last action is the next answer.
+    """Return the next state and plan; the answer to the plan's last action is the next answer.
 
-    Actions are performed in order; if one fails, those after it are not done and the answer is
-    ``Failed``.
+    Actions are executed in order. If one fails, the actions after it are not executed and the
+    answer is ``Failed``.
     """
     return _ON[type(answer)](state, answer)
 
 
 def _on_rested(state: Relay, _: Rested) -> Next:
-    """Go on where the phase stands."""
+    """Continue in the current phase."""
     match state.phase:
         case Phase.IDLE:
             return state, (TryLock(),)
@@ -76,7 +76,7 @@ _ON: Final[dict[type[Any], Callable[[Relay, Any], Next]]] = {
     StopAsked: on_stop_asked,
     LockTaken: on_lock_taken,
     LockBusy: on_lock_busy,
-    StoresIdentified: on_standing,
+    StoresIdentified: on_stores_identified,
     Fenced: on_fenced,
     Bounds: on_bounds,
     ManifestsRead: on_manifests_read,

@@ -1,4 +1,4 @@
-"""IDLE and VERIFY: owning a shard, and making sure that both stores are the ones it knew."""
+"""IDLE and VERIFY: takes a shard's lock, and checks that both stores are the known ones."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from outbox.relay.protocol.state import SHARDS, HaltReason, Phase, Relay, Watch
 from outbox.relay.protocol.transition import HALT_POLL_SECONDS, Next, halt
 
 LOCK_RETRY_SECONDS: Final = 0.5
-"""A standby asks this often, so a killed owner is followed well within 3 s."""
+"""The poll interval of a standby; it replaces a killed owner well within 3 s."""
 STALL_SECONDS: Final = 30.0
-"""An owner with work that does not move for so long is taken for frozen."""
+"""An owner that has work and makes no progress for this time counts as frozen."""
 
 
 def on_lock_busy(state: Relay, busy: LockBusy) -> Next:
-    """Wait for the owner; end its session once it has had work and not moved for 30 s."""
+    """Wait for the owner; end its session if it has work and makes no progress for 30 s."""
     watch = state.watch
     if watch is None or not busy.waiting or watch.position != busy.position:
         return replace(state, watch=Watch(busy.position, busy.at)), (Rest(LOCK_RETRY_SECONDS),)
@@ -27,32 +27,32 @@ def on_lock_busy(state: Relay, busy: LockBusy) -> Next:
 
 
 def on_lock_taken(state: Relay, _: LockTaken) -> Next:
-    """Look at both stores before touching either."""
+    """Identify both stores before any change to one."""
     return replace(state, phase=Phase.VERIFY, watch=None), (IdentifyStores(),)
 
 
-def on_standing(state: Relay, standing: StoresIdentified) -> Next:
-    """Fence only where a stored halt has been resolved and everything is as it was."""
-    stored = standing.progress.halt if standing.progress else None
+def on_stores_identified(state: Relay, stores: StoresIdentified) -> Next:
+    """Fence only if no unresolved halt is stored and both stores are the known ones."""
+    stored = stores.progress.halt if stores.progress else None
     if stored is not None and stored is not HaltReason.REPLAY_STUCK:
         return replace(state, phase=Phase.HALT, halt=stored), (Rest(HALT_POLL_SECONDS),)
-    difference = _difference(standing)
+    difference = _difference(stores)
     if difference is not None:
         return halt(state, difference)
     verified = replace(
         state,
         phase=Phase.FENCE,
         halt=None,
-        installation=standing.installation,
-        identity=standing.identity,
+        installation=stores.installation,
+        identity=stores.identity,
     )
     return verified, (Fence(),)
 
 
-def _difference(standing: StoresIdentified) -> HaltReason | None:
-    """Name what is not as it was, before anyone is fenced."""
-    now, before = standing.identity, standing.progress and standing.progress.identity
-    if standing.partitions != SHARDS:
+def _difference(stores: StoresIdentified) -> HaltReason | None:
+    """Return the store that differs from the known one, before any fence."""
+    now, before = stores.identity, stores.progress and stores.progress.identity
+    if stores.partitions != SHARDS:
         return HaltReason.TOPIC_CHANGED
     if before is None or before == now:
         return None

@@ -1,4 +1,4 @@
-"""How a shard leaves what it was doing: doubt drops the handle, contradiction halts the shard."""
+"""The exits from a phase: a doubt drops the handle, a contradiction halts the shard."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ MOST_FAILURES: Final = 6
 
 
 def backoff_seconds(failures: int) -> float:
-    """Return how long to wait after so many failures in a row: 0.1 s doubling up to 5 s."""
+    """Return the wait after this number of failures in a row: 0.1 s, doubled up to 5 s."""
     return min(BACKOFF_LAST_SECONDS, BACKOFF_FIRST_SECONDS * 2.0 ** (failures - 1))
 
 
 def drop(state: Relay, reason: str) -> Next:
-    """Forget a handle whose transaction is in doubt; REPLAY will tell what became of it."""
+    """Drop a handle whose transaction is in doubt; REPLAY shows its result."""
     saving = (SaveProgress(state.at, state.who),) if state.dirty else ()
-    dropped = failed_once(replace(forgetful(state), phase=Phase.VERIFY))
+    dropped = count_failure(replace(without_handle(state), phase=Phase.VERIFY))
     return dropped, (*saving, DropHandle(reason), Rest(backoff_seconds(dropped.failures)))
 
 
 def on_failed(state: Relay, failed: Failed) -> Next:
-    """Answer a failure: Kafka's costs the handle, any other the session as well."""
+    """Handle a failure: one of Kafka drops the handle, any other also closes the session."""
     if failed.failure is Failure.KAFKA:
         phase = Phase.VERIFY
         closing: tuple[Action, ...] = (DropHandle(failed.failure),)
@@ -46,25 +46,25 @@ def on_failed(state: Relay, failed: Failed) -> Next:
         phase = Phase.IDLE
         closing = (DropHandle(failed.failure), CloseSession())
         state = replace(state, narrowing=WIDE, release_narrowing=WIDE)
-    lost = failed_once(replace(forgetful(state), phase=phase))
+    lost = count_failure(replace(without_handle(state), phase=phase))
     return lost, (*closing, Rest(backoff_seconds(lost.failures)))
 
 
 def on_stop_asked(state: Relay, _: StopAsked) -> Next:
-    """Store what is known and let the shard go."""
+    """Store the progress and release the shard."""
     saving = (SaveProgress(state.at, state.who),) if state.dirty else ()
-    stopped = replace(forgetful(state), phase=Phase.IDLE)
+    stopped = replace(without_handle(state), phase=Phase.IDLE)
     return stopped, (*saving, DropHandle("stopped"), CloseSession(), Rest(0.0))
 
 
 def halt(state: Relay, reason: HaltReason) -> Next:
-    """Stop the shard and say why; it keeps its lock and looks for the operator's decision."""
-    halted = replace(forgetful(state), phase=Phase.HALT, halt=reason)
+    """Halt the shard and store the reason; it keeps its lock and polls for a resolution."""
+    halted = replace(without_handle(state), phase=Phase.HALT, halt=reason)
     return halted, (StoreHalt(reason), DropHandle("halted"), Rest(HALT_POLL_SECONDS))
 
 
-def forgetful(state: Relay) -> Relay:
-    """Keep only what stays true without a handle: REPLAY begins at the stored cursor again."""
+def without_handle(state: Relay) -> Relay:
+    """Keep only what is valid without a handle: REPLAY begins at the stored cursor again."""
     return replace(
         state,
         cursor=None,
@@ -78,6 +78,6 @@ def forgetful(state: Relay) -> Relay:
     )
 
 
-def failed_once(state: Relay) -> Relay:
+def count_failure(state: Relay) -> Relay:
     """Count a failure in a row."""
     return replace(state, failures=min(state.failures + 1, MOST_FAILURES))

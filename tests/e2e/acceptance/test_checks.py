@@ -42,7 +42,7 @@ def test_a8_after_check_max_the_policy_decides(service: Service, policy: str, st
     assert message["decided_by"] == ("policy" if policy == "rollback" else None)
 
 
-def test_a9_only_the_undecided_half_is_asked_about(service: Service) -> None:
+def test_a9_only_the_undecided_half_is_checked(service: Service) -> None:
     with check_endpoint(lambda _: "ROLLBACK") as endpoint:
         group, topic = service.group(endpoint.url), service.new_name("topic")
         ids = [service.prepare(group, topic, value=str(n)) for n in range(9)]
@@ -52,7 +52,7 @@ def test_a9_only_the_undecided_half_is_asked_about(service: Service) -> None:
     assert [question["message_id"] for question in endpoint.questions] == [ids[4]]
 
 
-def test_a12_with_one_call_in_flight_all_due_halves_are_asked_once(service: Service) -> None:
+def test_a12_with_one_call_in_flight_every_due_half_is_checked_once(service: Service) -> None:
     with check_endpoint(lambda _: "ROLLBACK") as endpoint:
         group = service.group(endpoint.url, max_inflight=1)
         ids = [service.prepare(group, service.new_name("topic")) for _ in range(10)]
@@ -90,7 +90,7 @@ def test_a18_of_120_messages_exactly_the_committed_are_consumed(service: Service
 
 
 def settled(service: Service, group: str, total: int) -> Counter[str] | None:
-    """Return the states of a group's messages once none is on its way any more."""
+    """Return the states of a group's messages once all are final."""
     states: Counter[str] = Counter()
     params: dict[str, str] = {"producer_group": group, "limit": "500"}
     page = service.http.get("/v1/half-messages", params=params).json()
@@ -99,7 +99,7 @@ def settled(service: Service, group: str, total: int) -> Counter[str] | None:
     return states if done else None
 
 
-def test_a22_the_quickstart_asks_sixty_six_times(service: Service) -> None:
+def test_a22_the_quickstart_sends_sixty_six_checks(service: Service) -> None:
     """Ten messages, ended UNKNOWN; answers by number: UNKNOWN, COMMIT, ROLLBACK."""
     answers = ("UNKNOWN", "COMMIT", "ROLLBACK")
     with check_endpoint(lambda q: answers[int(q["key"]) % 3]) as endpoint:
@@ -112,7 +112,7 @@ def test_a22_the_quickstart_asks_sixty_six_times(service: Service) -> None:
     assert len(service.records(topic)) == 3
 
 
-def test_a23_the_five_message_demo_asks_seventeen_times(service: Service) -> None:
+def test_a23_the_five_message_demo_sends_seventeen_checks(service: Service) -> None:
     answers = {"3": "UNKNOWN", "4": "COMMIT", "5": "ROLLBACK"}
     with check_endpoint(lambda q: answers[q["key"]]) as endpoint:
         group, topic = service.group(endpoint.url, check_max=15), service.new_name("topic")
@@ -164,7 +164,7 @@ def test_a32_a_parked_half_is_decided_by_a_late_end(service: Service) -> None:
     assert [record.message_id for record in service.records(topic)] == [message_id]
 
 
-def test_a17_a_parked_half_that_is_resumed_is_asked_anew(service: Service) -> None:
+def test_a17_a_parked_half_that_is_resumed_is_checked_again(service: Service) -> None:
     answers = {"decision": "UNKNOWN"}
     topic = service.new_name("topic")
     with check_endpoint(lambda _: answers["decision"]) as endpoint:

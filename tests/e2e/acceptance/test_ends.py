@@ -13,7 +13,7 @@ from tests.fixtures_waiting import wait_for
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
 NOBODY = "http://127.0.0.1:65533/check"
-"""A check URL where nobody answers: such checks are never spent."""
+"""A check URL without a listener: such checks are not counted."""
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a5_an_end_later_than_immunity_is_accepted(service: Service) -> None:
     assert service.end(rollback, "ROLLBACK").status_code == 200
 
 
-def test_a6_nobody_sees_a_prepared_half(service: Service, group: str) -> None:
+def test_a6_no_consumer_sees_a_prepared_half(service: Service, group: str) -> None:
     topic = service.new_name("topic")
     service.prepare(group, topic, value="half")
     marker = service.prepare(group, topic, value="whole")
@@ -149,7 +149,7 @@ def test_a36_a_delay_is_refused_and_leaves_no_row(
     assert listed.json()["data"] == []
 
 
-def test_a36_items_of_a_batch_are_decided_each_by_itself(service: Service, group: str) -> None:
+def test_a36_each_item_of_a_batch_is_decided_separately(service: Service, group: str) -> None:
     topic = service.new_name("topic")
     items = [{"producer_group": group, "topic": topic, "value": str(n)} for n in range(100)]
     for bad in (7, 42, 99):

@@ -1,4 +1,4 @@
-"""Acceptance: processes die, everything restarts, load is full; the outcome is the planned one."""
+"""Acceptance: killed processes, full restarts and full load give the planned results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from chaos.final_state.probes import is_alive
+from chaos.servers.probes import is_alive
 from devservers.ports import free_ports
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.e2e.fixtures_service import Service, outbox_dev
@@ -32,7 +32,7 @@ GAUGES = {"PREPARED", "COMMITTED", "PARKED"}
 
 
 def gauges(service: Service, group: str) -> Counter[str]:
-    """Return the state gauges of one producer group, zeros left out."""
+    """Return the state gauges of one producer group, without zeros."""
     found: Counter[str] = Counter()
     for line in service.http.get("/metrics").text.splitlines():
         if line.startswith("outbox_half_messages{") and f'producer_group="{group}"' in line:
@@ -70,7 +70,7 @@ def test_a15_after_a_restart_of_everything_gauges_equal_the_tables(tmp_path: Pat
 
 @contextmanager
 def second(service: Service, program: str, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run one more API or checker on the service's stores, with other settings here and there."""
+    """Run one more API or checker on the service's stores, with changed settings."""
     pid = service.facts()["pids"][program]
     pairs = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     environment = dict(pair.decode().split("=", 1) for pair in pairs if b"=" in pair)
@@ -106,7 +106,7 @@ def test_a20_killed_processes_are_replaced_and_return_without_extra_records(
             assert Counter(r.message_id for r in service.records(topic)) == Counter(ids)
 
 
-def test_a39_what_a_process_that_is_gone_prepared_an_hour_ago_is_ended_through_another(
+def test_a39_a_message_prepared_an_hour_ago_by_a_dead_process_is_ended_through_another(
     service: Service,
 ) -> None:
     (port,) = free_ports(1)
@@ -126,7 +126,7 @@ def test_a39_what_a_process_that_is_gone_prepared_an_hour_ago_is_ended_through_a
 
 
 def test_a21_under_full_load_every_outcome_is_the_planned_one(service: Service) -> None:
-    """Each value plans its end and its verdicts; nobody is asked after a decision or twice."""
+    """Each value plans its end and its verdicts; no message is checked twice or when decided."""
     plan = random.Random(21)
     asked: Counter[tuple[str, int]] = Counter()
     unexpected: list[str] = []

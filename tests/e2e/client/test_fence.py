@@ -1,7 +1,7 @@
-"""The fence over the real service: what a check and a paused payment do to each other, up to Kafka.
+"""The fence with the real service: a check during a paused payment, up to Kafka.
 
-With the barrier the late local commit fails. With a plain look-up in its place the payment stands
-and its message is gone: the anomaly that the barrier is there for.
+With the barrier the late local commit fails. With a simple look-up instead, the payment
+exists and its message is lost: the anomaly that the barrier prevents.
 """
 
 import socket
@@ -40,7 +40,7 @@ ROLLBACK = LocalTransactionState.ROLLBACK
 
 @dataclass(slots=True)
 class Shop:
-    """A producer's own database, and what it answers when it is asked."""
+    """A producer's database, and its answers to checks."""
 
     database: str
     service: Service
@@ -85,7 +85,7 @@ class BarrierLookup:
 
 
 class PlainLookup(BarrierLookup):
-    """Answers what a look-up shows: the mistake."""
+    """Answers the result of a look-up, which is the error."""
 
     def check_local_transaction(self, check: Check, /) -> LocalTransactionState:
         return COMMIT if self.shop.payments() else ROLLBACK
@@ -93,7 +93,7 @@ class PlainLookup(BarrierLookup):
 
 @pytest.fixture
 def shop(service: Service, postgres_server: EmbeddedPostgres) -> Iterator[Shop]:
-    """A shop with a PostgreSQL server of its own: an open transaction delays its whole server."""
+    """A shop on a separate PostgreSQL server: an open transaction delays its whole server."""
     database = make_database(postgres_server.database_url, None)
     with psycopg.connect(database, autocommit=True) as connection:
         BARRIER.create_table(connection)
@@ -121,7 +121,7 @@ def producer_of(shop: Shop, listener: CheckListener) -> Iterator[TransactionProd
         yield producer
 
 
-def test_behind_the_fence_the_late_local_commit_fails_and_nothing_reaches_kafka(shop: Shop) -> None:
+def test_after_the_fence_the_late_local_commit_fails_and_nothing_reaches_kafka(shop: Shop) -> None:
     with producer_of(shop, BarrierLookup(shop)) as producer, pytest.raises(TransactionFenced):
         producer.send_in_transaction(
             Message(shop.topic, "100"), shop.pay(shop.until_rolled_back, record=True)
@@ -130,7 +130,7 @@ def test_behind_the_fence_the_late_local_commit_fails_and_nothing_reaches_kafka(
     assert shop.service.records(shop.topic, committed=False) == []
 
 
-def test_with_a_plain_lookup_the_payment_stands_and_its_message_is_gone(shop: Shop) -> None:
+def test_with_a_simple_lookup_the_payment_exists_and_its_message_is_lost(shop: Shop) -> None:
     with producer_of(shop, PlainLookup(shop)) as producer, pytest.raises(AlreadyEnded) as caught:
         producer.send_in_transaction(
             Message(shop.topic, "100"), shop.pay(shop.until_rolled_back, record=False)

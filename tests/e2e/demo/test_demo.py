@@ -1,4 +1,4 @@
-"""`make demo`, shorter: the whole main job over the real service ends well and leaves nothing."""
+"""A shorter `make demo`: the main use case succeeds on the real service and leaves nothing."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def processes_of(marker: str) -> list[str]:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A temporary folder of this test's own, which PostgreSQL's user can enter too."""
+    """A temporary folder that PostgreSQL's user can also enter."""
     with tempfile.TemporaryDirectory(prefix="demo-test-") as name:
         place = Path(name)
         place.chmod(0o711)

@@ -1,4 +1,4 @@
-"""The service as a process of its own, and a client of it."""
+"""The service as a separate process, and a client of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def environment(database_url: str, **settings: str) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port
@@ -57,7 +57,7 @@ class Process:
             return await self.process.wait()
 
     async def raw(self, data: bytes) -> bytes:
-        """Send bytes on a connection of their own and read until the server closes it.
+        """Send bytes on a new connection and read until the server closes it.
 
         A server that closes with bytes unread resets the connection, and the answer may be lost.
         """
@@ -96,7 +96,7 @@ async def served(
 
 
 def hear_interrupts() -> None:
-    """Undo what a shell does to programs in its background: they are born deaf to SIGINT."""
+    """Restore SIGINT, which a shell ignores for programs in its background."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -1,7 +1,7 @@
-"""Aims half of what Schemathesis makes up: a well-formed group or topic becomes one that exists.
+"""Aims half of the generated requests: a well-formed group or topic becomes one that exists.
 
-Names made up from their patterns are nobody's, so nearly every prepare would stop at the question
-who its group is. A name that breaks its pattern stays, since what must be refused stays refusable.
+Names generated from their patterns belong to no group, so nearly every prepare would be refused as
+`unknown-group`. A name that breaks its pattern is kept, because it must be refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AIMS: Final = {"producer_group": (GROUP_PATTERN, GROUP), "topic": (TOPIC_PATTERN
 
 @schemathesis.hook
 def before_call(_: schemathesis.HookContext, case: schemathesis.Case[Any], __: Any) -> None:
-    """Aim the body of every second call, told by its content, so that a seed repeats itself."""
+    """Aim the body of every second call, chosen by its content, so a seed is reproducible."""
     if isinstance(case.body, dict) and crc32(json.dumps(case.body, default=str).encode()) % 2:
         case.body = aimed(case.body)
 

@@ -1,4 +1,4 @@
-"""What the tables hold, for tests that ask whether anything was stored."""
+"""Reads the tables, for tests that check what was stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service in this process on a real database, and what tests say to it."""
+"""The service in this process on a real database, and its client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOPIC = "invoices.issued"
 
 
 def settings_for(database_url: str, **overrides: Any) -> Settings:
-    """Return the settings of a service on this database, open to anybody on loopback."""
+    """Return the settings of a service on this database, without authentication on loopback."""
     given = {
         "database_url": database_url,
         "kafka_bootstrap_servers": "127.0.0.1:9",
@@ -35,7 +35,7 @@ def settings_for(database_url: str, **overrides: Any) -> Settings:
 
 @dataclass(slots=True)
 class Service:
-    """A client of the service and the topics it believes in."""
+    """A client of the service, and the topics in its catalogue."""
 
     client: httpx2.AsyncClient
     topics: MemoryTopicCatalogue
@@ -47,7 +47,7 @@ class Service:
         return await self.client.put(f"{GROUPS}/{name}", json=body)
 
     async def prepare(self, **fields: Any) -> httpx2.Response:
-        """Prepare a half message; name only what matters."""
+        """Prepare a half message with the given fields."""
         return await self.client.post(HALVES, json=prepare_body(**fields))
 
     async def prepared_id(self, **fields: Any) -> str:
@@ -65,7 +65,7 @@ class Service:
 
 
 def prepare_body(**fields: Any) -> dict[str, Any]:
-    """Return a valid prepare; a field given as ``...`` is left out."""
+    """Return a valid prepare; a field given as ``...`` is omitted."""
     body = {"producer_group": GROUP, "topic": TOPIC, "value": "{}", **fields}
     return {name: value for name, value in body.items() if value is not ...}
 

@@ -1,4 +1,4 @@
-"""The example endpoints of other languages: how each is built, how it verifies, how it serves."""
+"""The example endpoints in other languages: build, verify and serve commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READY_SECONDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """What a language needs on the machine, and the command that stands for its example."""
+    """The programs that a language needs, and the command of its example."""
 
     name: str
     needs: tuple[str, ...]
@@ -33,11 +33,11 @@ class Language:
     build: tuple[str, ...] | None = None
 
     def missing(self) -> str | None:
-        """Name the first program that is not here."""
+        """Return the first missing program."""
         return next((program for program in self.needs if shutil.which(program) is None), None)
 
     def make(self, place: Path) -> tuple[str, ...]:
-        """Build the example; return the command, ready for its word."""
+        """Build the example; return its command without the subcommand."""
         if self.build is not None:
             build = [part.format(place=place) for part in self.build]
             env = PLAIN | {"GOCACHE": str(place / "cache"), "GOFLAGS": "-mod=mod"}
@@ -76,7 +76,7 @@ LANGUAGES = (
 
 
 def verifies(command: Sequence[str], vector: Mapping[str, object]) -> bool:
-    """Ask the example's verifier about one vector."""
+    """Run the example's verifier on one vector."""
     given = [str(vector[name]) for name in ("secret", "id", "timestamp", "signatures", "now")]
     body = str(vector["body"]).encode()
     done = subprocess.run([*command, "verify", *given], input=body, env=PLAIN, check=False)
@@ -133,7 +133,7 @@ def _cgi_server(command: Sequence[str], env: Mapping[str, str]) -> Iterator[str]
             self.wfile.write(answer)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

@@ -1,4 +1,4 @@
-"""The conformance kit tells a right check endpoint from each of the wrong ones."""
+"""The conformance kit distinguishes a correct check endpoint from each incorrect one."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Listener:
 
 
 Answer = Callable[[Any, Any], tuple[int, Any]]
-"""Makes a status and a body of the right endpoint's reply and the request's JSON."""
+"""Returns a status and a body for the correct endpoint's reply and the request's JSON."""
 
 
 @contextmanager
 def bent(answer: Answer) -> Iterator[str]:
-    """Serve the right endpoint, its answers bent."""
+    """Serve the correct endpoint with changed answers."""
     with CheckEndpoint(GROUP, SECRET, Listener()) as endpoint:
 
         async def handle(request: Request) -> Response:
@@ -106,7 +106,7 @@ UNTOLD = {
     "an unknown transaction is never COMMIT",
     "a repeated check is answered again",
 }
-DECIDES = {"a known transaction is told", "two signatures, the second fits"}
+DECIDES = {"a known transaction is decided", "two signatures, the second fits"}
 BATCHES = {"a batch is answered for each", "a batch of 100 is answered"}
 
 
@@ -120,7 +120,9 @@ BATCHES = {"a batch is answered for each", "a batch of 100 is answered"}
     ],
     ids=["commits whatever it is asked", "verifies nothing", "forgets the id", "has no batches"],
 )
-def test_a_wrong_endpoint_fails_the_cases_that_it_breaks(answer: Answer, failing: set[str]) -> None:
+def test_a_wrong_endpoint_fails_the_cases_that_it_violates(
+    answer: Answer, failing: set[str]
+) -> None:
     with bent(answer) as url:
         code, failed, stderr = simulate(url, "--batch", "--within", "30")
     assert set(failed) == failing
@@ -128,7 +130,7 @@ def test_a_wrong_endpoint_fails_the_cases_that_it_breaks(answer: Answer, failing
     assert f"{len(failing)} of" in stderr
 
 
-def test_an_endpoint_that_is_not_there_is_told_in_one_line() -> None:
+def test_an_unreachable_endpoint_is_reported_in_one_line() -> None:
     with bent(commits_all) as url:
         pass
     code, failed, stderr = simulate(url)
@@ -137,8 +139,8 @@ def test_an_endpoint_that_is_not_there_is_told_in_one_line() -> None:
     assert "Traceback" not in stderr
 
 
-def test_a_secret_of_another_form_is_refused_without_being_shown() -> None:
+def test_a_malformed_secret_is_refused_and_not_shown() -> None:
     code, _, stderr = simulate("http://127.0.0.1:9/", secret="whsec_5")
     assert code == 2
     assert "whsec_5" not in stderr
-    assert "whsec_ and base64" in stderr
+    assert "whsec_ followed by base64" in stderr

@@ -11,7 +11,7 @@ from tests.integration.checker.fixtures_checks import World, open_world
 
 @pytest.fixture
 async def world(pool: Pool, database_url: str) -> AsyncIterator[World]:
-    """Yield the check path on a fresh database; at its end no cursor has passed an open half."""
+    """Yield the check path on a new database; at its end no cursor has passed an open half."""
     async with open_world(pool) as opened:
         yield opened
     with PostgresSource(database_url).snapshot() as snapshot:

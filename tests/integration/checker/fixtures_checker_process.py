@@ -1,4 +1,4 @@
-"""The checker as a process of its own, started and stopped by a test."""
+"""Starts and stops the checker as a separate process."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ STOP_SECONDS = 60
 
 @dataclass
 class CheckerProcess:
-    """A running checker and where it serves its metrics."""
+    """A running checker and the URL of its metrics."""
 
     process: asyncio.subprocess.Process
     metrics_url: str
 
     async def says(self, word: str) -> str:
-        """Read what it logs up to the first line that holds a word; return all of it."""
+        """Read the log up to the first line with a word; return all lines."""
         said = ""
         assert self.process.stderr is not None
         async with asyncio.timeout(STOP_SECONDS):
@@ -32,7 +32,7 @@ class CheckerProcess:
         return said
 
     async def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        """Send a signal; return the exit code and everything it said."""
+        """Send a signal; return the exit code and the whole output."""
         if self.process.returncode is None:
             self.process.send_signal(number)
         async with asyncio.timeout(STOP_SECONDS):
@@ -42,7 +42,7 @@ class CheckerProcess:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -74,7 +74,7 @@ async def start_checker(*arguments: str, **settings: str) -> CheckerProcess:
 
 @asynccontextmanager
 async def running_checker(database_url: str, **settings: str) -> AsyncIterator[CheckerProcess]:
-    """Run the sweep and the check backs on a database for the block."""
+    """Run the sweep and the check-backs on a database for the block."""
     checker = await start_checker(
         "--only", "check,sweep,retire", database_url=database_url, **settings
     )

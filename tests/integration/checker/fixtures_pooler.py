@@ -1,4 +1,4 @@
-"""What a client sees of a connection pooler: a process id that is the pooler's own invention."""
+"""Builds a connection pooler as a client sees it: with a process id of the pooler itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from devservers.ports import LOOPBACK
 HEAD: Final = struct.Struct(">cI")
 KEY_DATA: Final = b"K"
 INVENTED_PID: Final = struct.pack(">I", 4_000_000)
-"""Above every process id of a Linux that is set up as usual."""
+"""Above every process id of a Linux with default settings."""
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A producer's check endpoint on a loopback port: real HTTP, answers chosen by the test."""
+"""Builds a producer's check endpoint on a loopback port: real HTTP, answers of the test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = Callable[[web.Request, Check], Awaitable[web.StreamResponse]]
 
 
 class Producer:
-    """Answers checks as told and remembers what it was asked."""
+    """Answers checks with the given answers and keeps the requests."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer

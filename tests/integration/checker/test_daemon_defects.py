@@ -1,4 +1,4 @@
-"""Defects that users of other systems reported, each tried here (docs/semantics.md)."""
+"""Defects that users of other systems reported, each tested here (docs/semantics.md)."""
 
 from __future__ import annotations
 

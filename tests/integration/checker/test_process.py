@@ -1,4 +1,4 @@
-"""The checker as a process: on time, alive, patient, gone when told."""
+"""The checker as a process: it is on time, alive, survives an outage and ends on a signal."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_a_wrong_setting_is_one_line_and_exit_2(settings: dict[str, str], 
     assert len(said.strip().splitlines()) == 1
 
 
-async def test_a_lost_postgresql_is_waited_for(tmp_path: Path) -> None:
+async def test_the_checker_waits_for_a_lost_postgresql(tmp_path: Path) -> None:
     server = EmbeddedPostgres(tmp_path / "postgres")
     server.start()
     try:

@@ -1,4 +1,4 @@
-"""A server of the contract, and an empty PostgreSQL database of the producer's own."""
+"""A server of the contract, and an empty PostgreSQL database of the producer."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from tests.integration.client.fixtures_contract_server import ContractService, s
 
 @pytest.fixture
 def service() -> ContractService:
-    """What the contract server keeps and is told."""
+    """The state of the contract server."""
     return ContractService()
 
 
@@ -32,7 +32,7 @@ def producer(service_url: str) -> Iterator[TransactionProducer]:
 
 @pytest.fixture
 def local_database(postgres_server: EmbeddedPostgres) -> Iterator[str]:
-    """The URL of the producer's own database, empty."""
+    """The URL of the producer's empty database."""
     url = make_database(postgres_server.database_url, None)
     yield url
     drop_database(postgres_server.database_url, url)

@@ -1,4 +1,4 @@
-"""The check endpoint behind real servers, each on a free port of the loopback."""
+"""The check endpoint in real servers, each on a free loopback port."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -43,7 +43,7 @@ class QuietHandler(WSGIRequestHandler):
     """Logs nothing."""
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager

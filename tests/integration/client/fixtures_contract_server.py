@@ -1,7 +1,7 @@
-"""A server of the REST contract, in this process, over real HTTP: what the client talks to.
+"""A server of the REST contract, in this process, over real HTTP, for tests of the client.
 
-It keeps half messages in a dictionary and obeys the first decision. ``faults`` are met first, one
-a request: an answer to give instead, a connection to cut, or an answer to lose after the work.
+It keeps half messages in a dictionary; the first decision wins. ``faults`` are applied first, one
+per request: an answer to send instead, a connection to cut, or an answer to drop after the work.
 """
 
 import json
@@ -22,7 +22,7 @@ LOSE_ANSWER = "do the work, then cut the connection"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An answer given instead of the work."""
+    """An answer that replaces the normal one."""
 
     status: int
     members: object
@@ -184,6 +184,6 @@ def _handler_of(service: ContractService) -> Callable[..., BaseHTTPRequestHandle
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     return Handler

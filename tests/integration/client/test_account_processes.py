@@ -1,4 +1,4 @@
-"""The account service as processes: one dies between commit and end, the others answer for it."""
+"""The account service as processes: one dies between commit and end, another answers its check."""
 
 import json
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from sqlalchemy import create_engine
 
 from examples.account_service.demo_switches import EXIT_CODE, DemoSwitch
 from examples.account_service.tables import create_tables
+from examples.demo.poller import wait_until
 from examples.demo.services import AccountService, Processes, reserved_port
 from examples.demo.shoppers import Basket, Shoppers
-from examples.demo.waiting import wait_until
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
 from tests.integration.client.fixtures_contract_server import ContractService
 from tests.unit.outbox_client.fixtures_checks import (

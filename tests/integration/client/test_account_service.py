@@ -1,4 +1,4 @@
-"""The account service of the examples: pays and tells, both or neither."""
+"""The account service of the examples: it pays and publishes, both or neither."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -36,7 +36,7 @@ def purchases(engine: Engine) -> Purchases:
 
 
 def nothing() -> None:
-    """What happens between commit and end on a good day."""
+    """Do nothing between commit and end."""
 
 
 def balance(engine: Engine, member: str = RICH) -> int:
@@ -72,7 +72,7 @@ def test_without_enough_money_the_message_is_rolled_back(
     assert decisions(service) == ["ROLLBACK"]
 
 
-def test_asking_twice_buys_once(
+def test_a_repeated_purchase_buys_once(
     service: ContractService, producer: TransactionProducer, purchases: Purchases, engine: Engine
 ) -> None:
     outcomes = [purchases.buy(producer, Purchase("p1", RICH, 100), nothing) for _ in range(2)]
@@ -98,7 +98,7 @@ def test_a_lost_end_is_answered_commit_by_the_barrier(
     assert check_back(purchases, service) == "COMMIT"
 
 
-def test_a_buyer_who_asks_again_after_a_lost_end_pays_once(
+def test_a_buyer_who_retries_after_a_lost_end_pays_once(
     service: ContractService, producer: TransactionProducer, purchases: Purchases, engine: Engine
 ) -> None:
     lose_end(purchases, producer)
@@ -147,7 +147,7 @@ def test_an_end_whose_answer_is_lost_changes_nothing_for_the_buyer(
     assert decisions(service) == ["COMMIT"]
 
 
-def test_a_review_nobody_asked_for_is_unknown_to_the_service(
+def test_a_review_of_an_unknown_purchase_is_not_found(
     producer: TransactionProducer, purchases: Purchases
 ) -> None:
     assert purchases.close_review(producer, "p9", approved=True) is None

@@ -1,4 +1,4 @@
-"""The barrier on real databases: one row, and whoever commits it first is right."""
+"""The barrier on real databases: one row, and the first commit wins."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.postgres
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A database with a barrier and a table of payments, behind one of the adapters."""
+    """A database with a barrier and a table of payments, used through one of the adapters."""
 
     barrier: Any
     db: Any
@@ -163,7 +163,7 @@ def test_a_rolled_back_local_transaction_leaves_no_record(place: Place) -> None:
     assert place.barrier.check(place.db, make_check()) == ROLLBACK
 
 
-def test_a_local_transaction_in_flight_is_waited_for_and_then_unknown(place: Place) -> None:
+def test_a_check_waits_for_an_open_local_transaction_and_then_is_unknown(place: Place) -> None:
     with place.local() as db:
         pay(place, db, make_prepared())
         assert place.barrier.check(place.db, make_check()) == UNKNOWN
@@ -195,7 +195,7 @@ def age_rows(place: Place, days: int) -> None:
         place.run(db, f"UPDATE outbox_barrier SET created_at = '{moment}'")
 
 
-def test_a_purge_takes_old_rows_only(place: Place) -> None:
+def test_a_purge_deletes_old_rows_only(place: Place) -> None:
     for name in ("old-1", "old-2"):
         place.barrier.check(place.db, make_check(name))
     age_rows(place, days=9)
@@ -255,7 +255,7 @@ def test_checking_on_a_connection_in_a_transaction_is_refused(local_database: st
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql+pymysql://h/d"])
-def test_a_database_without_the_promise_is_refused(url: str) -> None:
+def test_an_unsupported_database_is_refused(url: str) -> None:
     engine = sqlalchemy.create_engine(url, module=sqlite3)
     with pytest.raises(BarrierUnsupported):
         SqlAlchemyBarrier().check(engine, make_check())
@@ -275,7 +275,7 @@ def test_a_stricter_default_isolation_changes_no_answer(local_database: str, lev
         assert place.barrier.check(place.db, make_check("m-2")) == ROLLBACK
 
 
-def test_a_connection_with_other_row_kinds_gets_the_same_answers(local_database: str) -> None:
+def test_a_connection_with_another_row_factory_gets_the_same_answers(local_database: str) -> None:
     connect: Any = psycopg.connect
     with connect(local_database, autocommit=True, row_factory=dict_row) as connection:
         barrier = PsycopgBarrier()

@@ -1,4 +1,4 @@
-"""The single and batch calls: what is retried, for how long, and what is never repeated."""
+"""The single and batch calls: which errors are retried, and for how long."""
 
 from threading import Event, Thread
 from time import monotonic
@@ -63,7 +63,7 @@ def test_an_end_is_retried(
     assert producer.end(prepared.message_id, COMMIT).state == "COMMITTED"
 
 
-def test_a_prepare_whose_answer_was_lost_finds_its_half_again(
+def test_a_prepare_whose_answer_was_lost_finds_its_half(
     service: ContractService, producer: TransactionProducer
 ) -> None:
     service.faults.append(LOSE_ANSWER)
@@ -143,7 +143,7 @@ def test_a_redirect_is_not_followed(
     assert service.halves == {}
 
 
-def test_an_unreachable_service_is_named_as_such() -> None:
+def test_an_unreachable_service_raises_service_unreachable() -> None:
     with (
         TransactionProducer("http://127.0.0.1:1", "billing", timeout=0.2) as producer,
         pytest.raises(ServiceUnreachable) as caught,
@@ -161,7 +161,7 @@ def test_a_transaction_id_with_other_content_is_refused(
     assert caught.value.existing_message_id == first.message_id
 
 
-def test_an_end_with_unknown_tells_what_stands(
+def test_an_end_with_unknown_returns_the_current_decision(
     service: ContractService, producer: TransactionProducer
 ) -> None:
     prepared = producer.prepare(Message("invoices", "v"))
@@ -171,7 +171,7 @@ def test_an_end_with_unknown_tells_what_stands(
     assert (standing.decision, standing.already_ended) == (ROLLBACK, True)
 
 
-def test_a_wait_is_asked_for_by_the_prefer_header(
+def test_a_wait_is_sent_in_the_prefer_header(
     service: ContractService, producer: TransactionProducer
 ) -> None:
     prepared = producer.prepare(Message("invoices", "v"))
@@ -231,7 +231,7 @@ def test_a_batch_whose_answer_was_lost_is_sent_again(
     assert len(prepared_in(results)) == len(service.halves) == 5
 
 
-def test_a_long_batch_is_cut_into_several_requests(
+def test_a_long_batch_is_split_into_several_requests(
     service: ContractService, producer: TransactionProducer
 ) -> None:
     results = producer.prepare_batch([Message("invoices", "v") for _ in range(1001)])
@@ -239,7 +239,7 @@ def test_a_long_batch_is_cut_into_several_requests(
     assert len(service.requests) == 2
 
 
-def test_an_end_batch_decides_each_item_on_its_own(
+def test_an_end_batch_decides_each_item_separately(
     service: ContractService, producer: TransactionProducer
 ) -> None:
     prepared = prepared_in(producer.prepare_batch([Message("invoices", "v") for _ in range(3)]))

@@ -1,4 +1,4 @@
-"""The check endpoint behind real servers: FastAPI, Starlette and WSGI answer alike."""
+"""The check endpoint in real servers: FastAPI, Starlette and WSGI give the same answers."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ from tests.unit.outbox_client.fixtures_checks import (
 
 
 class Listener:
-    """Commits whatever it is asked, and counts."""
+    """Answers COMMIT to every check, and counts."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

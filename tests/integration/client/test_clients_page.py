@@ -1,4 +1,4 @@
-"""What docs/clients.md tells other languages is true: its SQL, its shell line, its vector."""
+"""The SQL, the shell line and vector of docs/barrier.md and docs/check-endpoint.md are correct."""
 
 import hmac
 import json
@@ -7,11 +7,14 @@ import subprocess
 from base64 import b64decode, b64encode
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from fastapi import FastAPI
 from psycopg import errors
+from sqlalchemy import create_engine, text
 from standardwebhooks import Webhook
 
 import outbox_client
@@ -26,20 +29,22 @@ from tests.integration.client.test_barrier import make_check, make_prepared
 from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_half
 from tests.unit.outbox.http_checks.test_check_schemas import validator
 
-PAGE = (PROJECT / "docs" / "clients.md").read_text()
-SQL = dict(re.findall(r"```sql\n-- (\w+)\n(.*?)```", PAGE, re.DOTALL))
-(SHELL,) = re.findall(r"```sh\n(key=.*?)```", PAGE, re.DOTALL)
-(HTTP,) = re.findall(r"```http\n(.*?)```", PAGE, re.DOTALL)
-JSON = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+ENDPOINT, BARRIER = (
+    (PROJECT / "docs" / f"{page}.md").read_text("utf-8") for page in ("check-endpoint", "barrier")
+)
+SQL = dict(re.findall(r"```sql\n-- (\w+)\n(.*?)```", BARRIER, re.DOTALL))
+(SHELL,) = re.findall(r"```sh\n(key=.*?)```", ENDPOINT, re.DOTALL)
+(HTTP,) = re.findall(r"```http\n(.*?)```", ENDPOINT, re.DOTALL)
+JSON = re.findall(r"```json\n(.*?)```", ENDPOINT, re.DOTALL)
 NAMES = "secret|id|timestamp|body|length|key|signed|hmac|signature"
-VECTOR = dict(re.findall(rf"^({NAMES}) +(.*)$", PAGE, re.MULTILINE))
+VECTOR = dict(re.findall(rf"^({NAMES}) +(.*)$", ENDPOINT, re.MULTILINE))
 SCHEMAS = PROJECT / "docs" / "schemas"
 
 IDS = ("billing", "m-1")
 
 
 def run(connection: psycopg.Connection[object], name: str) -> None:
-    """Run a block of the page, statement by statement, with the two ids where it asks for them."""
+    """Run a block of the page, statement by statement, with the two ids as parameters."""
     for statement in SQL[name].split(";"):
         literal = statement.replace("$1", f"'{IDS[0]}'").replace("$2", f"'{IDS[1]}'")
         if literal.strip():
@@ -53,7 +58,7 @@ def outcome(connection: psycopg.Connection[object]) -> object:
 
 
 @pytest.mark.postgres
-def test_the_plain_sql_fences_a_message_that_was_not_recorded(local_database: str) -> None:
+def test_the_documented_sql_fences_a_message_that_was_not_recorded(local_database: str) -> None:
     with psycopg.connect(local_database, autocommit=True) as connection:
         run(connection, "create")
         run(connection, "fence")
@@ -63,7 +68,7 @@ def test_the_plain_sql_fences_a_message_that_was_not_recorded(local_database: st
 
 
 @pytest.mark.postgres
-def test_the_plain_sql_and_the_client_share_one_table(local_database: str) -> None:
+def test_the_documented_sql_and_the_client_share_one_table(local_database: str) -> None:
     with psycopg.connect(local_database, autocommit=True) as connection:
         run(connection, "create")
         run(connection, "record")
@@ -74,7 +79,7 @@ def test_the_plain_sql_and_the_client_share_one_table(local_database: str) -> No
 
 
 @pytest.mark.postgres
-def test_the_plain_fence_does_not_wait_for_ever(local_database: str) -> None:
+def test_the_sql_fence_has_a_lock_timeout(local_database: str) -> None:
     with (
         psycopg.connect(local_database, autocommit=True) as check,
         psycopg.connect(local_database) as local,
@@ -103,7 +108,7 @@ def test_the_examples_of_request_and_answer_fit_their_schemas() -> None:
 
 def test_every_member_of_a_check_is_explained() -> None:
     schema = json.loads((SCHEMAS / "check-request.schema.json").read_text())
-    explained = set(re.findall(r"`(\w+)`", PAGE[PAGE.index("### What comes") :]))
+    explained = set(re.findall(r"`(\w+)`", ENDPOINT[ENDPOINT.index("## What comes") :]))
     assert schema["$defs"]["check"]["properties"].keys() <= explained
 
 
@@ -129,9 +134,29 @@ def test_the_request_shown_has_the_headers_of_the_vector() -> None:
     assert shown["webhook-timestamp"] == VECTOR["timestamp"]
     assert shown["webhook-signature"] == VECTOR["signature"]
     group = make_group(secrets=(VECTOR["secret"],))
-    question = Question(half=make_half(), round=1, attempt=2, max_attempts=15)
+    question = Question(half=make_half(), round=1, attempt=2)
     sent = check_request(group, [question], NOW, "0" * 32)
     assert shown.keys() == sent.headers.keys()
+
+
+def test_the_producer_of_the_clients_page_sends_and_answers(
+    service: ContractService, service_url: str, tmp_path: Path
+) -> None:
+    page = (PROJECT / "docs" / "clients.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {
+        "outbox_url": service_url,
+        "check_secret": VECTOR["secret"],
+        "engine": create_engine(f"sqlite:///{tmp_path / 'account.db'}"),
+        "app": FastAPI(),
+        "take_100_from_the_balance": lambda db, member: db.execute(text("SELECT 1")),
+    }
+    exec(example, names)
+    with names["producer"]:
+        sent = names["buy"]("p-1", "m-1")
+        (half,) = service.halves.values()
+        assert (half.decision, sent.transaction_id) == ("COMMIT", "p-1")
+        assert names["Payments"]().check_local_transaction(make_check()) == "ROLLBACK"
 
 
 def test_the_listener_of_the_migration_guide_sends_and_answers(

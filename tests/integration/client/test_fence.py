@@ -1,6 +1,6 @@
-"""Why the barrier: a check that meets a paused local transaction, with it and without it.
+"""The need for the barrier: a check during a paused local transaction, with and without it.
 
-The local transaction has paid and is about to commit when the service asks back. A plain look-up
+The local transaction has paid and is about to commit when the check-back arrives. A simple look-up
 finds no payment and answers ROLLBACK; then the payment commits: money without points. With the
 barrier the same answer makes the late commit fail.
 """
@@ -46,7 +46,7 @@ def database(local_database: str) -> str:
 
 
 class PlainLookup:
-    """Answers what a look-up shows: the mistake the barrier is there for."""
+    """Answers the result of a look-up: the error that the barrier prevents."""
 
     def __init__(self, database: str) -> None:
         self.database = database
@@ -70,7 +70,7 @@ def payments(database: str) -> int:
 
 
 def check_back(service: ContractService, listener: PlainLookup, message_id: str) -> None:
-    """Ask as the service's checker does, and take a verdict as it does."""
+    """Send a check and read the verdict as the service's checker does."""
     body = single(make_check(message_id))
     with CheckEndpoint(GROUP, SECRET, listener) as endpoint:
         reply = endpoint.handle(signed_headers(body), body)
@@ -92,7 +92,7 @@ def pay_slowly(
     return local_transaction
 
 
-def test_behind_the_fence_the_late_local_commit_fails(
+def test_after_the_fence_the_late_local_commit_fails(
     service: ContractService, producer: TransactionProducer, database: str
 ) -> None:
     def pause(prepared: PreparedMessage) -> None:
@@ -106,7 +106,7 @@ def test_behind_the_fence_the_late_local_commit_fails(
     assert payments(database) == 0
 
 
-def test_with_a_plain_lookup_the_payment_stays_and_the_message_is_lost(
+def test_with_a_simple_lookup_the_payment_stays_and_the_message_is_lost(
     service: ContractService, producer: TransactionProducer, database: str
 ) -> None:
     def pause(prepared: PreparedMessage) -> None:

@@ -1,4 +1,4 @@
-"""The member service of the examples, as the process it is, on a real broker and database."""
+"""The member service of the examples, as a process on a real broker and database."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from devservers.child import Child, Command
 from devservers.kafka import EmbeddedKafka
-from examples.demo.waiting import wait_until
+from examples.demo.poller import wait_until
 from examples.member_service.points import PointsEarned, create_tables, grant
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -52,7 +52,7 @@ def send(producer: Producer, topic: str, event: PointsEarned) -> None:
 
 
 def publish(bootstrap_servers: str, topic: str, numbers: Sequence[int]) -> None:
-    """Send events in a transaction, and ten that are taken back."""
+    """Send events in a transaction, and ten in an aborted one."""
     producer = Producer({"bootstrap.servers": bootstrap_servers, "transactional.id": "test-points"})
     producer.init_transactions(SECONDS)
     producer.begin_transaction()
@@ -67,7 +67,7 @@ def publish(bootstrap_servers: str, topic: str, numbers: Sequence[int]) -> None:
 
 
 def make_ready(servers: str, database_url: str, topic: str) -> None:
-    """Make the topic and the tables, and publish ten events and a repeat of one."""
+    """Create the topic and the tables; publish ten events and repeat one of them."""
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(SECONDS)
     publish(servers, topic, [*range(10), 3])
@@ -117,7 +117,7 @@ def offsets_committed(servers: str, topic: str) -> list[int]:
 def test_a24_members_killed_before_and_after_their_offset_is_committed_grant_each_event_once(
     kafka_broker: EmbeddedKafka, local_database: str, tmp_path: Path
 ) -> None:
-    """The first one is what it left: points in PostgreSQL, and no offset in Kafka."""
+    """The first one leaves points in PostgreSQL, and no offset in Kafka."""
     servers, topic = kafka_broker.bootstrap_servers, f"{TOPIC}-killed"
     make_ready(servers, local_database, topic)
     with psycopg.connect(local_database, autocommit=True) as connection:
@@ -125,7 +125,9 @@ def test_a24_members_killed_before_and_after_their_offset_is_committed_grant_eac
     second = member_of(servers, local_database, topic, tmp_path / "second.log")
     try:
         wait_until("granted", lambda: granted_all(local_database), SECONDS)
-        wait_until("told Kafka", lambda: bool(offsets_committed(servers, topic)), SECONDS)
+        wait_until(
+            "the offsets are committed", lambda: bool(offsets_committed(servers, topic)), SECONDS
+        )
     finally:
         assert second.kill() == -signal.SIGKILL
     assert points(local_database) == ALL_POINTS

@@ -1,4 +1,4 @@
-"""The client against the service itself, in a process of its own: the words of both fit."""
+"""The client against the real service in a separate process: both use the same contract."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ TALKS: tuple[Callable[[TransactionProducer], None], ...] = (
 )
 
 
-async def test_the_client_understands_the_service(
+async def test_the_client_reads_the_answers_of_the_service(
     database_url: str, subtests: pytest.Subtests
 ) -> None:
     async with served(database_url, seconds=180) as service:

@@ -1,4 +1,4 @@
-"""Prepare, local transaction, end: in that order, over real HTTP."""
+"""Prepare, local transaction, end: in this order, over real HTTP."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import get_ident
@@ -28,7 +28,7 @@ UNKNOWN = LocalTransactionState.UNKNOWN
 
 
 class LocalTransaction:
-    """Returns or raises what it was told, and remembers with what and where it ran."""
+    """Returns or raises a given result, and records its argument and its thread."""
 
     def __init__(self, outcome: object = COMMIT) -> None:
         self.outcome = outcome
@@ -83,7 +83,7 @@ def test_a_failed_local_transaction_rolls_the_message_back(
 
 
 @pytest.mark.parametrize("returned", [None, UNKNOWN, "nonsense", True])
-def test_none_and_garbage_mean_unknown_and_decide_nothing(
+def test_none_and_invalid_values_mean_unknown_and_decide_nothing(
     service: ContractService, producer: TransactionProducer, returned: object
 ) -> None:
     result = producer.send_in_transaction(Message("invoices", "v"), LocalTransaction(returned))
@@ -111,7 +111,7 @@ def test_an_exception_ends_with_unknown_and_propagates_unchanged(
     assert only_half(service).decision is None
 
 
-def test_an_exception_propagates_unchanged_though_the_service_is_gone(
+def test_an_exception_propagates_unchanged_while_the_service_is_down(
     service: ContractService, producer: TransactionProducer
 ) -> None:
     service.faults.clear()
@@ -202,7 +202,7 @@ def test_a_repeated_message_that_is_undecided_runs_its_local_transaction(
     assert only_half(service).decision == "COMMIT"
 
 
-def test_a_standing_decision_that_contradicts_the_local_state_raises(
+def test_a_decision_that_contradicts_the_local_state_raises(
     service: ContractService, producer: TransactionProducer
 ) -> None:
     def commit_too_late(prepared: PreparedMessage) -> LocalTransactionState:
@@ -227,7 +227,7 @@ def test_an_end_that_is_refused_does_not_raise(
     assert result.state == "PREPARED"
 
 
-def test_an_end_that_reaches_nobody_does_not_raise(
+def test_an_end_that_does_not_reach_the_service_does_not_raise(
     service: ContractService, service_url: str
 ) -> None:
     def pay(prepared: PreparedMessage) -> LocalTransactionState:

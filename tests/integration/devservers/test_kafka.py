@@ -1,4 +1,4 @@
-"""The embedded broker: what the exactly-once protocol needs of it, and how it comes back."""
+"""The embedded broker: the features that the exactly-once protocol needs, and restarts."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,8 +7,9 @@ from time import monotonic
 import pytest
 
 from devservers.kafka import EmbeddedKafka
-from devservers.kafka_wire import finalized_features, has_controller
+from devservers.kafka_wire import has_controller
 from devservers.ports import free_ports
+from tests.integration.devservers.fixtures_finalized_features import finalized_features
 
 pytestmark = pytest.mark.kafka
 
@@ -23,7 +24,7 @@ def own_broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
 
 
 def test_transaction_version_2_is_finalized(kafka_broker: EmbeddedKafka) -> None:
-    """A merely written `meta.properties` would leave it at 0."""
+    """A storage formatted without Kafka's tool would leave it at 0."""
     assert finalized_features(kafka_broker.port)["transaction.version"] == 2
 
 

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: as root and as an ordinary user, kept across stops and crashes."""
+"""The embedded PostgreSQL: as root and as an ordinary user, across stops and crashes."""
 
 import os
 import subprocess
@@ -50,7 +50,7 @@ def test_a_connection_without_the_password_is_refused(own_server: EmbeddedPostgr
         psycopg.connect(f"postgresql://outbox:guess@127.0.0.1:{own_server.port}/postgres")
 
 
-def test_the_password_is_for_its_owner_alone(own_server: EmbeddedPostgres) -> None:
+def test_only_the_owner_can_read_the_password(own_server: EmbeddedPostgres) -> None:
     assert (own_server.home / "password").stat().st_mode & 0o077 == 0
 
 
@@ -67,7 +67,7 @@ def test_a_folder_without_a_server_is_named(tmp_path: Path) -> None:
         EmbeddedPostgres(tmp_path / "postgres", binaries=tmp_path).start()
 
 
-def test_a_server_that_cannot_start_says_why_in_one_line(own_server: EmbeddedPostgres) -> None:
+def test_a_failed_start_is_explained_in_one_line(own_server: EmbeddedPostgres) -> None:
     own_server.stop()
     (own_server.home / "data" / "postgresql.conf").write_text("no_such_setting = 1\n")
     with pytest.raises(ServerFailed) as refusal:
@@ -87,7 +87,7 @@ def test_the_oldest_supported_postgres_runs_from_its_own_folder(tmp_path: Path) 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root hands folders to another user")
-def test_as_root_a_closed_parent_is_stepped_round(tmp_path: Path) -> None:
+def test_as_root_a_folder_below_a_closed_parent_gets_a_stand_in(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     home = reachable(closed / "postgres", unprivileged_user())
@@ -99,7 +99,7 @@ def test_as_root_a_closed_parent_is_stepped_round(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="these tests already run as an ordinary user")
 @pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="no interpreter for everybody")
 def test_an_ordinary_user_runs_it_too() -> None:
-    """In a process that becomes that user, maybe unable to enter this interpreter's folder."""
+    """In a process of that user, which may be unable to enter this interpreter's folder."""
     user = unprivileged_user()
     assert user is not None
     program = f"""

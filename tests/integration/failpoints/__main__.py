@@ -1,6 +1,6 @@
 """Kill at pairs of failpoints: ``python -m tests.integration.failpoints --all-pairs``.
 
-Runs on servers of its own. Says what it did, chain by chain; ends with 1 if one broke a promise.
+Runs on its own servers. Prints the result of each chain; the exit code is 1 if one broke a promise.
 """
 
 from __future__ import annotations
@@ -17,47 +17,47 @@ from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from outbox.clock import SystemClock
 from tests.fixtures_databases import make_database, make_template
-from tests.integration.failpoints.fixtures_crashes import HERE, run
-from tests.integration.failpoints.fixtures_ground import Ground, open_ground
+from tests.integration.failpoints.fixtures_crashes import KILL_POINTS, run
+from tests.integration.failpoints.fixtures_environment import CrashEnvironment, open_environment
 from tests.integration.failpoints.fixtures_pairs import Chain, all_chains, pairs_of, sample
 
 
 def main() -> int:
-    """Run the chains that are asked for."""
+    """Run the chains that the arguments select."""
     arguments = _parser().parse_args()
     failed, clock = list[Chain](), SystemClock()
     work = _wanted(arguments)
     with ExitStack() as stack:
-        ground: Ground | None = None
+        environment: CrashEnvironment | None = None
         for number, lives in enumerate(work, 1):
-            ground = ground or stack.enter_context(_ground())
+            environment = environment or stack.enter_context(_environment())
             began = clock.monotonic()
             try:
-                said = f"{run(ground, lives)} messages"
+                result = f"{run(environment, lives)} messages"
             except AssertionError as error:
-                said = f"FAILED: {error}"
+                result = f"FAILED: {error}"
                 failed.append(lives)
                 stack.close()
-                ground = None
+                environment = None
             seconds = clock.monotonic() - began
-            _say(f"{number}/{len(work)} {' then '.join(lives)}: {said}, {seconds:.1f} s")
+            _print(f"{number}/{len(work)} {' then '.join(lives)}: {result}, {seconds:.1f} s")
     pairs = sum(len(pairs_of(lives)) for lives in work)
-    _say(f"{pairs} pairs in {len(work)} chains; {len(failed)} chains broke a promise")
+    _print(f"{pairs} pairs in {len(work)} chains; {len(failed)} chains broke a promise")
     return 1 if failed else 0
 
 
 def _wanted(arguments: argparse.Namespace) -> Sequence[Chain]:
-    """Return what to run: single pairs when names are given, else chains."""
+    """Return what to run: single pairs if names are given, else chains."""
     if arguments.only:
-        pairs = product(HERE, HERE)
+        pairs = product(KILL_POINTS, KILL_POINTS)
         return [pair for pair in pairs if all(part in " ".join(pair) for part in arguments.only)]
     chains = all_chains() if arguments.all_pairs else sample(arguments.seed, arguments.count)
     return chains[arguments.begin - 1 :: arguments.every]
 
 
 @contextmanager
-def _ground() -> Iterator[Ground]:
-    """Yield new stores for the block; a broken promise must not be found again by the next pair."""
+def _environment() -> Iterator[CrashEnvironment]:
+    """Yield new stores for the block, so that the next pair does not repeat a fault."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="failpoints-")))
         postgres, kafka = EmbeddedPostgres(folder / "postgres"), EmbeddedKafka(folder / "kafka")
@@ -66,10 +66,10 @@ def _ground() -> Iterator[Ground]:
             stack.callback(server.stop)
             server.start()
         url = make_database(postgres.database_url, make_template(postgres.database_url))
-        yield stack.enter_context(open_ground(url, kafka.bootstrap_servers, folder))
+        yield stack.enter_context(open_environment(url, kafka.bootstrap_servers, folder))
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""A run: the node dies at one point after another, the last life is clean, then all must hold."""
+"""A run: the node is killed at each point in turn, the last life is clean, then all is verified."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from itertools import count
 
 from outbox.failpoints import POINTS
 from tests.fixtures_waiting import wait_for
-from tests.integration.failpoints.fixtures_ground import Ground
+from tests.integration.failpoints.fixtures_environment import CrashEnvironment
 from tests.integration.failpoints.fixtures_invariants import verify
 from tests.integration.failpoints.fixtures_node import program_of
 from tests.integration.failpoints.fixtures_traffic import Traffic
 
 UNPROVOKED = frozenset({"relay.after_history_chunk"})
-"""PostgreSQL must lose its tail first, so that acknowledged facts are gone: not this traffic's."""
+"""Needs a PostgreSQL that has lost acknowledged commits, which this traffic does not cause."""
 RETIRE = frozenset(point for point in POINTS if point.startswith("retire."))
-"""A leaf must be past its retention first: test_retire.py dies at these."""
-PLAIN = tuple(sorted(point for point in POINTS if point.startswith("plain.")))
-"""Passed by the checker and, on its way to an end, by the API: both die."""
-HERE = tuple(sorted(POINTS - UNPROVOKED - RETIRE))
+"""These points need a leaf whose retention is over: test_retention.py kills at them."""
+SQL_MODE = tuple(sorted(point for point in POINTS if point.startswith("plain.")))
+"""The checker passes these points, and the API too before an end: both are killed."""
+KILL_POINTS = tuple(sorted(POINTS - UNPROVOKED - RETIRE))
 HELD = frozenset(
     {
         "relay.after_hold",
@@ -27,68 +27,72 @@ HELD = frozenset(
         "relay.after_release_mark",
     }
 )
-LEAVES_A_MANIFEST = "relay.after_commit"
-"""Who dies here leaves a batch in Kafka that its progress row does not know."""
+COMMITTED_BATCH = "relay.after_commit"
+"""A kill here leaves a batch in Kafka that is not in the progress row."""
 DEATH_SECONDS = 20.0
 TRIES = 4
 _RUNS = count()
 
 
-def run(ground: Ground, points: Sequence[str]) -> int:
-    """Kill the node at each point in turn under traffic and judge; return how many messages."""
-    before = ground.newest_half()
-    in_sql = ground.publish_in_sql(any(point in PLAIN for point in points))
-    traffic = Traffic(ground.node.url, f"run{next(_RUNS)}", ground.topics, in_sql)
+def run(environment: CrashEnvironment, points: Sequence[str]) -> int:
+    """Kill the node at each point under traffic and verify; return the number of messages."""
+    before = environment.newest_half()
+    in_sql = environment.publish_in_sql(any(point in SQL_MODE for point in points))
+    traffic = Traffic(environment.node.url, f"run{next(_RUNS)}", environment.topics, in_sql)
     traffic.start()
     try:
-        lives = [LEAVES_A_MANIFEST, *points] if "relay.after_replay" in points else points
+        lives = [COMMITTED_BATCH, *points] if "relay.after_replay" in points else points
         for point in lives:
-            _die_at(ground, traffic, point)
-        ground.node.start()
+            _die_at(environment, traffic, point)
+        environment.node.start()
         traffic.finish()
-        _settle(ground)
+        _settle(environment)
         traffic.repeat()
-        return verify(ground, traffic, before, crashes=len(lives))
+        return verify(environment, traffic, before, crashes=len(lives))
     finally:
         traffic.abandon()
-        ground.node.kill()
+        environment.node.kill()
 
 
-def _die_at(ground: Ground, traffic: Traffic, point: str) -> None:
-    """Live until the point kills its program, then kill the other one.
+def _die_at(environment: CrashEnvironment, traffic: Traffic, point: str) -> None:
+    """Run until the point kills its program, then kill the other one.
 
-    What leads to a point is partly chance, so a life that does not come to it is begun again.
+    It is partly chance whether a point is reached, so a life that does not reach it is repeated.
     """
     if point in HELD:
-        ground.lower()
+        environment.lower()
         traffic.large.set()
     for last in (number == TRIES - 1 for number in range(TRIES)):
-        ground.node.start(f"{point}=kill#1")
+        environment.node.start(f"{point}=kill#1")
         try:
-            wait_for(lambda: _is_dead(ground, point), seconds=DEATH_SECONDS)
+            wait_for(lambda: _is_dead(environment, point), seconds=DEATH_SECONDS)
         except AssertionError:
-            assert not last, f"nobody came to {point}"
+            assert not last, f"no program reached {point}"
             continue
         finally:
-            ground.node.kill()
+            environment.node.kill()
         break
     traffic.large.clear()
 
 
-def _is_dead(ground: Ground, point: str) -> bool:
+def _is_dead(environment: CrashEnvironment, point: str) -> bool:
     if point in HELD:
-        if point == "relay.after_release_mark" and ground.held():
-            ground.raise_again()
-        ground.try_held_now()
-    return ground.node.is_dead(program_of(point))
+        if point == "relay.after_release_mark" and environment.held():
+            environment.raise_again()
+        environment.try_held_now()
+    return environment.node.is_dead(program_of(point))
 
 
-def _settle(ground: Ground) -> None:
-    """Wait until every half is decided and Kafka has taken what it refused."""
-    ground.raise_again()
+def _settle(environment: CrashEnvironment) -> None:
+    """Wait until every half is decided and Kafka has accepted what it refused before."""
+    environment.raise_again()
 
     def settled() -> bool:
-        ground.try_held_now()
-        return not ground.undecided() and not ground.held() and not ground.waiting_in_sql()
+        environment.try_held_now()
+        return (
+            not environment.undecided()
+            and not environment.held()
+            and not environment.waiting_in_sql()
+        )
 
     wait_for(settled, seconds=90)

@@ -1,4 +1,4 @@
-"""One machine of the service: an API and a checker, killed at points and started again."""
+"""One machine of the service: an API and a checker, killed at failpoints and started again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Node:
     """Starts and kills both programs; each life is forked from one warm process."""
 
     def __init__(self, database_url: str, bootstrap_servers: str, folder: Path) -> None:
-        """``folder`` takes what the programs say."""
+        """``folder`` gets the logs of the programs."""
         api, metrics = free_ports(2)
         self.url = f"http://127.0.0.1:{api}"
         self._folder = folder
@@ -59,31 +59,31 @@ class Node:
         self._zygote.communicate()
 
     def start(self, failpoints: str = "") -> None:
-        """Begin a life of both programs."""
+        """Start both programs."""
         environment = {**self._environment, "OUTBOX_FAILPOINTS": failpoints}
         for program in PROGRAMS:
             log = str(self._folder / f"{program}.log")
-            told = self._ask(do="start", program=program, environment=environment, log=log)
-            self._pids[program] = told["pid"]
+            answer = self._ask(do="start", program=program, environment=environment, log=log)
+            self._pids[program] = answer["pid"]
 
     def is_dead(self, program: str) -> bool:
-        """Tell whether a program has died; AssertionError if not of SIGKILL."""
+        """Return whether a program has ended; raises AssertionError if not by SIGKILL."""
         if program not in self._pids:
             return True
         code = self._ask(do="look", pid=self._pids[program])["code"]
         if code is None:
             return False
-        assert code == -signal.SIGKILL, f"{program} ended with {code}: {self.said(program)}"
+        assert code == -signal.SIGKILL, f"{program} ended with {code}: {self.log_end(program)}"
         del self._pids[program]
         return True
 
     def kill(self) -> None:
-        """Kill what is left of both programs."""
+        """Kill those of the two programs that still run."""
         for program in PROGRAMS:
             if not self.is_dead(program):
                 self._ask(do="kill", pid=self._pids.pop(program))
 
-    def said(self, program: str) -> str:
+    def log_end(self, program: str) -> str:
         """Return the end of what a program logged."""
         return (self._folder / f"{program}.log").read_text("utf-8")[-4000:]
 
@@ -92,5 +92,5 @@ class Node:
         assert self._zygote.stdout is not None
         self._zygote.stdin.write(json.dumps(asked) + "\n")
         self._zygote.stdin.flush()
-        told: dict[str, Any] = json.loads(self._zygote.stdout.readline())
-        return told
+        answer: dict[str, Any] = json.loads(self._zygote.stdout.readline())
+        return answer

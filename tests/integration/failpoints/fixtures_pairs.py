@@ -1,7 +1,7 @@
-"""Ordered pairs of points: the process dies at the first, its successor at the second.
+"""Ordered pairs of points: the process is killed at the first, its successor at the second.
 
-Pairs come in chains of lives: in ``a b c`` the pairs are ``a b`` and ``b c``, and no life is spent
-twice. All promises are judged at the end of each chain.
+Pairs are parts of chains of lives: in ``a b c`` the pairs are ``a b`` and ``b c``, and the life
+``b`` serves both. All promises are verified at the end of each chain.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import random
 from collections.abc import Sequence
 from itertools import chain, combinations, pairwise
 
-from tests.integration.failpoints.fixtures_crashes import HERE
+from tests.integration.failpoints.fixtures_crashes import KILL_POINTS
 
 Pair = tuple[str, str]
 Chain = Sequence[str]
 LENGTH = 15
-"""Lives of a chain: few enough to find the guilty pair again by shorter chains."""
+"""Lives per chain: few enough to find a failing pair again with shorter chains."""
 
 
 def pairs_of(lives: Chain) -> Sequence[Pair]:
@@ -28,7 +28,7 @@ def all_chains(length: int = LENGTH) -> Sequence[Chain]:
 
     They are cut from a de Bruijn sequence of order two, which is its points' Lyndon words in order.
     """
-    ring = list(chain.from_iterable(_words_from(HERE.index(point)) for point in HERE))
+    ring = list(chain.from_iterable(_words_from(KILL_POINTS.index(point)) for point in KILL_POINTS))
     closed = [*ring, ring[0]]
     step = length - 1
     return [closed[begin : begin + length] for begin in range(0, len(ring), step)]
@@ -36,11 +36,14 @@ def all_chains(length: int = LENGTH) -> Sequence[Chain]:
 
 def sample(seed: int, count: int) -> Sequence[Chain]:
     """Return chains by seed that kill at every point once."""
-    shuffled = random.Random(seed).sample(HERE, len(HERE))
+    shuffled = random.Random(seed).sample(KILL_POINTS, len(KILL_POINTS))
     size = -(-len(shuffled) // count)
     return [shuffled[begin : begin + size] for begin in range(0, len(shuffled), size)]
 
 
 def _words_from(first: int) -> Sequence[str]:
-    later = combinations(HERE[first:], 2)
-    return [HERE[first], *chain.from_iterable(pair for pair in later if pair[0] == HERE[first])]
+    later = combinations(KILL_POINTS[first:], 2)
+    return [
+        KILL_POINTS[first],
+        *chain.from_iterable(pair for pair in later if pair[0] == KILL_POINTS[first]),
+    ]

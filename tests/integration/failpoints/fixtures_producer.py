@@ -1,4 +1,4 @@
-"""The producer's side of the truth: what became of each local transaction, and who asked for it."""
+"""The producer's side of the truth: the decision of each local transaction, and its checks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 
 KINDS = ("commit", "rollback", "silent-commit", "silent-rollback", "unsure")
-"""Ended by the producer, or only learned by a check; ``unsure`` says UNKNOWN first."""
+"""Ended by the producer, or decided only by a check; ``unsure`` answers UNKNOWN first."""
 
 
 def truth(transaction_id: str) -> str:
@@ -19,7 +19,7 @@ def truth(transaction_id: str) -> str:
 
 
 class CheckEndpoint:
-    """Answers checks and counts them; it outlives every process of the service."""
+    """Answers checks and counts them; it exists longer than every process of the service."""
 
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
@@ -54,10 +54,10 @@ def serving(endpoint: CheckEndpoint) -> Iterator[str]:
             self.wfile.write(answer)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
         def handle(self) -> None:
-            """Serve a connection; a caller that was killed is no error."""
+            """Serve a connection; a killed caller is not an error."""
             try:
                 super().handle()
             except ConnectionError:

@@ -1,7 +1,7 @@
-"""Producers at work while processes die: whoever learns nothing of a call repeats it.
+"""Producers that work while processes are killed: a call without an answer is repeated.
 
 A producer repeats a prepare with the same transaction id, and an end with the same decision, until
-it is answered. What it is told is kept for the verdict.
+it gets an answer. The answers are kept for the verdict.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ GROUP = "failpoints"
 PRODUCERS = 6
 PAUSE_SECONDS = 0.03
 PATIENCE_SECONDS = 120.0
-PLAIN = "plain"
-"""A transaction whose own commit in PostgreSQL decides."""
+SQL_MODE = "sql"
+"""A transaction that its own commit in PostgreSQL decides."""
 PUBLISH = "SELECT outbox.publish(%s, %s, %s, key => %s, transaction_id => %s)"
 LARGE_VALUE = "x" * 5000
-"""More than the small topic takes for a while."""
+"""More than the small topic accepts while its limit is lowered."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Transaction:
-    """One local transaction and everything that the service said about it."""
+    """One local transaction and all answers of the service about it."""
 
     id: str
     kind: str
@@ -40,42 +40,42 @@ class Transaction:
     value: str
     message_ids: set[str] = field(default_factory=set)
     decisions: set[str] = field(default_factory=set)
-    """What answers named as the decision."""
+    """The decisions in the answers."""
 
     @property
     def half_id(self) -> HalfId:
-        """The half that the service named."""
+        """The half that the service answered with."""
         (message_id,) = self.message_ids
         return parse_message_id(message_id)[0]
 
     @property
     def is_ended(self) -> bool:
-        """Whether its producer tells the decision."""
+        """Whether its producer ends it."""
         return self.kind in ("commit", "rollback")
 
     @property
     def is_in_order(self) -> bool:
-        """Whether its producer makes its commits one after the other."""
-        return self.is_ended or self.kind == PLAIN
+        """Whether its producer commits it after its previous one."""
+        return self.is_ended or self.kind == SQL_MODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topics:
-    """Where messages go: one that takes all, one that refuses large ones for a while."""
+    """Where messages go: one topic accepts all, one refuses large messages for a time."""
 
     usual: str
     small: str
 
 
 class Traffic:
-    """Several producers, each with one key, working until told to stop."""
+    """Several producers, each with one key, which work until they are stopped."""
 
     def __init__(
-        self, url: str, name: str, topics: Topics, plain_database_url: str | None = None
+        self, url: str, name: str, topics: Topics, sql_database_url: str | None = None
     ) -> None:
-        """``name`` tells this traffic's transactions from all others.
+        """``name`` distinguishes this traffic's transactions from all others.
 
-        With a database URL one more producer publishes in transactions of its own there.
+        With a database URL one more producer publishes there in its own transactions.
         """
         self.transactions: list[Transaction] = []
         self.large = threading.Event()
@@ -87,34 +87,34 @@ class Traffic:
         self._threads = [
             threading.Thread(target=self._produce, args=(n,), daemon=True) for n in range(PRODUCERS)
         ]
-        if plain_database_url is not None:
-            plain = threading.Thread(target=self._publish, args=(plain_database_url,), daemon=True)
-            self._threads.append(plain)
+        if sql_database_url is not None:
+            sql_mode = threading.Thread(target=self._publish, args=(sql_database_url,), daemon=True)
+            self._threads.append(sql_mode)
 
     def start(self) -> None:
-        """Let the producers begin."""
+        """Start the producers."""
         for thread in self._threads:
             thread.start()
 
     def finish(self) -> None:
-        """Begin nothing new and wait until every call is answered."""
+        """Start nothing new and wait until every call is answered."""
         self._stop.set()
         for thread in self._threads:
             thread.join(PATIENCE_SECONDS)
-            assert not thread.is_alive(), "a producer was never answered"
+            assert not thread.is_alive(), "a producer got no answer"
         if self._errors:
             raise self._errors[0]
 
     def abandon(self) -> None:
-        """Give up, whatever is not answered."""
+        """Stop at once, with or without answers."""
         self._stop.set()
         self._abandon.set()
 
     def repeat(self) -> None:
-        """Say everything once more, as a client does that lost the answers: they are the same."""
+        """Repeat all calls, as a client that lost the answers: the answers must be the same."""
         with self._client() as client:
             for transaction in self.transactions:
-                if transaction.kind == PLAIN:
+                if transaction.kind == SQL_MODE:
                     continue
                 self._prepare(client, transaction)
                 if transaction.is_ended:
@@ -139,10 +139,10 @@ class Traffic:
             self._errors.append(error)
 
     def _publish_one(self, session: Connection) -> None:
-        n, key = next(self._numbers), f"{self._name}-{PLAIN}"
+        n, key = next(self._numbers), f"{self._name}-{SQL_MODE}"
         transaction = Transaction(
-            id=f"{self._name}-{n}-{PLAIN}",
-            kind=PLAIN,
+            id=f"{self._name}-{n}-{SQL_MODE}",
+            kind=SQL_MODE,
             topic=self._topics.usual,
             key=key,
             value=f"{n}:",
@@ -202,7 +202,7 @@ class Traffic:
             transaction.decisions.add(answer.json()[named])
 
     def _answered(self, call: Callable[[], httpx2.Response]) -> httpx2.Response | None:
-        """Call until somebody answers; None when the traffic was abandoned."""
+        """Call until there is an answer; None when the traffic was abandoned."""
         while not self._abandon.is_set():
             try:
                 answer = call()

@@ -1,8 +1,8 @@
-"""A warm process that others are forked from; run with ``python -m``.
+"""A zygote: a warm process from which the programs are forked; run with ``python -m``.
 
-It has done the programs' imports and nothing else: no thread, no event loop, no handle of Kafka, so
-a fork is as good as a new interpreter and costs milliseconds. Obeys one JSON line at a time and
-answers each with one. Its children die with it, and it ends with its stdin.
+It has imported the programs' modules and has no thread, no event loop and no handle of Kafka. So a
+fork is equal to a new interpreter and costs milliseconds. It reads one JSON command per line and
+answers each with one line. Its children end with it, and it ends with its stdin.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def main() -> None:
         importlib.import_module(module)
     gc.freeze()
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(_obey(json.loads(line))) + "\n")
+        sys.stdout.write(json.dumps(_run_command(json.loads(line))) + "\n")
         sys.stdout.flush()
 
 
-def _obey(asked: dict[str, Any]) -> dict[str, Any]:
+def _run_command(asked: dict[str, Any]) -> dict[str, Any]:
     match asked["do"]:
         case "start":
             return {"pid": _start(asked["program"], asked["environment"], Path(asked["log"]))}
@@ -51,7 +51,7 @@ def _obey(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _code(pid: int, options: int) -> int | None:
-    """Return a child's exit code, None while it lives; waits for it without WNOHANG."""
+    """Return a child's exit code, None while it runs; waits for it without WNOHANG."""
     ended, status = os.waitpid(pid, options)
     return os.waitstatus_to_exitcode(status) if ended else None
 
@@ -59,12 +59,12 @@ def _code(pid: int, options: int) -> int | None:
 def _start(program: str, environment: dict[str, str], log: Path) -> int:
     pid = os.fork()
     if pid == 0:
-        _become(program, environment, log)
+        _run_program(program, environment, log)
     return pid
 
 
-def _become(program: str, environment: dict[str, str], log: Path) -> None:
-    """Turn a fresh fork into the program; never returns."""
+def _run_program(program: str, environment: dict[str, str], log: Path) -> None:
+    """Turn a new fork into the program; never returns."""
     code = 1
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

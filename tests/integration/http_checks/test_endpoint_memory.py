@@ -1,4 +1,4 @@
-"""What is left of a check call that failed: nothing that only Python's search for cycles frees."""
+"""The memory after a failed check call: no object that only the cycle collector frees."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from outbox.checks.check_round import Outcome, Question
 from outbox.clock import SystemClock
 from outbox.http_checks.endpoint import HttpCheckEndpoint
 from tests.fixtures_messages import make_group
-from tests.integration.checker import fixtures_hostile_endpoints
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
+from tests.integration.checker.fixtures_raw_endpoint import hostile_endpoint
 from tests.unit.checker.checks.fixtures_queue_rows import make_half
 
 CALLS = 5
@@ -28,21 +28,11 @@ def no_search_for_cycles() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_search_for_cycles")
-@pytest.mark.parametrize(
-    "handler",
-    [
-        fixtures_hostile_endpoints.endless_headers,
-        fixtures_hostile_endpoints.not_http,
-        fixtures_hostile_endpoints.cut_short,
-    ],
-    ids=lambda each: each.__name__,
-)
-async def test_a_call_that_failed_keeps_no_connection_and_nothing_it_received(
-    handler: fixtures_hostile_endpoints.Handler,
-) -> None:
-    question = Question(half=make_half(), round=1, attempt=1, max_attempts=15)
+@pytest.mark.parametrize("name", ["endless_headers", "not_http", "cut_short"])
+async def test_a_call_that_failed_keeps_no_connection_and_nothing_it_received(name: str) -> None:
+    question = Question(half=make_half(), round=1, attempt=1)
     async with (
-        fixtures_hostile_endpoints.raw_endpoint(handler) as url,
+        hostile_endpoint(name) as url,
         HttpCheckEndpoint(LOOPBACK_ALLOWED) as endpoint,
     ):
         for _ in range(CALLS):
@@ -53,5 +43,5 @@ async def test_a_call_that_failed_keeps_no_connection_and_nothing_it_received(
 
 
 def connections_in_memory() -> int:
-    """Count what aiohttp keeps of connections, whether or not anybody can reach it."""
+    """Count the connection objects of aiohttp, reachable or not."""
     return sum(isinstance(each, ResponseHandler) for each in gc.get_objects())

@@ -14,7 +14,7 @@ from standardwebhooks import Webhook
 
 from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
 from outbox.clock import SystemClock
-from outbox.http_checks.webhook import Delivery, Notice, WebhookTarget, tell
+from outbox.http_checks.webhook import Notice, NoticeResult, WebhookTarget, post_notice
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
 
 SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
@@ -23,7 +23,7 @@ NOTICE = Notice(notice_id="run_7", kind="reconciliation.changed", data={"verdict
 
 @dataclass
 class Hook:
-    """An endpoint that answers with these statuses in turn, the last for ever."""
+    """An endpoint that answers with these statuses one after the other, the last for ever."""
 
     statuses: list[int]
     url: str = ""
@@ -47,44 +47,52 @@ async def hook(*statuses: int) -> AsyncIterator[Hook]:
     await server.close()
 
 
-async def told(url: str, policy: SsrfPolicy = LOOPBACK_ALLOWED) -> Delivery:
+async def result_of(url: str, policy: SsrfPolicy = LOOPBACK_ALLOWED) -> NoticeResult:
     target = WebhookTarget(url=url, secret=SECRET, policy=policy, waits=(0.0, 0.0))
-    return await tell(target, NOTICE, SystemClock())
+    return await post_notice(target, NOTICE, SystemClock())
 
 
-async def test_a_notice_can_be_verified_and_is_sent_once_when_taken() -> None:
+async def test_a_notice_can_be_verified_and_is_sent_once_when_accepted() -> None:
     async with hook(204) as endpoint:
-        assert await told(endpoint.url) == Delivery(told=True, said="204", attempts=1)
+        assert await result_of(endpoint.url) == NoticeResult(
+            delivered=True, outcome="204", attempts=1
+        )
     [(body, headers)] = endpoint.came
     Webhook(SECRET).verify(body, headers)
     document = json.loads(body)
     assert (document["type"], document["data"]) == (NOTICE.kind, NOTICE.data)
 
 
-async def test_it_is_repeated_under_one_id_until_it_is_taken() -> None:
+async def test_it_is_repeated_under_one_id_until_it_is_accepted() -> None:
     async with hook(500, 302, 200) as endpoint:
-        assert await told(endpoint.url) == Delivery(told=True, said="200", attempts=3)
+        assert await result_of(endpoint.url) == NoticeResult(
+            delivered=True, outcome="200", attempts=3
+        )
     assert {headers["webhook-id"] for _, headers in endpoint.came} == {"run_7"}
 
 
 @pytest.mark.parametrize(("status", "attempts"), [(503, 3), (410, 1), (302, 3)])
-async def test_a_deaf_endpoint_is_given_up(status: int, attempts: int) -> None:
+async def test_a_failing_endpoint_is_given_up(status: int, attempts: int) -> None:
     async with hook(status) as endpoint:
-        assert await told(endpoint.url) == Delivery(told=False, said=str(status), attempts=attempts)
+        assert await result_of(endpoint.url) == NoticeResult(
+            delivered=False, outcome=str(status), attempts=attempts
+        )
     assert len(endpoint.came) == attempts
 
 
-async def test_the_guard_stands_before_it() -> None:
+async def test_the_guard_judges_the_url_first() -> None:
     async with hook(204) as endpoint:
         strict = policy_of([], [], ["1-65535"])
-        assert await told(endpoint.url, strict) == Delivery(told=False, said="blocked", attempts=1)
+        assert await result_of(endpoint.url, strict) == NoticeResult(
+            delivered=False, outcome="blocked", attempts=1
+        )
     assert endpoint.came == []
 
 
-async def test_nobody_there_is_told_in_a_word_and_nothing_secret_is_shown() -> None:
+async def test_an_unreachable_endpoint_is_one_word_and_no_secret_is_shown() -> None:
     async with hook(204) as endpoint:
         url = endpoint.url
-    assert (await told(url)).said == "unreachable"
+    assert (await result_of(url)).outcome == "unreachable"
     target = WebhookTarget(url=f"{url}?token=t-o-k", secret=SECRET, policy=LOOPBACK_ALLOWED)
     assert SECRET not in repr(target)
     assert "t-o-k" not in repr(target)

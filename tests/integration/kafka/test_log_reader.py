@@ -1,4 +1,4 @@
-"""What the reconciliation asks a real broker."""
+"""The audit's reads from a real broker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def facts(kafka_broker: EmbeddedKafka) -> KafkaLogReader:
 
 @pytest.fixture
 def topic(kafka_broker: EmbeddedKafka) -> str:
-    """A fresh topic of one partition."""
+    """A new topic with one partition."""
     name = f"facts-{next(_NUMBERS)}"
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
@@ -83,12 +83,12 @@ def test_a_record_is_read_again_by_its_offset_and_a_gone_one_is_left_out(
     assert facts.offsets([partition], LogEnd.START).offsets == {partition: 1}
 
 
-def test_a_broker_that_is_away_is_told_as_such() -> None:
+def test_an_unreachable_broker_raises_kafka_unavailable() -> None:
     with pytest.raises(KafkaUnavailable):
         KafkaLogReader("127.0.0.1:1").partitions(["points"])
 
 
-def test_a_time_names_the_first_record_of_then_or_later_and_none_if_all_are_older(
+def test_a_time_selects_the_first_record_of_then_or_later_and_none_if_all_are_older(
     facts: KafkaLogReader, topic: str, producer: Producer
 ) -> None:
     partition = Partition(topic, 0)
@@ -96,15 +96,15 @@ def test_a_time_names_the_first_record_of_then_or_later_and_none_if_all_are_olde
         producer.produce(topic, b"", timestamp=second * 1000)
     producer.commit_transaction(30)
     wait_for(lambda: facts.offsets([partition], LogEnd.LAST_STABLE).offsets == {partition: 4})
-    told = [facts.offsets_since([partition], datetime.fromtimestamp(s, UTC)) for s in (2, 3)]
-    assert [each.offsets for each in told] == [{partition: 1}, {partition: 2}]
+    found = [facts.offsets_since([partition], datetime.fromtimestamp(s, UTC)) for s in (2, 3)]
+    assert [each.offsets for each in found] == [{partition: 1}, {partition: 2}]
     tomorrow = SystemClock().now() + timedelta(days=1)
     assert facts.offsets_since([partition], tomorrow) == Offsets(offsets={})
     with pytest.raises(KafkaUnavailable):
         facts.offsets_since([Partition(topic, 7)], tomorrow)
 
 
-def test_the_next_record_of_each_partition_is_read_and_the_end_of_a_log_is_told(
+def test_the_next_record_of_each_partition_is_read_and_none_at_the_end_of_a_log(
     facts: KafkaLogReader, topic: str, producer: Producer
 ) -> None:
     partition = Partition(topic, 0)
@@ -120,7 +120,7 @@ def test_the_next_record_of_each_partition_is_read_and_the_end_of_a_log_is_told(
     assert facts.next_records({}) == {}
 
 
-def test_of_a_record_that_has_expired_nothing_is_told(
+def test_an_expired_record_is_left_out(
     kafka_broker: EmbeddedKafka, facts: KafkaLogReader, topic: str, producer: Producer
 ) -> None:
     for value in (b"one", b"two"):
@@ -135,7 +135,7 @@ def test_of_a_record_that_has_expired_nothing_is_told(
     assert found.value == b"two"
 
 
-def test_a_topic_is_described_and_made_anew_it_bears_another_id(
+def test_a_topic_is_described_and_has_another_id_after_it_is_recreated(
     kafka_broker: EmbeddedKafka, facts: KafkaLogReader, topic: str
 ) -> None:
     known = facts.describe([topic, "nowhere"])

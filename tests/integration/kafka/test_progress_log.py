@@ -1,4 +1,4 @@
-"""Reading the manifests back to the very end: aborted records and markers fill offsets too."""
+"""Manifests are read back to the end; aborted records and markers have offsets, too."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.kafka
 
 SECONDS = 60.0
 MARKER = 1
-"""The offsets that the end of a transaction takes."""
+"""The number of offsets that the end of a transaction takes."""
 
 
 class Shard:
-    """The only partition of a topic of its own, its writer and its reader."""
+    """The only partition of a separate topic, its writer and its reader."""
 
     def __init__(self, servers: str) -> None:
         self.topic = make_topic(servers, partitions=1)
@@ -48,7 +48,7 @@ class Shard:
         self.producer.abort_transaction(SECONDS)
 
     def ends_at(self, end: int) -> bool:
-        """Tell whether the log begins at 0 and ends there; markers come a moment after a commit."""
+        """Return whether the log is at these offsets; markers come a moment after a commit."""
         return self._log(SECONDS).bounds() == (0, end)
 
     def read(self, end: int, stuck_seconds: float = SECONDS) -> tuple[list[int], bool]:
@@ -65,7 +65,7 @@ class Shard:
 
 @pytest.fixture
 def shard(kafka_broker: EmbeddedKafka) -> Shard:
-    """Return a shard that nobody has written to."""
+    """Return an empty shard."""
     return Shard(kafka_broker.bootstrap_servers)
 
 

@@ -12,7 +12,7 @@ from outbox.kafka.progress_topic import ensure_progress_topic, progress_topic_fa
 pytestmark = pytest.mark.kafka
 
 
-def test_it_is_made_once_with_sixteen_partitions_and_kept_thirty_days(
+def test_it_is_created_once_with_sixteen_partitions_and_kept_thirty_days(
     kafka_broker: EmbeddedKafka,
 ) -> None:
     ensure_progress_topic(kafka_broker.bootstrap_servers)
@@ -42,6 +42,6 @@ def test_three_replicas_ask_for_two_in_sync() -> None:
     assert topic_settings(1)["min.insync.replicas"] == "1"
 
 
-def test_a_kafka_that_does_not_answer_is_said_so() -> None:
+def test_a_kafka_that_does_not_answer_raises_kafka_unavailable() -> None:
     with pytest.raises(KafkaUnavailable):
         ensure_progress_topic(f"127.0.0.1:{free_ports(1)[0]}", timeout_seconds=1.0)

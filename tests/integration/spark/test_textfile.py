@@ -13,7 +13,7 @@ from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings
 from outbox.telemetry.metrics import CATALOGUE
 from spark.wiring import textfile
-from tests.integration.postgres.reconciliation.test_run_store import make_run
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
 
 pytestmark = pytest.mark.postgres
 
@@ -33,7 +33,7 @@ def samples(file: Path) -> dict[tuple[str, tuple[str, ...]], float]:
     }
 
 
-def test_the_file_tells_of_the_newest_run_by_the_names_of_the_catalogue(
+def test_the_file_shows_the_newest_run_with_the_names_of_the_catalogue(
     database_url: str, tmp_path: Path
 ) -> None:
     store, file = PostgresRunStore(database_url), tmp_path / "outbox.prom"
@@ -65,7 +65,7 @@ def test_the_file_tells_of_the_newest_run_by_the_names_of_the_catalogue(
     assert [each.name for each in tmp_path.iterdir()] == ["outbox.prom"]
 
 
-def test_a_file_that_cannot_be_replaced_says_so_and_stays_as_it_was(
+def test_a_file_that_cannot_be_replaced_is_reported_and_kept(
     database_url: str, tmp_path: Path
 ) -> None:
     (tmp_path / "outbox.prom").mkdir()
@@ -78,6 +78,6 @@ def test_a_file_that_cannot_be_replaced_says_so_and_stays_as_it_was(
     assert not (tmp_path / "other.prom").exists()
 
 
-def test_a_file_in_no_folder_is_refused_before_the_run_begins(tmp_path: Path) -> None:
+def test_a_file_without_its_folder_is_refused_before_the_run_begins(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="OUTBOX_RECONCILE_TEXTFILE"):
         textfile(settings("postgresql://nowhere", tmp_path / "nowhere" / "outbox.prom"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark.audit import run_once
+from spark.audit.audit import Audit
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict
 from tests.fixtures_kafka import committed_records
@@ -17,7 +17,7 @@ from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_runs import make_options, make_parts
 from tests.spark.fixtures_storm import ENDS, Storm, planned, storm
 
-pytestmark = [*REAL_STORES, pytest.mark.chaos]
+pytestmark = [*REAL_STORES, pytest.mark.chaos, pytest.mark.deep]
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +34,8 @@ def test_a27_whatever_is_killed_acknowledged_ends_stand_and_each_message_is_deci
     """Kills at each single step: tests/integration/failpoints and relay/test_crashes.py."""
     outcomes, numbers = after.outcomes(), range(len(after.message_ids))
     assert Counter(outcome for each in outcomes.values() for outcome in each) == planned(numbers)
-    assert after.told == {n: ENDS[n % 5] for n in numbers if n % 5 in ENDS}
-    assert all(outcomes[number] == [decision] for number, decision in after.told.items())
+    assert after.answered == {n: ENDS[n % 5] for n in numbers if n % 5 in ENDS}
+    assert all(outcomes[number] == [decision] for number, decision in after.answered.items())
     committed = Counter(str(n).encode() for n in numbers if outcomes[n] == ["COMMIT"])
     records = committed_records(after.bootstrap_servers, after.topic, committed.total())
     assert Counter(record.value for record in records) == committed
@@ -45,7 +45,7 @@ def test_a40_spark_finds_nothing_wrong_with_what_the_kills_left(
     after: Storm, session: SparkSession, tmp_path: Path
 ) -> None:
     """Planted faults of each kind: test_planted_faults.py."""
-    report = run_once(make_parts(session, after), make_options(after, tmp_path))
+    report = Audit(make_parts(session, after), make_options(after, tmp_path)).run()
     committed = planned(range(len(after.message_ids)))["COMMIT"]
     assert {each.finding_class for each in report.findings} <= {FindingClass.PARKED}
     assert report.verdict is Verdict.CLEAN

@@ -1,17 +1,18 @@
-"""The lane at_least_once: losses are found by id, repetitions are told and spoil nothing."""
+"""The delivery mode at_least_once: losses are found by id, duplicates are reported as expected."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from threading import Event
 
+import pytest
 from pyspark.sql import SparkSession
 
 from checker.relay_wiring import RelayBuilder
 from outbox.messages.message import HalfMessage, Resolution
 from outbox.settings.environment import load_settings
 from outbox.telemetry.metrics import Metrics
-from spark.audit import run_once
+from spark.audit.audit import Audit
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
@@ -19,7 +20,7 @@ from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 FORGET = "UPDATE outbox.progress SET (position, position_n) = (0, 0)"
 PASS_ALL = (
@@ -72,13 +73,13 @@ def test_losses_are_found_exactly_and_duplicates_expected_also_after_the_lane_wa
     writer.execute(PASS_ALL)
     commit(writer, topic, 2)
     for in_flight in (2, 0):
-        report = run_once(make_parts(session, writer), make_options(writer, tmp_path))
+        report = Audit(make_parts(session, writer), make_options(writer, tmp_path)).run()
         assert ids_of(report, FindingClass.EXPECTED_DUPLICATE) == texts(repeated)
         assert ids_of(report, FindingClass.LOST) == texts(lost)
         assert len(report.findings) == 13
         assert (report.verdict, report.counts.in_flight) == (Verdict.FINDINGS, in_flight)
         assert "0 duplicated" in report.sentence
-        assert "10 published again, duplicates expected" in report.sentence
+        assert "10 expected duplicates" in report.sentence
         relay(writer, "exactly_once", shard)
 
 
@@ -96,6 +97,6 @@ def test_a_lane_that_only_repeats_is_clean(
     relay(writer, "exactly_once", shard)
     commit(writer, topic, 5)
     relay(writer, "exactly_once", shard)
-    report = run_once(make_parts(session, writer), make_options(writer, tmp_path))
+    report = Audit(make_parts(session, writer), make_options(writer, tmp_path)).run()
     assert {each.finding_class for each in report.findings} == {FindingClass.EXPECTED_DUPLICATE}
     assert (report.verdict, report.counts.judged) == (Verdict.CLEAN, 15)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from outbox.messages.message import Resolution
-from spark.audit import run_once
+from spark.audit.audit import Audit
 from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
@@ -23,7 +23,7 @@ def test_a_system_without_a_fault_is_clean(
     writer.publish()
     writer.abort(*[writer.record(half) for half in halves])
 
-    report = run_once(parts, options)
+    report = Audit(parts, options).run()
 
     assert report.findings == ()
     assert (report.verdict, report.counts.judged, report.counts.records) == (Verdict.CLEAN, 35, 35)
@@ -47,7 +47,7 @@ def test_what_producers_published_in_transactions_of_their_own_is_clean(
     writer.end(halves, Resolution.COMMIT)
     writer.publish()
 
-    report = run_once(parts, options)
+    report = Audit(parts, options).run()
 
     assert report.findings == ()
     assert (report.verdict, report.counts.judged, report.counts.records) == (Verdict.CLEAN, 16, 16)

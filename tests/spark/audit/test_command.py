@@ -109,7 +109,7 @@ def test_a_rerun_of_a_run_that_never_was_exits_3(database_url: str) -> None:
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (3, "", 1)
 
 
-def test_a_store_that_is_away_exits_6_in_one_line(database_url: str, tmp_path: Path) -> None:
+def test_an_unreachable_store_exits_6_in_one_line(database_url: str, tmp_path: Path) -> None:
     done = run(
         *("run", "--report", str(tmp_path)),
         database_url=database_url,
@@ -125,7 +125,7 @@ def test_a_store_that_is_away_exits_6_in_one_line(database_url: str, tmp_path: P
         ({}, "OUTBOX_DATABASE_URL"),
         ({"reconcile_jars_dir": "/nowhere"}, "spark-sql-kafka-0-10_2.13-4.0.0.jar"),
         ({"reconcile_fail_on": "often"}, "OUTBOX_RECONCILE_FAIL_ON"),
-        ({"reconcile_topic_rules": '{"a": {"ordered": 1}}'}, "RULES: 'a': ordered is neither"),
+        ({"reconcile_topic_rules": '{"a": {"ordered": 1}}'}, "RULES: 'a': ordered must be"),
     ],
 )
 def test_a_wrong_configuration_exits_2_and_is_named(settings: dict[str, str], named: str) -> None:

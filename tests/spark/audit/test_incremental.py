@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 from outbox.errors import RunOvertaken
 from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.record import MESSAGE_ID, Record
-from spark.audit import run_once
-from spark.cut.late_arrivals import MISSED
+from spark.audit.audit import Audit
+from spark.compare.late_arrivals import LATE
 from spark.findings.verdict import Verdict
-from spark.report.progress import Progress
+from spark.progress import Progress
 from spark.report.report import Report
-from spark.report.store_run import publish
+from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
@@ -47,8 +47,8 @@ class Brittle(StringIO):
 
 def run(parts: RunContext, options: Options) -> Report:
     """Run and store the outcome."""
-    report = run_once(parts, options)
-    publish(report, parts.run_store, samples=50)
+    report = Audit(parts, options).run()
+    store_run(report, parts.run_store, samples=50)
     return report
 
 
@@ -93,7 +93,7 @@ def test_a_run_reads_what_is_new_and_judges_again_what_is_open(
     assert second.plan.origin.run_id == first.run_id
     assert (second.counts.records, second.counts.judged) == (8, 5)
     assert classes(second) == {"DUPLICATE": 1, "ROLLED_BACK": 1, "DUPLICATE_LATE": 1, "REDRIVEN": 1}
-    assert (second.changes.new, second.changes.closed) == (2, {"LOST": 1})
+    assert (second.changes.new, second.changes.closed_by_class) == (2, {"LOST": 1})
 
     third = run(parts, options)
     assert (third.counts.records, third.counts.judged) == (0, 0)
@@ -106,6 +106,7 @@ def test_a_run_reads_what_is_new_and_judges_again_what_is_open(
     assert {each.finding_id for each in whole.findings} == ids
 
 
+@pytest.mark.deep
 def test_a_message_that_came_late_is_judged_beside_all_that_came_before(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
@@ -121,18 +122,19 @@ def test_a_message_that_came_late_is_judged_beside_all_that_came_before(
     assert classes(run(parts, options)) == {"LOST": 2}
 
     writer.order_repair(repaired)
-    mended = run(parts, options)
-    assert (mended.plan.origin.mode, classes(mended)) == ("incremental", {"LOST": 1})
+    after_repair = run(parts, options)
+    assert (after_repair.plan.origin.mode, classes(after_repair)) == ("incremental", {"LOST": 1})
 
     writer.produce(writer.record(late, batch=f"{late.shard}.1.0"))
     found = run(parts, options)
-    assert found.plan.origin.sentence == f"full run: {MISSED}"
+    assert found.plan.origin.sentence == f"full run: {LATE}"
     assert classes(found)["ORDER_INVERSION"] == 1
     assert classes(found)["LOST"] == 0
     (inverted,) = [f for f in found.findings if f.finding_class.value == "ORDER_INVERSION"]
     assert inverted.message_id == str(late.message_id)
 
 
+@pytest.mark.deep
 def test_what_is_in_flight_at_one_cut_is_judged_at_the_next_though_its_record_was_read_before(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
@@ -161,15 +163,16 @@ def test_of_two_runners_one_wins_and_the_other_stores_nothing(
     commit(writer, topic, 3)
     writer.publish()
     parts, other = make_parts(session, writer), make_parts(session, writer)
-    one = run_once(parts, make_options(writer, tmp_path / "one"))
+    one = Audit(parts, make_options(writer, tmp_path / "one")).run()
     writer.produce(Record(topic, None, b"", None, ()))
-    two = run_once(other, make_options(writer, tmp_path / "two"))
-    publish(two, other.run_store, samples=50)
+    two = Audit(other, make_options(writer, tmp_path / "two")).run()
+    store_run(two, other.run_store, samples=50)
     with pytest.raises(RunOvertaken):
-        publish(one, parts.run_store, samples=50)
+        store_run(one, parts.run_store, samples=50)
     assert [each.run_id for each in parts.run_store.past("", 9)] == [two.run_id]
 
 
+@pytest.mark.deep
 def test_a_run_that_is_killed_at_the_edge_of_a_stage_changes_nothing(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:

@@ -1,21 +1,23 @@
-"""A key that lies in one partition before a cut and in another behind it, on real stores."""
+"""A key in one partition before a cut and in another one after it, on real stores."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+
 from outbox.messages.message import Resolution
 from outbox.messages.record import Record
-from spark.audit import run_once
+from spark.audit.audit import Audit
 from spark.checks.misplaced_keys import SPLIT
 from spark.columns.murmur2 import partition_of
 from spark.report.report import Report
-from spark.report.store_run import publish
+from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 LAST = 1
 """The last partition: once a shard has published there, its relay knows that there are two."""
@@ -24,7 +26,7 @@ LAST = 1
 def test_a_key_split_by_a_cut_is_found_from_either_side_as_one_run_finds_it(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
-    """Of two topics one has the record elsewhere before the cut, the other one behind it."""
+    """Of two topics one has the misplaced record before the cut, the other one after it."""
     early, late = f"{writer.prefix}-early", f"{writer.prefix}-late"
     writer.create_topics(early, late)
     for topic in (early, late):
@@ -56,8 +58,8 @@ def elsewhere(record: Record) -> Record:
 
 def run(parts: RunContext, options: Options) -> Report:
     """Run and store the outcome."""
-    report = run_once(parts, options)
-    publish(report, parts.run_store, samples=50)
+    report = Audit(parts, options).run()
+    store_run(report, parts.run_store, samples=50)
     return report
 
 

@@ -24,7 +24,7 @@ from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.message import Resolution
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.settings.environment import process_environment
-from spark.audit import run_once
+from spark.audit.audit import Audit
 from spark.findings.finding_class import FindingClass
 from spark.report.report import Report
 from tests.fixtures_databases import drop_database, make_database
@@ -33,7 +33,7 @@ from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 COMMAND: Final = Path(sys.executable).parent / "outbox-reconcile"
 PATIENCE: Final = 240
@@ -81,7 +81,7 @@ def installation(
 def started(
     installation: OutboxWriter, folder: Path, **settings: str
 ) -> Iterator[Callable[[], str]]:
-    """Start a run; yield what it has said so far; kill it and its JVM at the end of the block."""
+    """Start a run; yield its output so far; kill it and its JVM at the end of the block."""
     said = folder / "stderr.txt"
     with (
         said.open("w") as stderr,
@@ -114,7 +114,7 @@ def environment(installation: OutboxWriter, **settings: str) -> dict[str, str]:
 
 
 def stored(database_url: str) -> dict[str, object]:
-    """Return all that runs leave behind in the database."""
+    """Return everything that runs store in the database."""
     with psycopg.connect(database_url) as connection:
         tables = connection.execute(STATE).fetchall()
         return {
@@ -129,13 +129,13 @@ def runs(database_url: str) -> list[str]:
 
 
 def next_run(session: SparkSession, installation: OutboxWriter, folder: Path) -> Report:
-    """Return what the next run would say, and store nothing of it."""
-    return run_once(make_parts(session, installation), make_options(installation, folder))
+    """Return the report of the next run without storing it."""
+    return Audit(make_parts(session, installation), make_options(installation, folder)).run()
 
 
 def free(database_url: str) -> bool:
     """Tell whether a run may begin."""
-    with suppress(RunUnderWay), PostgresRunStore(database_url).hold():
+    with suppress(RunUnderWay), PostgresRunStore(database_url).run_lock():
         return True
     return False
 
@@ -176,7 +176,7 @@ def test_a_run_killed_between_its_transaction_and_its_files_has_been(
         assert "sum up" in said()
     assert (second.returncode, second.stdout) == (5, "")
     assert second.stderr.splitlines()[1:] == [
-        "outbox-reconcile: another run is under way; nothing was begun"
+        "outbox-reconcile: another run is in progress; nothing was started"
     ]
     assert not (folder_of(tmp_path) / "report.json").exists()
     assert wait_for(lambda: free(installation.database_url))
@@ -221,7 +221,7 @@ def never_was(
 def test_a_run_killed_before_its_webhook_has_been(
     installation: OutboxWriter, session: SparkSession, tmp_path: Path
 ) -> None:
-    """The endpoint takes the call and says nothing; there is news, for one more message is lost."""
+    """The endpoint accepts the call and never answers; the news is one more lost message."""
     installation.end(installation.prepare("points", 1, key=b"news"), Resolution.COMMIT)
     installation.publish(lambda record: ())
     with create_server(("127.0.0.1", 0)) as endpoint:

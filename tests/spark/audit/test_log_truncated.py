@@ -1,4 +1,4 @@
-"""What a real broker has lost or compacted away: LOST where its log was cut off, else COMPACTED."""
+"""What a real broker has lost or compacted: LOST where its log was truncated, else COMPACTED."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.message_id import HalfId, parse_message_id
 from outbox.messages.record import MESSAGE_ID
 from outbox.reconciliation.log import LogEnd, Partition
-from spark.audit import run_once
+from spark.audit.audit import Audit
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
-from spark.report.store_run import publish
+from spark.report.store_run import store_run
 from tests.fixtures_databases import drop_database, make_database
 from tests.fixtures_kafka import make_topic, read_committed
 from tests.fixtures_waiting import wait_for
-from tests.spark.fixtures_log_tail import cut_tail
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
+from tests.spark.fixtures_truncated_log import cut_tail
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 CUT, REGROWN, COMPACTED = "truncated-cut", "truncated-regrown", "truncated-compacted"
 EAGER = {
@@ -39,7 +39,7 @@ EAGER = {
     "min.cleanable.dirty.ratio": "0.01",
     "max.compaction.lag.ms": "100",
 }
-"""A topic whose older records are compacted away at the cleaner's next look."""
+"""A topic whose older records are removed at the cleaner's next pass."""
 Told = tuple[FindingClass, str | None, HalfId | None]
 """Of a finding its class, topic and message."""
 EACH = 12
@@ -63,7 +63,7 @@ class Story:
 
     @property
     def compacted(self) -> Counter[Told]:
-        """What must be told of the messages that the cleaner took."""
+        """The expected findings about the messages that the cleaner removed."""
         return Counter((FindingClass.COMPACTED, COMPACTED, h.half_id) for h in self.superseded)
 
 
@@ -86,12 +86,12 @@ def story(
     broker: EmbeddedKafka,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Story]:
-    """Run, take both tails away, let one log grow again, and run once more."""
+    """Run, truncate both logs, let one log grow again, and run once more."""
     url = make_database(postgres_server.database_url, template_database)
     writer = OutboxWriter(url, broker.bootstrap_servers, "truncated")
     folder, facts = tmp_path_factory.mktemp("truncated"), KafkaLogReader(broker.bootstrap_servers)
     writer.create_topics(CUT, REGROWN)
-    superseded = _compacted_away(writer)
+    superseded = _compacted_messages(writer)
     _commit_some(writer, CUT, REGROWN)
     first = _run(session, writer, folder)
     ends, gone = _lose_tails(writer, broker, facts)
@@ -109,7 +109,7 @@ def story(
     drop_database(postgres_server.database_url, url)
 
 
-def _compacted_away(writer: OutboxWriter) -> tuple[HalfMessage, ...]:
+def _compacted_messages(writer: OutboxWriter) -> tuple[HalfMessage, ...]:
     """Commit messages of one key until the cleaner has taken the first two; return those."""
     topic = make_topic(writer.bootstrap_servers, partitions=1, name=COMPACTED, config=EAGER)
     writer.topics.append(topic)
@@ -135,15 +135,15 @@ def _commit_some(writer: OutboxWriter, *topics: str) -> None:
 
 def _run(session: SparkSession, writer: OutboxWriter, folder: Path) -> Report:
     parts = make_parts(session, writer)
-    report = run_once(parts, make_options(writer, folder))
-    publish(report, parts.run_store, samples=5)
+    report = Audit(parts, make_options(writer, folder)).run()
+    store_run(report, parts.run_store, samples=5)
     return report
 
 
 def _lose_tails(
     writer: OutboxWriter, broker: EmbeddedKafka, facts: KafkaLogReader
 ) -> tuple[dict[str, tuple[int, int]], dict[str, frozenset[HalfId]]]:
-    """Kill the broker, cut both logs and start it again; return the ends and what is gone."""
+    """Kill the broker, cut both logs and start it again; return the ends and the lost messages."""
     there = {topic: _by_offset(writer, topic) for topic in (CUT, REGROWN)}
     before = _ends(facts)
     broker.kill()
@@ -187,7 +187,7 @@ def test_a_record_that_compaction_took_for_a_later_one_of_its_key_is_not_lost(
     assert (story.first.verdict, story.first.counts.unverifiable) == (Verdict.CLEAN, 2)
 
 
-def test_of_a_log_that_was_cut_off_each_message_that_is_gone_is_lost_though_it_grew_again(
+def test_each_message_of_a_truncated_log_is_lost_even_if_the_log_grew_again(
     story: Story,
 ) -> None:
     lost = Counter(
@@ -201,7 +201,7 @@ def test_of_a_log_that_was_cut_off_each_message_that_is_gone_is_lost_though_it_g
     assert story.second.verdict is Verdict.FINDINGS
 
 
-def test_a_cut_log_is_told_by_its_end_and_one_that_grew_again_by_its_last_record(
+def test_a_truncated_log_is_seen_by_its_end_and_one_that_grew_again_by_its_last_record(
     story: Story,
 ) -> None:
     reasons = {
@@ -216,7 +216,7 @@ def test_a_cut_log_is_told_by_its_end_and_one_that_grew_again_by_its_last_record
     assert story.second.plan.origin.mode == "full"
 
 
-def test_after_a_restart_the_leader_of_now_is_asked(story: Story) -> None:
+def test_after_a_restart_the_present_leader_is_asked(story: Story) -> None:
     ends = _ends(story.facts)
     assert ends[CUT] == story.ends[CUT][1]
     assert ends[REGROWN] > story.ends[REGROWN][0]

@@ -15,7 +15,7 @@ from outbox.messages.message import Resolution
 from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
 from outbox.reconciliation.ports import LogReader, ReconciliationSource, SourceSnapshot
 from outbox.reconciliation.snapshot import JdbcAddress, RelayCut
-from spark.audit import run_once
+from spark.audit.audit import Audit
 from spark.cut import sources
 from spark.cut.reader import SnapshotMismatch
 from spark.findings.finding_class import FindingClass
@@ -25,12 +25,12 @@ from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 
 @dataclass
 class JumpingClock:
-    """A clock on which each look costs a minute, so that no test waits for a timeout."""
+    """A clock that advances a minute at each reading, so that no test waits for a timeout."""
 
     seconds: float = 0.0
 
@@ -115,11 +115,11 @@ def test_what_is_not_yet_published_is_in_flight_and_overdue_after_the_grace(
     ahead = writer.record(later[0], batch=f"{later[0].shard}.99.0")
     writer.produce(ahead)
 
-    young = run_once(parts, options)
+    young = Audit(parts, options).run()
     assert (young.verdict, young.findings) == (Verdict.CLEAN, ())
     assert (young.counts.judged, young.counts.in_flight, young.counts.ahead) == (20, 5, 1)
 
-    old = run_once(parts, make_options(writer, tmp_path, grace_seconds=0))
+    old = Audit(parts, make_options(writer, tmp_path, grace_seconds=0)).run()
     (finding,) = old.findings
     assert (finding.finding_class, finding.shard) == (FindingClass.OVERDUE, later[0].shard)
     assert finding.detail["overdue"] == 5
@@ -132,7 +132,7 @@ def test_a_record_ahead_of_the_cut_without_a_commit_is_unexpected_all_the_same(
     writer.create_topics(topic)
     (half,) = writer.prepare(topic, 1)
     writer.produce(writer.record(half, batch=f"{half.shard}.99.0"))
-    report = run_once(parts, options)
+    report = Audit(parts, options).run()
     assert [each.finding_class for each in report.findings] == [FindingClass.UNDECIDED]
 
 
@@ -147,7 +147,7 @@ def test_manifests_that_do_not_chain_are_a_finding_of_their_shard(
     writer.shards[first.shard].batch_no += 3
     writer.end(writer.prepare(topic, 1, key=b"one-member"), Resolution.COMMIT)
     writer.publish()
-    (finding,) = run_once(parts, options).findings
+    (finding,) = Audit(parts, options).run().findings
     assert (finding.finding_class, finding.shard) == (FindingClass.MANIFEST_BREAK, first.shard)
     assert [each["fault"] for each in finding.detail["breaks"]] == ["gap in batch_no"]
 
@@ -159,8 +159,8 @@ def test_a_partition_that_does_not_answer_makes_the_run_inconclusive_and_loses_n
     writer.create_topics(topic)
     writer.end(writer.prepare(topic, 20), Resolution.COMMIT)
     writer.publish()
-    silent = SilentPartition(parts.log_facts, Partition(topic, 0))
-    report = run_once(replace(parts, log_facts=silent), options)
+    silent = SilentPartition(parts.log_reader, Partition(topic, 0))
+    report = Audit(replace(parts, log_reader=silent), options).run()
     assert report.verdict is Verdict.INCONCLUSIVE
     assert [each.finding_class for each in report.findings] == [FindingClass.NOT_READ]
     assert report.partitions_read == (1, 2)
@@ -180,7 +180,7 @@ def test_a_transaction_that_stays_open_makes_the_run_inconclusive(
     hanging.begin_transaction()
     hanging.produce(topic, b"", partition=1)
     hanging.flush(30)
-    report = run_once(replace(parts, clock=JumpingClock()), options)
+    report = Audit(replace(parts, clock=JumpingClock()), options).run()
     hanging.abort_transaction(30)
     assert report.verdict is Verdict.INCONCLUSIVE
     assert [each.finding_class for each in report.findings] == [FindingClass.LSO_STUCK]
@@ -207,7 +207,7 @@ def test_a_run_over_records_that_expired_with_the_log_calls_none_lost_and_is_not
     writer.end(writer.prepare(topic, 20), Resolution.COMMIT)
     writer.publish()
     writer.expire(topic, before=1)
-    report = run_once(parts, options)
+    report = Audit(parts, options).run()
     assert report.verdict is Verdict.INCONCLUSIVE
     assert {each.finding_class for each in report.findings} == {FindingClass.RETENTION_GAP}
     told = sum(each.detail["messages"] for each in report.findings)
@@ -233,4 +233,4 @@ def test_a_reader_that_lost_the_snapshot_is_noticed(
     writer.end(writer.prepare(topic, 4), Resolution.COMMIT)
     late = replace(parts, source=Distracted(parts.source, writer, parts.source.jdbc))
     with pytest.raises(SnapshotMismatch):
-        run_once(late, options)
+        Audit(late, options).run()

@@ -9,10 +9,12 @@ from typing import Any, Final
 import pytest
 from pyspark.errors import PySparkException
 
-from tests.spark.fixtures_histories_joined import grafted
 from tests.spark.fixtures_markers import ON_SPARK, REAL_STORES
 from tests.spark.fixtures_mutant import Mutant, Needs
 from tests.spark.fixtures_mutants import MUTANTS
+from tests.spark.fixtures_mutated_module import mutated
+
+pytestmark = pytest.mark.deep
 
 MARKS: Final[dict[Needs, list[Any]]] = {
     Needs.NOTHING: [],
@@ -34,7 +36,7 @@ def test_every_mutant_is_killed_by_the_test_that_must(
     record_property("mutant", mutant.name)
     record_property("killer", mutant.killer.__name__)
     wanted = set(inspect.signature(mutant.killer).parameters) - set(mutant.given)
-    with grafted(mutant.module, mutant.rule, mutant.broken):
+    with mutated(mutant.module, mutant.rule, mutant.broken):
         found = {name: request.getfixturevalue(name) for name in sorted(wanted)}
         with pytest.raises(FAILURES):
             mutant.killer(**found, **mutant.given)
@@ -43,7 +45,7 @@ def test_every_mutant_is_killed_by_the_test_that_must(
 def test_every_rule_is_back_in_place_afterwards() -> None:
     for mutant in MUTANTS:
         before = rules_of(mutant)
-        with grafted(mutant.module, mutant.rule, mutant.broken):
+        with mutated(mutant.module, mutant.rule, mutant.broken):
             assert rules_of(mutant) != before
         assert rules_of(mutant) == before
 

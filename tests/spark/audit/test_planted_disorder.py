@@ -1,6 +1,6 @@
 """Disorder, wrong places and clocks that are off, planted on real stores: one run finds them all.
 
-Every fault has a topic of its own, beside clean messages; all of them are told by one run.
+Every fault has a separate topic, beside clean messages; one run reports all of them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pyspark.sql import SparkSession
 
 from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.record import BATCH, MESSAGE_ID, Record
-from spark.audit import run_once
+from spark.audit.audit import Audit
+from spark.columns.frames import Mode
 from spark.columns.murmur2 import partition_of
-from spark.compare.bucket_checksums import Mode
 from spark.findings.topic_rules import LatencyTarget, TopicRule
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
-from spark.report.store_run import publish
+from spark.report.store_run import store_run
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
@@ -69,8 +69,8 @@ def planted(
             plant.topic("slow"): TopicRule(latency=LatencyTarget(p99_seconds=60, minutes=3))
         },
     )
-    report = run_once(parts, options)
-    return Planted(expected, report, publish(report, parts.run_store, samples=50))
+    report = Audit(parts, options).run()
+    return Planted(expected, report, store_run(report, parts.run_store, samples=50))
 
 
 class Plant:
@@ -174,7 +174,7 @@ class Plant:
         return {("CLOCK_SKEW", self.topic(name)) for name in ("behind", "ahead")}
 
     def _slow(self) -> set[tuple[str, str]]:
-        """Let a topic's commits lie minutes before their records."""
+        """Let the commits of a topic be minutes older than their records."""
         newest = self.writer.newest_commit()
         self._commit(self._prepare("slow", 60))
         self.writer.execute(DELAYED, newest)
@@ -217,7 +217,7 @@ def test_the_totals_and_the_sentence_count_them_by_kind(planted: Planted) -> Non
     assert totals == {"mismatch": 3, "disordered": 5, "latency": 3}
     assert planted.report.verdict is Verdict.FINDINGS
     assert "3 altered, 5 out of order; " in planted.report.sentence
-    assert planted.report.sentence.endswith("; 3 of latency or clocks")
+    assert planted.report.sentence.endswith("; 3 latency or clock findings")
 
 
 def test_an_inversion_names_the_record_before_it(planted: Planted) -> None:
@@ -227,7 +227,7 @@ def test_an_inversion_names_the_record_before_it(planted: Planted) -> None:
     assert tuple(finding["detail"]["behind_position"]) > finding["position"]
 
 
-def test_a_drift_tells_what_the_header_names(planted: Planted) -> None:
+def test_a_drift_shows_what_the_header_names(planted: Planted) -> None:
     named = {
         each["detail"]["outbox_batch"]
         for each in planted.document["findings"]
@@ -237,25 +237,25 @@ def test_a_drift_tells_what_the_header_names(planted: Planted) -> None:
     assert "absent" in named
 
 
-def test_a_split_key_tells_how_many_of_it_lie_where(planted: Planted) -> None:
+def test_a_split_key_shows_its_messages_by_partition(planted: Planted) -> None:
     detail = planted.finding("KEY_SPLIT")["detail"]
     assert detail["keys"] == 1
     assert detail["shown"][0]["messages_by_partition"] == {"0": 1, "1": 2}
 
 
-def test_a_wrong_partition_tells_the_right_one(planted: Planted) -> None:
+def test_a_wrong_partition_shows_the_right_one(planted: Planted) -> None:
     for each in planted.document["findings"]:
         if each["class"] == "WRONG_PARTITION":
             assert (each["detail"]["expected"], each["detail"]["actual"]) == (1, 0)
 
 
-def test_a_wrong_note_is_told_beside_the_true_place(planted: Planted) -> None:
+def test_a_wrong_recorded_place_is_shown_with_the_true_place(planted: Planted) -> None:
     finding = planted.finding("WRONG_OFFSET")
     assert finding["detail"]["recorded"] == {"partition": 0, "offset": 7}
     assert (finding["partition"], finding["offset"]) == (0, 1)
 
 
-def test_clocks_that_are_off_are_told_by_direction(planted: Planted) -> None:
+def test_skewed_clocks_are_reported_by_direction(planted: Planted) -> None:
     told = {
         each["topic"].rsplit("-", 1)[1]: each["detail"]
         for each in planted.document["findings"]
@@ -266,7 +266,7 @@ def test_clocks_that_are_off_are_told_by_direction(planted: Planted) -> None:
     assert told["ahead"]["timestamp_type"] == "CreateTime"
 
 
-def test_a_slow_topic_tells_for_how_many_minutes(planted: Planted) -> None:
+def test_a_slow_topic_shows_for_how_many_minutes(planted: Planted) -> None:
     detail = planted.finding("LATENCY_SLO")["detail"]
     assert detail["minutes_above"] >= 3
     assert detail["worst_p99_seconds"] > 600

@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.message_id import Nonce, message_id_of
 from outbox.messages.record import MESSAGE_ID, Record
-from spark.audit import run_once
-from spark.compare.bucket_checksums import Mode
+from spark.audit.audit import Audit
+from spark.columns.frames import Mode
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
-from spark.report.store_run import publish
+from spark.report.store_run import store_run
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
@@ -60,8 +60,8 @@ def planted(
     writer, folder = module_writer, tmp_path_factory.mktemp("planted")
     expected = plant(writer)
     parts = make_parts(session, writer)
-    report = run_once(parts, make_options(writer, folder, show_keys=True, mode=Mode.TWO_LEVEL))
-    document = publish(report, parts.run_store, samples=50)
+    report = Audit(parts, make_options(writer, folder, show_keys=True, mode=Mode.TWO_LEVEL)).run()
+    document = store_run(report, parts.run_store, samples=50)
     return Planted(expected, report, document, writer, folder)
 
 
@@ -183,7 +183,7 @@ def test_a_duplicate_names_every_place(planted: Planted) -> None:
     assert [(place["same"], place["redriven"]) for place in places] == [(True, False)] * 2
 
 
-def test_a_held_message_tells_why(planted: Planted) -> None:
+def test_a_held_message_shows_the_reason(planted: Planted) -> None:
     assert planted.finding("HELD")["detail"]["publish_error"] == "MSG_SIZE_TOO_LARGE"
 
 
@@ -196,11 +196,11 @@ def test_a_held_message_tells_why(planted: Planted) -> None:
         ("HEADER_DRIFT", "header"),
     ],
 )
-def test_an_altered_record_tells_what_differs(planted: Planted, name: str, difference: str) -> None:
+def test_an_altered_record_shows_what_differs(planted: Planted, name: str, difference: str) -> None:
     assert set(planted.finding(name)["detail"]["differs"]) == {difference}
 
 
-def test_a_changed_value_is_told_by_length_place_and_hash(planted: Planted) -> None:
+def test_a_changed_value_is_shown_by_length_place_and_hash(planted: Planted) -> None:
     differs = planted.finding("CORRUPT_VALUE")["detail"]["differs"]["value"]
     assert differs["first_difference_at"] == len(SECRET)
     assert differs["actual"]["bytes"] == len(SECRET) + 1
@@ -239,7 +239,7 @@ def test_the_run_its_findings_and_its_reports_are_stored(planted: Planted) -> No
     assert formats == [("csv",), ("html",), ("json",), ("md",)]
 
 
-def test_a_second_run_knows_what_is_new_and_what_has_gone(
+def test_a_second_run_shows_new_and_resolved_findings(
     planted: Planted, session: SparkSession, tmp_path: Path
 ) -> None:
     writer = planted.writer
@@ -248,7 +248,7 @@ def test_a_second_run_knows_what_is_new_and_what_has_gone(
     )
     writer.produce(Record(f"{writer.prefix}-points", None, b"", None, _headers_of(UNKNOWN)))
     parts = make_parts(session, writer)
-    report = run_once(parts, make_options(writer, tmp_path))
+    report = Audit(parts, make_options(writer, tmp_path)).run()
     assert (report.changes.new, report.changes.resolved) == (1, 0)
     assert report.count(*[each.finding_class for each in report.findings]) == 15
 

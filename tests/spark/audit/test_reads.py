@@ -19,10 +19,10 @@ pytestmark = REAL_STORES
 
 
 def whole(parts: RunContext, topic: str, start: int | None = None) -> Iterable[Range]:
-    """Return all of a topic, from where it begins or from a given offset on."""
-    partitions = parts.log_facts.partitions([topic])
-    starts = parts.log_facts.offsets(partitions, LogEnd.START)
-    ends = parts.log_facts.offsets(partitions, LogEnd.LAST_STABLE)
+    """Return the range of a topic from its beginning or from a given offset on."""
+    partitions = parts.log_reader.partitions([topic])
+    starts = parts.log_reader.offsets(partitions, LogEnd.START)
+    ends = parts.log_reader.offsets(partitions, LogEnd.LAST_STABLE)
     found = ranges(starts, ends)
     if start is None:
         return found

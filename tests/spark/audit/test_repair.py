@@ -8,10 +8,10 @@ import psycopg
 
 from outbox.messages.message import Resolution
 from outbox.messages.record import Record
-from outbox.reconciliation.stored_run import Changes
-from spark.audit import run_once
+from outbox.reconciliation.finding import FindingChanges
+from spark.audit.audit import Audit
 from spark.findings.verdict import Verdict
-from spark.report.store_run import publish
+from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
@@ -35,8 +35,8 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
         return (record._replace(value=b"damaged") if bad else record,)
 
     writer.publish(damage)
-    first = run_once(parts, options)
-    publish(first, parts.run_store, samples=50)
+    first = Audit(parts, options).run()
+    store_run(first, parts.run_store, samples=50)
     assert {each.half_id: each.finding_class.value for each in first.findings} == {
         lost.half_id: "LOST",
         altered.half_id: "CORRUPT_VALUE",
@@ -50,15 +50,15 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
             *(half.half_id, half.nonce, half.shard, half.message.topic_id),
         )
         writer.repair(half, "action")
-    second = run_once(parts, options)
-    publish(second, parts.run_store, samples=50)
+    second = Audit(parts, options).run()
+    store_run(second, parts.run_store, samples=50)
 
     assert second.verdict is Verdict.CLEAN
     told = [(each.finding_class.value, each.half_id) for each in second.findings]
     assert told == [("REDRIVEN", altered.half_id)]
-    assert second.changes == Changes(new=1, resolved=0, fixed=2)
-    assert second.changes.closed == {"LOST": 1, "CORRUPT_VALUE": 1}
-    assert [(run.run_id, run.open) for run in second.past] == [(first.run_id, 2)]
+    assert second.changes == FindingChanges(new=1, resolved=0, fixed=2)
+    assert second.changes.closed_by_class == {"LOST": 1, "CORRUPT_VALUE": 1}
+    assert [(run.run_id, run.open_findings) for run in second.past] == [(first.run_id, 2)]
     (of_topic,) = [each for each in second.latencies if each.topic is not None]
     assert (of_topic.topic, of_topic.messages) == (topic, 2)
     assert 0 < of_topic.p50 <= of_topic.p95 <= of_topic.p99 < 600

@@ -1,4 +1,4 @@
-"""A look between two runs: it judges as the next run will, which cannot tell that it was there."""
+"""A rerun between two runs: it judges as the next run will and leaves no trace for it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import psycopg
 import pytest
 
 from outbox.messages.message import HalfMessage, Resolution
-from spark.audit import run_once
+from spark.audit.audit import Audit
+from spark.audit.rerun import rerun_once
+from spark.jvm.spark_errors import RunNotFound
 from spark.report.report import Report
-from spark.report.store_run import publish
-from spark.rerun import rerun_once
+from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
-from spark.spark_errors import RunNotFound
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import Alter, OutboxWriter
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 TABLES = (
     *("reconciliation_run", "reconciliation_report", "reconciliation_cut", "reconciliation_carry"),
@@ -29,8 +29,8 @@ TABLES = (
 
 def run(parts: RunContext, options: Options) -> Report:
     """Run and store the outcome."""
-    report = run_once(parts, options)
-    publish(report, parts.run_store, samples=50)
+    report = Audit(parts, options).run()
+    store_run(report, parts.run_store, samples=50)
     return report
 
 
@@ -39,7 +39,7 @@ def classes(report: Report) -> Counter[str]:
     return Counter(each.finding_class.value for each in report.findings)
 
 
-def left_behind(writer: OutboxWriter, folder: Path) -> dict[str, Any]:
+def stored_state(writer: OutboxWriter, folder: Path) -> dict[str, Any]:
     """Return all that a run changes besides its findings: its tables and its folder."""
     with psycopg.connect(writer.database_url) as connection:
         rows = {
@@ -61,19 +61,19 @@ def test_a_rerun_stores_what_open_findings_became_and_leaves_all_else_to_the_nex
     topic = f"{writer.prefix}-points"
     writer.create_topics(topic)
     (phantom,) = writer.prepare(topic, 1, key=b"phantom")
-    mended, lost, *others = writer.prepare(topic, 6)
-    writer.end([mended, lost, *others], Resolution.COMMIT)
-    writer.publish(all_but(mended, lost))
+    repaired, lost, *others = writer.prepare(topic, 6)
+    writer.end([repaired, lost, *others], Resolution.COMMIT)
+    writer.publish(all_but(repaired, lost))
     writer.produce(writer.record(phantom))
     first = run(parts, options)
     assert classes(first) == {"LOST": 2, "UNDECIDED": 1}
 
-    writer.order_repair(mended)
+    writer.order_repair(repaired)
     writer.end([phantom], Resolution.ROLLBACK)
     new, *_ = fresh = writer.prepare(topic, 3)
     writer.end(fresh, Resolution.COMMIT)
     writer.publish(all_but(new))
-    before = left_behind(writer, options.report_dir)
+    before = stored_state(writer, options.report_dir)
     rerun = rerun_once(parts, options, first.run_id)
     assert Counter((each.finding_class, each.status) for each in rerun.findings) == {
         ("LOST", "fixed"): 1,
@@ -81,7 +81,7 @@ def test_a_rerun_stores_what_open_findings_became_and_leaves_all_else_to_the_nex
         ("ROLLED_BACK", "open"): 1,
     }
     assert (rerun.new, rerun.report.plan.origin.run_id) == (1, first.run_id)
-    assert left_behind(writer, options.report_dir) == before
+    assert stored_state(writer, options.report_dir) == before
 
     second = run(parts, options)
     assert second.plan.origin.run_id == second.previous_run_id == first.run_id

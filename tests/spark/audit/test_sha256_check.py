@@ -7,20 +7,22 @@ from dataclasses import replace
 from functools import reduce
 from typing import Final
 
+import pytest
 from xxhash import xxh64_intdigest
 
 from outbox.messages.content_digest import SEED
 from outbox.messages.message import Resolution
 from outbox.messages.record import MESSAGE_ID, Record
-from spark.audit import run_once
-from spark.compare.sha256_check import EQUAL_BY, Digest
+from spark.audit.audit import Audit
+from spark.columns.digest import Digest
+from spark.compare.sha256_check import EQUAL_BY
 from spark.report.report import Report
-from spark.report.store_run import publish
+from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 VALUE: Final = b"what was prepared: two stripes of XXH64, of 32 bytes each, no more"[:64]
 PRIMES: Final = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F)
@@ -28,7 +30,7 @@ PRIMES: Final = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F)
 WRAP: Final = 1 << 64
 
 
-def test_a_crafted_record_is_told_by_sha256_alone_and_stays_told_until_it_is_mended(
+def test_a_crafted_record_is_reported_by_sha256_alone_until_it_is_repaired(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
     topic = f"{writer.prefix}-points"
@@ -51,14 +53,14 @@ def test_a_crafted_record_is_told_by_sha256_alone_and_stays_told_until_it_is_men
     writer.order_repair(halves[0])
     unasked = _run(parts, replace(options, full=True))
     assert _classes(unasked) == {valued: "REDRIVEN", headed: "HEADER_DRIFT"}
-    assert {told.findings[1].finding_id} == unasked.changes.known
+    assert {told.findings[1].finding_id} == unasked.changes.known_ids
     assert unasked.changes.fixed == 1
 
 
 def _run(parts: RunContext, options: Options) -> Report:
     """Run and store the outcome."""
-    report = run_once(parts, options)
-    publish(report, parts.run_store, samples=5)
+    report = Audit(parts, options).run()
+    store_run(report, parts.run_store, samples=5)
     return report
 
 
@@ -82,14 +84,14 @@ def _of_other_headers(record: Record) -> Record:
 
 
 def _of_another_value(record: Record) -> Record:
-    """Change the first lane of a value and mend it by the next 8 bytes that the lane takes in."""
+    """Change the first lane of a value and compensate it in the next 8 bytes of that lane."""
     fields = (_message_id(record).encode(), record.topic.encode(), b"kv", record.key or b"")
     seed = reduce(lambda digest, field: xxh64_intdigest(field, digest), fields, SEED)
     value = record.value or b""
     first, second = (int.from_bytes(value[at : at + 8], "little") for at in (0, 32))
     gained = _taken_in(seed, first) - _taken_in(seed, first + 1)
-    mended = (second + gained * pow(PRIMES[1], -1, WRAP)) % WRAP
-    other = _bytes(first + 1) + value[8:32] + _bytes(mended) + value[40:]
+    compensated = (second + gained * pow(PRIMES[1], -1, WRAP)) % WRAP
+    other = _bytes(first + 1) + value[8:32] + _bytes(compensated) + value[40:]
     assert xxh64_intdigest(other, seed) == xxh64_intdigest(value, seed)
     return record._replace(value=other)
 

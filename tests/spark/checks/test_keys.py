@@ -45,11 +45,11 @@ def test_a_key_is_split_only_once_the_last_partition_was_reached(session: SparkS
         (split, 0, "4.1"),
         (moved_by_growth, 0, None),
     )
-    known = keys.known_count(pairs, keys.opened(pairs, {"points": 3}))
-    keyed = keys.keyed(known)
-    spread = keys.spread(keyed)
-    (row,) = keys.splits(keyed, spread, pairs.select("half_id")).collect()
-    finding = keys.of_split(row)
+    known = keys.with_known_count(pairs, keys.first_known_places(pairs, {"points": 3}))
+    keyed = keys.keyed_records(known)
+    spread = keys.spread_keys(keyed)
+    (row,) = keys.split_keys(keyed, spread, pairs.select("half_id")).collect()
+    finding = keys.split_finding(row)
     assert finding.detail["keys"] == 1
     (shown,) = finding.detail["shown"]
     assert shown == {
@@ -57,4 +57,4 @@ def test_a_key_is_split_only_once_the_last_partition_was_reached(session: SparkS
         "messages_by_partition": {"0": 1, "2": 1},
     }
     asked = pairs.where("partition = 2").select("half_id")
-    assert keys.splits(keyed, spread, asked).isEmpty()
+    assert keys.split_keys(keyed, spread, asked).isEmpty()

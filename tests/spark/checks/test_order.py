@@ -18,10 +18,9 @@ from outbox.messages.manifest import START, Entry, Kind, Manifest, Position, enc
 from outbox.messages.message_id import SHARDS, HalfId, Nonce, message_id_of
 from spark.checks import order
 from spark.columns import manifests, schemas
-from spark.columns.frames import Frames
+from spark.columns.frames import Frames, Mode
 from spark.compare import bucket_checksums, matches
-from spark.compare.bucket_checksums import Mode
-from spark.cut.reader import laid_over, placed
+from spark.cut.reader import commit_layout, place_records
 from tests.spark.columns.test_digest_and_slot import log
 from tests.spark.fixtures_markers import ON_SPARK
 
@@ -75,7 +74,7 @@ HISTORIES = st.lists(st.lists(MESSAGES, min_size=1, max_size=8), min_size=SHARDS
 
 @dataclass(frozen=True)
 class Row:
-    """A record as it lies in its topic."""
+    """A record in its topic."""
 
     number: int
     partition: int
@@ -85,7 +84,7 @@ class Row:
 
 
 class History:
-    """What one shard committed and what lies in its topic."""
+    """What one shard committed and what is in its topic."""
 
     def __init__(self, shard: int, drawn: Sequence[Drawn]) -> None:
         self.shard, self.drawn = shard, drawn
@@ -94,7 +93,7 @@ class History:
         self.rows = list(self._rows())
 
     def position(self, number: int) -> Position:
-        """Return where a message stands in the commit log."""
+        """Return the position of a message in the commit log."""
         return Position(10 + number // A_FLUSH, number % A_FLUSH + 1)
 
     def batch(self, number: int) -> int:
@@ -222,7 +221,7 @@ class History:
     suppress_health_check=list(HealthCheck),
 )
 @given(drawn=HISTORIES)
-def test_exactly_the_oracles_findings_are_made_whether_folded_first_or_joined_at_once(
+def test_the_findings_equal_the_oracles_with_and_without_bucket_checksums(
     session: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Drawn]]
 ) -> None:
     histories = [History(shard, each) for shard, each in enumerate(drawn)]
@@ -244,22 +243,22 @@ def judged(
     listed = manifests.with_prefix(log(session, *bodies))
     rows = _frame(session, [r for each in histories for r in each.commit_rows()], COMMITS)
     cuts = schemas.frame_of(session, [each.cut_row() for each in histories], schemas.SHARD_CUTS)
-    laid = laid_over(listed, rows, cuts, stage_uri)
+    layout = commit_layout(listed, rows, cuts, stage_uri)
     lying_rows = [r for each in histories for r in each.record_rows()]
     lying = _frame(session, lying_rows, RECORDS)
-    told_apart = (each.withColumn("carried", F.lit(False)) for each in (laid.commits, lying))
-    commits, records = next(told_apart), placed(next(told_apart), cuts)
+    marked = (each.withColumn("carried", F.lit(False)) for each in (layout.commits, lying))
+    commits, records = next(marked), place_records(next(marked), cuts)
     frames = Frames(
         manifests=listed,
         listings=listed,
-        segments=laid.segments,
-        batches=laid.batches,
+        segments=layout.segments,
+        batches=layout.batches,
         commits=commits,
         records=records,
         size=len(lying_rows),
     )
-    odd = bucket_checksums.mismatches(frames, mode, stage_uri, bucket_messages=1)
-    paired = matches.matches_of(frames, odd, stage_uri)
+    mismatch = bucket_checksums.mismatches(frames, mode, stage_uri, bucket_messages=1)
+    paired = matches.matches_of(frames, mismatch, stage_uri)
     found = order.findings(paired.ranked, commits, records, listed, (), stage_uri)
     return {each.half_id: each.finding_class.value for each in found if each.half_id is not None}
 

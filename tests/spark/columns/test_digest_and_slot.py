@@ -1,4 +1,4 @@
-"""The Column expressions against the library's own functions, on random and odd records."""
+"""The Column expressions against the library's own functions, on random and malformed records."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def log(session: SparkSession, *rows: dict[str, Any]) -> DataFrame:
 def named(session: SparkSession, *rows: dict[str, Any]) -> DataFrame:
     """Return records as a run reads them, before it drops their headers."""
     texts = {"message_id": slot.id_text(), "batch": slot.batch()}
-    return slot.identified(log(session, *rows).withColumns(texts))
+    return slot.with_half_id(log(session, *rows).withColumns(texts))
 
 
 def headers(*pairs: tuple[str, str | None]) -> list[dict[str, Any]]:
@@ -174,7 +174,7 @@ def test_a_manifest_is_read_field_by_field(session: SparkSession) -> None:
     assert row["crc"] == crc_of(encode(given))
 
 
-def test_entries_are_told_with_their_status_and_place(session: SparkSession) -> None:
+def test_entries_have_their_status_and_place(session: SparkSession) -> None:
     entries = (Entry(UUID(int=9).bytes, b"K"), Entry(UUID(ID).bytes, b"P"))
     read = manifests.entries(
         chain(session, encode(manifest(8, 0, *entries)), encode(manifest(9, 0)))

@@ -1,4 +1,4 @@
-"""Each lane of a fold sees what the two others do not: on slots searched for just that."""
+"""Each component of a checksum sees what the two others miss, on slots searched for that."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from xxhash import xxh64_intdigest
 
 from spark.columns import commit_rank, schemas, slot
-from spark.columns.frames import Frames
-from spark.columns.segments import JUDGED, opened, segments
+from spark.columns.frames import Frames, Mode
+from spark.columns.segments import JUDGED, open_commits, segments
 from spark.compare import bucket_checksums
 from tests.spark.fixtures_markers import ON_SPARK
 
@@ -83,16 +83,16 @@ def half_for_half() -> tuple[list[int], list[int]]:
 
 def dirty(commits: DataFrame, records: DataFrame) -> bool:
     """Tell whether both sides differ; all slots share a bucket."""
-    (row,) = bucket_checksums.compared(commits, records, ONE_BUCKET).collect()
+    (row,) = bucket_checksums.compare_buckets(commits, records, ONE_BUCKET).collect()
     return bool(row["dirty"])
 
 
 @pytest.mark.parametrize("apart", [pairs_of_opposites, one_for_another, half_for_half])
-def test_each_lane_sees_what_the_two_others_do_not(session: SparkSession, apart: Any) -> None:
+def test_each_component_sees_what_the_two_others_miss(session: SparkSession, apart: Any) -> None:
     commits, records = apart()
     assert commits != records
-    lanes = (len, _xor, _sum)
-    assert [lane(commits) == lane(records) for lane in lanes].count(False) == 1
+    components = (len, _xor, _sum)
+    assert [component(commits) == component(records) for component in components].count(False) == 1
     others = list(range(1_000_000, 1_000_050))
     sides = [_frame(session, side + others) for side in (commits, records)]
     assert dirty(*sides)
@@ -104,7 +104,7 @@ def test_a_bucket_of_equal_sides_is_clean_in_any_order(session: SparkSession) ->
     assert not dirty(*sides)
 
 
-def test_what_cancels_in_one_lane_shows_in_another(session: SparkSession) -> None:
+def test_what_cancels_in_one_component_shows_in_another(session: SparkSession) -> None:
     """A loss beside a duplicate keeps the count; three copies of one keep the combined bits."""
     a, b, c = (5, 1, 10, "judged"), (5, 2, 20, "judged"), (5, 3, 30, "judged")
     swapped = [(5, 1, 20, "judged"), (5, 2, 10, "judged"), c]
@@ -120,14 +120,15 @@ def test_a_row_without_a_slot_always_differs(session: SparkSession) -> None:
     stray = [(None, None, DIGEST, JUDGED)]
     sides = [session.createDataFrame(stray, COLUMNS) for _ in range(2)]
     assert [
-        row["dirty"] for row in bucket_checksums.compared(sides[0], sides[1], ONE_BUCKET).collect()
+        row["dirty"]
+        for row in bucket_checksums.compare_buckets(sides[0], sides[1], ONE_BUCKET).collect()
     ] == [
         True,
         True,
     ]
 
 
-def test_a_record_elsewhere_makes_the_bucket_of_its_message_odd(
+def test_a_record_elsewhere_makes_the_bucket_of_its_message_a_mismatch(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """All of that bucket is joined, or the message would seem to have that one record alone."""
@@ -147,21 +148,21 @@ def test_a_record_elsewhere_makes_the_bucket_of_its_message_odd(
         records=records,
         size=len(kept),
     )
-    odd = bucket_checksums.mismatches(
-        frames, bucket_checksums.Mode.TWO_LEVEL, tmp_path.as_uri(), bucket_messages=1
+    mismatch = bucket_checksums.mismatches(
+        frames, Mode.TWO_LEVEL, tmp_path.as_uri(), bucket_messages=1
     )
-    assert odd is not None
-    joined = bucket_checksums.odd_commits(commits, odd).select("half_id").collect()
+    assert mismatch is not None
+    joined = bucket_checksums.mismatched_commits(commits, mismatch).select("half_id").collect()
     assert [row["half_id"] for row in joined] == [2]
-    (found,) = bucket_checksums.open_ids(commits, records, odd).collect()
+    (found,) = bucket_checksums.open_ids(commits, records, mismatch).collect()
     assert (found["half_id"], found["copies"], found["suspect"]) == (2, 2, True)
 
 
-def test_a_stretch_lies_in_one_batch_and_one_side_of_the_cut(session: SparkSession) -> None:
+def test_a_segment_is_in_one_batch_and_on_one_side_of_the_cut(session: SparkSession) -> None:
     """Commits of a batch that does not list its whole range, or of none, are in no slot."""
     batches = [(2, 1, 3, True, True), (3, 3, 4, True, False)]
-    laid = laid_over(session, batches, cut_row(cut=(8, 2), base=(7, 1), seen=(7, 0)))
-    found = laid.select("xid", "n", "standing", "slot").orderBy("xid", "n").collect()
+    layout = layout_of(session, batches, cut_row(cut=(8, 2), base=(7, 1), seen=(7, 0)))
+    found = layout.select("xid", "n", "standing", "slot").orderBy("xid", "n").collect()
     second = 2 << slot.INDEX_BITS
     assert [tuple(each) for each in found] == [
         (7, 1, "baseline", None),
@@ -173,9 +174,9 @@ def test_a_stretch_lies_in_one_batch_and_one_side_of_the_cut(session: SparkSessi
     ]
 
 
-def test_what_an_earlier_run_has_judged_is_in_no_stretch(session: SparkSession) -> None:
-    laid = laid_over(session, [(2, 0, 6, True, True)], cut_row(seen=(8, 1)))
-    found = laid.select("xid", "n", "digest", "slot").orderBy("n").collect()
+def test_what_an_earlier_run_has_judged_is_in_no_segment(session: SparkSession) -> None:
+    layout = layout_of(session, [(2, 0, 6, True, True)], cut_row(seen=(8, 1)))
+    found = layout.select("xid", "n", "digest", "slot").orderBy("n").collect()
     second = 2 << slot.INDEX_BITS
     assert [tuple(each) for each in found] == [(8, 2, 50, second + 4), (8, 3, 60, second + 5)]
 
@@ -185,8 +186,8 @@ def test_of_two_batches_that_claim_a_commit_the_later_one_names_its_slot(
 ) -> None:
     """So it is where PostgreSQL had lost a tail. Either is safe: no commit is in two slots."""
     batches = [(2, 0, 4, True, True), (3, 2, 6, True, True), (4, 2, 6, False, True)]
-    laid = laid_over(session, batches, cut_row())
-    found = [row["slot"] for row in laid.orderBy("rank").collect()]
+    layout = layout_of(session, batches, cut_row())
+    found = [row["slot"] for row in layout.orderBy("rank").collect()]
     at = [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (3, 3)]
     assert found == [(batch << slot.INDEX_BITS) + index for batch, index in at]
 
@@ -210,7 +211,7 @@ def test_a_record_names_a_slot_only_up_to_the_cut_of_its_shard(session: SparkSes
         [(*place, 9) for place in named], "batch_no bigint, index int, cut_batch bigint"
     )
     found = {
-        (row["batch_no"], row["index"]): row["slot"] for row in slot.slotted(records).collect()
+        (row["batch_no"], row["index"]): row["slot"] for row in slot.with_slot(records).collect()
     }
     assert found == dict.fromkeys(named) | {
         (2, 0): 2 << 12,
@@ -245,7 +246,7 @@ def cuts(session: SparkSession, row: dict[str, int | None]) -> DataFrame:
     return schemas.frame_of(session, [row], schemas.SHARD_CUTS)
 
 
-def laid_over(
+def layout_of(
     session: SparkSession, batches: Sequence[Any], cut: dict[str, int | None]
 ) -> DataFrame:
     """Return the commits of both rows with the slots that these batches give them."""
@@ -255,7 +256,7 @@ def laid_over(
         "whole boolean",
     )
     rows = committed(session)
-    return opened(rows, segments(commit_rank.flushes(rows), claims, cuts(session, cut)))
+    return open_commits(rows, segments(commit_rank.flushes(rows), claims, cuts(session, cut)))
 
 
 def _frame(session: SparkSession, slots: Sequence[int]) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The steps of the comparison on frames of a few rows: what stands where, and what is suspect."""
+"""The steps of the comparison on frames of a few rows: standing, counts and suspects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from outbox.messages.message_id import HalfId
-from spark.columns import commit_rank, schemas, segments
+from spark.columns import commit_rank, schemas, segments, slot
 from spark.compare import placement
 from tests.spark.fixtures_markers import ON_SPARK
 
@@ -58,7 +58,7 @@ def records(session: SparkSession, *rows: tuple[HalfId, int | None, int]) -> Dat
         {"half_id": half_id, "shard": SHARD, "batch_no": batch_no, "digest": digest}
         for half_id, batch_no, digest in rows
     ]
-    return placement.placed(schemas.frame_of(session, given, RECORDS), cuts(session))
+    return slot.with_ahead(schemas.frame_of(session, given, RECORDS), cuts(session))
 
 
 def commits(session: SparkSession, *rows: tuple[int, list[tuple[HalfId, int]]]) -> DataFrame:
@@ -71,7 +71,7 @@ def commits(session: SparkSession, *rows: tuple[int, list[tuple[HalfId, int]]]) 
     log = schemas.frame_of(session, given, COMMITS)
     no_batches = session.createDataFrame([], BATCHES)
     cut_up = segments.segments(commit_rank.flushes(log), no_batches, cuts(session))
-    return segments.opened(log, cut_up)
+    return segments.open_commits(log, cut_up)
 
 
 def test_a_record_of_a_batch_newer_than_the_cut_is_no_copy_yet(session: SparkSession) -> None:
@@ -82,7 +82,7 @@ def test_a_record_of_a_batch_newer_than_the_cut_is_no_copy_yet(session: SparkSes
         (half(2), None, 7),
         (half(3, shard=6), CUT_BATCH + 1, 7),
     )
-    counted: list[Any] = placement.counted(placed).collect()
+    counted: list[Any] = placement.count_copies(placed).collect()
     assert {row["half_id"]: (row["copies"], row["ahead"]) for row in counted} == {
         half(1): (1, 1),
         half(2): (1, 0),
@@ -113,7 +113,7 @@ def test_a_commit_without_a_digest_is_a_commit_all_the_same(session: SparkSessio
         )
         no_batches = session.createDataFrame([], BATCHES)
         cut_up = segments.segments(commit_rank.flushes(log), no_batches, cuts(session))
-        opened = segments.opened(log, cut_up).orderBy("n").collect()
+        opened = segments.open_commits(log, cut_up).orderBy("n").collect()
         assert [(each["half_id"], each["n"], each["digest"]) for each in opened] == [
             (half_id, place, None) for place, half_id in enumerate(ids, 1)
         ]
@@ -126,7 +126,7 @@ def test_only_what_is_once_on_both_sides_with_equal_digests_is_above_suspicion(
     judged = [(each, 7) for each in (clean, lost, doubled, altered, published)]
     both = placement.suspects(
         commits(session, (8, judged), (10, [(on_its_way, 7)])),
-        placement.counted(
+        placement.count_copies(
             records(
                 session,
                 (clean, 1, 7),

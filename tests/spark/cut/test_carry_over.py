@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 
 from outbox.settings.environment import process_environment
 from spark.columns.frames import Frames
+from spark.compare import open_items
 from spark.cut import carry_over
 from tests.spark.fixtures_histories import History, any_histories, drawn
+from tests.spark.fixtures_history_runs import wrong_results
 from tests.spark.fixtures_markers import ON_SPARK
-from tests.spark.fixtures_played_faults import wrong
 
 pytestmark = ON_SPARK
 
@@ -22,7 +23,7 @@ HISTORIES: Final = int(process_environment().get("OUTBOX_TEST_HISTORIES", "100")
 
 
 def simplest(found: Sequence[tuple[History, str]]) -> str:
-    """Tell of the history with the fewest events of those that were judged wrongly."""
+    """Describe the wrongly judged history with the fewest events."""
     history, what = min(found, key=lambda each: len(each[0].commands))
     return f"{len(found)} wrong, the simplest: {history.commands} cut at {history.cuts}: {what}"
 
@@ -32,7 +33,7 @@ def test_any_split_of_a_history_into_runs_ends_with_what_counting_finds(
     session: SparkSession, tmp_path: Path, count: int, most_cuts: int
 ) -> None:
     """So it is after every run, and after one run over all of the history."""
-    for found in wrong(session, tmp_path, drawn(count, any_histories(most_cuts))):
+    for found in wrong_results(session, tmp_path, drawn(count, any_histories(most_cuts))):
         assert not found, simplest(found)
 
 
@@ -51,12 +52,12 @@ def test_what_is_open_is_carried_by_name_or_not_at_all(
         records=session.createDataFrame(records, "half_id bigint, ahead boolean"),
     )
     open_ids = frames.records.select("half_id")
-    carried = carry_over.carried_rows(open_ids, frames, ()) or ()
+    carried = open_items.carried_rows(open_ids, frames, ()) or ()
     assert sorted((side, half_id) for side, half_id, _ in carried) == [
         (carry_over.COMMIT, 7),
         (carry_over.LISTING, 7),
         (carry_over.RECORD, 7),
         (carry_over.RECORD, 9),
     ]
-    monkeypatch.setattr(carry_over, "MOST_ROWS", 3)
-    assert carry_over.carried_rows(open_ids, frames, ()) is None
+    monkeypatch.setattr(open_items, "MOST_ROWS", 3)
+    assert open_items.carried_rows(open_ids, frames, ()) is None

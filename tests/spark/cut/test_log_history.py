@@ -1,4 +1,4 @@
-"""What becomes of a real log between two runs: expired, made anew, grown; each is told once."""
+"""A real log that changes between two runs: expired, recreated, grown; each is reported once."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.record import Record
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.reconciliation.log import Partition
-from spark.audit import run_once
+from spark.audit.audit import Audit
 from spark.cut.log_history import digest_of
 from spark.findings.topic_rules import topic_rules
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
-from spark.report.store_run import publish
+from spark.report.store_run import store_run
 from tests.fixtures_waiting import wait_for
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
@@ -55,7 +55,7 @@ def story(
 ) -> Story:
     """Run, change the log, run again, and once more with the new topic accepted."""
     writer, folder = module_writer, tmp_path_factory.mktemp("history")
-    topics = [f"{writer.prefix}-{name}" for name in ("expired", "anew", "grown", "quiet")]
+    topics = [f"{writer.prefix}-{name}" for name in ("expired", "recreated", "grown", "quiet")]
     writer.create_topics(*topics)
     _commit_some(writer, topics)
     lost = _lose_one(writer, topics[0])
@@ -64,7 +64,7 @@ def story(
     writer.produce(*[Record(topics[3], None, b"", None, ())] * 2)
     _commit_some(writer, topics[:1])
     writer.expire(topics[0], before=TO_THE_END)
-    _make_anew(writer, topics[1])
+    _recreate(writer, topics[1])
     _grow(writer, topics[2])
     second = _run(session, writer, folder)
     third = _run(session, writer, folder, accepted={topics[1]})
@@ -93,12 +93,12 @@ def _run(
         {f"{writer.prefix}-quiet": {"foreign": "low", "severity": {"FOREIGN": "info"}}}
     )
     accept = frozenset(accepted)
-    report = run_once(parts, make_options(writer, folder, accept_topics=accept, topic_rules=own))
-    publish(report, parts.run_store, samples=5)
+    report = Audit(parts, make_options(writer, folder, accept_topics=accept, topic_rules=own)).run()
+    store_run(report, parts.run_store, samples=5)
     return report
 
 
-def _make_anew(writer: OutboxWriter, topic: str) -> None:
+def _recreate(writer: OutboxWriter, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": writer.bootstrap_servers})
     admin.delete_topics([topic])[topic].result(30)
 
@@ -119,7 +119,7 @@ def _grow(writer: OutboxWriter, topic: str) -> None:
     wait_for(lambda: len(facts.partitions([topic])) == 3)
 
 
-def test_of_a_log_that_has_not_changed_nothing_is_told(story: Story) -> None:
+def test_an_unchanged_log_has_no_finding(story: Story) -> None:
     told = [(each.finding_class, each.half_id) for each in story.first.findings]
     assert told == [("LOST", story.lost.half_id), ("FOREIGN", None)]
 
@@ -143,15 +143,19 @@ def test_what_was_lost_is_unverifiable_once_its_log_has_expired_and_not_resolved
         foreign.finding_id: (foreign.finding_id, "FOREIGN", "info", "open"),
     }
     changes = story.second.changes
-    assert (changes.unverifiable, changes.expired, changes.resolved) == (1, {"LOST": 1}, 0)
+    assert (changes.unverifiable, changes.unverifiable_by_class, changes.resolved) == (
+        1,
+        {"LOST": 1},
+        0,
+    )
     assert story.third.changes.unverifiable == 0
 
 
-def test_what_expired_was_made_anew_or_grew_is_told_apart_and_each_once(story: Story) -> None:
+def test_expired_recreated_and_grown_topics_are_each_reported_once(story: Story) -> None:
     told = Counter((each.finding_class.value, each.topic) for each in story.second.findings)
     assert told == {
         ("RETENTION_GAP", story.topic("expired")): 2,
-        ("TOPIC_RECREATED", story.topic("anew")): 2,
+        ("TOPIC_RECREATED", story.topic("recreated")): 2,
         ("PARTITIONS_CHANGED", story.topic("grown")): 1,
         ("FOREIGN", story.topic("quiet")): 1,
     }
@@ -159,7 +163,7 @@ def test_what_expired_was_made_anew_or_grew_is_told_apart_and_each_once(story: S
     assert story.second.count() == 0
 
 
-def test_once_the_topic_is_accepted_nothing_more_is_told_of_it_or_of_the_growth(
+def test_an_accepted_topic_and_its_growth_have_no_further_finding(
     story: Story,
 ) -> None:
     told = {each.topic for each in story.third.findings if each.finding_class != "FOREIGN"}

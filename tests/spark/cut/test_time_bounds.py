@@ -1,10 +1,12 @@
-"""A run that is bounded by times judges what lies between, and the runs after it go on there."""
+"""A run bounded by times judges what is between them, and later runs continue from there."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
 from threading import Event
+
+import pytest
 
 from outbox.clock import SystemClock
 from outbox.messages.record import Record
@@ -14,9 +16,9 @@ from tests.spark.audit.test_incremental import classes, commit, message_id, run
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 APART = Event()
-"""Nobody sets it: what is published before and after a wait bears other milliseconds."""
+"""A wait that separates the record times before and after it by some milliseconds."""
 
 
 def publish_all_but_one(writer: OutboxWriter, topic: str) -> datetime:
@@ -35,7 +37,7 @@ def publish_all_but_one(writer: OutboxWriter, topic: str) -> datetime:
 def test_a_run_from_a_time_up_to_another_judges_what_was_published_between(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
-    """Of what is lost before and behind nothing is told, until a run judges that as well."""
+    """What is lost before and after the bounds is not reported until a run judges it too."""
     topic = f"{writer.prefix}-points"
     writer.create_topics(topic)
     since, until, _ = [publish_all_but_one(writer, topic) for _ in range(3)]

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark.jvm.class_archive import archive_path
-from spark.wiring import RUNTIME_JARS
+from spark.jvm.session import RUNTIME_JARS
 from tests.spark.fixtures_markers import ON_SPARK
 
 pytestmark = ON_SPARK

@@ -17,10 +17,10 @@ from devservers.kafka import EmbeddedKafka
 from spark.jvm.session import SPARK_VERSION
 from tests.fixtures_paths import PROJECT
 from tests.spark.fixtures_clusters import SMALL_JOB, connect_server
-from tests.spark.fixtures_faults import found, planted
 from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_planted_faults import classes_found, plant_faults
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 AUDIT: Final = Path(sys.executable).parent / "outbox-reconcile"
 
@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_spark_connect_server_gives_back_what_an_audit_hands_it(
     server: str, tmp_path: Path
 ) -> None:
-    done = _run(sys.executable, "-m", "tests.spark.fixtures_connect_steps", server, str(tmp_path))
+    done = _run(sys.executable, "-m", "tests.spark.fixtures_connect_program", server, str(tmp_path))
     assert done.returncode == 0, done.stderr[-2000:]
     seen = json.loads(done.stdout)
     bills = {"topic": "bills", "target": 2.0, "allowed": None}
@@ -53,7 +53,7 @@ def test_a_spark_connect_server_gives_back_what_an_audit_hands_it(
 def test_an_audit_on_spark_connect_names_each_planted_fault_and_no_more(
     server: str, database_url: str, own_broker: EmbeddedKafka, tmp_path: Path
 ) -> None:
-    _, faults = planted(database_url, own_broker.bootstrap_servers)
+    _, faults = plant_faults(database_url, own_broker.bootstrap_servers)
 
     done = _run(
         *(str(AUDIT), "run", "--report", str(tmp_path / "reports")),
@@ -67,7 +67,7 @@ def test_an_audit_on_spark_connect_names_each_planted_fault_and_no_more(
     assert done.returncode == 7, done.stderr[-2000:]
     (written,) = (tmp_path / "reports").glob("run_id=*/report.json")
     report = json.loads(written.read_text("utf-8"))
-    assert found(report) == faults
+    assert classes_found(report) == faults
     assert report["coverage"]["ratio"] == 1
 
 

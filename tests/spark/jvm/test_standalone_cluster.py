@@ -20,13 +20,13 @@ from devservers.child import CLEAN_ENVIRONMENT, Child, Command
 from devservers.class_archive import java
 from devservers.kafka import EmbeddedKafka
 from devservers.ports import LOOPBACK, free_ports
-from spark.audit import run_once
+from spark.audit.audit import Audit
 from spark.jvm.session import QUICK_JVM
-from tests.spark.fixtures_faults import found, planted
 from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_planted_faults import classes_found, plant_faults
 from tests.spark.fixtures_runs import make_options, make_parts
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 PROJECT: Final = Path(__file__).parents[3]
 SPARK_HOME: Final = Path(pyspark.__file__).parent
@@ -86,8 +86,8 @@ def test_two_workers_find_what_the_local_job_finds(
     cluster: StandaloneCluster,
     tmp_path: Path,
 ) -> None:
-    writer, faults = planted(database_url, own_broker.bootstrap_servers)
-    local = run_once(make_parts(session, writer), make_options(writer, tmp_path / "local"))
+    writer, faults = plant_faults(database_url, own_broker.bootstrap_servers)
+    local = Audit(make_parts(session, writer), make_options(writer, tmp_path / "local")).run()
 
     done = _submit(
         *("run", "--report", str(tmp_path / "reports")),
@@ -102,7 +102,7 @@ def test_two_workers_find_what_the_local_job_finds(
     report = json.loads(written.read_text("utf-8"))
     same = {(each["class"], each["finding_id"]) for each in report["findings"]}
     assert same == {(f.finding_class.value, f.finding_id) for f in local.findings}
-    assert found(report) == faults
+    assert classes_found(report) == faults
     assert report["coverage"]["ratio"] == 1
     for worker in WORKERS:
         assert "Running task" in cluster.executor_logs(worker), worker

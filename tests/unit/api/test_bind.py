@@ -1,4 +1,4 @@
-"""Where the service may listen, and how it refuses a wrong setting."""
+"""The bind address of the service, and the refusal of an invalid setting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from api.__main__ import is_loopback, main, read_bind
 
 @pytest.fixture(autouse=True)
 def own_logging() -> Iterator[None]:
-    """Leave no logger behind that writes to this test's captured stderr."""
+    """Reset the loggers that write to this test's captured stderr."""
     yield
     structlog.reset_defaults()
 
@@ -31,13 +31,13 @@ def test_other_addresses_are_not_loopback(host: str) -> None:
     assert not is_loopback(host)
 
 
-def test_a_bind_is_taken_apart() -> None:
+def test_a_bind_address_is_split() -> None:
     assert read_bind("[::1]:8080") == ("::1", 8080)
     assert read_bind("127.0.0.1:0") == ("127.0.0.1", 0)
 
 
 @pytest.mark.parametrize(
-    ("settings", "bind", "said"),
+    ("settings", "bind", "text"),
     [
         ({"AUTH_MODE": "dev-insecure"}, "0.0.0.0:0", "loopback"),
         ({"AUTH_MODE": "dev-insecure"}, "[::]:0", "loopback"),
@@ -48,10 +48,10 @@ def test_a_bind_is_taken_apart() -> None:
         ({"AUTH_MOOD": "keys"}, "127.0.0.1:0", "AUTH_MOOD"),
     ],
 )
-def test_a_wrong_setting_is_one_line_and_exit_2(
+def test_an_invalid_setting_is_one_line_and_exit_2(
     settings: dict[str, str],
     bind: str,
-    said: str,
+    text: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -61,5 +61,5 @@ def test_a_wrong_setting_is_one_line_and_exit_2(
         monkeypatch.setenv(f"OUTBOX_{name}", value)
     assert main(["--bind", bind]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert text in error
     assert error.count("\n") == 1

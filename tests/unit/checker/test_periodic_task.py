@@ -11,7 +11,7 @@ from tests.unit.checker.checks.fixtures_fakes import Beats, ManualClock
 
 
 class Scripted:
-    """A chore whose steps do what a list says: an error is raised, a number returned."""
+    """A chore with a list of steps: an error is raised, a number is returned."""
 
     def __init__(self, *steps: float | Exception) -> None:
         self.steps = list(steps)
@@ -29,7 +29,7 @@ def loop_of(*steps: float | Exception) -> tuple[PeriodicTaskLoop, Beats, ManualC
     return PeriodicTaskLoop(chore, beats, clock, Metrics(), beat_seconds=5), beats, clock
 
 
-async def test_the_step_says_when_the_next_one_is() -> None:
+async def test_the_step_returns_the_time_to_the_next_one() -> None:
     loop, beats, _ = loop_of(0.1, 0.0)
     assert [await loop.run_once(), await loop.run_once()] == [0.1, 0.0]
     assert beats.beaten == ["sweep"]
@@ -43,16 +43,16 @@ async def test_a_chore_beats_no_more_often_than_asked() -> None:
     assert beats.beaten == ["sweep", "sweep"]
 
 
-async def test_a_lost_database_is_waited_for_longer_and_longer() -> None:
-    lost = DatabaseUnavailable("away")
+async def test_a_lost_database_is_retried_with_back_off() -> None:
+    lost = DatabaseUnavailable("unavailable")
     loop, beats, _ = loop_of(*[lost] * 8, 0.1, lost)
     pauses = [await loop.run_once() for _ in range(10)]
     assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 0.1, 0.1]
     assert beats.beaten == ["sweep"]
 
 
-async def test_the_loss_and_the_return_are_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    lost = DatabaseUnavailable("away")
+async def test_the_loss_and_the_return_are_logged_once(capsys: pytest.CaptureFixture[str]) -> None:
+    lost = DatabaseUnavailable("unavailable")
     loop, _, _ = loop_of(lost, lost, 0.1, 0.1)
     for _ in range(4):
         await loop.run_once()
@@ -67,13 +67,13 @@ async def test_a_bug_in_one_step_does_not_end_the_chore() -> None:
     assert beats.beaten == ["sweep"]
 
 
-async def test_a_silent_chore_goes_on_without_a_heartbeat() -> None:
+async def test_a_silent_chore_continues_without_a_heartbeat() -> None:
     loop, beats, _ = loop_of(Silent())
     assert await loop.run_once() == 5.0
     assert beats.beaten == []
 
 
-async def test_it_ends_when_told_to() -> None:
+async def test_it_ends_when_stop_is_set() -> None:
     loop, _, _ = loop_of(3600.0)
     stop = asyncio.Event()
     running = asyncio.create_task(loop.run(stop))

@@ -1,4 +1,4 @@
-"""Failpoints: the list is the code, and each action does what it says."""
+"""Failpoints: the list equals the points in the code, and each action has its effect."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_step_can_ask_whether_a_point_is_set() -> None:
     assert (armed("api.end.before_commit"), armed("api.end.after_commit")) == (True, False)
 
 
-def test_skip_leaves_a_step_out_and_raise_fails_it() -> None:
+def test_skip_omits_a_step_and_raise_fails_it() -> None:
     arm("relay.lock=skip, relay.after_lock=raise")
     assert hit("relay.lock")
     with pytest.raises(FailpointRaised):
@@ -50,7 +50,7 @@ def test_the_nth_passage_alone_counts() -> None:
     assert [hit("relay.lock") for _ in range(4)] == [False, False, True, False]
 
 
-def test_sleep_waits_and_goes_on() -> None:
+def test_sleep_waits_and_continues() -> None:
     arm("relay.lock=sleep:1@1.0")
     assert not hit("relay.lock")
 

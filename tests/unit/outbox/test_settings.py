@@ -12,7 +12,7 @@ from outbox.settings.environment import load_settings
 from tests.fixtures_paths import PROJECT
 
 
-def test_the_page_of_settings_is_the_code_printed() -> None:
+def test_the_page_of_settings_equals_the_catalogue() -> None:
     assert (PROJECT / "docs" / "settings.md").read_text("utf-8") == page()
 
 
@@ -78,3 +78,20 @@ def test_tolerated_counts_are_read_by_name_and_anything_else_is_refused() -> Non
     for text in ("missing", "missing=", "missing=-1", "=1", "missing=1=2"):
         with pytest.raises(ConfigurationError, match="OUTBOX_RECONCILE_MAX"):
             load_settings({"OUTBOX_RECONCILE_MAX": text})
+
+
+def test_a_removed_setting_is_ignored_with_one_warning_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "outbox.toml"
+    file.write_text('reconcile_report_language = "zh"\n')
+    warning = (
+        "warning: OUTBOX_RECONCILE_REPORT_LANGUAGE was removed and is ignored:"
+        " the report is always in English\n"
+    )
+    for environment in (
+        {"OUTBOX_RECONCILE_REPORT_LANGUAGE": "zh"},
+        {"OUTBOX_CONFIG_FILE": str(file)},
+    ):
+        assert load_settings(environment) == load_settings({})
+        assert capsys.readouterr().err == warning

@@ -1,4 +1,4 @@
-"""Signed checks, made by the letter of the contract and not by our own code."""
+"""Signed checks, built from the contract and not by our code."""
 
 import base64
 import hashlib

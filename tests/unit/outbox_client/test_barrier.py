@@ -1,4 +1,4 @@
-"""The row that stands is the answer; where a purge may have been, a fence proves nothing."""
+"""The stored row is the answer; a fence proves nothing if a purge may have deleted a row."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -27,7 +27,7 @@ AFTER = PREPARED_AT + timedelta(days=1)
         ("surprise", None, UNKNOWN),
     ],
 )
-def test_the_row_that_stands_is_the_answer(
+def test_the_stored_row_is_the_answer(
     outcome: str | None, purged_before: datetime | None, answer: LocalTransactionState
 ) -> None:
     assert barrier.answer(outcome, PREPARED_AT, purged_before) == answer
@@ -40,6 +40,6 @@ def test_rows_younger_than_seven_days_are_not_purged() -> None:
 
 
 @pytest.mark.parametrize("duration", [timedelta(0), timedelta(microseconds=999), timedelta(-1)])
-def test_a_lock_timeout_of_nothing_would_mean_for_ever_and_is_refused(duration: timedelta) -> None:
+def test_a_lock_timeout_of_zero_means_no_limit_and_is_refused(duration: timedelta) -> None:
     with pytest.raises(ValueError, match="millisecond"):
         barrier.milliseconds(duration)

@@ -1,4 +1,4 @@
-"""The endpoint verifies first, asks its listener once a check, and answers UNKNOWN in doubt."""
+"""The endpoint verifies first, calls its listener once per check, and answers UNKNOWN in doubt."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from outbox.http_checks.classify import HttpAnswer, classify
+from outbox.http_checks.classification import HttpAnswer, classify
 from outbox_client import Check, CheckEndpoint, LocalTransactionState, Reply, Unknown
 from tests.unit.outbox_client.fixtures_checks import (
     GROUP,
@@ -27,7 +27,7 @@ UNKNOWN = LocalTransactionState.UNKNOWN
 
 
 class Listener:
-    """Answers what it was told, and remembers what it was asked."""
+    """Returns a given answer, and records the checks."""
 
     def __init__(self, answer: Callable[[Check], object] = lambda check: COMMIT) -> None:
         self.answer = answer
@@ -67,7 +67,9 @@ def test_the_listeners_state_is_the_decision(state: LocalTransactionState) -> No
         assert answer_of(endpoint) == {"message_id": MESSAGE_ID, "decision": state.value}
 
 
-def test_an_unknown_says_when_to_ask_again(listener: Listener, endpoint: CheckEndpoint) -> None:
+def test_an_unknown_returns_the_delay_of_the_next_check(
+    listener: Listener, endpoint: CheckEndpoint
+) -> None:
     listener.answer = lambda check: Unknown(retry_after_seconds=600, reason="the bank is closed")
     reply = ask(endpoint, single())
     assert json.loads(reply.body) == {
@@ -80,12 +82,12 @@ def test_an_unknown_says_when_to_ask_again(listener: Listener, endpoint: CheckEn
     assert classify(answer, MESSAGE_ID).retry_after_seconds == 600
 
 
-def test_the_longest_and_the_shortest_wish_are_allowed() -> None:
+def test_the_longest_and_the_shortest_delay_are_allowed() -> None:
     assert [Unknown(retry_after_seconds=n).retry_after_seconds for n in (0, 3600)] == [0, 3600]
 
 
 @pytest.mark.parametrize("seconds", [-1, 3601, 1.5])
-def test_a_wish_that_the_service_refuses_cannot_be_made(seconds: int) -> None:
+def test_a_delay_that_the_service_refuses_raises(seconds: int) -> None:
     with pytest.raises(ValueError, match="0 to 3600"):
         Unknown(retry_after_seconds=seconds)
 
@@ -102,7 +104,7 @@ def test_a_batch_gets_a_verdict_for_each_check(listener: Listener, endpoint: Che
     }
 
 
-def test_a_raising_listener_means_unknown_and_tells_no_details(
+def test_an_exception_of_the_listener_means_unknown_without_details(
     listener: Listener, endpoint: CheckEndpoint
 ) -> None:
     def fail(check: Check) -> object:
@@ -117,7 +119,7 @@ def test_a_raising_listener_means_unknown_and_tells_no_details(
     }
 
 
-def test_one_failing_check_of_a_batch_leaves_the_others_alone(
+def test_one_failing_check_of_a_batch_does_not_affect_the_others(
     listener: Listener, endpoint: CheckEndpoint
 ) -> None:
     def fail_on_a(check: Check) -> object:
@@ -132,7 +134,7 @@ def test_one_failing_check_of_a_batch_leaves_the_others_alone(
 
 
 @pytest.mark.parametrize("returned", [None, True, "yes", 0, object()])
-def test_garbage_from_the_listener_means_unknown(
+def test_an_invalid_value_from_the_listener_means_unknown(
     listener: Listener, endpoint: CheckEndpoint, returned: object
 ) -> None:
     listener.answer = lambda check: returned
@@ -151,7 +153,7 @@ def test_an_answer_later_than_reply_by_is_unknown(
     assert answer["reason"] == "no answer before reply_by"
 
 
-def test_a_slow_check_of_a_batch_does_not_hold_up_the_quick_one(
+def test_a_slow_check_of_a_batch_does_not_delay_the_quick_one(
     listener: Listener, endpoint: CheckEndpoint
 ) -> None:
     release = Event()
@@ -189,7 +191,7 @@ BAD_HEADERS: dict[str, Callable[[], dict[str, str]]] = {
     "another version": lambda: headers_with(signature="v1a,abc="),
     "another body": lambda: signed_headers(single(make_check("other"))),
 }
-"""Made when the test runs: a timestamp made at collection grows old in a long session."""
+"""Created at run time: a timestamp from collection would be too old in a long session."""
 
 
 @pytest.mark.parametrize("kind", BAD_HEADERS)
@@ -213,7 +215,7 @@ def test_header_names_are_read_in_any_case(endpoint: CheckEndpoint) -> None:
     assert endpoint.handle(headers, single()).status == 200
 
 
-def test_while_a_rotation_overlaps_both_secrets_are_good(listener: Listener) -> None:
+def test_during_a_rotation_both_secrets_are_valid(listener: Listener) -> None:
     with CheckEndpoint(GROUP, [OTHER_SECRET, SECRET], listener) as endpoint:
         for secret in (SECRET, OTHER_SECRET):
             headers = signed_headers(single(), secret)

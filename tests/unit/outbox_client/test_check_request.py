@@ -1,4 +1,4 @@
-"""The body of a check-back is read as the contract spells it."""
+"""The body of a check-back is read as the contract defines it."""
 
 import json
 from datetime import UTC, datetime, timedelta

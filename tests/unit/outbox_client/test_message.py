@@ -1,4 +1,4 @@
-"""What a producer sends is a frozen value that carries its own transaction id."""
+"""A message is a frozen value with its own transaction id."""
 
 from dataclasses import FrozenInstanceError
 
@@ -7,7 +7,7 @@ import pytest
 from outbox_client import LocalTransactionState, Message
 
 
-def test_a_missing_transaction_id_is_made_up_once() -> None:
+def test_a_missing_transaction_id_is_generated_once() -> None:
     message = Message("orders", "v")
     assert message.transaction_id
     assert message.transaction_id != Message("orders", "v").transaction_id
@@ -26,5 +26,5 @@ def test_a_message_is_frozen_and_keeps_its_own_headers() -> None:
         message.topic = "other"  # type: ignore[misc]
 
 
-def test_the_three_states_are_the_words_of_the_wire() -> None:
+def test_the_three_states_have_the_values_of_the_wire() -> None:
     assert [str(state) for state in LocalTransactionState] == ["COMMIT", "ROLLBACK", "UNKNOWN"]

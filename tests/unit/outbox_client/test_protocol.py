@@ -1,4 +1,4 @@
-"""Requests built and answers read, without a network."""
+"""Requests are built and answers are read without a network."""
 
 import json
 from datetime import UTC, datetime
@@ -66,7 +66,7 @@ def test_value_and_key_travel_as_text_or_base64(
     assert sent == members
 
 
-def test_what_was_not_given_is_not_sent() -> None:
+def test_omitted_fields_are_not_sent() -> None:
     body = body_of(Message("invoices", "v", transaction_id="invoice-7"))
     assert body == {
         "producer_group": "billing",
@@ -119,7 +119,7 @@ def test_an_end_without_a_wait_sends_no_prefer_header() -> None:
 
 
 def test_a_batch_keeps_the_order_of_its_items() -> None:
-    items = [protocol.end_item(Ending(name, COMMIT), named=True) for name in "ab"]
+    items = [protocol.end_item(Ending(name, COMMIT), with_id=True) for name in "ab"]
     request = protocol.batch_request("end-batch", items)
     assert request.path == "/v1/half-messages/end-batch"
     assert json.loads(request.body) == {
@@ -141,10 +141,10 @@ def test_a_batch_keeps_the_order_of_its_items() -> None:
         ([9_000_000, 10], [range(1), range(1, 2)]),
     ],
 )
-def test_a_long_list_is_cut_into_requests_the_service_takes(
+def test_a_long_list_is_split_into_requests_that_the_service_accepts(
     sizes: list[int], runs: list[range]
 ) -> None:
-    assert protocol.packed([b"x" * size for size in sizes]) == runs
+    assert protocol.split_batches([b"x" * size for size in sizes]) == runs
 
 
 def test_a_prepared_message_is_read() -> None:
@@ -156,7 +156,7 @@ def test_a_prepared_message_is_read() -> None:
     assert not prepared.replayed
 
 
-def test_a_replayed_prepare_is_told_by_header_or_state() -> None:
+def test_a_replayed_prepare_is_recognized_by_header_or_state() -> None:
     message = Message("invoices", "v")
     by_header = make_answer(201, make_prepared(), idempotency_replayed="true")
     by_state = make_answer(201, make_prepared(state="PUBLISHED", next_check_at=None))
@@ -257,7 +257,7 @@ def test_retry_after_is_kept() -> None:
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_a_gateways_own_page_counts_as_unreachable(status: int) -> None:
+def test_an_error_page_of_a_gateway_counts_as_unreachable(status: int) -> None:
     answer = Answer(status=status, headers={}, body=b"<html>bad gateway</html>")
     assert isinstance(raised_by(answer), ServiceUnreachable)
 
@@ -274,7 +274,7 @@ def test_a_gateways_own_page_counts_as_unreachable(status: int) -> None:
         (500, b"oops"),
     ],
 )
-def test_what_the_service_never_says_is_a_bad_answer(status: int, body: bytes) -> None:
+def test_an_answer_outside_of_the_contract_is_a_bad_answer(status: int, body: bytes) -> None:
     assert isinstance(raised_by(Answer(status=status, headers={}, body=body)), BadAnswer)
 
 
@@ -292,6 +292,6 @@ def test_the_items_of_a_batch_are_read_as_single_answers() -> None:
     "items",
     [None, [], [{"index": 1, "status": 201}], [{"index": 0}], ["text"]],
 )
-def test_a_batch_that_is_not_answered_item_by_item_is_refused(items: object) -> None:
+def test_a_batch_answer_without_every_item_is_refused(items: object) -> None:
     with pytest.raises(BadAnswer):
         protocol.read_batch(make_answer(207, {"items": items}), 1)

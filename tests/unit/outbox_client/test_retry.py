@@ -1,4 +1,4 @@
-"""Attempts are bounded in time, spread by jitter, and end when the producer closes."""
+"""Attempts are limited in time, spread by jitter, and end when the producer closes."""
 
 from threading import Event
 
@@ -7,7 +7,7 @@ from outbox_client.retry import Attempts, pause_ceiling
 
 
 class RecordingEvent(Event):
-    """Notes what it was asked to wait for, and does not wait."""
+    """Records the requested waits, and does not wait."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ def test_the_pause_is_a_random_share_of_its_ceiling() -> None:
     attempts = make_attempts()
     attempts.jitter = lambda: 0.25
     attempts.attempt_seconds()
-    assert attempts.again_after(ServiceUnreachable("down"))
+    assert attempts.wait_for_retry(ServiceUnreachable("down"))
     assert waits_of(attempts) == [0.0125]
 
 
@@ -65,13 +65,13 @@ def test_the_last_attempt_gets_only_what_is_left() -> None:
 def test_no_attempt_follows_when_the_time_is_used_up() -> None:
     attempts = make_attempts(budget=10.0, times=[0.0, 0.0, 9.97])
     attempts.attempt_seconds()
-    assert not attempts.again_after(ServiceUnreachable("down"))
+    assert not attempts.wait_for_retry(ServiceUnreachable("down"))
 
 
-def test_what_is_not_retryable_is_not_tried_again() -> None:
+def test_an_error_that_is_not_retryable_is_not_retried() -> None:
     attempts = make_attempts()
     attempts.attempt_seconds()
-    assert not attempts.again_after(BadAnswer("html"))
+    assert not attempts.wait_for_retry(BadAnswer("html"))
 
 
 def test_retry_after_is_honoured_within_the_time() -> None:
@@ -79,7 +79,7 @@ def test_retry_after_is_honoured_within_the_time() -> None:
     error.retry_after_seconds = 3.0
     attempts = make_attempts()
     attempts.attempt_seconds()
-    assert attempts.again_after(error)
+    assert attempts.wait_for_retry(error)
     assert waits_of(attempts) == [3.0]
 
 
@@ -88,7 +88,7 @@ def test_a_retry_after_beyond_the_time_ends_the_attempts() -> None:
     error.retry_after_seconds = 30.0
     attempts = make_attempts()
     attempts.attempt_seconds()
-    assert not attempts.again_after(error)
+    assert not attempts.wait_for_retry(error)
     assert waits_of(attempts) == []
 
 
@@ -96,4 +96,4 @@ def test_closing_the_producer_ends_the_attempts() -> None:
     attempts = make_attempts()
     attempts.attempt_seconds()
     attempts.closing.set()
-    assert not attempts.again_after(ServiceUnreachable("down"))
+    assert not attempts.wait_for_retry(ServiceUnreachable("down"))

@@ -1,4 +1,4 @@
-"""Reports with made-up findings, for tests of what people see."""
+"""Reports with invented findings, and past runs, for tests of what people see."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Any
 
 from outbox.messages.manifest import Position
 from outbox.messages.message_id import HalfId
+from outbox.reconciliation.finding import FindingChanges
 from outbox.reconciliation.log import Partition
+from outbox.reconciliation.run import FinishedRun
 from outbox.reconciliation.snapshot import SnapshotIdentity
-from outbox.reconciliation.stored_run import Changes
 from spark.cut.cut_plan import Gap, LogCut, Plan, Range, ShardCut
 from spark.findings.finding import Finding
-from spark.findings.finding_class import RULES, FindingClass, Kind, Severity
+from spark.findings.finding_class import FindingClass, Kind, Severity
+from spark.findings.finding_rules import RULES
 from spark.findings.verdict import verdict_of
 from spark.report.report import Counts, Minute, Report
 
@@ -64,7 +66,7 @@ def make_report(
         "class_counts": counts,
         "totals": totals,
         "findings": tuple(findings),
-        "changes": Changes(new=len(findings), resolved=0),
+        "changes": FindingChanges(new=len(findings), resolved=0),
         "minutes": tuple(
             Minute(minute=NOON + timedelta(minutes=n), committed=n, published=n) for n in range(3)
         ),
@@ -89,3 +91,22 @@ def make_plan(gaps: Sequence[Gap] = ()) -> Plan:
         shards=(ShardCut(shard=3, batch_no=2, position=Position(9, 1)),),
         snapshot=SnapshotIdentity(exported_id="1", visible="760:760:", taken_at=NOON),
     )
+
+
+def make_past_run(run_id: str, verdict: str, open_findings: int = 0, **fields: Any) -> FinishedRun:
+    """Return a run before such a report, with that number of open findings."""
+    defaults: dict[str, Any] = {
+        "run_id": run_id,
+        "mode": "full",
+        "started_at": NOON,
+        "cut_at": NOON,
+        "finished_at": NOON,
+        "verdict": verdict,
+        "sentence": "",
+        "complete": True,
+        "counts": {},
+        "totals": {"missing": open_findings},
+        "timings": {},
+        "reports": (),
+    }
+    return FinishedRun(**{**defaults, **fields})

@@ -1,4 +1,4 @@
-"""Findings that an operator accepts count no more until then: judged, audited, open again after."""
+"""Findings that an operator accepts are not counted until a time; then they are open again."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from outbox.clock import SystemClock
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
-from outbox.reconciliation.stored_run import Gone
+from outbox.reconciliation.run import ExpiredEvidence
 from tests.integration.api.admin.test_bulk_actions import AUDITED, BULK, WHO, ask
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
 from tests.integration.api.http.test_keys_and_scopes import PEPPER, RING, token
-from tests.integration.postgres.reconciliation.test_run_store import (
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     make_finding,
     make_run,
     statuses,
@@ -30,11 +30,11 @@ ACCEPT = "accept_finding"
 
 
 def tomorrow() -> str:
-    """Return a moment to come."""
+    """Return a future time."""
     return (SystemClock().now() + timedelta(days=1)).isoformat()
 
 
-async def test_an_accepted_finding_counts_no_more_and_each_is_audited(
+async def test_an_accepted_finding_is_not_counted_and_each_acceptance_is_audited(
     bare_service: Service, database_url: str, pool: Pool
 ) -> None:
     store = PostgresRunStore(database_url)
@@ -60,7 +60,7 @@ async def test_an_accepted_finding_counts_no_more_and_each_is_audited(
     assert 'outbox_reconcile_discrepancies{kind="missing"} 1.0' in metrics
 
 
-async def test_what_was_accepted_stays_so_while_it_is_seen_and_until_its_time_has_come(
+async def test_an_acceptance_holds_until_its_end_while_the_finding_is_still_seen(
     bare_service: Service, database_url: str, pool: Pool
 ) -> None:
     store = PostgresRunStore(database_url)
@@ -74,12 +74,12 @@ async def test_what_was_accepted_stays_so_while_it_is_seen_and_until_its_time_ha
     )
     await select(pool, past)
     assert store.accepted() == frozenset()
-    assert store.changes(["a"], True, Gone()).new == 1
+    assert store.changes(["a"], True, ExpiredEvidence()).new == 1
     store.save(make_run("three", "a"))
     assert statuses(database_url) == {"a": "open", "b": "resolved"}
 
 
-async def test_what_is_closed_or_was_not_read_cannot_be_accepted(
+async def test_closed_and_not_acceptable_findings_cannot_be_accepted(
     bare_service: Service, database_url: str
 ) -> None:
     store = PostgresRunStore(database_url)
@@ -95,7 +95,7 @@ async def test_what_is_closed_or_was_not_read_cannot_be_accepted(
     assert statuses(database_url) == {"closed": "resolved", "unread": "open"}
 
 
-async def test_an_acceptance_names_findings_and_a_moment_to_come(
+async def test_an_acceptance_needs_findings_and_a_future_time(
     bare_service: Service, subtests: pytest.Subtests
 ) -> None:
     names = {"finding_ids": ["a"]}
@@ -117,7 +117,7 @@ async def test_an_acceptance_names_findings_and_a_moment_to_come(
     assert recheck.status_code == 422
 
 
-async def test_more_findings_than_asked_for_are_not_accepted(
+async def test_more_findings_than_max_items_are_not_accepted(
     bare_service: Service, database_url: str
 ) -> None:
     PostgresRunStore(database_url).save(make_run("one", "a", "b"))
@@ -127,9 +127,7 @@ async def test_more_findings_than_asked_for_are_not_accepted(
     assert set(statuses(database_url).values()) == {"open"}
 
 
-async def test_a_key_accepts_findings_of_its_own_groups_alone(
-    database_url: str, pool: Pool
-) -> None:
+async def test_a_key_accepts_findings_of_its_own_groups_only(database_url: str, pool: Pool) -> None:
     keys = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
     async with running(settings_for(database_url, **keys)) as service:
         service.client.headers.update(await token(pool, Scope.ADMIN))

@@ -56,7 +56,7 @@ async def test_each_state_is_found_where_it_is_kept(service: Service, pool: Pool
     assert await listed(service, state="PARKED") == []
 
 
-async def test_filters_are_all_of_them_conditions(service: Service, pool: Pool) -> None:
+async def test_a_message_must_match_every_filter(service: Service, pool: Pool) -> None:
     await service.put_group("shop")
     service.topics.counts["orders"] = 1
     plain = await service.prepared_id()
@@ -83,7 +83,7 @@ async def test_filters_are_all_of_them_conditions(service: Service, pool: Pool) 
         assert await listed(service, **query) == []
 
 
-async def test_a_message_shows_its_checks_and_when_it_is_asked_next(
+async def test_a_message_shows_its_checks_and_the_time_of_the_next_one(
     service: Service, pool: Pool
 ) -> None:
     prepared = (await service.prepare(check_immunity_seconds=60)).json()

@@ -1,4 +1,4 @@
-"""Actions on many messages by filter: dry run, bound, reason, audit, and what became of each."""
+"""Actions on many messages by filter: dry run, limit, reason, audit, and the results."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ AUDITED: LiteralString = (
 async def ask(
     service: Service, action: str, filters: dict[str, Any], **more: Any
 ) -> httpx2.Response:
-    """Ask for a bulk action."""
+    """Request a bulk action."""
     body = {**WHO, "action": action, "filter": filters, **more}
     return await service.client.post(BULK, json=body)
 
 
 async def finished(service: Service, answer: httpx2.Response) -> dict[str, Any]:
-    """Wait for an action that was accepted; return what became of it."""
+    """Wait for an accepted action; return its result."""
     assert answer.status_code == 202, answer.text
 
     async with asyncio.timeout(60):
@@ -66,7 +66,7 @@ async def prepare_many(service: Service, count: int, **fields: Any) -> list[str]
     return [item["result"]["message_id"] for item in answer.json()["items"]]
 
 
-async def test_a_dry_run_says_how_many_and_which_and_changes_nothing(
+async def test_a_dry_run_counts_and_samples_and_changes_nothing(
     service: Service, pool: Pool
 ) -> None:
     ids = await prepare_many(service, 3, tags=["mine"])
@@ -81,7 +81,7 @@ async def test_a_dry_run_says_how_many_and_which_and_changes_nothing(
     assert await select(pool, "SELECT count(*) FROM outbox.bulk_action") == [(0,)]
 
 
-async def test_all_that_match_are_ended_in_the_operators_name_and_each_is_audited(
+async def test_all_matching_messages_are_ended_as_the_operator_and_each_is_audited(
     service: Service, pool: Pool
 ) -> None:
     await prepare_many(service, 250, tags=["mine"])
@@ -98,7 +98,7 @@ async def test_all_that_match_are_ended_in_the_operators_name_and_each_is_audite
     assert detail == [({"filter": {"tag": "mine"}, "matched": 250},)]
 
 
-async def test_parked_messages_are_all_taken_up_again_after_a_fix(
+async def test_all_parked_messages_are_checked_again_after_a_fix(
     service: Service, pool: Pool
 ) -> None:
     await prepare_many(service, 120)
@@ -113,7 +113,7 @@ async def test_parked_messages_are_all_taken_up_again_after_a_fix(
     assert await select(pool, due) == [(120, 120)]
 
 
-async def test_what_was_decided_meanwhile_is_a_failure_of_its_own_and_stays_decided(
+async def test_a_message_decided_meanwhile_is_a_failure_and_keeps_its_decision(
     service: Service, pool: Pool
 ) -> None:
     ids = await prepare_many(service, 3)
@@ -159,7 +159,7 @@ async def test_held_records_are_released_or_dropped_by_filter(service: Service, 
     ]
 
 
-async def test_an_action_without_a_filter_a_reason_or_room_is_refused(
+async def test_an_action_without_filter_or_reason_or_above_its_limit_is_refused(
     service: Service, pool: Pool, subtests: pytest.Subtests
 ) -> None:
     await prepare_many(service, 3)
@@ -183,7 +183,7 @@ async def test_an_action_without_a_filter_a_reason_or_room_is_refused(
     assert await select(pool, "SELECT count(*) FROM outbox.bulk_action") == [(0,)]
 
 
-async def test_a_key_touches_and_sees_the_messages_of_its_own_groups_alone(
+async def test_a_key_changes_and_reads_messages_of_its_own_groups_only(
     database_url: str, pool: Pool
 ) -> None:
     keys = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}

@@ -1,4 +1,4 @@
-"""POST /v1/producer-groups/{producer_group}/test: a signed and a forged check, and nothing else."""
+"""POST /v1/producer-groups/{producer_group}/test sends a signed and a forged check only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.postgres
 
 
 class Verifying:
-    """An endpoint that answers what its secret has signed and refuses the rest."""
+    """An endpoint that answers requests signed by its secret and refuses all others."""
 
     def __init__(self) -> None:
         self.secret = ""
@@ -62,7 +62,7 @@ async def test_an_endpoint_that_verifies_passes_and_decides_nothing(
 
 
 class HourAhead(SystemClock):
-    """The clock of a machine whose time is wrong."""
+    """The clock of a machine with a wrong time."""
 
     def now(self) -> datetime:
         """Return a time that no receiver accepts."""
@@ -86,12 +86,12 @@ async def test_a_host_with_a_wrong_clock_still_signs_with_the_databases_time(
     assert abs(reply_by - SystemClock().now()) < timedelta(minutes=30)
 
 
-async def test_an_endpoint_that_believes_anybody_or_nobody_is_found_out(
+async def test_an_endpoint_that_accepts_or_refuses_every_signature_is_reported(
     bare_service: Service, subtests: pytest.Subtests
 ) -> None:
     for name, producer, expected in (
-        ("believes anybody", Producer(says("COMMIT")), (True, True, False, "commit")),
-        ("believes nobody", Producer(status(401)), (True, False, True, "http_error")),
+        ("accepts any", Producer(says("COMMIT")), (True, True, False, "commit")),
+        ("refuses all", Producer(status(401)), (True, False, True, "http_error")),
         ("is broken", Producer(status(500, "a secret")), (True, False, False, "http_error")),
     ):
         with subtests.test(name):
@@ -108,7 +108,7 @@ async def test_an_endpoint_that_believes_anybody_or_nobody_is_found_out(
             assert "secret" not in answer.text
 
 
-async def test_an_endpoint_that_nobody_answers_at_is_unreachable(bare_service: Service) -> None:
+async def test_an_endpoint_without_a_listener_is_unreachable(bare_service: Service) -> None:
     async with Producer(says("UNKNOWN")) as producer:
         url = producer.url
     await bare_service.put_group(check_url=url)

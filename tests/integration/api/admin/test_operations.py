@@ -1,4 +1,4 @@
-"""Recheck and force-end: an operator's steps, each audited, each seen in the history."""
+"""Recheck and force-end: each operator action is audited and is in the history."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_a17_a_parked_message_returns_once_and_the_second_recheck_only_mak
     assert await select(pool, "SELECT count(*) FROM outbox.check_class") == [(1,)]
 
 
-async def test_a_recheck_of_a_prepared_message_keeps_its_spent_checks_and_its_age(
+async def test_a_recheck_of_a_prepared_message_keeps_its_check_count_and_its_age(
     service: Service, pool: Pool
 ) -> None:
     message_id = await service.prepared_id()
@@ -117,7 +117,7 @@ async def test_a_forced_commit_is_published_like_any_other(service: Service, poo
         ({"operator": "o", "reason": "r", "x": 1}, "/x"),
     ],
 )
-async def test_who_and_why_are_mandatory(
+async def test_operator_and_reason_are_mandatory(
     service: Service, pool: Pool, body: dict[str, object], pointer: str
 ) -> None:
     message_id = await service.prepared_id()
@@ -131,7 +131,7 @@ async def test_who_and_why_are_mandatory(
     assert await stored(pool) == (1, 0, 0, 0)
 
 
-async def test_the_history_tells_everything_in_order(service: Service, pool: Pool) -> None:
+async def test_the_history_has_every_event_in_order(service: Service, pool: Pool) -> None:
     message_id = await service.prepared_id()
     await select(pool, CHECKED, 1, 1, "unknown")
     await select(pool, PARK)

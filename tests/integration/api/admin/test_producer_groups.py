@@ -16,7 +16,7 @@ pytestmark = pytest.mark.postgres
 AT = f"{GROUPS}/shop"
 
 
-async def test_a_new_group_shows_its_secret_once_and_keeps_it_sealed(
+async def test_a_new_group_returns_its_secret_once_and_stores_it_encrypted(
     bare_service: Service, pool: Pool
 ) -> None:
     created = await bare_service.put_group("shop")
@@ -101,7 +101,7 @@ async def test_a_group_that_breaks_a_rule_is_refused_and_not_stored(
     assert await select(pool, "SELECT 1 FROM outbox.producer_group") == []
 
 
-async def test_a_body_is_read_as_strictly_as_on_the_hot_routes(bare_service: Service) -> None:
+async def test_cold_routes_read_a_body_as_strictly_as_the_hot_routes(bare_service: Service) -> None:
     put, json = bare_service.client.put, {"content-type": "application/json"}
     malformed = await put(AT, content=b'{"check_url":NaN}', headers=json)
     assert (malformed.status_code, malformed.json()["code"]) == (400, "malformed-json")
@@ -117,7 +117,7 @@ async def test_a_forbidden_check_url_names_the_rule(bare_service: Service) -> No
     assert "169.254" not in answer.text
 
 
-async def test_a_group_is_deleted_only_when_nothing_of_it_is_unfinished(
+async def test_a_group_is_deleted_only_without_unfinished_messages(
     service: Service,
 ) -> None:
     client = service.client
@@ -186,7 +186,7 @@ async def test_groups_are_listed_by_name_page_by_page(bare_service: Service) -> 
     assert page["next_cursor"] is None
 
 
-async def test_a_narrowed_allow_list_counts_at_once(service: Service) -> None:
+async def test_a_narrowed_allow_list_takes_effect_at_once(service: Service) -> None:
     await service.prepared_id()
     body = {"check_url": CHECK_URL, "topics": ["orders.*"]}
     await service.client.put(f"{GROUPS}/billing", json=body, headers={"If-Match": "*"})
@@ -211,5 +211,5 @@ async def test_a_group_shows_its_breaker_and_a_change_or_resume_closes_it(
     changed = await client.put(AT, json=body, headers={"If-Match": "*"})
     assert changed.json()["breaker"] == "closed"
     await select(pool, opened)
-    resumed = await client.post(f"{AT}/resume", json={"reason": "mended"})
+    resumed = await client.post(f"{AT}/resume", json={"reason": "repaired"})
     assert resumed.json()["breaker"] == "closed"

@@ -1,4 +1,4 @@
-"""Finished reconciliations over HTTP: listed, shown, drilled into, and to whom."""
+"""Finished reconciliations over HTTP: lists, runs, findings, and their visibility."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_service import Service
 from tests.integration.api.http.test_keys_and_scopes import guarded, token
-from tests.integration.postgres.reconciliation.test_look import make_look
-from tests.integration.postgres.reconciliation.test_run_store import make_finding, make_run, step
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
+    checkpoint_after,
+    make_finding,
+    make_run,
+)
+from tests.integration.postgres.reconciliation.test_rerun_results import make_rerun_result
 
 pytestmark = pytest.mark.postgres
 
@@ -47,7 +51,7 @@ async def test_runs_are_listed_newest_first_page_by_page(
     )
 
 
-async def test_a_run_is_shown_as_it_printed_itself_and_by_its_row_once_the_report_is_gone(
+async def test_a_run_is_shown_as_it_was_printed_and_from_its_row_after_its_report_is_deleted(
     bare_service: Service, database_url: str
 ) -> None:
     body = {"schema_version": 1, "run_id": "kept", "anything": [1]}
@@ -64,7 +68,7 @@ async def test_a_run_is_shown_as_it_printed_itself_and_by_its_row_once_the_repor
     assert (gone.status_code, gone.json()["code"]) == (404, "not-found")
 
 
-async def test_what_a_run_found_is_told_with_the_status_of_now(
+async def test_the_findings_of_a_run_are_listed_with_their_current_status(
     bare_service: Service, database_url: str
 ) -> None:
     store = PostgresRunStore(database_url)
@@ -91,30 +95,30 @@ async def test_what_a_run_found_is_told_with_the_status_of_now(
     assert make_finding("a").finding_class == page["data"][0]["class"]
 
 
-async def test_what_happened_to_a_finding_is_told_oldest_first(
+async def test_the_history_of_a_finding_is_listed_oldest_first(
     bare_service: Service, database_url: str
 ) -> None:
     store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a", step=step(None)))
-    store.settle(make_look("a"))
-    store.save(make_run("two", "a", step=step("one")))
+    store.save(make_run("one", "a", checkpoint=checkpoint_after(None)))
+    store.save_rerun(make_rerun_result("a"))
+    store.save(make_run("two", "a", checkpoint=checkpoint_after("one")))
     (found,) = (await get(bare_service, "/one/discrepancies"))["data"]
     history = found["history"]
     assert datetime.fromisoformat(history[0]["at"]).tzinfo is not None
     assert [{**each, "at": None} for each in history] == [
-        told("found", "open", "one"),
-        told("resolved", "resolved", None),
-        told("reopened", "open", "two"),
+        event_of("found", "open", "one"),
+        event_of("resolved", "resolved", None),
+        event_of("reopened", "open", "two"),
     ]
 
 
-def told(event: str, status: str, run_id: str | None) -> dict[str, Any]:
-    """Return an event of a lost message as it is told, without its time."""
+def event_of(event: str, status: str, run_id: str | None) -> dict[str, Any]:
+    """Return an event of a lost message as the API shows it, without its time."""
     graded = {"class": "LOST", "severity": "critical"}
     return {"at": None, "event": event, **graded, "status": status, "run_id": run_id}
 
 
-async def test_what_is_not_there_or_not_ours_is_a_problem(
+async def test_an_unknown_run_and_an_invalid_query_are_problems(
     bare_service: Service, subtests: pytest.Subtests
 ) -> None:
     refused = [
@@ -133,7 +137,7 @@ async def test_what_is_not_there_or_not_ours_is_a_problem(
             assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
-async def test_runs_are_measured_from_their_tables(
+async def test_the_run_gauges_are_read_from_the_tables(
     bare_service: Service, database_url: str
 ) -> None:
     store = PostgresRunStore(database_url)

@@ -1,4 +1,4 @@
-"""Lost messages are ordered out again by finding: judged, audited, entered for the relay once."""
+"""Lost messages are republished by finding: validated, audited, stored for the relay once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.integration.api.admin.test_bulk_actions import AUDITED, BULK, WHO, as
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
 from tests.integration.api.http.test_keys_and_scopes import PEPPER, RING, token
-from tests.integration.postgres.reconciliation.test_run_store import make_finding, make_run
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_finding, make_run
 
 pytestmark = pytest.mark.postgres
 
@@ -33,7 +33,7 @@ async def committed(service: Service, **fields: Any) -> str:
 
 
 def find(database_url: str, run_id: str, **classes: tuple[str, str]) -> None:
-    """Save a run with one finding a name: (class, message id)."""
+    """Save a run with one finding per name: (class, message id)."""
     findings = [
         replace(
             make_finding(name), half_id=parse_message_id(message_id)[0], finding_class=finding_class
@@ -43,7 +43,7 @@ def find(database_url: str, run_id: str, **classes: tuple[str, str]) -> None:
     PostgresRunStore(database_url).save(make_run(run_id, findings=tuple(findings)))
 
 
-async def test_a_plan_says_what_goes_out_again_and_why_the_rest_does_not(
+async def test_a_plan_lists_the_messages_to_republish_and_the_refused_ones_with_reasons(
     service: Service, database_url: str, pool: Pool
 ) -> None:
     lost, skipped, altered, away, old = [await committed(service) for _ in range(5)]
@@ -81,7 +81,7 @@ async def test_a_plan_says_what_goes_out_again_and_why_the_rest_does_not(
     assert await select(pool, HELD) == []
 
 
-async def test_on_a_topic_without_order_a_newer_message_of_the_key_stands_against_nothing(
+async def test_on_a_topic_without_order_a_newer_message_of_the_key_does_not_prevent_a_repair(
     service: Service, database_url: str
 ) -> None:
     lost, _ = [await committed(service, key="one-key") for _ in range(2)]
@@ -92,7 +92,7 @@ async def test_on_a_topic_without_order_a_newer_message_of_the_key_stands_agains
     assert (plan["matched"], plan["refused"]) == (1, [])
 
 
-async def test_what_is_stored_otherwise_than_it_was_prepared_is_not_published_again(
+async def test_a_message_whose_stored_content_changed_is_not_republished(
     service: Service, database_url: str, pool: Pool
 ) -> None:
     intact, rotten = [await committed(service) for _ in range(2)]
@@ -105,7 +105,7 @@ async def test_what_is_stored_otherwise_than_it_was_prepared_is_not_published_ag
     assert plan["refused"] == [{"finding_id": "rotten", "code": "digest-differs"}]
 
 
-async def test_what_is_ordered_is_entered_once_and_audited(
+async def test_an_ordered_repair_is_stored_once_and_audited(
     service: Service, database_url: str, pool: Pool
 ) -> None:
     ids = [await committed(service, key=key) for key in ("a", "b")]
@@ -127,7 +127,7 @@ async def test_what_is_ordered_is_entered_once_and_audited(
     assert (nothing["matched"], nothing["done"]) == (0, 0)
 
 
-async def test_a_message_that_was_released_or_dropped_may_be_repaired_all_the_same(
+async def test_a_message_that_was_released_or_dropped_may_still_be_repaired(
     service: Service, database_url: str, pool: Pool
 ) -> None:
     message_id = await committed(service)
@@ -146,7 +146,7 @@ async def test_a_message_that_was_released_or_dropped_may_be_repaired_all_the_sa
     assert await select(pool, after) == [(0, None, None, True)]
 
 
-async def test_a_finding_that_closed_after_it_was_ordered_is_left_alone(
+async def test_a_finding_that_closed_after_its_order_is_not_repaired(
     service: Service, database_url: str, pool: Pool
 ) -> None:
     message_id = await committed(service)
@@ -166,7 +166,9 @@ async def test_a_finding_that_closed_after_it_was_ordered_is_left_alone(
     assert await select(pool, HELD) == []
 
 
-async def test_findings_and_filters_do_not_mix(service: Service, subtests: pytest.Subtests) -> None:
+async def test_findings_and_other_filters_cannot_be_combined(
+    service: Service, subtests: pytest.Subtests
+) -> None:
     refused: list[tuple[str, dict[str, Any]]] = [
         ("republish", {"topic": "invoices.issued"}),
         ("republish", {}),
@@ -182,7 +184,7 @@ async def test_findings_and_filters_do_not_mix(service: Service, subtests: pytes
     assert ordered.status_code == 422
 
 
-async def test_a_key_republishes_for_its_own_groups_alone(database_url: str, pool: Pool) -> None:
+async def test_a_key_republishes_for_its_own_groups_only(database_url: str, pool: Pool) -> None:
     keys = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
     async with running(settings_for(database_url, **keys)) as service:
         service.client.headers.update(await token(pool, Scope.ADMIN))

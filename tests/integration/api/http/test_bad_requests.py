@@ -1,4 +1,4 @@
-"""What is wrong before a rule of a message is even asked: syntax, size, kind, route, end."""
+"""Refusals before any rule of a message: syntax, size, media type, route, end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_a_body_that_is_not_json_is_malformed(
     assert await stored(pool) == (0, 0, 0, 0)
 
 
-async def test_a_member_named_twice_is_refused(service: Service, pool: Pool) -> None:
+async def test_a_repeated_member_is_refused(service: Service, pool: Pool) -> None:
     body = GOOD[:-1] + b',"headers":{"a":"1","a":"2"}}'
     answer = await service.client.post(HALVES, content=body, headers=JSON)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
@@ -71,7 +71,7 @@ MEDIA_TYPES: tuple[tuple[dict[str, str], int], ...] = (
 )
 
 
-async def test_only_json_in_utf_8_is_taken(service: Service, subtests: pytest.Subtests) -> None:
+async def test_only_json_in_utf_8_is_accepted(service: Service, subtests: pytest.Subtests) -> None:
     for headers, status in MEDIA_TYPES:
         with subtests.test(str(headers)):
             answer = await service.client.post(HALVES, content=GOOD, headers=headers)
@@ -162,7 +162,7 @@ async def test_every_refusal_is_a_problem_document(
             assert (problem["type"], problem["status"]) == (f"/problems/{slug}", status)
 
 
-async def test_a_method_not_allowed_names_those_that_are(service: Service) -> None:
+async def test_a_405_lists_the_allowed_methods(service: Service) -> None:
     answer = await service.client.put(HALVES, json={})
     assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
 

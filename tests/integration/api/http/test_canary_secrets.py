@@ -1,7 +1,7 @@
-"""Secrets and payloads are planted and looked for wherever people and tools read.
+"""Secrets and payloads are seeded, then searched in every output that people or tools read.
 
-What is shown once on purpose (a new key, a new check secret) and a payload to who may read it are
-the only places where a canary may come back.
+A canary may appear only where a new key or a new check secret is returned once, and in a payload
+for a caller with the scope.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ READ = (
 
 
 def nothing_is_shown(canaries: dict[str, str], answers: list[httpx2.Response], logs: str) -> None:
-    """Look for each canary in each place."""
+    """Search each canary in each output."""
     shown = {
         "answers": "\n".join(answer.text for answer in answers),
         "headers": "\n".join(str(answer.headers) for answer in answers),
@@ -88,7 +88,7 @@ def nothing_is_shown(canaries: dict[str, str], answers: list[httpx2.Response], l
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[StringIO]:
-    """Log as the service does; yield where the lines go."""
+    """Log as the service does; yield the stream of the lines."""
     lines = StringIO()
     monkeypatch.setattr(sys, "stderr", lines)
     configure_logging("debug", "json")
@@ -145,7 +145,7 @@ async def test_no_secret_or_payload_is_in_an_answer_a_log_line_or_a_metric(
 @pytest.mark.parametrize(
     "words", [("config", "show"), ("doctor",), ("-o", "json", "config", "show")]
 )
-def test_no_secret_is_in_what_the_command_says_of_its_configuration(
+def test_no_secret_is_in_the_printed_configuration(
     words: tuple[str, ...],
     database_url: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -165,7 +165,7 @@ def test_no_secret_is_in_what_the_command_says_of_its_configuration(
         monkeypatch.setenv(f"OUTBOX_{name}", text)
     run(words)
     written = capfd.readouterr()
-    assert written.out, "it says something"
+    assert written.out, "the output is not empty"
     password = urlsplit(database_url).password or "no password"
     for canary in (password, PEPPER, RING, KAFKA_PASSWORD, planted["API_KEY"], "canary-proxy"):
         assert canary not in written.out + written.err

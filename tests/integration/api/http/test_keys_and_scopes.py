@@ -1,4 +1,4 @@
-"""Keys: who may call, what a key may do, and whose messages it sees."""
+"""Keys: authentication, scopes, and the messages that a key can see."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ async def guarded(database_url: str) -> AsyncIterator[Service]:
 async def token(
     pool: Pool, *scopes: Scope, groups: tuple[str, ...] = (ALL_GROUPS,), lives: int | None = None
 ) -> dict[str, str]:
-    """Create a key; return the header that carries it."""
+    """Create a key; return its header."""
     expires_at = None if lives is None else datetime.now(UTC) + timedelta(seconds=lives)  # noqa: TID251
     asked = NewApiKey(name="k", producer_groups=groups, scopes=scopes, expires_at=expires_at)
     _, text = await PostgresApiKeys(pool, PEPPER.encode()).create(asked, None)
     return {"Authorization": f"Bearer {text}"}
 
 
-async def test_only_a_standing_key_is_let_in(
+async def test_only_a_valid_key_is_accepted(
     database_url: str, pool: Pool, subtests: pytest.Subtests
 ) -> None:
     async with guarded(database_url) as service:

@@ -1,4 +1,4 @@
-"""The service as a process of its own: what only a real server and real sockets show."""
+"""The service as a separate process, for behaviour of a real server and real sockets."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_ctrl_c_exits_130(database_url: str) -> None:
         assert await service.stop(signal.SIGINT) == 130
 
 
-async def test_what_is_not_http_gets_a_problem_and_is_closed(database_url: str) -> None:
+async def test_invalid_http_gets_a_problem_and_the_connection_closes(database_url: str) -> None:
     async with served(database_url) as service:
         head, _, body = (await service.raw(b"NONSENSE\r\n\r\n")).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 400 ")
@@ -62,7 +62,7 @@ async def test_what_is_not_http_gets_a_problem_and_is_closed(database_url: str) 
         assert json.loads(body)["code"] == "malformed-request"
 
 
-async def test_an_endless_head_is_cut_off(database_url: str) -> None:
+async def test_an_endless_head_is_refused(database_url: str) -> None:
     async with served(database_url) as service:
         head = b"GET /livez HTTP/1.1\r\nhost: x\r\n" + b"x-filler: " + b"f" * 200_000
         answer = await service.raw(head)
@@ -90,7 +90,7 @@ async def test_fifty_megabytes_are_refused_by_their_declared_length(database_url
         assert b"payload-too-large" in answer
 
 
-async def test_a_taken_address_is_one_line_and_exit_2(database_url: str) -> None:
+async def test_an_address_in_use_is_one_line_and_exit_2(database_url: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         process = await asyncio.create_subprocess_exec(
             PROGRAM,

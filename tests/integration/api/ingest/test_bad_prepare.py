@@ -189,7 +189,7 @@ ALLOWED: list[dict[str, Any]] = [
 ]
 
 
-async def test_what_the_rules_allow_is_stored_as_it_was_given(
+async def test_every_allowed_prepare_is_stored_unchanged(
     service: Service, subtests: pytest.Subtests
 ) -> None:
     for fields in ALLOWED:
@@ -249,7 +249,9 @@ async def test_a_topic_that_the_group_may_not_write_is_refused(
     assert (await stored(pool))[0] == 1
 
 
-async def test_a_topic_unknown_to_kafka_is_stored_while_kafka_is_away(service: Service) -> None:
-    service.topics.away = True
+async def test_a_message_for_an_unknown_topic_is_stored_while_kafka_is_down(
+    service: Service,
+) -> None:
+    service.topics.unavailable = True
     assert (await service.prepare(topic="no.such.topic")).status_code in (201, 422)
     assert (await service.prepare(topic="no.such.topic")).status_code == 201

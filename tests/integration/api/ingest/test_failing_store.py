@@ -1,4 +1,4 @@
-"""PostgreSQL fails in the middle of a step: nothing is decided, nothing is lost, a repeat wins."""
+"""PostgreSQL fails within a step: nothing is decided, nothing is lost, a repeat succeeds."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_a17_a_resume_that_fails_leaves_the_message_parked(
     assert (resumed.status_code, resumed.json()["state"]) == (202, "PREPARED")
 
 
-async def test_a_fault_of_our_own_is_a_problem_too(service: Service, pool: Pool) -> None:
+async def test_an_internal_error_is_a_problem_document(service: Service, pool: Pool) -> None:
     message_id = await service.prepared_id()
     await select(pool, "DROP TABLE outbox.check_attempt CASCADE")
     answer = await service.client.get(f"{HALVES}/{message_id}")
@@ -77,7 +77,7 @@ async def test_a_fault_of_our_own_is_a_problem_too(service: Service, pool: Pool)
 
 
 async def test_a_page_shows_every_message_at_one_instant(service: Service, pool: Pool) -> None:
-    """Messages that are parked while pages are read neither break a page nor half appear on it."""
+    """Messages that are parked while pages are read appear on a page completely or not at all."""
     for n in range(40):
         await service.prepared_id(value=str(n))
     parking = asyncio.create_task(park_one_by_one(pool))

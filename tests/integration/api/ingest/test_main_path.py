@@ -166,7 +166,7 @@ async def test_a32_a_parked_message_is_still_ended_once(service: Service, pool: 
     assert 'outbox_end_conflicts_total{decided_by="producer",decision="COMMIT"' in metrics
 
 
-async def test_a36_a_delay_is_refused_and_a_batch_decides_each_item_alone(
+async def test_a36_a_delay_is_refused_and_a_batch_decides_each_item_separately(
     service: Service, pool: Pool
 ) -> None:
     delays: list[dict[str, Any]] = [
@@ -210,7 +210,7 @@ async def test_a36_a_delay_is_refused_and_a_batch_decides_each_item_alone(
     assert (await stored(pool))[1] == 2
 
 
-async def test_a_batch_that_fails_altogether_is_still_207(service: Service, pool: Pool) -> None:
+async def test_a_batch_whose_items_all_fail_is_still_207(service: Service, pool: Pool) -> None:
     items = [prepare_body(topic="..")] * 3
     answer = await service.client.post(f"{HALVES}/batch", json={"items": items})
     assert answer.status_code == 207
@@ -301,7 +301,7 @@ async def test_a_missing_topic_is_created_first_where_it_is_allowed(database_url
         assert refused.status_code == 422
 
 
-async def test_a_group_left_out_of_a_put_takes_the_installations_defaults(
+async def test_a_setting_that_a_put_omits_takes_the_installations_default(
     database_url: str,
 ) -> None:
     settings = settings_for(database_url, check_interval_seconds=60, max_age_seconds=3600)

@@ -29,8 +29,8 @@ async def test_an_end_of_a_message_that_only_kafka_has_is_answered_as_published(
     await select(pool, "DELETE FROM outbox.half_message")
     same = await service.end(own, "COMMIT")
     assert (same.status_code, same.json()["already_ended"]) == (200, True)
-    told = [same.json()[name] for name in ("state", "decision", "decided_by")]
-    assert told == ["PUBLISHED", "COMMIT", "recovery"]
+    answer = [same.json()[name] for name in ("state", "decision", "decided_by")]
+    assert answer == ["PUBLISHED", "COMMIT", "recovery"]
     other = await service.end(own, "ROLLBACK")
     assert (other.status_code, other.json()["code"]) == (409, "already-ended")
     assert other.json()["winning_decision"] == "COMMIT"

@@ -19,18 +19,18 @@ pytestmark = pytest.mark.postgres
 
 KEYS = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
 SLOW = {"rate_prepare_per_second": 1, "rate_read_per_second": 1, "http_workers": 64}
-"""A process' share is one request in 64 seconds: no test is slow enough to see a second one."""
+"""A process' share is one request per 64 seconds, so no test gets a second one."""
 
 
 async def prepared(service: Service, key: dict[str, str]) -> str:
-    """Prepare with a key that may; return the message id."""
+    """Prepare with a key that has the scope; return the message id."""
     answer = await service.client.post(HALVES, json=prepare_body(), headers=key)
     assert answer.status_code == 201, answer.text
     message_id: str = answer.json()["message_id"]
     return message_id
 
 
-async def test_a_prepare_above_the_rate_is_refused_with_429_and_says_when_to_return(
+async def test_a_prepare_above_the_rate_is_refused_with_429_and_retry_after(
     database_url: str, pool: Pool
 ) -> None:
     async with running(settings_for(database_url, **KEYS, **SLOW)) as service:

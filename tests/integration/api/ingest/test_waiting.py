@@ -1,4 +1,4 @@
-"""Waiting for Kafka's acknowledgement, and who waits outside when there are too many requests."""
+"""The wait for Kafka's acknowledgement, and the refusals above the limit of requests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_prefer_wait_answers_as_soon_as_kafka_has_acknowledged(
     assert [event["type"] for event in history["events"]] == ["prepared", "decided", "published"]
 
 
-async def test_at_the_limit_of_requests_prepares_and_reads_wait_outside_and_ends_pass(
+async def test_at_the_limit_of_requests_prepares_and_reads_are_refused_and_ends_pass(
     database_url: str,
 ) -> None:
     async with running(settings_for(database_url, http_max_inflight=1)) as service:

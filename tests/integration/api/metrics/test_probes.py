@@ -1,4 +1,4 @@
-"""What machines ask about the service, and the contract it publishes of itself."""
+"""The probes of the service, and its published OpenAPI document."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.integration.api.fixtures_service import Service, running, settings_fo
 pytestmark = pytest.mark.postgres
 
 
-async def test_ready_means_that_all_four_parts_are_fine(service: Service, pool: Pool) -> None:
+async def test_ready_means_that_all_four_parts_work(service: Service, pool: Pool) -> None:
     answer = await service.client.get("/readyz")
     assert (answer.status_code, answer.json()["code"]) == (503, "not-ready")
     assert answer.json()["checks"] == {
@@ -31,7 +31,7 @@ async def test_ready_means_that_all_four_parts_are_fine(service: Service, pool: 
     assert set(answer.json()["checks"].values()) == {"ok"}
 
 
-async def test_without_postgresql_the_service_answers_503_and_lives() -> None:
+async def test_without_postgresql_the_service_answers_503_and_keeps_running() -> None:
     settings = settings_for("postgresql://nobody@127.0.0.1:1/none")
     async with running(settings) as service:
         assert (await service.client.get("/livez")).status_code == 200
@@ -81,7 +81,7 @@ async def test_every_problem_explains_itself(service: Service) -> None:
         assert read.json()["status"] == kind.status
 
 
-async def test_the_documentation_needs_nobody_elses_server(service: Service) -> None:
+async def test_the_documentation_page_loads_nothing_from_other_servers(service: Service) -> None:
     page = await service.client.get("/docs")
     assert page.status_code == 200
     assert "/v1/half-messages/{message_id}/end" in page.text
@@ -115,7 +115,7 @@ async def test_the_gauges_equal_the_tables(service: Service) -> None:
     assert 'outbox_half_messages{producer_group="billing",state="COMMITTED"} 1.0' in metrics
 
 
-async def test_what_is_published_in_sql_and_not_admitted_is_counted_apart(
+async def test_messages_of_the_sql_mode_that_are_not_admitted_have_a_separate_gauge(
     service: Service, pool: Pool
 ) -> None:
     async with pool.connection() as connection:

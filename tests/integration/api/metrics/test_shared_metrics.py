@@ -1,4 +1,4 @@
-"""Several workers are one service: they share their listeners and tell what all of them did."""
+"""Several workers are one service: they share their listeners and their metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.fixtures_waiting import wait_for
 from tests.integration.api.fixtures_api_process import free_port, served
 from tests.integration.api.fixtures_rows import stored
 from tests.integration.api.fixtures_service import CHECK_URL, GROUP, GROUPS, HALVES, prepare_body
-from tests.integration.postgres.reconciliation.test_run_store import make_run
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
 
 pytestmark = pytest.mark.postgres
 
@@ -25,10 +25,10 @@ Page = dict[str, dict[tuple[str, ...], float]]
 """Samples by name and label values."""
 COUNTERS = "outbox-metrics-*/counter_*.db"
 GAUGES = "outbox-metrics-*/gauge_livesum_*.db"
-"""Where workers tell of themselves; of a dead one only the counters stay."""
+"""The gauges of single workers; of a dead worker only the counters remain."""
 
 
-async def test_any_worker_tells_what_all_did_those_that_died_too(
+async def test_any_worker_reports_the_counts_of_all_workers_including_dead_ones(
     database_url: str, pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -41,7 +41,7 @@ async def test_any_worker_tells_what_all_did_those_that_died_too(
             await prepare_ten(client, service.port)
             killed = await asyncio.to_thread(worker_that_counted, tmp_path)
             os.kill(killed, signal.SIGKILL)
-            await asyncio.to_thread(wait_for, lambda: not tells(tmp_path, killed))
+            await asyncio.to_thread(wait_for, lambda: not has_gauges(tmp_path, killed))
             await prepare_ten(client, service.port)
             pages = [await page_of_both(client, metrics)]
             pages += [await scrape(client, metrics) for _ in range(4)]
@@ -58,7 +58,7 @@ async def test_any_worker_tells_what_all_did_those_that_died_too(
 
 
 async def page_of_both(client: httpx2.AsyncClient, metrics: str) -> Page:
-    """Return the page once both workers tell of their pools, of 10 connections each."""
+    """Return the page once it has the pools of both workers, with 10 connections each."""
     while True:
         page = await scrape(client, metrics)
         if page["outbox_db_pool_max"] == {(): 20}:
@@ -73,8 +73,8 @@ def worker_that_counted(directory: Path) -> int:
     return int(counted[0].stem.rpartition("_")[2])
 
 
-def tells(directory: Path, pid: int) -> bool:
-    """Tell whether a worker's own gauges are shown."""
+def has_gauges(directory: Path, pid: int) -> bool:
+    """Return True if a worker's own gauges are shown."""
     return any(path.stem.endswith(f"_{pid}") for path in directory.glob(GAUGES))
 
 
@@ -86,7 +86,7 @@ async def prepare_ten(client: httpx2.AsyncClient, port: int) -> None:
 
 
 async def scrape(client: httpx2.AsyncClient, metrics: str) -> Page:
-    """Return the page of whichever worker takes the connection."""
+    """Return the page of the worker that accepts the connection."""
     text = (await client.get(f"http://{metrics}/metrics")).raise_for_status().text
     samples: Page = {}
     for family in text_string_to_metric_families(text):

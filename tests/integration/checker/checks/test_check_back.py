@@ -15,11 +15,11 @@ async def test_a2_a_due_half_is_decided_by_its_check(world: World) -> None:
         group = await world.group(producer.url)
         (half,) = await world.due(group)
         round_ = await world.check(group)
-    standing = await world.standing(half)
+    status = await world.status(half)
     assert (round_.asked, round_.decided, len(producer.asked)) == (1, 1, 1)
-    assert standing.state is State.COMMITTED
-    assert standing.op is not None
-    assert (standing.op.decided_by, standing.op.reason) == (DecidedBy.CHECK, "invoice exists")
+    assert status.state is State.COMMITTED
+    assert status.op is not None
+    assert (status.op.decided_by, status.op.reason) == (DecidedBy.CHECK, "invoice exists")
     assert await world.attempts(half) == [(1, "commit", False, True)]
     assert await world.rows("SELECT half_ids FROM outbox.commit_log") == [([half.half_id],)]
 
@@ -37,9 +37,7 @@ async def test_a_half_message_within_immunity_is_not_checked(world: World) -> No
 
 
 @pytest.mark.parametrize("decision", ["COMMIT", "ROLLBACK"])
-async def test_a5_a_late_end_is_accepted_after_checks_that_said_unknown(
-    world: World, decision: str
-) -> None:
+async def test_a5_a_late_end_is_accepted_after_unknown_checks(world: World, decision: str) -> None:
     async with Producer(says("UNKNOWN")) as producer:
         group = await world.group(producer.url)
         (half,) = await world.prepare(group, check_immunity_seconds=60)
@@ -80,9 +78,9 @@ async def test_a8_the_rollback_policy_decides_after_valid_unknowns_alone(world: 
         for _ in range(3):
             await world.check(group)
             await world.pass_time(30)
-    standing = await world.standing(half)
-    assert standing.op is not None
-    assert (standing.state, standing.op.decided_by) == (State.ROLLED_BACK, DecidedBy.POLICY)
+    status = await world.status(half)
+    assert status.op is not None
+    assert (status.state, status.op.decided_by) == (State.ROLLED_BACK, DecidedBy.POLICY)
     assert await world.rows("SELECT * FROM outbox.commit_log") == []
 
 
@@ -200,7 +198,7 @@ async def test_a23_the_five_message_demo_ends_as_planned(world: World) -> None:
 
 
 async def test_time_moves_nothing_that_is_parked_or_decided(world: World) -> None:
-    """Neither asked nor parked again, however old: only PREPARED is ever due."""
+    """It is neither asked nor parked again at any age: only PREPARED is ever due."""
     async with Producer(says("UNKNOWN")) as producer:
         group = await world.group(producer.url, check_max=1, max_age_seconds=3600)
         parked, committed, rolled_back = await world.due(group, 3)

@@ -1,4 +1,4 @@
-"""An endpoint that keeps failing is asked seldom; nothing is spent and nothing is decided."""
+"""A failing endpoint is asked rarely; nothing is spent and nothing is decided."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAILING = 12
 NOBODY = "http://127.0.0.1:1/check"
 
 
-async def test_ten_failures_open_it_and_then_nobody_is_asked(world: World) -> None:
+async def test_ten_failures_open_it_and_then_no_call_is_made(world: World) -> None:
     async with Producer(status(500)) as producer:
         group = await world.group(producer.url)
         await world.due(group, FAILING)
@@ -30,7 +30,7 @@ async def test_ten_failures_open_it_and_then_nobody_is_asked(world: World) -> No
     assert len(producer.asked) == FAILING
 
 
-async def test_a_probe_that_fails_doubles_the_wait_and_one_that_comes_back_frees_all(
+async def test_a_failed_probe_doubles_the_wait_and_a_successful_one_frees_all(
     world: World,
 ) -> None:
     async with Producer(status(500)) as producer:
@@ -70,7 +70,7 @@ async def test_an_outage_of_a_quarter_of_an_hour_spends_little_and_parks_nothing
     assert while_away <= FAILING + 6
 
 
-async def test_every_checker_waits_where_one_has_opened_it(pool: Pool) -> None:
+async def test_every_checker_waits_after_one_has_opened_it(pool: Pool) -> None:
     async with (
         Producer(status(500)) as producer,
         open_world(pool) as one,
@@ -113,7 +113,7 @@ async def test_a_batch_is_one_call_to_it(world: World) -> None:
         assert await world.breaker(group) is BreakerState.CLOSED
 
 
-async def test_the_metric_tells_where_it_stands(world: World) -> None:
+async def test_the_metric_shows_its_state(world: World) -> None:
     async with Producer(status(500)) as producer:
         group = await world.group(producer.url)
         await world.due(group, FAILING)

@@ -1,4 +1,4 @@
-"""How whole schedules end: parking, pausing, rechecks, races, many halves at once."""
+"""The ends of whole schedules: parking, pausing, rechecks, races, many halves at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def planned(plan: dict[str, str]) -> Answer:
     return answer
 
 
-async def test_a18_every_kind_of_end_and_verdict_leads_where_it_should(world: World) -> None:
+async def test_a18_every_kind_of_end_and_verdict_has_its_effect(world: World) -> None:
     async with Producer(says("UNKNOWN")) as producer:
         group = await world.group(producer.url, check_max=3)
         halves = await world.prepare(group, 120)
@@ -102,9 +102,9 @@ async def test_a26_an_end_that_is_durable_before_the_verdict_wins(
 
         producer.answer = end_first
         round_ = await world.check(group)
-    standing = await world.standing(half)
-    assert standing.op is not None
-    assert (standing.state, standing.op.decided_by) == (state, DecidedBy.PRODUCER)
+    status = await world.status(half)
+    assert status.op is not None
+    assert (status.state, status.op.decided_by) == (state, DecidedBy.PRODUCER)
     assert await world.attempts(half) == [(1, said.lower(), False, False)]
     assert round_.decided == 0
     counted = world.metrics.registry.get_sample_value(
@@ -114,17 +114,17 @@ async def test_a26_an_end_that_is_durable_before_the_verdict_wins(
     assert counted == conflict
 
 
-async def test_a26_an_end_after_the_verdict_is_told_what_stands(world: World) -> None:
+async def test_a26_an_end_after_the_verdict_returns_the_valid_decision(world: World) -> None:
     async with Producer(says("COMMIT")) as producer:
         group = await world.group(producer.url)
         (half,) = await world.due(group)
         await world.check(group)
     outcome = await world.end(half, "ROLLBACK")
     assert isinstance(outcome, Ended)
-    assert (outcome.conflict, outcome.standing.state) == (True, State.COMMITTED)
+    assert (outcome.conflict, outcome.status.state) == (True, State.COMMITTED)
 
 
-async def test_d8_an_end_just_before_the_last_look_is_honoured(world: World) -> None:
+async def test_d8_an_end_just_before_the_last_round_wins(world: World) -> None:
     async with Producer(says("UNKNOWN")) as producer:
         group = await world.group(producer.url, check_max=1)
         (half,) = await world.due(group)
@@ -260,7 +260,7 @@ async def test_an_unpaused_group_is_asked_again(world: World) -> None:
     assert await world.states([half]) == [State.COMMITTED]
 
 
-async def test_group_settings_take_effect_at_the_next_look(world: World) -> None:
+async def test_group_settings_take_effect_in_the_next_round(world: World) -> None:
     async with Producer(says("UNKNOWN")) as producer:
         group = await world.group(producer.url)
         (half,) = await world.due(group)
@@ -294,7 +294,7 @@ async def test_a_batch_group_is_asked_in_one_call(world: World) -> None:
     assert set(await world.states(halves)) == {State.COMMITTED}
 
 
-async def test_the_value_goes_along_where_the_group_asks_for_it(world: World) -> None:
+async def test_the_value_is_sent_if_the_group_asks_for_it(world: World) -> None:
     async with Producer(says("COMMIT")) as producer:
         group = await world.group(producer.url, check_payload=True)
         await world.due(group, value=b"text")

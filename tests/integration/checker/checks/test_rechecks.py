@@ -1,10 +1,10 @@
-"""A recheck starts a new round: once, due now, and it voids what waits."""
+"""A recheck starts a new round: once, due now, and it voids the waiting row."""
 
 from __future__ import annotations
 
 import pytest
 
-from checker.checks.check_result import settlement_of
+from checker.checks.settlement import settlement_of
 from outbox.messages.message import State
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
@@ -14,7 +14,9 @@ pytestmark = pytest.mark.postgres
 NOBODY = "http://127.0.0.1:1/check"
 
 
-async def test_a17_a_resumed_half_starts_anew_and_twice_is_once(world: World) -> None:
+async def test_a17_a_resumed_half_starts_again_and_a_second_resume_changes_nothing(
+    world: World,
+) -> None:
     async with Producer(says("UNKNOWN")) as producer:
         group = await world.group(producer.url, check_max=1)
         (half,) = await world.due(group)
@@ -49,7 +51,7 @@ async def test_a31_a_resumed_old_half_is_not_parked_again_by_age(world: World) -
     assert await world.states([half]) == [State.COMMITTED]
 
 
-async def test_a_recheck_voids_the_row_that_waits(world: World) -> None:
+async def test_a_recheck_voids_the_waiting_row(world: World) -> None:
     async with Producer(says("UNKNOWN")) as producer:
         group = await world.group(producer.url)
         (half,) = await world.prepare(group)
@@ -62,7 +64,7 @@ async def test_a_recheck_voids_the_row_that_waits(world: World) -> None:
     assert (first.asked, second.asked, second.dropped) == (1, 0, 1)
 
 
-async def test_a_recheck_that_met_the_parking_resumes_the_half(world: World) -> None:
+async def test_a_recheck_during_parking_resumes_the_half(world: World) -> None:
     async with Producer(says("UNKNOWN")) as producer:
         group = await world.group(producer.url)
         (half,) = await world.due(group)
@@ -78,14 +80,14 @@ async def test_a_recheck_that_met_the_parking_resumes_the_half(world: World) -> 
     assert await world.states([half]) == [State.PREPARED]
 
 
-async def test_a_half_rechecked_while_its_last_look_runs_is_not_parked(world: World) -> None:
+async def test_a_half_rechecked_during_its_last_round_is_not_parked(world: World) -> None:
     group = await world.group(NOBODY)
     (half,) = await world.due(group)
     await world.pass_time(80 * 3600)
     due = await world.queue.claim(group.id, 10)
     assert due is not None
     await world.recheck(half)
-    findings, _ = world.check_back._look_at(due)
-    settled = await world.queue.settle(settlement_of(due, findings, lambda: 0.0))
+    results, _ = world.check_back._split(due)
+    settled = await world.queue.settle(settlement_of(due, results, lambda: 0.0))
     assert settled.parked == frozenset()
     assert await world.states([half]) == [State.PREPARED]

@@ -92,9 +92,9 @@ async def test_a33_beside_a_hanging_backlog_healthy_groups_are_asked_as_if_it_we
             await world.due(await world.group(healthy.url, name, max_inflight=1), 50)
             for healthy, name in ((y, "y"), (z, "z"))
         ]
-        turns = PostgresAdvisoryLocks(database_url)
+        locks = PostgresAdvisoryLocks(database_url)
         facts = CheckObserver(world.metrics)
-        rounds = GroupScheduler(world.check_back, world.queue, turns, SystemClock(), facts)
+        rounds = GroupScheduler(world.check_back, world.queue, locks, SystemClock(), facts)
         async with asyncio.timeout(300):
             while set(await world.states([*halves[0], *halves[1]])) != {State.COMMITTED}:
                 await rounds.step()
@@ -103,4 +103,4 @@ async def test_a33_beside_a_hanging_backlog_healthy_groups_are_asked_as_if_it_we
         assert (hanging_calls, released.is_set()) == (CALLS // 2, False)
         released.set()
         await rounds.drain()
-        await turns.close()
+        await locks.close()

@@ -1,4 +1,4 @@
-"""What comes back of a check counts in the state that the message has reached meanwhile."""
+"""The answer to a check takes effect in the message's state at that time."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ ANSWERS: dict[str, tuple[Answer, str, bool]] = {
     "without verdict": (status(404), "http_error", True),
     "overloaded": (status(503), "http_error", False),
 }
-"""The answer, the outcome that is noted, and whether a check of a PREPARED half is spent by it."""
+"""The answer, the stored outcome, and whether it spends a check of a PREPARED half."""
 
 
 async def bring(world: World, half: HalfMessage, state: str) -> None:
-    """Bring a half that is due into a state."""
+    """Bring a due half into a state."""
     if state in ("COMMITTED", "PUBLISHED", "ROLLED_BACK"):
         await world.end(half, "ROLLBACK" if state == "ROLLED_BACK" else "COMMIT")
     if state == "PUBLISHED":
@@ -44,7 +44,7 @@ async def bring(world: World, half: HalfMessage, state: str) -> None:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-async def test_an_answer_in_every_state_goes_as_the_table_says(
+async def test_an_answer_in_every_state_follows_the_table(
     world: World, subtests: pytest.Subtests, name: str
 ) -> None:
     answer, outcome, spent = ANSWERS[name]

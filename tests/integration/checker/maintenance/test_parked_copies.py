@@ -1,10 +1,10 @@
-"""The parked topic: each parked message is copied with why; the copy is no delivery."""
+"""The parked topic: each parked message is copied with its reason; a copy is no delivery."""
 
 from __future__ import annotations
 
 import pytest
 
-from checker.maintenance.parked_copies import LOOK_SECONDS, ParkedCopies
+from checker.maintenance.parked_copies import POLL_SECONDS, ParkedCopies
 from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.parked_topic import KafkaParkedTopic
@@ -13,7 +13,7 @@ from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
 from tests.fixtures_kafka import committed_records, make_topic, set_max_message_bytes
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
-from tests.unit.checker.checks.fixtures_fakes import FreeTurns
+from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -26,7 +26,7 @@ def copies(world: World, servers: str, topic: str) -> ParkedCopies:
     """Return the chore's work on this world."""
     kafka = KafkaParkedTopic(servers, {})
     messages = PostgresParkedMessages(world.pool)
-    return ParkedCopies(messages, kafka, topic, FreeTurns(), world.metrics)
+    return ParkedCopies(messages, kafka, topic, FreeLocks(), world.metrics)
 
 
 async def parked(world: World, count: int = 1) -> list[HalfMessage]:
@@ -50,8 +50,8 @@ async def test_a_parked_message_is_copied_once_with_its_payload_and_why(
     topic = make_topic(servers, partitions=1)
     [half] = await parked(world)
     chore = copies(world, servers, topic)
-    assert await chore.step() == LOOK_SECONDS
-    assert await chore.step() == LOOK_SECONDS
+    assert await chore.step() == POLL_SECONDS
+    assert await chore.step() == POLL_SECONDS
     [record] = committed_records(servers, topic, 1)
     content, headers = half.message.content, dict(record.headers)
     assert (record.key, record.value) == (content.key, content.value)
@@ -61,10 +61,10 @@ async def test_a_parked_message_is_copied_once_with_its_payload_and_why(
     assert headers["outbox_check_count"] == b"1"
     await world.execute(PARK)
     await chore.step()
-    assert len(committed_records(servers, topic, 2)) == 2, "parked anew, copied anew"
+    assert len(committed_records(servers, topic, 2)) == 2, "parked again, copied again"
 
 
-async def test_a_message_that_was_taken_up_or_decided_is_not_copied(
+async def test_a_resumed_or_decided_message_is_not_copied(
     world: World, kafka_broker: EmbeddedKafka
 ) -> None:
     servers = kafka_broker.bootstrap_servers
@@ -77,7 +77,7 @@ async def test_a_message_that_was_taken_up_or_decided_is_not_copied(
     assert dict(record.headers)["outbox_message_id"] == str(third.message_id).encode()
 
 
-async def test_with_kafka_away_or_refusing_one_copy_the_others_are_not_lost(
+async def test_with_kafka_unavailable_or_one_copy_refused_the_others_are_not_lost(
     world: World, kafka_broker: EmbeddedKafka
 ) -> None:
     servers = kafka_broker.bootstrap_servers
@@ -90,13 +90,15 @@ async def test_with_kafka_away_or_refusing_one_copy_the_others_are_not_lost(
         half=big.half_id,
     )
 
-    class Away(KafkaParkedTopic):
+    class Unavailable(KafkaParkedTopic):
         def copy(self, records: object) -> list[str | None]:
-            raise KafkaUnavailable("away")
+            raise KafkaUnavailable("unavailable")
 
     messages = PostgresParkedMessages(world.pool)
-    away = ParkedCopies(messages, Away(servers, {}), topic, FreeTurns(), world.metrics)
-    assert await away.step() > LOOK_SECONDS
+    copies_without_kafka = ParkedCopies(
+        messages, Unavailable(servers, {}), topic, FreeLocks(), world.metrics
+    )
+    assert await copies_without_kafka.step() > POLL_SECONDS
     assert len(await messages.uncopied(10)) == 2
     await copies(world, servers, topic).step()
     assert len(committed_records(servers, topic, 1)) == 1

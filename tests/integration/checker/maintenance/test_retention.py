@@ -1,4 +1,4 @@
-"""Leaves go when all in them has ended and outlived its retention, and never before (I15, D32)."""
+"""A leaf is removed when all in it has ended and its retention is over (I15, D32)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.sessions.connections import make_pool
 from outbox.telemetry.metrics import Metrics
 from tests.integration.checker.fixtures_checks import World
+from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 pytestmark = pytest.mark.postgres
 
@@ -47,7 +48,7 @@ LEAF_ZERO = "SELECT count(*)::int FROM pg_class WHERE relname ~ '_(message|log|a
 
 def retirer(world: World) -> Retirer:
     retirement = PostgresRetirement(world.pool, retention_seconds=RETENTION, hold_seconds=HOLD)
-    return Retirer(retirement, world.metrics)
+    return Retirer(retirement, FreeLocks(), world.metrics)
 
 
 def waiting(world: World, reason: str) -> float:
@@ -66,10 +67,10 @@ async def ended(world: World, **fields: Any) -> list[HalfMessage]:
 
 
 async def known(world: World, halves: list[HalfMessage]) -> dict[int, State]:
-    """Return the states of those that an API would still find."""
+    """Return the states of the messages that an API still finds."""
     async with world.pool.connection() as connection:
         found = await read_statuses(connection, sorted(half.half_id for half in halves))
-    return {half_id: standing.state for half_id, standing in found.items()}
+    return {half_id: status.state for half_id, status in found.items()}
 
 
 async def grow_old(world: World, *readers: str, by: int = OLD) -> None:
@@ -81,12 +82,12 @@ async def grow_old(world: World, *readers: str, by: int = OLD) -> None:
     await world.execute(RELAYED, names=list(readers))
 
 
-async def test_a_leaf_in_which_all_has_ended_goes_with_its_tables_and_its_messages_are_unknown(
+async def test_a_leaf_with_ended_messages_only_is_removed_with_its_tables_and_they_are_unknown(
     world: World,
 ) -> None:
     halves = await ended(world)
     await grow_old(world, "relay:")
-    assert await retirer(world).run_once() == [0]
+    assert await retirer(world).retire() == [0]
     assert await world.rows(LEAF_ZERO) == [(0,)]
     assert await known(world, halves) == {}
 
@@ -95,41 +96,43 @@ async def test_d32_nothing_undecided_unpublished_or_held_is_removed(world: World
     halves = await ended(world)
     (undecided,) = await world.prepare(await world.group(URL, "slow"))
     await grow_old(world)
-    assert await retirer(world).run_once() == []
+    assert await retirer(world).retire() == []
     await world.execute("UPDATE outbox.check_class SET position = outbox.watermark() << 15")
-    assert await retirer(world).run_once() == []
+    assert await retirer(world).retire() == []
     assert waiting(world, "undecided") == 1
     await world.end(undecided, "ROLLBACK")
     await world.execute("UPDATE outbox.op_message SET decided_at = decided_at - interval '1 day'")
-    assert await retirer(world).run_once() == []
+    assert await retirer(world).retire() == []
     assert waiting(world, "relay") == 1
     await world.execute(RELAYED, names=["relay:"])
     await world.execute(HELD, half=halves[0].half_id)
-    assert await retirer(world).run_once() == []
+    assert await retirer(world).retire() == []
     assert waiting(world, "held") == 1
     await world.execute("UPDATE outbox.held_record SET released_at = clock_timestamp()")
-    assert await retirer(world).run_once() == [0]
+    assert await retirer(world).retire() == [0]
 
 
 async def test_what_was_decided_lately_stays_however_long_ago_it_was_prepared(world: World) -> None:
     await ended(world)
     await grow_old(world, "relay:")
     await world.execute("UPDATE outbox.op_message SET decided_at = clock_timestamp()")
-    assert await retirer(world).run_once() == []
+    assert await retirer(world).retire() == []
 
 
-async def test_the_last_reconciliation_is_waited_for_no_longer_than_the_hold(world: World) -> None:
+async def test_a_leaf_waits_for_the_last_reconciliation_no_longer_than_the_hold(
+    world: World,
+) -> None:
     await ended(world)
     await grow_old(world, "relay:")
     await world.execute(RELAYED, names=["reconcile:"])
     await world.execute("UPDATE outbox.progress SET position = 0 WHERE name LIKE 'reconcile:%%'")
-    assert await retirer(world).run_once() == []
+    assert await retirer(world).retire() == []
     assert waiting(world, "reconcile") == 1
     await world.execute(AGE, by=HOLD)
-    assert await retirer(world).run_once() == [0]
+    assert await retirer(world).retire() == [0]
 
 
-async def test_an_open_transaction_on_a_leaf_is_not_waited_for_and_prepares_go_on(
+async def test_retirement_does_not_wait_for_an_open_transaction_and_prepares_continue(
     world: World, database_url: str
 ) -> None:
     await ended(world)
@@ -137,16 +140,16 @@ async def test_an_open_transaction_on_a_leaf_is_not_waited_for_and_prepares_go_o
     with psycopg.connect(database_url) as reader:
         reader.execute("SELECT FROM outbox.half_message_0")
         removed, prepared = await asyncio.gather(
-            retirer(world).run_once(), world.prepare(await world.group(URL, "other"))
+            retirer(world).retire(), world.prepare(await world.group(URL, "other"))
         )
     assert (removed, len(prepared), waiting(world, "locked")) == ([], 1, 1)
-    assert await retirer(world).run_once() == [0]
+    assert await retirer(world).retire() == [0]
 
 
 async def test_a_transaction_id_is_free_again_once_its_message_is_retired(world: World) -> None:
     (committed, _) = await ended(world, transaction_id="order-7")
     await grow_old(world, "relay:")
-    await retirer(world).run_once()
+    await retirer(world).retire()
     (outcome,) = await world.store.prepare([committed.message])
     assert isinstance(outcome, Prepared)
     assert outcome.half.half_id != committed.half_id
@@ -157,7 +160,7 @@ def _die(database_url: str, point: str) -> None:
         arm(f"{point}=kill")
         async with make_pool(database_url, "retire", pool_max=2) as pool:
             retirement = PostgresRetirement(pool, retention_seconds=RETENTION, hold_seconds=HOLD)
-            await Retirer(retirement, Metrics()).run_once()
+            await Retirer(retirement, FreeLocks(), Metrics()).retire()
 
     asyncio.run(retire())
 
@@ -173,6 +176,6 @@ async def test_a_retirement_that_dies_anywhere_is_finished_by_the_next(
     process.start()
     await asyncio.to_thread(process.join)
     assert process.exitcode == -signal.SIGKILL
-    assert await retirer(world).run_once() == [0]
+    assert await retirer(world).retire() == [0]
     assert await world.rows(LEAF_ZERO) == [(0,)]
     assert await known(world, [*halves, young]) == {young.half_id: State.PREPARED}

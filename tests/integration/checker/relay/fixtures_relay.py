@@ -1,4 +1,4 @@
-"""A database, topics and an installation of a test's own, and the relay between them."""
+"""Builds a database, topics and an installation for one test, with a relay between them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from benchmarks.committed import commit_directly, register
+from benchmarks.load.committed import commit_directly, register
 from checker.relay.shard_relay import RelayRound, ShardRelay
 from checker.relay_wiring import RelayBuilder
 from outbox.clock import SystemClock
@@ -34,7 +34,7 @@ ROUNDS = 400
 
 @dataclass
 class RelayWorld:
-    """Everything a relay test touches; only shard 3 is used."""
+    """Everything that a relay test uses; only shard 3 is used."""
 
     database_url: str
     bootstrap_servers: str
@@ -73,7 +73,7 @@ class RelayWorld:
         return self.relay()
 
     def terminate_holder(self) -> None:
-        """End the session of whoever holds the shard."""
+        """End the session that holds the shard."""
         operator = PostgresCommitLog(self.database_url, SHARD, batch_max=1, owner="operator")
         with closing(operator):
             operator.terminate_holder()
@@ -110,18 +110,18 @@ class RelayWorld:
         return commit_directly(self.connection, messages, shard=SHARD)
 
     def commit_values(self, *values: bytes) -> list[HalfId]:
-        """Store and commit one message a value."""
+        """Store and commit one message per value."""
         template = self.message()
         return self.commit(
             *(replace(template, content=replace(template.content, value=value)) for value in values)
         )
 
     def records(self, expected: int) -> list[Record]:
-        """Return what a read_committed consumer sees in the topic."""
+        """Return the topic's records for a read_committed consumer."""
         return committed_records(self.bootstrap_servers, self.topic, expected)
 
     def log_end(self) -> int:
-        """Return where the topic's first partition ends, open and aborted transactions included."""
+        """Return the end of the topic's first partition, with open and aborted transactions."""
         reading = {"bootstrap.servers": self.bootstrap_servers, "group.id": "end", "log_level": 0}
         with closing(Consumer({**reading, "isolation.level": "read_uncommitted"})) as consumer:
             return int(consumer.get_watermark_offsets(TopicPartition(self.topic, 0))[1])
@@ -137,7 +137,7 @@ class RelayWorld:
 
 
 def drain(relay: ShardRelay, rounds: int = ROUNDS) -> RelayRound:
-    """Go on until the relay waits for commits or has halted; AssertionError if it never does."""
+    """Continue until the relay waits for commits or has halted; AssertionError if it never does."""
     pause = threading.Event()
     for _ in range(rounds):
         done = relay.run_once()
@@ -148,7 +148,7 @@ def drain(relay: ShardRelay, rounds: int = ROUNDS) -> RelayRound:
 
 
 def first_batch(relay: ShardRelay, rounds: int = ROUNDS) -> int:
-    """Go on until the relay has committed a batch; return how many records it published."""
+    """Continue until the relay has committed a batch; return how many records it published."""
     pause = threading.Event()
     for _ in range(rounds):
         done = relay.run_once()

@@ -1,4 +1,4 @@
-"""A relay as a process of its own, to be killed; run with ``python -m``.
+"""A relay in a separate process that a test kills; run with ``python -m``.
 
 Says ``running`` on stdout each time it has taken the shard over. It stops when stdin closes, so it
 never outlives its test.

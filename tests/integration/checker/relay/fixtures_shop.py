@@ -1,4 +1,4 @@
-"""A producer that publishes in SQL, within its own transactions."""
+"""Builds a producer that publishes in SQL, in its own transactions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROLES = count(1)
 
 @dataclass
 class Shop:
-    """A producer whose role may call outbox.publish and nothing else of ours."""
+    """A producer whose role may call only outbox.publish in our schema."""
 
     world: RelayWorld
     url: str
@@ -36,7 +36,7 @@ class Shop:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Open a session of the producer's own and a transaction in it."""
+        """Open a session of the producer and a transaction in it."""
         with psycopg.connect(self.url) as session, session.transaction():
             yield session
 
@@ -48,7 +48,7 @@ class Shop:
         return UUID(str(row[0]))
 
     def publish_alone(self, *values: bytes) -> None:
-        """Publish and commit one message a value."""
+        """Publish and commit one message per value."""
         for value in values:
             with self.transaction() as session:
                 self.publish(session, value)
@@ -56,7 +56,7 @@ class Shop:
 
 @contextmanager
 def open_shop(world: RelayWorld) -> Iterator[Shop]:
-    """Yield a producer with a role of its own; the role is dropped at the end."""
+    """Yield a producer with its own role; the role is dropped at the end."""
     world.message()
     role = f"shop_{next(_ROLES)}"
     world.connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'shop'".encode())

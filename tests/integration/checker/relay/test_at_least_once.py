@@ -1,4 +1,4 @@
-"""The lane at_least_once: nothing lost, nothing else published; a crash repeats records."""
+"""The mode at_least_once: nothing is lost, nothing else published; a crash repeats records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 
 @pytest.fixture
-def lane(world: RelayWorld) -> RelayWorld:
+def unlisted(world: RelayWorld) -> RelayWorld:
     """A world whose relays publish at least once."""
     world.delivery = "at_least_once"
     return world
@@ -38,7 +38,7 @@ def manifests(world: RelayWorld, expected: int) -> list[int]:
 
 
 def manifest_offset(world: RelayWorld) -> int:
-    """Return the stored mark of the lane, or where the next manifest is."""
+    """Return the stored mark of the mode at_least_once, or the offset of the next manifest."""
     return int(world.one("SELECT manifest_offset FROM outbox.progress"))
 
 
@@ -56,23 +56,25 @@ def assert_complete_and_in_order(records: Sequence[Record], count: int) -> None:
         assert of_key == sorted(of_key)
 
 
-def test_the_lane_publishes_everything_in_order_without_a_manifest(lane: RelayWorld) -> None:
-    commit_backlog(lane, range(1000))
-    relay = lane.relay()
+def test_at_least_once_publishes_everything_in_order_without_a_manifest(
+    unlisted: RelayWorld,
+) -> None:
+    commit_backlog(unlisted, range(1000))
+    relay = unlisted.relay()
     drain(relay)
     relay.close()
-    records = lane.records(1000)
+    records = unlisted.records(1000)
     assert len(records) == 1000
     assert_complete_and_in_order(records, 1000)
-    assert published_up_to(lane) == 1000
-    assert manifest_offset(lane) == NO_MANIFESTS
-    assert manifests(lane, 0) == []
+    assert published_up_to(unlisted) == 1000
+    assert manifest_offset(unlisted) == NO_MANIFESTS
+    assert manifests(unlisted, 0) == []
 
 
-def test_a_record_of_the_lane_names_no_batch(lane: RelayWorld) -> None:
-    lane.commit_values(b"one")
-    drain(lane.relay())
-    (record,) = lane.records(1)
+def test_a_record_of_at_least_once_names_no_batch(unlisted: RelayWorld) -> None:
+    unlisted.commit_values(b"one")
+    drain(unlisted.relay())
+    (record,) = unlisted.records(1)
     assert [name for name, _ in record.headers] == [
         "outbox_message_id",
         "outbox_decided_by",
@@ -80,63 +82,63 @@ def test_a_record_of_the_lane_names_no_batch(lane: RelayWorld) -> None:
     ]
 
 
-def test_what_nobody_committed_is_not_published(lane: RelayWorld) -> None:
-    lane.commit_values(b"one", b"two")
-    lane.connection.execute(
+def test_what_nobody_committed_is_not_published(unlisted: RelayWorld) -> None:
+    unlisted.commit_values(b"one", b"two")
+    unlisted.connection.execute(
         "DELETE FROM outbox.commit_log WHERE xid = (SELECT max(xid) FROM outbox.commit_log)"
     )
-    lane.commit_values(b"three")
-    drain(lane.relay())
-    assert lane.values(1) == [b"three"]
+    unlisted.commit_values(b"three")
+    drain(unlisted.relay())
+    assert unlisted.values(1) == [b"three"]
 
 
 def test_a_kill_between_acknowledgement_and_cursor_repeats_and_loses_nothing(
-    lane: RelayWorld,
+    unlisted: RelayWorld,
 ) -> None:
-    lane.batch_max = 10
-    commit_backlog(lane, range(100))
-    with lane.process("relay.after_data_flush=kill#3") as process:
+    unlisted.batch_max = 10
+    commit_backlog(unlisted, range(100))
+    with unlisted.process("relay.after_data_flush=kill#3") as process:
         assert process.wait(timeout=60) == -signal.SIGKILL
-    drain(lane.relay())
-    records = lane.records(110)
+    drain(unlisted.relay())
+    records = unlisted.records(110)
     assert len(records) > 100
     assert_complete_and_in_order(records, 100)
 
 
 def test_kills_at_any_moment_lose_nothing_and_keep_the_order_of_first_records(
-    lane: RelayWorld,
+    unlisted: RelayWorld,
 ) -> None:
-    lane.batch_max = 10
-    commit_backlog(lane, range(2000))
+    unlisted.batch_max = 10
+    commit_backlog(unlisted, range(2000))
     chance, pause = random.Random(7), threading.Event()
     for _ in range(3):
-        with lane.process() as process:
+        with unlisted.process() as process:
             wait_running(process)
             pause.wait(chance.uniform(0.02, 0.3))
             process.kill()
-    lane.batch_max = 500
-    drain(lane.relay())
-    assert_complete_and_in_order(lane.records(2000), 2000)
+    unlisted.batch_max = 500
+    drain(unlisted.relay())
+    assert_complete_and_in_order(unlisted.records(2000), 2000)
 
 
-def test_a_relay_that_stops_in_good_order_repeats_nothing(lane: RelayWorld) -> None:
-    lane.commit_values(b"one")
-    drain(lane.relay())
-    lane.commit_values(b"two")
-    drain(lane.relay_again())
-    assert lane.values(2) == [b"one", b"two"]
+def test_a_relay_that_stops_in_good_order_repeats_nothing(unlisted: RelayWorld) -> None:
+    unlisted.commit_values(b"one")
+    drain(unlisted.relay())
+    unlisted.commit_values(b"two")
+    drain(unlisted.relay_again())
+    assert unlisted.values(2) == [b"one", b"two"]
 
 
-def test_a_record_that_kafka_refuses_is_held_with_its_key(lane: RelayWorld) -> None:
-    lane.commit_values(b"x" * 1_100_000)
-    lane.commit_values(b"behind it")
-    lane.commit(lane.message(b"other", b"other"))
-    drain(lane.relay())
-    assert lane.values(1) == [b"other"]
-    assert lane.one("SELECT count(*) FROM outbox.held_record") == 2
+def test_a_record_that_kafka_refuses_is_held_with_its_key(unlisted: RelayWorld) -> None:
+    unlisted.commit_values(b"x" * 1_100_000)
+    unlisted.commit_values(b"behind it")
+    unlisted.commit(unlisted.message(b"other", b"other"))
+    drain(unlisted.relay())
+    assert unlisted.values(1) == [b"other"]
+    assert unlisted.one("SELECT count(*) FROM outbox.held_record") == 2
 
 
-# -- From one lane to the other --------------------------------------------------------------------
+# -- From one delivery mode to the other -----------------------------------------------------------
 
 
 def test_the_lane_goes_on_where_exactly_once_stood(world: RelayWorld) -> None:
@@ -149,7 +151,7 @@ def test_the_lane_goes_on_where_exactly_once_stood(world: RelayWorld) -> None:
     assert manifests(world, 1) == [1]
 
 
-def test_exactly_once_goes_on_behind_the_lane_and_lists_its_batches_again(
+def test_exactly_once_continues_after_at_least_once_and_lists_its_batches_again(
     world: RelayWorld,
 ) -> None:
     for value, delivery in enumerate(("exactly_once", "at_least_once", "exactly_once")):

@@ -1,4 +1,4 @@
-"""Whatever happens to a relay's process: one record a message, in the order of its key."""
+"""Crashes of the relay's process: one record per message, in the order of its key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEYS = 7
 MESSAGES = 3000
 UNLOCKED = "relay.lock=skip"
 AMID_THE_THIRD = (10 + 1) + (10 + 1) + 10
-"""Where the topic ends after two batches of ten with their markers, and a third without."""
+"""The end of the topic after two batches of ten with their markers, and a third without."""
 ARROWS = """
 lock verify fence watermark replay select begin first_produce data_flush manifest commit cursor
 """
@@ -58,7 +58,7 @@ def wait_running(process: subprocess.Popen[str]) -> None:
 
 
 def published_up_to(world: RelayWorld) -> int:
-    """Return how many ids lie at or below the stored position."""
+    """Return how many ids are at or below the stored position."""
     return int(
         world.one(
             "SELECT count(*) FROM outbox.commit_log l CROSS JOIN LATERAL unnest(l.half_ids)"
@@ -106,7 +106,7 @@ def test_f4_a_relay_frozen_past_its_takeover_publishes_nothing_when_it_wakes(
 def test_a35_a_relay_frozen_between_produce_and_commit_is_overtaken_and_fenced(
     world: RelayWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The heir waits a second instead of thirty before it ends the silent holder's session."""
+    """The next owner waits one second, not thirty, before it ends the silent holder's session."""
     monkeypatch.setattr(takeover, "STALL_SECONDS", 1.0)
     world.batch_max = 10
     commit_backlog(world, range(200))
@@ -140,10 +140,10 @@ def test_f18_two_relays_on_one_shard_without_the_lock_harm_nothing(world: RelayW
 @pytest.mark.parametrize(
     "point", [*(f"relay.after_{step}" for step in ARROWS.split()), "relay.before_commit"]
 )
-def test_a_relay_that_dies_at_an_arrow_of_its_protocol_loses_and_doubles_nothing(
+def test_a_relay_that_dies_at_a_step_of_its_protocol_loses_and_doubles_nothing(
     world: RelayWorld, point: str
 ) -> None:
-    """The one before it died with a batch in Kafka that its progress row does not know."""
+    """The previous relay died with a batch in Kafka that is not in its progress row."""
     world.batch_max = 10
     commit_backlog(world, range(100))
     for failpoint in ("relay.after_commit=kill#3", f"{point}=kill#1"):

@@ -1,4 +1,4 @@
-"""F15: a record that Kafka refuses holds up its own topic and key alone, until Kafka takes it."""
+"""F15: a refused record delays only its own topic and key, until Kafka accepts it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ USUAL = 1_048_588
 
 
 def large(number: int) -> bytes:
-    """Return a value that a topic with lowered ``max.message.bytes`` refuses."""
+    """Return a value that a topic with a low ``max.message.bytes`` refuses."""
     return b"%d" % number + b"." * LARGE
 
 
 def lower(world: RelayWorld) -> None:
-    """Have a topic that takes small records only, from its first moment on."""
+    """Create a topic that accepts only small records from the start."""
     limit = {"max.message.bytes": str(SMALLEST)}
     world.topic = make_topic(world.bootstrap_servers, partitions=1, config=limit)
 
 
 def raise_again(world: RelayWorld) -> None:
-    """Let the topic take large records again, and have the relay try at its next look."""
+    """Let the topic accept large records again, and make the relay retry at its next read."""
     set_max_message_bytes(world.bootstrap_servers, world.topic, USUAL)
     due_now(world)
 
@@ -68,7 +68,7 @@ def manifests(world: RelayWorld, expected: int) -> list[Manifest]:
 
 
 def drain_until_free(world: RelayWorld) -> None:
-    """Let a relay go on until nothing is held."""
+    """Let a relay continue until nothing is held."""
     relay = world.relay()
 
     def freed() -> bool:
@@ -118,7 +118,7 @@ def test_f15_a_released_record_comes_before_what_waited_and_that_before_what_cam
             assert manifest.after == manifest.to
 
 
-def test_f15_a_record_without_a_key_holds_up_no_other(world: RelayWorld) -> None:
+def test_f15_a_record_without_a_key_delays_no_other(world: RelayWorld) -> None:
     lower(world)
     commit(world, None, large(1), b"2", b"3")
     drain(world.relay())
@@ -242,7 +242,7 @@ def test_a_repair_is_published_as_such_and_names_what_ordered_it(world: RelayWor
         "relay.after_manifest=kill#2",
     ],
 )
-def test_a_relay_that_dies_at_an_arrow_of_hold_or_release_loses_and_doubles_nothing(
+def test_a_relay_that_dies_at_a_step_of_hold_or_release_loses_and_doubles_nothing(
     world: RelayWorld, point: str
 ) -> None:
     world.batch_max = 2

@@ -1,4 +1,4 @@
-"""`outbox shard` and `outbox held` as an operator types them."""
+"""`outbox shard` and `outbox held` as operator commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cli.__main__ import run
-from cli.exit_codes import ExitCode
+from cli.invocation.exit_codes import ExitCode
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 from tests.integration.checker.relay.fixtures_relay import RelayWorld
 
@@ -50,7 +50,7 @@ def test_a_shard_that_is_not_halted_cannot_be_resolved() -> None:
     assert run(command) == ExitCode.CONFLICT
 
 
-def test_a_decision_needs_one_way_and_a_reason() -> None:
+def test_a_resolution_needs_one_option_and_a_reason() -> None:
     assert run(["shard", "resolve", "3", "--reason", "x"]) == ExitCode.USAGE
     assert run(["shard", "resolve", "3", "--scan"]) == ExitCode.USAGE
 

@@ -1,4 +1,4 @@
-"""The order of a key's commits over many keys, while Kafka refuses records and relays die."""
+"""The order of each key's commits, while Kafka refuses records and relays die."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 
 KEYS, ROUNDS, FLUSH = 1000, 2, 250
 REFUSED_KEYS = 2
-"""The first message of so many keys is larger than its topic takes for now."""
+"""The first message of this number of keys is larger than its topic accepts for now."""
 LIMIT, LARGE, USUAL = 200_000, 250_000, 1_048_588
 DEATHS = ["relay.after_data_flush=kill#2", "relay.after_hold=kill#1"]
 HELD = "SELECT count(*) FROM outbox.held_record WHERE released_at IS NULL"

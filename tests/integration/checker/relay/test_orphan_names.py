@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from checker.maintenance.orphan_names import LOOK_SECONDS, OrphanNames
+from checker.maintenance.orphan_names import POLL_SECONDS, OrphanNames
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.record_names import KafkaRecordNames
 from outbox.messages.message import DecidedBy, End, Ended, NoSuchMessage, Resolution, State
@@ -18,7 +18,7 @@ from outbox.postgres.sessions.connections import Pool
 from outbox.relay.ports import RecordName, UnnamedRecord
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 from tests.integration.checker.relay.test_recovery import forget_tail, progress_of
-from tests.unit.checker.checks.fixtures_fakes import FreeTurns
+from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -61,23 +61,23 @@ def lost(world: RelayWorld) -> Lost:
     return Lost(half_id, nonce, message.producer_group_id)
 
 
-class Away:
-    """Kafka, while nobody reaches it."""
+class Unavailable:
+    """Kafka while it is unavailable."""
 
     def read(self, _: Sequence[UnnamedRecord], __: Sequence[str]) -> Sequence[RecordName]:
-        """Fail, as the real one does after its time is over."""
-        raise KafkaUnavailable("away")
+        """Fail, as the real one does after its time limit."""
+        raise KafkaUnavailable("unavailable")
 
 
 def publish(world: RelayWorld) -> None:
-    """Let a relay take over and publish what there is."""
+    """Let a relay take over and publish all commits."""
     drain(world.relay_again())
 
 
 def names(world: RelayWorld, pool: Pool) -> OrphanNames:
     """Return the chore, in this world."""
     records = KafkaRecordNames(world.bootstrap_servers, {}, world.progress_topic)
-    return OrphanNames(PostgresOrphans(pool), records, FreeTurns())
+    return OrphanNames(PostgresOrphans(pool), records, FreeLocks())
 
 
 async def test_an_id_that_only_already_published_knows_answers_an_end_as_published(
@@ -85,15 +85,15 @@ async def test_an_id_that_only_already_published_knows_answers_an_end_as_publish
 ) -> None:
     store = PostgresHalfStore(pool)
     assert await store.end([lost.end(Resolution.COMMIT)]) == [NoSuchMessage()]
-    assert await names(world, pool).step() == LOOK_SECONDS
+    assert await names(world, pool).step() == POLL_SECONDS
     assert world.connection.execute(NAMES).fetchall() == [("account", "t-1")]
     asked = [lost.end(each) for each in Resolution]
     for end, answer in zip(asked, await store.end(asked), strict=True):
         assert isinstance(answer, Ended)
-        assert (answer.standing.state, answer.already_ended) == (State.PUBLISHED, True)
-        assert answer.standing.op is not None
-        assert answer.standing.op.decision is Resolution.COMMIT
-        assert answer.standing.op.decided_by is DecidedBy.RECOVERY
+        assert (answer.status.state, answer.already_ended) == (State.PUBLISHED, True)
+        assert answer.status.op is not None
+        assert answer.status.op.decision is Resolution.COMMIT
+        assert answer.status.op.decided_by is DecidedBy.RECOVERY
         assert answer.conflict is (end.decision is Resolution.ROLLBACK)
     assert world.one("SELECT count(*) FROM outbox.op_message WHERE half_id = %s", lost.half_id) == 0
 
@@ -132,8 +132,10 @@ async def test_an_id_that_no_manifest_lists_is_sought_from_the_topics_start(
     assert world.connection.execute(NAMES).fetchall() == [("account", "t-1")]
 
 
-async def test_while_kafka_is_away_an_orphan_stays_to_be_sought(
+async def test_while_kafka_is_unavailable_an_orphan_stays_unnamed(
     world: RelayWorld, lost: Lost, pool: Pool
 ) -> None:
-    assert await OrphanNames(PostgresOrphans(pool), Away(), FreeTurns()).step() > LOOK_SECONDS
+    assert (
+        await OrphanNames(PostgresOrphans(pool), Unavailable(), FreeLocks()).step() > POLL_SECONDS
+    )
     assert [each.half_id for each in await PostgresOrphans(pool).unnamed(9)] == [lost.half_id]

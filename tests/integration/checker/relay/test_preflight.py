@@ -1,4 +1,4 @@
-"""Servers on which no promise holds: the doctor names the setting, the relay does not start."""
+"""Unsafe servers: the doctor names the setting, the relay does not start."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHARD_LOCKS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
 
 
 def starts(server: EmbeddedPostgres) -> bool:
-    """Try; processes of one that was killed may hold its shared memory for a moment yet."""
+    """Try; child processes of a killed server may still hold its shared memory for a moment."""
     try:
         server.start()
     except ServerFailed:
@@ -45,7 +45,7 @@ def starts(server: EmbeddedPostgres) -> bool:
 def postgres_with(
     folder: Path, settings: Mapping[str, str], port: int = 0, *, erase: bool = True
 ) -> Iterator[str]:
-    """Run a PostgreSQL of this test's own, migrated."""
+    """Run a separate, migrated PostgreSQL for this test."""
     server = EmbeddedPostgres(folder, port=port, settings=settings)
     wait_for(lambda: starts(server))
     try:
@@ -59,7 +59,7 @@ def postgres_with(
 
 @contextmanager
 def kafka_with(folder: Path, settings: Mapping[str, str]) -> Iterator[str]:
-    """Run a broker of this test's own, with the progress topic."""
+    """Run a separate broker for this test, with the progress topic."""
     broker = EmbeddedKafka(folder, settings=settings)
     broker.start()
     try:
@@ -169,7 +169,7 @@ async def test_a_pooler_in_the_url_is_refused_and_named(
         await assert_refused(url, servers, "connection")
 
 
-async def test_a_relay_does_not_go_on_when_postgresql_comes_back_unsafe(
+async def test_a_relay_stops_when_postgresql_comes_back_unsafe(
     tmp_path: Path, kafka_broker: EmbeddedKafka
 ) -> None:
     ensure_progress_topic(kafka_broker.bootstrap_servers)
@@ -179,7 +179,7 @@ async def test_a_relay_does_not_go_on_when_postgresql_comes_back_unsafe(
         with psycopg.connect(database_url, autocommit=True) as connection:
             await asyncio.to_thread(wait_for, lambda: shard_locks(connection) == ALL_SHARDS)
     with postgres_with(tmp_path / "postgres", {"fsync": "off"}, port):
-        assert "dependency_lost" in await checker.says("fsync: off")
+        assert "server_unsafe" in await checker.says("fsync: off")
         with psycopg.connect(database_url, autocommit=True) as connection:
             assert shard_locks(connection) == 0
         code, _ = await checker.stop()
@@ -189,7 +189,7 @@ async def test_a_relay_does_not_go_on_when_postgresql_comes_back_unsafe(
 async def test_a_relay_does_not_start_on_an_unsafe_server_that_comes_later(
     tmp_path: Path, kafka_broker: EmbeddedKafka
 ) -> None:
-    """The checker starts while PostgreSQL is away, and takes no shard when it comes."""
+    """The checker starts while PostgreSQL is down, and takes no shard when it is back."""
     ensure_progress_topic(kafka_broker.bootstrap_servers)
     (port,) = free_ports(1)
     safe = EmbeddedPostgres(tmp_path / "postgres", port=port)

@@ -1,4 +1,4 @@
-"""What a relay finds when it takes over, and what it makes of it."""
+"""The situations that a relay finds at a takeover, and its reactions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROGRESS = "position, position_n, manifest_offset, batch_no, crc, gen"
 
 
 def forget_tail(world: RelayWorld, progress: tuple[object, ...], *half_ids: HalfId) -> None:
-    """Put PostgreSQL back to where it was: these ids undecided, the cursor before them."""
+    """Reset PostgreSQL: these ids undecided, the cursor before them."""
     for statement in (
         "DELETE FROM outbox.op_message WHERE half_id = ANY (%s)",
         "DELETE FROM outbox.commit_log WHERE half_ids && %s::int8[]",
@@ -74,8 +74,8 @@ def test_a_batch_whose_progress_was_not_yet_written_is_adopted_and_not_repeated(
     assert world.one("SELECT count(*) FROM outbox.already_published") == 0
 
 
-def test_a_slow_commit_costs_the_handle_and_nothing_else(world: RelayWorld) -> None:
-    """One commit is slow for certain; on a busy machine another may be as well."""
+def test_a_slow_commit_drops_the_handle_and_changes_nothing_else(world: RelayWorld) -> None:
+    """One commit is always slow; on a busy machine another one may be slow, too."""
     relay, publisher = relay_with_slow_commit(world)
     world.commit_values(b"one")
     drain(relay)
@@ -88,7 +88,7 @@ def test_a_slow_commit_costs_the_handle_and_nothing_else(world: RelayWorld) -> N
     assert world.one("SELECT sum(cardinality(offsets)) FROM outbox.publication_log") == 2
 
 
-def test_f10_a_forgotten_commit_is_learned_from_kafka_and_not_published_again(
+def test_f10_a_lost_commit_is_recovered_from_kafka_and_not_published_again(
     world: RelayWorld,
 ) -> None:
     (forgotten,) = publish_and_forget(world)
@@ -105,7 +105,7 @@ def test_f10_a_forgotten_commit_is_learned_from_kafka_and_not_published_again(
     assert world.one("SELECT count(*) FROM outbox.commit_log WHERE %s = ANY (half_ids)", forgotten)
 
 
-def test_f10_a_relay_that_dies_amid_its_recovery_is_followed_by_one_that_ends_it(
+def test_f10_the_next_relay_finishes_an_interrupted_recovery(
     world: RelayWorld,
 ) -> None:
     forgotten = publish_and_forget(world)
@@ -126,7 +126,7 @@ def test_f10_an_orphan_is_named_and_new_commits_are_not_skipped(world: RelayWorl
     assert world.one("SELECT half_id FROM outbox.already_published") == orphan
 
 
-def test_f10_a_message_that_was_rolled_back_anew_stays_so_and_is_an_incident(
+def test_f10_a_message_that_was_rolled_back_again_stays_rolled_back_and_is_an_incident(
     world: RelayWorld,
 ) -> None:
     (recalled,) = publish_and_forget(world)
@@ -142,7 +142,7 @@ def test_f10_a_message_that_was_rolled_back_anew_stays_so_and_is_an_incident(
 
 
 class SlowFirstCommit(KafkaPublisher):
-    """Commits, but the first time the answer takes longer than the CLEAN rule allows."""
+    """Commits; the first answer takes longer than the CLEAN rule allows."""
 
     fences = 0
     commits = 0

@@ -1,4 +1,4 @@
-"""The relay on real PostgreSQL and Kafka: what it publishes, in which order, and what it notes."""
+"""The relay on real PostgreSQL and Kafka: what it publishes, in which order, what it stores."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.committed import append_committed
+from benchmarks.load.committed import append_committed
 from outbox.messages.content_digest import content_digest
 from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Position, decode
 from outbox.postgres.sessions.connections import connect
@@ -106,7 +106,7 @@ def test_the_progress_row_is_written_at_once_and_never_ahead_of_the_manifests(
     assert message.partition() == SHARD
 
 
-def test_the_publication_log_says_where_each_record_lies(world: RelayWorld) -> None:
+def test_the_publication_log_has_the_place_of_each_record(world: RelayWorld) -> None:
     ids = world.commit_values(b"one", b"two", b"three")
     relay = world.relay()
     drain(relay)
@@ -116,7 +116,7 @@ def test_the_publication_log_says_where_each_record_lies(world: RelayWorld) -> N
     assert row == (SHARD, 1, ids, [0, 0, 0], [0, 1, 2])
 
 
-def test_the_first_and_last_record_of_a_batch_tell_how_long_publishing_took(
+def test_the_first_and_last_record_of_a_batch_measure_the_publish_latency(
     world: RelayWorld,
 ) -> None:
     world.commit_values(b"old", b"old too")
@@ -152,7 +152,7 @@ def test_a_message_that_was_evacuated_to_parked_is_published_from_there(world: R
     assert world.values(2) == [b"parked", b"not parked"]
 
 
-def test_what_kafka_has_already_is_listed_and_not_repeated(world: RelayWorld) -> None:
+def test_messages_that_kafka_already_has_are_listed_and_not_repeated(world: RelayWorld) -> None:
     known, _ = world.commit_values(b"known", b"new")
     world.connection.execute(
         "INSERT INTO outbox.already_published (half_id, nonce, shard, manifest_offset)"
@@ -167,7 +167,7 @@ def test_what_kafka_has_already_is_listed_and_not_repeated(world: RelayWorld) ->
     assert dict(record.headers)["outbox_batch"] == b"3.1.1"
 
 
-def test_d30_a_refused_record_is_not_noted_as_published_and_holds_up_nobody_else(
+def test_d30_a_refused_record_is_not_stored_as_published_and_delays_no_other(
     world: RelayWorld,
 ) -> None:
     world.commit_values(b"small")
@@ -204,7 +204,7 @@ def test_a_second_relay_waits_for_the_lock_and_follows_at_once(world: RelayWorld
 
 
 def halted(world: RelayWorld) -> HaltReason | None:
-    """Start a relay anew; return why it halts, which must be stored as well."""
+    """Start a new relay; return its reason to halt, which must be stored as well."""
     done = drain(world.relay())
     assert done.phase is Phase.HALT
     assert world.one("SELECT halt_reason FROM outbox.progress") == done.halt
@@ -235,7 +235,7 @@ def test_another_identity_than_the_stored_one_halts(
     assert halted(world) is reason
 
 
-def test_f7_a_progress_topic_that_was_made_anew_halts(world: RelayWorld) -> None:
+def test_f7_a_recreated_progress_topic_halts(world: RelayWorld) -> None:
     start_and_stop(world)
     delete_topic(world.bootstrap_servers, world.progress_topic)
     make_topic(world.bootstrap_servers, partitions=16, name=world.progress_topic)
@@ -267,7 +267,7 @@ def test_a_gap_in_the_chain_halts(world: RelayWorld) -> None:
     assert halted(world) is HaltReason.CHAIN_BROKEN
 
 
-def test_a_halted_shard_goes_on_once_it_is_resolved(world: RelayWorld) -> None:
+def test_a_halted_shard_continues_after_a_resolution(world: RelayWorld) -> None:
     start_and_stop(world)
     world.connection.execute("UPDATE outbox.progress SET cluster_id = 'other'")
     relay = world.relay()

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from benchmarks.committed import commit_directly, register
+from benchmarks.load.committed import commit_directly, register
 from devservers.kafka import EmbeddedKafka
 from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.sessions.connections import connect
@@ -26,7 +26,7 @@ from tests.integration.checker.fixtures_checker_process import CheckerProcess, s
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 GENEROUS_SECONDS = 30.0
-"""A quiet machine takes over in 1 to 3 s; this one may be ten times slower."""
+"""A quiet machine takes over in 1 to 3 s; a test machine may be ten times slower."""
 HOLDERS = (
     "SELECT pid, count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) GROUP BY pid"
@@ -35,7 +35,7 @@ HOLDERS = (
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A broker of this file's own: its progress topic belongs to one installation at a time."""
+    """A separate broker for this file: its progress topic belongs to one installation at a time."""
     broker = EmbeddedKafka(tmp_path_factory.mktemp("takeover") / "kafka")
     broker.start()
     try:
@@ -84,7 +84,7 @@ class Ground:
 
 @pytest.fixture
 def ground(database_url: str, servers: str) -> Iterator[Ground]:
-    """Yield an installation of the test's own."""
+    """Yield a separate installation for the test."""
     topic = make_topic(servers, partitions=1)
     reading = {
         "bootstrap.servers": servers,
@@ -114,7 +114,7 @@ async def relaying(ground: Ground) -> AsyncIterator[CheckerProcess]:
 
 
 def took_over(ground: Ground, began: float, how: str) -> float:
-    """Wait until each shard has published a message that was committed meanwhile; tell how long."""
+    """Wait until each shard has published a new message; return the time."""
     ground.read(ground.commit_everywhere())
     seconds = time.monotonic() - began
     print(f"{how}: all {SHARDS} shards publish again after {seconds:.2f} s")  # noqa: T201

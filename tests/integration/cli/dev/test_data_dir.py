@@ -11,8 +11,8 @@ import pytest
 
 from cli.dev.data_dir import open_data_dir
 from cli.dev.environment import program_environment
-from cli.dev.state_file import DevState, remove_state, running_state, write_state
-from cli.exit_codes import CommandFailed, ExitCode
+from cli.invocation.dev_state import DevState, remove_state, running_state, write_state
+from cli.invocation.exit_codes import CommandFailed, ExitCode
 
 STATE = DevState(
     api_url="http://127.0.0.1:8080",
@@ -25,7 +25,7 @@ STATE = DevState(
 NEVER_A_PID = 2**22 + 1
 
 
-def test_a_folder_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+def test_a_folder_has_one_holder_at_a_time(tmp_path: Path) -> None:
     held = open_data_dir(tmp_path / "data")
     with pytest.raises(CommandFailed, match=f"process {os.getpid()}") as refusal:
         open_data_dir(tmp_path / "data")
@@ -34,7 +34,7 @@ def test_a_folder_is_held_by_one_at_a_time(tmp_path: Path) -> None:
     open_data_dir(tmp_path / "data").release()
 
 
-def test_ports_stay_with_the_folder_while_they_are_free(tmp_path: Path) -> None:
+def test_a_folder_keeps_its_ports_while_they_are_free(tmp_path: Path) -> None:
     held = open_data_dir(tmp_path / "data")
     first = held.ports({})
     assert len(set(first.values())) == len(first)
@@ -56,7 +56,7 @@ def test_a_given_port_wins_and_one_that_is_taken_is_refused(tmp_path: Path) -> N
     held.release()
 
 
-def test_secrets_are_made_once_for_their_owner_alone_and_go_with_the_data(tmp_path: Path) -> None:
+def test_secrets_are_created_once_private_and_deleted_with_the_data(tmp_path: Path) -> None:
     held = open_data_dir(tmp_path / "data")
     secret = held.secret("auth_pepper")
     assert held.secret("auth_pepper") == secret
@@ -75,7 +75,7 @@ def test_the_state_is_found_while_its_processes_run(tmp_path: Path) -> None:
     remove_state(tmp_path)
 
 
-def test_a_stale_or_broken_state_counts_as_none(tmp_path: Path) -> None:
+def test_a_stale_or_broken_state_is_no_state(tmp_path: Path) -> None:
     dead = replace(STATE, pids={"api": NEVER_A_PID})
     write_state(tmp_path, dead)
     assert running_state(tmp_path) is None
@@ -83,7 +83,7 @@ def test_a_stale_or_broken_state_counts_as_none(tmp_path: Path) -> None:
     assert running_state(tmp_path) is None
 
 
-def test_programs_get_the_callers_settings_but_not_his_addresses(tmp_path: Path) -> None:
+def test_programs_get_the_callers_settings_but_not_its_addresses(tmp_path: Path) -> None:
     held = open_data_dir(tmp_path / "data")
     environment = program_environment(
         {

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from outbox.checks.check_round import CursorMove, Parking, Settlement
+from outbox.checks.check_round import CursorMove, Settlement
 from outbox.errors import CursorMoved
 from outbox.messages.message import ParkedReason, State
-from outbox.postgres.sessions.statements import load
+from outbox.postgres.checks import check_queue, sweep
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
 
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.postgres
 NOBODY = "http://127.0.0.1:1/check"
 
 
-async def test_each_half_is_looked_at_once(world: World) -> None:
+async def test_each_half_is_swept_once(world: World) -> None:
     group = await world.group(NOBODY)
     await world.prepare(group, 10)
     await world.pass_time(2)
@@ -38,7 +37,7 @@ async def test_a_half_of_the_last_second_is_left_for_the_next_sweep(world: World
     assert (await world.sweep()).queued == 1
 
 
-async def test_a_half_of_an_open_transaction_is_not_passed(world: World) -> None:
+async def test_the_sweep_does_not_pass_a_half_of_an_open_transaction(world: World) -> None:
     group = await world.group(NOBODY)
     async with world.pool.connection() as other, other.transaction():
         await other.execute("SELECT outbox.current_xid()")
@@ -49,7 +48,7 @@ async def test_a_half_of_an_open_transaction_is_not_passed(world: World) -> None
     assert (held_back.looked, released.looked) == (0, 1)
 
 
-async def test_a_row_of_an_open_transaction_holds_back_the_rows_behind_it(world: World) -> None:
+async def test_a_row_of_an_open_transaction_holds_back_the_rows_after_it(world: World) -> None:
     group = await world.group(NOBODY)
     async with world.pool.connection() as other, other.transaction():
         await other.execute("SELECT outbox.current_xid()")
@@ -67,10 +66,8 @@ async def test_a_sweep_passes_a_bounded_slice(world: World) -> None:
     group = await world.group(NOBODY)
     await world.prepare(group, 10)
     await world.pass_time(2)
-    world.sweeper._slice_halves = 4
-    rounds = [await world.sweep() for _ in range(4)]
+    rounds = [await world.sweep(limit=4) for _ in range(4)]
     assert [each.looked for each in rounds] == [4, 4, 2, 0]
-    assert [world.sweeper.is_full(each) for each in rounds] == [True, True, False, False]
 
 
 async def test_two_sweeps_at_once_queue_each_half_once(world: World) -> None:
@@ -81,7 +78,7 @@ async def test_two_sweeps_at_once_queue_each_half_once(world: World) -> None:
     assert await world.rows("SELECT count(*) FROM outbox.check_queue") == [(50,)]
 
 
-async def test_a_sweep_that_comes_late_queues_for_the_time_that_is_left(world: World) -> None:
+async def test_a_late_sweep_queues_for_the_remaining_time(world: World) -> None:
     group = await world.group(NOBODY)
     late, due = await world.prepare(group, check_immunity_seconds=1000), await world.prepare(group)
     await world.pass_time(500)
@@ -90,7 +87,7 @@ async def test_a_sweep_that_comes_late_queues_for_the_time_that_is_left(world: W
     assert (await world.waiting(due[0]))[0] == 0
 
 
-async def test_the_groups_timeout_applies_as_it_is_at_the_sweep(world: World) -> None:
+async def test_the_groups_timeout_at_the_time_of_the_sweep_applies(world: World) -> None:
     group = await world.group(NOBODY)
     (half,) = await world.prepare(group)
     await world.execute("UPDATE outbox.producer_group SET transaction_timeout_seconds = 20")
@@ -99,7 +96,7 @@ async def test_the_groups_timeout_applies_as_it_is_at_the_sweep(world: World) ->
     assert (await world.waiting(half))[0] == 19
 
 
-async def test_rows_of_one_class_come_due_in_order_and_stop_at_the_first_that_is_not(
+async def test_a_claim_reads_a_class_in_order_up_to_the_first_row_that_is_not_due(
     world: World,
 ) -> None:
     group = await world.group(NOBODY)
@@ -114,7 +111,7 @@ async def test_rows_of_one_class_come_due_in_order_and_stop_at_the_first_that_is
     assert [row.half_id for row in due.rows] == [halves[0].half_id]
 
 
-async def test_a_slice_holds_at_most_what_was_asked_for_in_due_order(world: World) -> None:
+async def test_a_slice_has_at_most_the_rows_asked_for_in_due_order(world: World) -> None:
     group = await world.group(NOBODY)
     later = await world.due(group, 2)
     sooner = await world.due(group, 2, check_immunity_seconds=1)
@@ -134,8 +131,8 @@ async def test_only_one_of_two_rounds_over_the_same_rows_is_written(world: World
     move = CursorMove(
         delay_seconds=row.delay_seconds, position=due.cursors[row.delay_seconds], to=row.look_id
     )
-    parking = Parking(half_id=half.half_id, round=1, reason=ParkedReason.MAX_AGE, check_count=0)
-    other = replace(parking, reason=ParkedReason.CHECK_MAX)
+    parking = (row, ParkedReason.MAX_AGE)
+    other = (row, ParkedReason.CHECK_MAX)
     await world.queue.settle(Settlement(group=group, moves=(move,), parkings=(parking,)))
     with pytest.raises(CursorMoved):
         await world.queue.settle(Settlement(group=group, moves=(move,), parkings=(other,)))
@@ -144,7 +141,7 @@ async def test_only_one_of_two_rounds_over_the_same_rows_is_written(world: World
     assert rows == [(ParkedReason.MAX_AGE.value,)]
 
 
-async def test_groups_are_listed_by_what_is_overdue(world: World) -> None:
+async def test_groups_are_listed_with_their_overdue_time(world: World) -> None:
     early, late = await world.group(NOBODY), await world.group(NOBODY, "member")
     await world.due(early)
     await world.prepare(late)
@@ -155,7 +152,7 @@ async def test_groups_are_listed_by_what_is_overdue(world: World) -> None:
     assert -5 <= overdue["member"] < -2
 
 
-async def test_a_settlement_gets_its_xid_after_it_was_sealed(world: World) -> None:
+async def test_a_settlement_takes_its_xid_after_it_is_complete(world: World) -> None:
     async with Producer(says("COMMIT")) as producer:
         group = await world.group(producer.url)
         (checked,) = await world.due(group)
@@ -189,7 +186,7 @@ SELECT half_id, 1, clock_timestamp(), 1, 1 FROM outbox.half_message WHERE nonce 
 async def explain(world: World, statement: str, **parameters: Any) -> list[dict[str, Any]]:
     """Run a statement on leaves without statistics; return the nodes of its plan."""
     async with world.pool.connection() as connection, connection.transaction():
-        await connection.execute(load("check_queue")["in_key_order"])
+        await check_queue.read_in_key_order(connection)
         cursor = await connection.execute(
             f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}".encode(), parameters
         )
@@ -210,18 +207,18 @@ def scans(nodes: list[dict[str, Any]], table: str) -> list[dict[str, Any]]:
 
 
 def rows_read(node: dict[str, Any]) -> float:
-    """Return the rows that a scan touched, those it threw away included."""
-    thrown = node.get("Rows Removed by Filter", 0)
-    return float((node["Actual Rows"] + thrown) * node["Actual Loops"])
+    """Return the rows that a scan read, including those that its filter removed."""
+    removed = node.get("Rows Removed by Filter", 0)
+    return float((node["Actual Rows"] + removed) * node["Actual Loops"])
 
 
-async def test_the_sweep_reads_its_slice_of_one_leaf_and_no_more(world: World) -> None:
+async def test_the_sweep_reads_only_its_slice_of_one_leaf(world: World) -> None:
     await world.group(NOBODY)
     await world.execute(FILL)
-    sweep, position = load("sweep"), 1003 * LEAF + 10_000
+    position = 1003 * LEAF + 10_000
     nodes = await explain(
         world,
-        sweep["slice"],
+        sweep.SQL["slice"],
         position=position,
         bound=1003 * LEAF + 20_001,
         limit=4000,
@@ -230,7 +227,7 @@ async def test_the_sweep_reads_its_slice_of_one_leaf_and_no_more(world: World) -
     (scan,) = scans(nodes, "half_message")
     assert scan["Relation Name"] == "half_message_1003"
     assert rows_read(scan) == 4000
-    nodes = await explain(world, sweep["undecided"], position=position, last=position + 4000)
+    nodes = await explain(world, sweep.SQL["undecided"], position=position, last=position + 4000)
     for table in ("half_message", "op_message"):
         (scan,) = scans(nodes, table)
         assert scan["Relation Name"] == f"{table}_1003"
@@ -244,7 +241,7 @@ async def test_the_claim_reads_by_key_in_one_leaf(world: World) -> None:
     ids = [1003 * LEAF + n * 10 for n in range(1, 1001)]
     nodes = await explain(
         world,
-        load("check_queue")["claimed_halves"],
+        check_queue.SQL["claimed_halves"],
         half_ids=ids,
         low=ids[0],
         high=ids[-1],
@@ -257,7 +254,7 @@ async def test_the_claim_reads_by_key_in_one_leaf(world: World) -> None:
         assert rows_read(scan) <= len(ids)
 
 
-async def test_due_rows_are_read_from_each_cursor_on(world: World) -> None:
+async def test_due_rows_are_read_from_each_cursor_onwards(world: World) -> None:
     await world.execute(
         "INSERT INTO outbox.check_class VALUES (1, 30, 15000);"
         "INSERT INTO outbox.check_queue (producer_group_id, delay_seconds, id, half_id, age_from,"
@@ -265,7 +262,7 @@ async def test_due_rows_are_read_from_each_cursor_on(world: World) -> None:
         " FROM generate_series(1, 20000) AS n"
     )
     await world.group(NOBODY)
-    queue = load("check_queue")
+    queue = check_queue.SQL
     for statement, parameters, most in (
         (queue["due_groups"], {}, 1),
         (queue["due_rows"], {"group": 1, "now": "2100-01-01T00:00:00Z", "limit": 10}, 10),

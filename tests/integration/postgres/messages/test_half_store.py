@@ -1,4 +1,4 @@
-"""What only the real store can show: durability, watermark, cost, outages."""
+"""Properties that only the real store can show: durability, order, cost, outages."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.fixtures_messages import make_group, make_message, store_group, store
 
 pytestmark = pytest.mark.postgres
 
-WAL_BYTES_A_CYCLE = 600
-"""The gate of prepare + COMMIT with 256-byte values in flushes of 250."""
+WAL_BYTES_PER_CYCLE = 600
+"""The limit of prepare + COMMIT with 256-byte values in flushes of 250."""
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def insert_position(pool: Pool) -> str:
     return str(row[0])
 
 
-async def test_a_cycle_writes_no_more_wal_than_its_gate(
+async def test_a_cycle_writes_no_more_wal_than_its_limit(
     store: PostgresHalfStore, pool: Pool
 ) -> None:
     messages = [make_message(key=b"member-%d" % n, value=b"x" * 256) for n in range(250)]
@@ -60,10 +60,10 @@ async def test_a_cycle_writes_no_more_wal_than_its_gate(
         )
         row = await cursor.fetchone()
     assert row is not None
-    assert float(row[0]) / (20 * 250) <= WAL_BYTES_A_CYCLE
+    assert float(row[0]) / (20 * 250) <= WAL_BYTES_PER_CYCLE
 
 
-async def test_a_row_that_postgresql_refuses_fails_alone(store: PostgresHalfStore) -> None:
+async def test_only_the_row_that_postgresql_refuses_fails(store: PostgresHalfStore) -> None:
     bad = make_message(content_type="text/\x00plain")
     answers = await store.prepare([make_message(), bad, make_message()])
     assert [type(answer) for answer in answers] == [Prepared, Unstorable, Prepared]
@@ -89,7 +89,7 @@ async def test_a_commit_log_row_lists_a_shards_commits_in_order_of_arrival(
 async def test_an_acknowledged_half_survives_an_immediate_stop(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """G1, F8: what was answered is there after PostgreSQL was killed."""
+    """G1, F8: acknowledged messages are stored after PostgreSQL was killed."""
     from tests.fixtures_databases import make_database, make_template
 
     server = EmbeddedPostgres(tmp_path_factory.mktemp("crash"))

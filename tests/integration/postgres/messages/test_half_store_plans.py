@@ -1,4 +1,4 @@
-"""The hot statements read by key: no plan of theirs scans a leaf (G9)."""
+"""The hot statements read by key: no plan scans a leaf (G9)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from outbox.messages.message import End, Prepared, Resolution
 from outbox.postgres.messages.decisions import END, END_RACING, _columns, _scope
 from outbox.postgres.messages.half_store import SQL, PostgresHalfStore
-from outbox.postgres.messages.message_status import SQL as STANDING
+from outbox.postgres.messages.message_status import SQL as STATUS
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
@@ -22,7 +22,7 @@ LEAVES = ("half_message_", "op_message_", "commit_log_")
 
 @pytest.fixture
 async def ends(pool: Pool) -> list[End]:
-    """Fill a leaf with 4 000 halves; return ends for a few that lie far apart in it."""
+    """Fill a leaf with 4 000 halves; return ends for a few that are far apart in it."""
     await store_group(pool, make_group())
     await store_topic(pool, "points-earned")
     store = PostgresHalfStore(pool)
@@ -74,16 +74,16 @@ async def test_ends_look_up_each_half_and_op_by_key(
     assert {kind for kind, _ in reads} <= {"Index Scan", "Index Only Scan"}
 
 
-async def test_standings_look_up_by_key(pool: Pool, ends: list[End]) -> None:
+async def test_statuses_are_looked_up_by_key(pool: Pool, ends: list[End]) -> None:
     half_ids = [end.half_id for end in ends]
     bounds = {"low": min(half_ids), "high": max(half_ids)}
-    tree = await plan(pool, STANDING["standing"], {"half_ids": half_ids, **bounds})
+    tree = await plan(pool, STATUS["statuses"], {"half_ids": half_ids, **bounds})
     reads = leaf_reads(tree)
     assert "Seq Scan" not in {kind for kind, _ in reads}
     assert all("half_id = " in condition or "xid = " in condition for _, condition in reads)
 
 
-async def test_halves_are_read_by_key_from_the_leaves_in_range_alone(
+async def test_halves_are_read_by_key_and_only_from_the_leaves_in_range(
     pool: Pool, ends: list[End]
 ) -> None:
     half_ids = [end.half_id for end in ends]

@@ -1,4 +1,4 @@
-"""Plain outbox mode on real PostgreSQL and Kafka: what a producer's own transaction publishes."""
+"""SQL mode on real PostgreSQL and Kafka: a producer's own transaction publishes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import re
 import psycopg
 import pytest
 
-from benchmarks.committed import register
-from checker.daemon import PLAIN_OFF_SECONDS, PLAIN_SECONDS, plain_chore
+from benchmarks.load.committed import register
+from checker.daemon import SQL_OUTBOX_OFF_SECONDS, SQL_OUTBOX_SECONDS, sql_outbox_task
 from outbox.messages.content_digest import content_digest
 from outbox.messages.message import End, Prepared, Resolution
 from outbox.messages.message_id import parse_message_id, shard_in, shard_of
@@ -70,28 +70,28 @@ async def test_a_rollback_and_a_savepoint_rolled_back_leave_no_trace(
     assert shop.world.one(WAITING) == 0
 
 
-async def test_f16_a_long_foreign_transaction_delays_nothing_but_itself(
+async def test_f16_a_long_transaction_of_a_producer_delays_only_its_own_messages(
     shop: Shop, pool: Pool
 ) -> None:
-    plain, relay = PostgresSqlOutbox(pool), shop.world.relay()
+    outbox, relay = PostgresSqlOutbox(pool), shop.world.relay()
     with shop.transaction() as long:
         shop.publish(long, b"late")
         shop.publish_alone(b"one", b"two")
         shop.world.commit_values(b"over REST")
-        assert await plain.admit() == 2
+        assert await outbox.admit() == 2
         drain(relay)
         assert shop.world.values(3) == [b"over REST", b"one", b"two"]
         bound = shop.world.one("SELECT outbox.watermark() << 15")
         assert await PostgresSweep(pool).sweep(100)
         assert shop.world.one("SELECT max(half_id) < %s FROM outbox.half_message", bound)
-    assert await plain.admit() == 1
+    assert await outbox.admit() == 1
     drain(relay)
     drain(shop.world.relay_again())
     assert shop.world.values(4) == [b"over REST", b"one", b"two", b"late"]
     assert shop.world.one("SELECT count(*) FROM outbox.already_published") == 0
 
 
-async def test_a_long_transaction_of_the_service_itself_still_holds_the_rest_back(
+async def test_a_long_transaction_of_the_service_itself_holds_back_later_commits(
     shop: Shop, pool: Pool
 ) -> None:
     with psycopg.connect(shop.world.database_url) as ours, ours.transaction():
@@ -103,7 +103,7 @@ async def test_a_long_transaction_of_the_service_itself_still_holds_the_rest_bac
         assert shop.world.one("SELECT xid > %s FROM outbox.commit_log", held)
 
 
-async def test_g6_a_message_published_after_anothers_commit_follows_it_whatever_the_xids(
+async def test_g6_a_message_published_after_the_commit_of_another_comes_after_it_whatever_the_xids(
     shop: Shop, pool: Pool
 ) -> None:
     with shop.transaction() as early:
@@ -129,7 +129,7 @@ async def test_g6_one_key_keeps_its_order_over_both_modes(shop: Shop, pool: Pool
     assert shop.world.values(3) == [b"1 in SQL", b"2 over REST", b"3 in SQL"]
 
 
-async def test_what_is_admitted_concurrently_is_admitted_once(shop: Shop, pool: Pool) -> None:
+async def test_concurrent_processes_admit_each_message_once(shop: Shop, pool: Pool) -> None:
     shop.publish_alone(*[b"%d" % n for n in range(20)])
     workers = [PostgresSqlOutbox(pool, batch_max=3) for _ in range(4)]
     admitted = await asyncio.gather(*(worker.admit() for worker in workers))
@@ -138,20 +138,20 @@ async def test_what_is_admitted_concurrently_is_admitted_once(shop: Shop, pool: 
     assert shop.world.values(20) == [b"%d" % n for n in range(20)]
 
 
-async def test_a_message_that_committed_behind_the_snapshot_is_seen_later(
+async def test_a_message_that_commits_after_the_snapshot_is_admitted_later(
     shop: Shop, pool: Pool
 ) -> None:
-    plain = PostgresSqlOutbox(pool)
+    outbox = PostgresSqlOutbox(pool)
     with shop.transaction() as slow:
         shop.publish(slow, b"slow")
-        assert await plain.admit() == 0
+        assert await outbox.admit() == 0
         shop.publish_alone(b"quick")
-        assert await plain.admit() == 1
-        assert await plain.admit() == 0
-    assert await plain.admit() == 1
+        assert await outbox.admit() == 1
+        assert await outbox.admit() == 0
+    assert await outbox.admit() == 1
 
 
-def test_ids_and_shards_are_those_that_python_computes(shop: Shop) -> None:
+def test_sql_computes_the_same_ids_and_shards_as_python(shop: Shop) -> None:
     keys = ["", "a", "ключ", "k" * 8192, *(f"member-{n}" for n in range(40))]
     with shop.transaction() as session:
         ids = [parse_message_id(str(shop.publish(session, b"v", key)))[0] for key in keys if key]
@@ -165,19 +165,17 @@ def test_ids_and_shards_are_those_that_python_computes(shop: Shop) -> None:
     assert [half_id for (half_id,) in stored] == ids
 
 
-async def test_the_checkers_chore_admits_and_rests_longer_while_the_mode_is_off(
+async def test_the_checkers_task_admits_and_waits_longer_while_the_mode_is_off(
     shop: Shop, pool: Pool
 ) -> None:
     shop.publish_alone(b"v")
-    assert await plain_chore(PostgresSqlOutbox(pool)).step() == PLAIN_SECONDS
+    assert await sql_outbox_task(PostgresSqlOutbox(pool)).step() == SQL_OUTBOX_SECONDS
     assert shop.world.one(WAITING) == 0
     shop.world.connection.execute("UPDATE outbox.installation SET plain_outbox = false")
-    assert await plain_chore(PostgresSqlOutbox(pool)).step() == PLAIN_OFF_SECONDS
+    assert await sql_outbox_task(PostgresSqlOutbox(pool)).step() == SQL_OUTBOX_OFF_SECONDS
 
 
-async def test_while_no_role_may_publish_nothing_is_looked_for(
-    world: RelayWorld, pool: Pool
-) -> None:
+async def test_while_no_role_may_publish_nothing_is_admitted(world: RelayWorld, pool: Pool) -> None:
     assert await PostgresSqlOutbox(pool).admit() is None
     with psycopg.connect(world.database_url) as other, other.transaction():
         other.execute("SELECT pg_current_xact_id()")
@@ -186,8 +184,8 @@ async def test_while_no_role_may_publish_nothing_is_looked_for(
         assert world.one("SELECT outbox.watermark()") == held
 
 
-def test_the_example_of_the_clients_page_runs_as_it_stands(shop: Shop) -> None:
-    page = (PROJECT / "docs" / "clients.md").read_text()
+def test_the_example_of_the_page_on_sql_mode_runs_unchanged(shop: Shop) -> None:
+    page = (PROJECT / "docs" / "sql-mode.md").read_text()
     blocks = dict(re.findall(r"```sql\n-- (\w+)\n(.*?)```", page, re.DOTALL))
     connection = shop.world.connection
     register(connection, "points-earned", "account-service")

@@ -1,4 +1,4 @@
-"""What a producer's role may publish in its own transaction, and what it may not."""
+"""The rules for a producer's role that publishes in its own transaction."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ REFUSED: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_a_producers_role_may_publish_for_its_group_and_nothing_else(shop: Shop) -> None:
+def test_a_producers_role_may_only_publish_for_its_group(shop: Shop) -> None:
     with shop.transaction() as session:
         for statement in FORBIDDEN:
             with pytest.raises(errors.InsufficientPrivilege), session.transaction():
                 session.execute(statement.encode())
 
 
-def test_what_prepare_would_refuse_is_refused(shop: Shop) -> None:
+def test_publish_refuses_what_prepare_refuses(shop: Shop) -> None:
     with shop.transaction() as session:
         for refused in REFUSED:
             given = {"value": b"v", "topic": shop.world.topic, "producer_group": "account"}
@@ -70,7 +70,7 @@ def test_what_prepare_would_refuse_is_refused(shop: Shop) -> None:
     assert shop.world.one(WAITING) == 0
 
 
-def test_a_service_without_superuser_rights_tells_foreign_transactions_apart(shop: Shop) -> None:
+def test_a_service_without_superuser_rights_recognizes_foreign_transactions(shop: Shop) -> None:
     service = f"{shop.role}_service"
     shop.world.connection.execute(
         f"CREATE ROLE {service}; GRANT USAGE ON SCHEMA outbox TO {service};"
@@ -87,7 +87,7 @@ def test_a_service_without_superuser_rights_tells_foreign_transactions_apart(sho
     shop.world.connection.execute(f"DROP OWNED BY {service}; DROP ROLE {service}".encode())
 
 
-def test_a_role_that_may_become_the_services_is_not_foreign(shop: Shop) -> None:
+def test_a_role_that_may_become_the_services_role_is_not_foreign(shop: Shop) -> None:
     service = f"{shop.role}_service"
     foreign = (
         "SELECT outbox.is_foreign(%s::regrole, oid) FROM pg_database"

@@ -1,4 +1,4 @@
-"""Held records as operators see and settle them, and where their messages stand."""
+"""Held records as operators see and settle them, and the status of their messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 def ask(world: RelayWorld, question: Callable[[PostgresHeldAdmin], Awaitable[_T]]) -> _T:
-    """Ask the desk one question."""
+    """Run one question on a PostgresHeldAdmin."""
 
     async def asked() -> _T:
         async with make_pool(world.database_url, "test", pool_max=1, pool_min=1) as pool:
@@ -35,8 +35,8 @@ def ask(world: RelayWorld, question: Callable[[PostgresHeldAdmin], Awaitable[_T]
     return asyncio.run(asked())
 
 
-def standing(world: RelayWorld, half_id: HalfId) -> MessageStatus:
-    """Return where a message stands."""
+def status_of(world: RelayWorld, half_id: HalfId) -> MessageStatus:
+    """Return the status of a message."""
 
     async def asked() -> MessageStatus:
         async with make_pool(world.database_url, "test", pool_max=1, pool_min=1) as pool:
@@ -60,67 +60,69 @@ def held(world: RelayWorld) -> tuple[HalfId, HalfId]:
     return refused, waiting
 
 
-def test_a_held_message_is_committed_with_its_error_though_the_position_has_passed(
+def test_a_held_message_is_committed_and_shows_its_error_after_the_position_passed_it(
     world: RelayWorld, held: tuple[HalfId, HalfId]
 ) -> None:
-    refused, waiting = (standing(world, half_id) for half_id in held)
+    refused, waiting = (status_of(world, half_id) for half_id in held)
     assert (refused.state, refused.publish_error) == (State.COMMITTED, "MSG_SIZE_TOO_LARGE")
     assert waiting.state is State.COMMITTED
     assert waiting.publish_error is not None
 
 
-def test_the_desk_lists_what_is_held_and_how_many_wait_behind_it(
+def test_held_records_are_listed_with_the_number_that_waits_behind_each(
     world: RelayWorld, held: tuple[HalfId, HalfId]
 ) -> None:
-    listed = ask(world, lambda desk: desk.list_held(limit=10))
+    listed = ask(world, lambda admin: admin.list_held(limit=10))
     assert [(each.half_id, each.attempts) for each in listed] == [(held[0], 1), (held[1], 0)]
     assert [each.waiting_behind for each in listed] == [1, 0]
-    (refused,) = ask(world, lambda desk: desk.list_held(limit=10, refused_only=True))
+    (refused,) = ask(world, lambda admin: admin.list_held(limit=10, refused_only=True))
     assert (refused.topic, refused.key, refused.topic_wide) == (world.topic, b"a", False)
-    (rest,) = ask(world, lambda desk: desk.list_held(limit=10, after=refused.half_id))
+    (rest,) = ask(world, lambda admin: admin.list_held(limit=10, after=refused.half_id))
     assert rest.half_id == held[1]
 
 
-def test_a_released_message_is_published_and_has_its_place(
+def test_a_released_message_is_published_and_has_its_offset(
     world: RelayWorld, held: tuple[HalfId, HalfId]
 ) -> None:
     first, own = held[0], nonce(world, held[0])
     set_max_message_bytes(world.bootstrap_servers, world.topic, 1_048_588)
-    ask(world, lambda desk: desk.release_now(held[1], nonce(world, held[1]), ACTION))
+    ask(world, lambda admin: admin.release_now(held[1], nonce(world, held[1]), ACTION))
     drain_until_free(world)
-    stands = standing(world, first)
-    assert (stands.state, stands.publish_error) == (State.PUBLISHED, None)
-    assert stands.publication is not None
-    assert stands.publication.topic == world.topic
+    status = status_of(world, first)
+    assert (status.state, status.publish_error) == (State.PUBLISHED, None)
+    assert status.publication is not None
+    assert status.publication.topic == world.topic
     places = "SELECT released_offset FROM outbox.held_record WHERE half_id = %s"
-    assert stands.publication.offset == world.one(places, first)
+    assert status.publication.offset == world.one(places, first)
     with pytest.raises(NotHeld):
-        ask(world, lambda desk: desk.drop_held(first, own, ACTION))
+        ask(world, lambda admin: admin.drop_held(first, own, ACTION))
     audit = "SELECT (action, operator, reason)::text FROM outbox.audit_log"
     assert world.one(audit) == '(held.release,ann,"the limit was raised")'
 
 
-def test_a_dropped_message_stays_committed_with_its_error_and_what_waits_is_free(
+def test_a_dropped_message_stays_committed_with_its_error_and_the_waiting_ones_are_published(
     world: RelayWorld, held: tuple[HalfId, HalfId]
 ) -> None:
     first, own = held[0], nonce(world, held[0])
-    ask(world, lambda desk: desk.drop_held(first, own, ACTION))
+    ask(world, lambda admin: admin.drop_held(first, own, ACTION))
     drain_until_free(world)
     assert world.values(1) == [b"2"]
-    stands = standing(world, first)
-    assert (stands.state, stands.publish_error) == (State.COMMITTED, "MSG_SIZE_TOO_LARGE")
-    (dropped,) = ask(world, lambda desk: desk.list_held(limit=10, dropped=True))
+    status = status_of(world, first)
+    assert (status.state, status.publish_error) == (State.COMMITTED, "MSG_SIZE_TOO_LARGE")
+    (dropped,) = ask(world, lambda admin: admin.list_held(limit=10, dropped=True))
     assert (dropped.half_id, dropped.drop_reason) == (first, ACTION.reason)
-    assert ask(world, lambda desk: desk.read_held(first, own)) == dropped
+    assert ask(world, lambda admin: admin.read_held(first, own)) == dropped
     with pytest.raises(NotHeld):
-        ask(world, lambda desk: desk.release_now(first, own, ACTION))
+        ask(world, lambda admin: admin.release_now(first, own, ACTION))
     assert world.one("SELECT count(*) FROM outbox.audit_log WHERE action = 'held.drop'") == 1
 
 
-def test_what_was_never_held_is_not_found(world: RelayWorld, held: tuple[HalfId, HalfId]) -> None:
+def test_a_message_that_was_never_held_is_not_found(
+    world: RelayWorld, held: tuple[HalfId, HalfId]
+) -> None:
     (other,) = commit(world, b"b", b"3")
     own = nonce(world, other)
     with pytest.raises(MessageNotFound):
-        ask(world, lambda desk: desk.drop_held(other, own, ACTION))
+        ask(world, lambda admin: admin.drop_held(other, own, ACTION))
     with pytest.raises(MessageNotFound):
-        ask(world, lambda desk: desk.release_now(held[0], Nonce(0), ACTION))
+        ask(world, lambda admin: admin.release_now(held[0], Nonce(0), ACTION))

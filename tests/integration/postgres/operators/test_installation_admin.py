@@ -1,4 +1,4 @@
-"""A copied database beside its original: it must be another installation before it publishes."""
+"""A copied database beside its original: it needs a new installation id before it publishes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import psycopg
 import pytest
 
 from cli.__main__ import run
-from cli.exit_codes import CommandFailed, ExitCode
-from cli.stores.shard_resolution import Resolution
+from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.stores.shard_resolution import ShardResolution
 from devservers.postgres import EmbeddedPostgres
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.sessions.connections import connect
-from outbox.relay.halt_resolution import Way
+from outbox.relay.halt_resolution import HaltResolution
 from outbox.relay.protocol.state import SHARDS, HaltReason, Phase
 from outbox.settings.environment import load_settings
 from tests.fixtures_databases import drop_database, make_database
@@ -33,8 +33,8 @@ ACTION = OperatorAction(operator="tester", reason="a test", key_id=None)
 def copy(world: RelayWorld, postgres_server: EmbeddedPostgres) -> Iterator[RelayWorld]:
     """Yield a copy of a database that has published one message and is published from again.
 
-    A copy by template has the same system identifier, as a copy of the files has: nothing but its
-    installation id tells it from the original.
+    A copy by template has the same system identifier, like a copy of the files: only its
+    installation id distinguishes it from the original.
     """
     world.commit_values(b"before")
     drain(world.relay())
@@ -61,17 +61,17 @@ def settings(copy: RelayWorld, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def accept(copy: RelayWorld) -> None:
-    """Decide in the operator's name."""
+    """Decide on behalf of the operator."""
     settings = load_settings(copy.environment)
-    Resolution(settings, SHARD, copy.progress_topic).resolve(Way.ACCEPT, ACTION)
+    ShardResolution(settings, SHARD, copy.progress_topic).resolve(HaltResolution.ACCEPT, ACTION)
 
 
 def halt_of(copy: RelayWorld) -> HaltReason | None:
-    """Run the copy's relay until it waits; tell why."""
+    """Run the copy's relay until it halts; return the reason."""
     return drain(copy.relay_again()).halt
 
 
-def test_a_renewed_copy_publishes_elsewhere_and_its_original_goes_on_undisturbed(
+def test_a_renewed_copy_publishes_elsewhere_and_its_original_continues_undisturbed(
     world: RelayWorld, copy: RelayWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     elsewhere = (
@@ -80,9 +80,9 @@ def test_a_renewed_copy_publishes_elsewhere_and_its_original_goes_on_undisturbed
     )
     original = world.opened[-1]
     assert run(RENEW) == ExitCode.OK
-    told = json.loads(capsys.readouterr().out)
-    assert told["installation"] == str(copy.one("SELECT installation_id FROM outbox.installation"))
-    assert told["was"] == str(world.one("SELECT installation_id FROM outbox.installation"))
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["installation"] == str(copy.one("SELECT installation_id FROM outbox.installation"))
+    assert shown["was"] == str(world.one("SELECT installation_id FROM outbox.installation"))
     assert halt_of(copy) is HaltReason.CLUSTER_CHANGED
     with pytest.raises(CommandFailed, match="belongs to the installation"):
         accept(copy)
@@ -99,7 +99,9 @@ def test_a_renewed_copy_publishes_elsewhere_and_its_original_goes_on_undisturbed
     assert [sample.value for each in drops for sample in each.samples if sample.value] == []
 
 
-def test_it_is_refused_while_a_relay_holds_a_shard_and_without_a_reason(copy: RelayWorld) -> None:
+def test_renewal_is_refused_while_a_relay_has_a_shard_and_without_a_reason(
+    copy: RelayWorld,
+) -> None:
     relay = copy.relay()
     copy.connection.execute("SELECT pg_advisory_lock(1869968482, 3)")
     assert run(RENEW) == ExitCode.CONFLICT

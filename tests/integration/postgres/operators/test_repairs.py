@@ -1,4 +1,4 @@
-"""A repair that an operator ordered is published by the relay: same record, marked, once."""
+"""The relay publishes a repair that an operator ordered: the same record, marked, once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import make_pool
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
 from tests.integration.checker.relay.test_held import drain_until_free, manifests
-from tests.integration.postgres.reconciliation.test_run_store import make_finding, make_run
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_finding, make_run
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -54,7 +54,7 @@ def repair(world: RelayWorld, *half_ids: HalfId, rate: int | None = None) -> str
     return asyncio.run(ordered())
 
 
-def test_a_lost_message_is_published_again_unaltered_and_names_the_action(
+def test_a_lost_message_is_published_again_unaltered_and_has_the_number_of_the_action(
     world: RelayWorld,
 ) -> None:
     lost, kept = world.commit(
@@ -87,7 +87,7 @@ def test_a_lost_message_is_published_again_unaltered_and_names_the_action(
     assert len(world.records(3)) == 3
 
 
-def test_what_comes_right_by_itself_is_resolved_and_not_fixed(world: RelayWorld) -> None:
+def test_a_finding_that_disappears_by_itself_is_resolved_and_not_fixed(world: RelayWorld) -> None:
     (half_id,) = world.commit_values(b"1")
     lose(world, "run", half_id)
     repair(world, half_id)
@@ -96,7 +96,7 @@ def test_what_comes_right_by_itself_is_resolved_and_not_fixed(world: RelayWorld)
     assert world.one(status, half_id) == "resolved"
 
 
-def test_a_paced_repair_makes_its_messages_due_one_after_the_other(world: RelayWorld) -> None:
+def test_a_paced_repair_makes_its_messages_due_one_after_another(world: RelayWorld) -> None:
     half_ids = world.commit_values(b"1", b"2", b"3")
     lose(world, "run", *half_ids)
     repair(world, *half_ids, rate=4)
@@ -107,7 +107,7 @@ def test_a_paced_repair_makes_its_messages_due_one_after_the_other(world: RelayW
     assert world.one(apart) == [0.0, 0.25, 0.5]
 
 
-def test_what_is_not_due_yet_lets_nothing_of_its_key_pass(world: RelayWorld) -> None:
+def test_a_repair_that_is_not_due_yet_holds_back_later_ones_of_its_key(world: RelayWorld) -> None:
     half_ids = world.commit(*[world.message(key=b"a", value=value) for value in (b"1", b"2", b"3")])
     drain(world.relay())
     lose(world, "run", *half_ids)

@@ -1,4 +1,4 @@
-"""What happened to a finding is kept: each change with its run, in the change's own transaction."""
+"""The history of a finding: each change with its run, stored in the transaction of the change."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from outbox.postgres.operators.acceptances import PostgresAcceptances
 from outbox.postgres.reconciliation.finished_runs import EVENTS_SHOWN, PostgresReconciliationRuns
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
-from outbox.reconciliation.finished_runs import FindingFilter
-from outbox.reconciliation.stored_run import Gone, StoredFinding
-from tests.integration.postgres.reconciliation.test_look import make_look, refined
-from tests.integration.postgres.reconciliation.test_run_store import (
+from outbox.reconciliation.finding import FindingFilter, StoredFinding
+from outbox.reconciliation.run import ExpiredEvidence
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
+    checkpoint_after,
     make_finding,
     make_run,
     statuses,
-    step,
 )
+from tests.integration.postgres.reconciliation.test_rerun_results import make_rerun_result, refined
 
 pytestmark = pytest.mark.postgres
 
 
 def history(database_url: str) -> list[tuple[str, str, str, str | None]]:
-    """Return the finding, event, class and run of all that happened, in its order."""
+    """Return the finding, event, class and run of every event, in order."""
     with psycopg.connect(database_url) as connection:
         return connection.execute(
             "SELECT finding_id, event, class, run_id"
@@ -49,7 +49,7 @@ def order() -> AcceptanceOrder:
 
 
 def repair(database_url: str, half_id: HalfId) -> None:
-    """Note that a repair has published a message."""
+    """Record that a repair has published a message."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(
             "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n,"
@@ -60,7 +60,7 @@ def repair(database_url: str, half_id: HalfId) -> None:
 
 
 def change(database_url: str, statement: str) -> None:
-    """Run one statement on the findings or what belongs to them."""
+    """Run one statement on the tables of findings."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(statement.encode())
 
@@ -70,7 +70,7 @@ def graver(finding_id: str) -> StoredFinding:
     return replace(make_finding(finding_id), severity="high")
 
 
-def test_a_run_writes_what_it_changes_of_a_finding_and_nothing_of_one_that_is_as_before(
+def test_a_run_adds_an_event_for_each_change_and_none_for_an_unchanged_finding(
     database_url: str,
 ) -> None:
     store = PostgresRunStore(database_url)
@@ -95,32 +95,32 @@ def test_an_event_names_the_class_severity_and_status_after_it(database_url: str
     store.save(make_run("two", findings=(graver("a"),)))
     store.save(make_run("three"))
     with psycopg.connect(database_url) as connection:
-        told = connection.execute(
+        events = connection.execute(
             "SELECT event, class, severity, status FROM outbox.reconciliation_finding_event"
             " WHERE happened_at <= clock_timestamp() ORDER BY id"
         ).fetchall()
-    assert told == [
+    assert events == [
         ("found", "LOST", "critical", "open"),
         ("refined", "LOST", "high", "open"),
         ("resolved", "LOST", "high", "resolved"),
     ]
 
 
-def test_it_says_how_a_finding_was_closed(database_url: str) -> None:
+def test_an_event_shows_how_a_finding_was_closed(database_url: str) -> None:
     store = PostgresRunStore(database_url)
-    names = ("mended", "expired", "gone")
+    names = ("repaired", "expired", "absent")
     found = [replace(make_finding(n), half_id=HalfId(h)) for h, n in enumerate(names, 7)]
     store.save(make_run("one", findings=tuple(found)))
     repair(database_url, HalfId(7))
-    store.save(make_run("two", gone=Gone(half_ids=[HalfId(8)])))
+    store.save(make_run("two", expired_evidence=ExpiredEvidence(half_ids=[HalfId(8)])))
     assert set(history(database_url)[3:]) == {
-        ("mended", "fixed", "LOST", "two"),
+        ("repaired", "fixed", "LOST", "two"),
         ("expired", "unverifiable", "LOST", "two"),
-        ("gone", "resolved", "LOST", "two"),
+        ("absent", "resolved", "LOST", "two"),
     }
 
 
-def test_two_findings_of_one_run_with_one_id_are_one_and_the_last_counts(
+def test_of_two_findings_of_one_run_with_one_id_the_last_is_stored(
     database_url: str,
 ) -> None:
     PostgresRunStore(database_url).save(make_run("one", findings=(make_finding("a"), refined("a"))))
@@ -147,9 +147,9 @@ async def test_an_acceptance_is_an_event_and_so_is_its_end_where_a_run_sees_the_
 
 def test_what_a_rerun_changes_is_an_event_without_a_run(database_url: str) -> None:
     store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a", "b", "c", step=step(None)))
-    store.settle(make_look("a", "b", "c", seen=[refined("b"), make_finding("c")]))
-    store.settle(make_look("a", "b", "c", seen=[refined("b"), make_finding("c")]))
+    store.save(make_run("one", "a", "b", "c", checkpoint=checkpoint_after(None)))
+    store.save_rerun(make_rerun_result("a", "b", "c", seen=[refined("b"), make_finding("c")]))
+    store.save_rerun(make_rerun_result("a", "b", "c", seen=[refined("b"), make_finding("c")]))
     assert history(database_url)[3:] == [
         ("a", "resolved", "LOST", None),
         ("b", "refined", "SKIPPED", None),
@@ -158,14 +158,14 @@ def test_what_a_rerun_changes_is_an_event_without_a_run(database_url: str) -> No
 
 def test_a_run_that_stores_nothing_leaves_no_event(database_url: str) -> None:
     store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a", step=step(None)))
+    store.save(make_run("one", "a", checkpoint=checkpoint_after(None)))
     before = history(database_url)
     with pytest.raises(RunOvertaken):
-        store.save(make_run("late", "b", step=step(None)))
+        store.save(make_run("late", "b", checkpoint=checkpoint_after(None)))
     with pytest.raises(RunOvertaken):
-        store.settle(make_look("a", after="zero"))
+        store.save_rerun(make_rerun_result("a", after="zero"))
     with pytest.raises(psycopg.errors.CheckViolation):
-        store.save(make_run("two", "b", step=step("one"), reports={"pdf": ""}))
+        store.save(make_run("two", "b", checkpoint=checkpoint_after("one"), reports={"pdf": ""}))
     assert (statuses(database_url), history(database_url)) == ({"a": "open"}, before)
 
 
@@ -207,27 +207,29 @@ def test_what_reruns_have_closed_is_counted_once_by_the_next_run_that_is_stored(
 
     found = [replace(make_finding(n), half_id=HalfId(h)) for h, n in enumerate("abcd", 7)]
     altered = replace(found[3], kind="mismatch")
-    store.save(make_run("one", findings=(*found[:3], altered), step=step(None)))
+    store.save(make_run("one", findings=(*found[:3], altered), checkpoint=checkpoint_after(None)))
     repair(database_url, HalfId(8))
-    store.settle(make_look("a", "b", "c", "d", gone=Gone(half_ids=[HalfId(9)])))
+    store.save_rerun(
+        make_rerun_result(
+            "a", "b", "c", "d", expired_evidence=ExpiredEvidence(half_ids=[HalfId(9)])
+        )
+    )
     assert set(statuses(database_url).values()) == {"resolved", "fixed", "unverifiable"}
     assert resolved() == {}
-    store.save(make_run("two", "e", step=step("one")))
+    store.save(make_run("two", "e", checkpoint=checkpoint_after("one")))
     assert resolved() == {"missing": 2, "mismatch": 1}
-    store.settle(make_look("e", after="two"))
+    store.save_rerun(make_rerun_result("e", after="two"))
     for _ in range(2):
-        store.save(make_run("two", step=step("one")))
+        store.save(make_run("two", checkpoint=checkpoint_after("one")))
     assert resolved() == {"missing": 2, "mismatch": 1}
     for _ in range(2):
-        store.save(make_run("three", "f", step=step("two")))
+        store.save(make_run("three", "f", checkpoint=checkpoint_after("two")))
         assert resolved() == {"missing": 3, "mismatch": 1}
-    store.save(make_run("four", step=step("three")))
+    store.save(make_run("four", checkpoint=checkpoint_after("three")))
     assert resolved() == {"missing": 4, "mismatch": 1}
 
 
-async def test_operators_are_told_the_last_changes_oldest_first(
-    database_url: str, pool: Pool
-) -> None:
+async def test_operators_read_the_last_changes_oldest_first(database_url: str, pool: Pool) -> None:
     store, runs = PostgresRunStore(database_url), PostgresReconciliationRuns(pool)
     for number in range(EVENTS_SHOWN + 2):
         store.save(make_run(f"run-{number:02}", *(["a"] if number % 2 == 0 else ["b"])))

@@ -1,4 +1,4 @@
-"""What does not move on, on a real PostgreSQL: the exact moment at which each thing counts."""
+"""What makes no progress, on a real PostgreSQL: the exact time from which each item counts."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def execute(url: str, statement: str, **given: Any) -> None:
         connection.execute(statement.encode(), given)
 
 
-def stuck_at(url: str, at: datetime) -> Stalled:
-    """Return what is stuck as seen from some moment."""
+def stalled_at(url: str, at: datetime) -> Stalled:
+    """Return what makes no progress at some time."""
     with connect(url, "test") as connection:
         return read_stalled(connection, at)
 
 
 def put_back(url: str, half: HalfMessage, **fields: Any) -> None:
-    """Put the half into the queue of checks, as the sweep does, and move the sweep beyond it."""
+    """Put the half into the queue of checks and move the cursor of the sweep past it."""
     group = half.message.producer_group_id
     row = {"group": group, "half": half.half_id, "at": half.prepared_at, "count": 0, **fields}
     execute(
@@ -81,35 +81,35 @@ def after(half: HalfMessage, seconds: int) -> datetime:
     return half.prepared_at + timedelta(seconds=seconds)
 
 
-def test_a_half_is_stuck_two_intervals_after_its_age_was_spent(
+def test_a_half_is_stalled_two_intervals_after_its_age_was_spent(
     half: HalfMessage, database_url: str
 ) -> None:
-    assert stuck_at(database_url, after(half, MAX_AGE + 2 * INTERVAL)).halves == ()
-    (found,) = stuck_at(database_url, after(half, MAX_AGE + 2 * INTERVAL + 1)).halves
+    assert stalled_at(database_url, after(half, MAX_AGE + 2 * INTERVAL)).halves == ()
+    (found,) = stalled_at(database_url, after(half, MAX_AGE + 2 * INTERVAL + 1)).halves
     assert (found.half_id, found.nonce, found.reason) == (half.half_id, half.nonce, "max_age")
     assert (found.topic, found.check_count, found.last_outcome) == ("points", 0, None)
 
 
 @pytest.mark.parametrize(("spent", "stuck"), [(1, []), (2, ["check_max"])])
-def test_a_half_in_the_queue_is_stuck_once_its_checks_are_spent(
+def test_a_half_in_the_queue_is_stalled_once_its_checks_are_spent(
     half: HalfMessage, database_url: str, spent: int, stuck: list[str]
 ) -> None:
     put_back(database_url, half, count=spent)
-    assert stuck_at(database_url, after(half, 2 * INTERVAL)).halves == ()
-    late = stuck_at(database_url, after(half, 2 * INTERVAL + 1))
+    assert stalled_at(database_url, after(half, 2 * INTERVAL)).halves == ()
+    late = stalled_at(database_url, after(half, 2 * INTERVAL + 1))
     assert [each.reason for each in late.halves] == stuck
 
 
-async def test_a_decided_half_is_not_stuck(
+async def test_a_decided_half_is_not_stalled(
     half: HalfMessage, database_url: str, pool: Pool
 ) -> None:
     end = End(half_id=half.half_id, nonce=half.nonce, decision=Resolution.ROLLBACK)
     await PostgresHalfStore(pool).end([end])
-    found = stuck_at(database_url, after(half, 10 * MAX_AGE))
+    found = stalled_at(database_url, after(half, 10 * MAX_AGE))
     assert (found.halves, found.silent) == ((), ())
 
 
-def test_a_parked_half_is_counted_and_not_stuck(half: HalfMessage, database_url: str) -> None:
+def test_a_parked_half_is_counted_and_not_stalled(half: HalfMessage, database_url: str) -> None:
     execute(
         database_url,
         "INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest,"
@@ -117,22 +117,22 @@ def test_a_parked_half_is_counted_and_not_stuck(half: HalfMessage, database_url:
         " SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id,"
         " prepared_at, 'max_age', 2 FROM outbox.half_message",
     )
-    found = stuck_at(database_url, after(half, 10 * MAX_AGE))
+    found = stalled_at(database_url, after(half, 10 * MAX_AGE))
     assert (found.halves, found.silent) == ((), ())
     (parked,) = found.parked
     assert (parked.halves, parked.reasons) == (1, {"max_age": 1})
     execute(database_url, "UPDATE outbox.parked_message SET resumed_at = clock_timestamp()")
-    assert stuck_at(database_url, after(half, 0)).parked == ()
+    assert stalled_at(database_url, after(half, 0)).parked == ()
 
 
 def test_a_group_is_silent_two_intervals_after_a_half_was_due(
     half: HalfMessage, database_url: str
 ) -> None:
-    assert stuck_at(database_url, after(half, IMMUNITY + 2 * INTERVAL)).silent == ()
-    (unswept,) = stuck_at(database_url, after(half, IMMUNITY + 2 * INTERVAL + 1)).silent
+    assert stalled_at(database_url, after(half, IMMUNITY + 2 * INTERVAL)).silent == ()
+    (unswept,) = stalled_at(database_url, after(half, IMMUNITY + 2 * INTERVAL + 1)).silent
     assert unswept.due_since == after(half, IMMUNITY)
     put_back(database_url, half)
-    (queued,) = stuck_at(database_url, after(half, 2 * INTERVAL + 1)).silent
+    (queued,) = stalled_at(database_url, after(half, 2 * INTERVAL + 1)).silent
     assert (queued.due_since, queued.positions) == (after(half, 0), {"60": 0})
     assert queued.last_heartbeat_at is None
 
@@ -154,17 +154,17 @@ def test_a_group_that_is_paused_or_broken_off_or_asked_about_is_not_silent(
 ) -> None:
     put_back(database_url, half)
     late = after(half, 2 * INTERVAL + 30)
-    assert stuck_at(database_url, late).silent
+    assert stalled_at(database_url, late).silent
     given = {"half": half.half_id, "asked_at": after(half, 60)} if "%(" in excuse else {}
     execute(database_url, excuse, **given)
-    assert stuck_at(database_url, late).silent == ()
+    assert stalled_at(database_url, late).silent == ()
 
 
-def test_the_session_that_holds_up_the_xmin_is_named_after_five_minutes(database_url: str) -> None:
+def test_the_session_that_delays_the_xmin_is_named_after_five_minutes(database_url: str) -> None:
     with psycopg.connect(database_url, application_name="a forgotten shell") as idle:
         row = idle.execute("SELECT pg_current_xact_id(), clock_timestamp()").fetchone()
         assert row is not None
         soon, late = (row[1] + timedelta(seconds=seconds) for seconds in (299, 301))
-        assert stuck_at(database_url, soon).transactions == ()
-        sessions = stuck_at(database_url, late).transactions
+        assert stalled_at(database_url, soon).transactions == ()
+        sessions = stalled_at(database_url, late).transactions
     assert [each.application for each in sessions] == ["a forgotten shell"]

@@ -1,4 +1,4 @@
-"""The plans of the relay's two reads: by key, one leaf, whatever the table holds."""
+"""The plans of the relay's two reads: by key, one leaf, whatever the size of the table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.committed import commit_directly, register
+from benchmarks.load.committed import commit_directly, register
 from outbox.messages.message_id import HalfId
 from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.relay.commit_reader import SQL

@@ -1,4 +1,4 @@
-"""The watch tells each shard's final commits once, and nothing while the watermark stands."""
+"""The watch reports each final commit once, and nothing while the watermark is unchanged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from benchmarks.committed import append_committed, commit_directly, register
+from benchmarks.load.committed import append_committed, commit_directly, register
 from outbox.errors import DatabaseUnavailable
 from outbox.postgres.relay.commit_watch import ALL_SHARDS, PostgresCommitWatch
 from outbox.postgres.sessions.connections import Connection, connect
@@ -30,7 +30,7 @@ def session(database_url: str) -> Iterator[Connection]:
         yield opened
 
 
-def test_a_commit_is_told_once_and_to_its_shard_alone(
+def test_a_commit_is_reported_once_and_only_for_its_shard(
     watch: PostgresCommitWatch, session: Connection
 ) -> None:
     message = register(session, "points-earned")
@@ -40,7 +40,7 @@ def test_a_commit_is_told_once_and_to_its_shard_alone(
     assert watch.fresh_shards() == frozenset()
 
 
-def test_a_commit_is_told_only_once_it_is_final(
+def test_a_commit_is_reported_only_after_it_is_final(
     watch: PostgresCommitWatch, session: Connection, database_url: str
 ) -> None:
     message = register(session, "points-earned")

@@ -24,7 +24,7 @@ def commit_log(database_url: str) -> Iterator[PostgresCommitLog]:
     log.close()
 
 
-def test_the_row_comes_back_as_it_was_saved(commit_log: PostgresCommitLog) -> None:
+def test_the_row_is_read_as_it_was_saved(commit_log: PostgresCommitLog) -> None:
     assert commit_log.progress() is None
     commit_log.save(CURSOR, IDENTITY, ())
     assert commit_log.progress() == (CURSOR, IDENTITY, None)
@@ -38,7 +38,7 @@ def test_an_older_cursor_moves_nothing(commit_log: PostgresCommitLog, older: Cur
     assert commit_log.progress() == (CURSOR, IDENTITY, None)
 
 
-def test_a_halted_shard_takes_no_cursor(commit_log: PostgresCommitLog) -> None:
+def test_a_halted_shard_stores_no_cursor(commit_log: PostgresCommitLog) -> None:
     commit_log.save(CURSOR, IDENTITY, ())
     commit_log.halt(HaltReason.CHAIN_BROKEN)
     with pytest.raises(CursorMoved):
@@ -46,7 +46,7 @@ def test_a_halted_shard_takes_no_cursor(commit_log: PostgresCommitLog) -> None:
     assert commit_log.progress() == (CURSOR, IDENTITY, HaltReason.CHAIN_BROKEN)
 
 
-def test_a_foreign_transaction_in_the_way_halts_no_longer_than_it_lasts(
+def test_a_halt_by_a_foreign_transaction_ends_with_the_next_saved_cursor(
     commit_log: PostgresCommitLog,
 ) -> None:
     commit_log.save(CURSOR, IDENTITY, ())
@@ -60,7 +60,7 @@ def test_a_missing_row_halts_the_shard(commit_log: PostgresCommitLog) -> None:
     assert commit_log.progress() == (None, None, HaltReason.CURSOR_MISSING)
 
 
-def test_a_row_that_another_owner_has_just_made_is_not_missing(
+def test_a_row_that_another_owner_has_just_created_is_not_missing(
     commit_log: PostgresCommitLog,
 ) -> None:
     """Two relays at a shard's first start: the one that was fenced must not stop the other."""

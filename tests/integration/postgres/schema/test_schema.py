@@ -17,8 +17,8 @@ from tests.fixtures_databases import migrate
 pytestmark = pytest.mark.postgres
 
 
-def _ours(_: Any, name: str | None, kind: str, reflected: bool, compare_to: Any) -> bool:
-    """Leave out leaves, indexes (plain SQL owns them) and tables that others describe."""
+def _is_described(_: Any, name: str | None, kind: str, reflected: bool, compare_to: Any) -> bool:
+    """Leave out partitions, indexes (only the migrations define them) and undescribed tables."""
     if kind == "index" or (kind == "table" and reflected and compare_to is None):
         return False
     return name != "alembic_version"
@@ -30,7 +30,7 @@ def test_the_metadata_equals_the_migrated_schema(database_url: str) -> None:
     engine = create_engine(url, poolclass=pool.NullPool, connect_args=options)
     with engine.connect() as connection:
         context = MigrationContext.configure(
-            connection, opts={"include_schemas": True, "include_object": _ours}
+            connection, opts={"include_schemas": True, "include_object": _is_described}
         )
         assert compare_metadata(context, METADATA) == []
 
@@ -70,7 +70,7 @@ def test_the_tables_refuse_what_the_state_machine_refuses(
         connection.execute(statement)
 
 
-def test_rows_go_to_the_leaf_of_their_transaction(database_url: str) -> None:
+def test_rows_are_stored_in_the_leaf_of_their_transaction(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("INSERT INTO outbox.op_message VALUES (5, 1, now(), 1, 1)")
         row = connection.execute(
@@ -79,7 +79,7 @@ def test_rows_go_to_the_leaf_of_their_transaction(database_url: str) -> None:
     assert row == ("op_message_0",)
 
 
-def test_leaves_are_made_ahead_and_only_once(database_url: str) -> None:
+def test_leaves_are_created_ahead_and_only_once(database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         first = connection.execute("SELECT outbox.create_leaves(12)").fetchone()
         again = connection.execute("SELECT outbox.create_leaves(12)").fetchone()

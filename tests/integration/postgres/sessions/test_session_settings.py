@@ -1,4 +1,4 @@
-"""Every session of ours commits synchronously, whatever role, database or URL would have it do."""
+"""Every session of the service commits synchronously, whatever role, database or URL set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from outbox.postgres.sessions.connections import connect, make_pool
 pytestmark = pytest.mark.postgres
 
 SHOWN = "SELECT current_setting('synchronous_commit')"
-THEIRS = "SELECT current_setting('work_mem'), current_setting('application_name')"
+OTHER_SETTINGS = "SELECT current_setting('work_mem'), current_setting('application_name')"
 WEAKER = ["off", "local", "remote_write"]
 
 
@@ -41,7 +41,7 @@ def thread_shows(url: str, statement: str = SHOWN) -> tuple[str, ...]:
 
 @pytest.fixture
 def role(postgres_server: EmbeddedPostgres, database_url: str) -> Iterator[str]:
-    """Yield the database's URL for a role of the test's own."""
+    """Yield the database's URL with a role that only this test uses."""
     parts = {"user": "weak", "password": "weak"}
     with psycopg.connect(postgres_server.database_url, autocommit=True) as connection:
         connection.execute("CREATE ROLE weak LOGIN PASSWORD 'weak'")
@@ -69,16 +69,20 @@ async def test_the_urls_options_are_kept_but_do_not_weaken_our_commits(
 ) -> None:
     url = with_options(database_url, f"-c synchronous_commit={weaker} -c work_mem=5MB")
     assert (await pool_shows(url), thread_shows(url)) == (("on",), ("on",))
-    assert await pool_shows(url, THEIRS) == thread_shows(url, THEIRS) == ("5MB", "outbox-test")
+    assert (
+        await pool_shows(url, OTHER_SETTINGS)
+        == thread_shows(url, OTHER_SETTINGS)
+        == ("5MB", "outbox-test")
+    )
 
 
-async def test_a_url_that_asks_for_more_than_on_gets_it(database_url: str) -> None:
+async def test_a_url_may_ask_for_more_than_on(database_url: str) -> None:
     url = with_options(database_url, "-c synchronous_commit=remote_apply")
     assert (await pool_shows(url), thread_shows(url)) == (("remote_apply",), ("remote_apply",))
 
 
-async def test_turns_are_taken_on_a_url_with_options(database_url: str) -> None:
-    turns = PostgresAdvisoryLocks(with_options(database_url, "-c work_mem=5MB"))
-    async with turns.turn("sweep") as held:
+async def test_an_advisory_lock_is_taken_on_a_url_with_options(database_url: str) -> None:
+    locks = PostgresAdvisoryLocks(with_options(database_url, "-c work_mem=5MB"))
+    async with locks.try_lock("sweep") as held:
         assert held
-    await turns.close()
+    await locks.close()

@@ -1,4 +1,4 @@
-"""JSON is read strictly, and what is wrong is named by slug and pointer without repeating it."""
+"""JSON is read strictly; an error has a slug and a pointer and never repeats the input."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_quotes_and_backslashes_inside_text_are_no_repeated_members() -> None:
         b"[" * 100_000 + b"]" * 100_000,
     ],
 )
-def test_what_is_not_json_or_too_deep_is_malformed(body: bytes) -> None:
+def test_invalid_or_too_deep_json_is_malformed(body: bytes) -> None:
     with pytest.raises(Problem) as refused:
         decode(body, END)
     assert refused.value.slug == "malformed-json"
@@ -66,14 +66,14 @@ def test_what_is_not_json_or_too_deep_is_malformed(body: bytes) -> None:
         (b"[" * 16 + b"]" * 16, ""),
     ],
 )
-def test_what_breaks_the_schema_is_pointed_at(body: bytes, pointer: str) -> None:
+def test_a_broken_schema_rule_is_named_by_its_pointer(body: bytes, pointer: str) -> None:
     with pytest.raises(Problem) as refused:
         decode(body, END)
     assert refused.value.slug == "invalid-request"
     assert [at for at, _ in refused.value.errors] == [pointer]
 
 
-def test_the_callers_own_text_is_never_repeated() -> None:
+def test_the_callers_text_is_never_in_a_problem() -> None:
     canary = b"canary-7f3a"
     for body in (
         b'{"decision":"' + canary + b'"}',
@@ -85,7 +85,7 @@ def test_the_callers_own_text_is_never_repeated() -> None:
         assert canary.decode() not in f"{refused.value.detail}{refused.value.errors}"
 
 
-def test_each_item_of_a_batch_is_judged_alone() -> None:
+def test_each_item_of_a_batch_is_decoded_separately() -> None:
     body = (
         b'{"items":[{"message_id":"x","decision":"COMMIT"},{"message_id":"\\ud800",'
         b'"decision":"COMMIT"},{"decision":"COMMIT"},5,'
@@ -107,13 +107,13 @@ def test_each_item_of_a_batch_is_judged_alone() -> None:
         (b'{"items":[],"more":1}', "/more"),
     ],
 )
-def test_an_envelope_that_is_wrong_refuses_the_whole_batch(body: bytes, pointer: str) -> None:
+def test_an_invalid_envelope_refuses_the_whole_batch(body: bytes, pointer: str) -> None:
     with pytest.raises(Problem) as refused:
         items_of(body, END_ITEM)
     assert refused.value.errors[0][0] == pointer
 
 
-def test_parsing_any_shape_is_as_strict() -> None:
+def test_parsing_a_body_without_a_type_is_as_strict() -> None:
     assert parse(b'{"a":[1,{"b":null}]}') == {"a": [1, {"b": None}]}
     with pytest.raises(Problem):
         parse(b'{"a":1,"a":1}')

@@ -1,4 +1,4 @@
-"""One table says every problem; each document carries what a program needs."""
+"""One table has every problem; each document has the members that a program needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import api.http.problems
-from api.http.page_token import seal, unseal, unseal_number
+from api.http.page_token import decode_number_token, decode_page_token, encode_page_token
 from api.http.problems import KINDS, SLUG_OF, Problem, document, headers_of, invalid, problem_of
 from outbox.errors import DatabaseUnavailable, Overloaded, UnknownGroup
 
@@ -32,7 +32,7 @@ def test_a_document_has_the_members_of_rfc_9457_and_ours() -> None:
 @pytest.mark.parametrize(
     "slug", [slug for slug, kind in KINDS.items() if kind.status in (429, 503)]
 )
-def test_what_may_be_repeated_says_when(slug: str) -> None:
+def test_a_retryable_problem_has_retry_after(slug: str) -> None:
     assert int(headers_of(Problem(slug=slug))["retry-after"]) >= 1
     assert document(Problem(slug=slug), "r")["retryable"]
 
@@ -54,12 +54,12 @@ def test_every_slug_that_the_code_names_is_in_the_table() -> None:
     assert named <= set(KINDS)
 
 
-def test_a_cursor_is_read_back_and_a_forged_one_is_not() -> None:
-    assert unseal(seal("billing")) == "billing"
-    assert unseal_number(seal("77")) == 77
-    for forged in ("", "x", "!!!", seal("77")[:-2], "4pyT"):
+def test_a_cursor_is_decoded_and_a_forged_one_is_refused() -> None:
+    assert decode_page_token(encode_page_token("billing")) == "billing"
+    assert decode_number_token(encode_page_token("77")) == 77
+    for forged in ("", "x", "!!!", encode_page_token("77")[:-2], "4pyT"):
         with pytest.raises(Problem) as refused:
-            unseal(forged)
+            decode_page_token(forged)
         assert refused.value.slug == "cursor-invalid"
     with pytest.raises(Problem):
-        unseal_number(seal("no number"))
+        decode_number_token(encode_page_token("no number"))

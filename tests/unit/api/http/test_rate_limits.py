@@ -1,4 +1,4 @@
-"""The bucket of an API key: its rate, its depth, and how a batch goes into debt."""
+"""The bucket of an API key: its rate, its depth, and the debt of a large batch."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def key(key_id: str) -> Caller:
 
 
 def refusal(limit: RateLimit, caller: Caller, items: int = 1) -> dict[str, str]:
-    """Spend what must be refused and return the header fields of the answer."""
+    """Spend tokens that must be refused; return the header fields of the answer."""
     with pytest.raises(Problem) as refused:
         limit.spend(caller, items)
     assert refused.value.slug == "rate-limited"
     return headers_of(refused.value)
 
 
-def test_a_key_spends_one_seconds_worth_at_once_and_then_waits_for_more() -> None:
+def test_a_key_spends_one_second_of_its_rate_at_once_and_then_waits() -> None:
     clock = ManualClock()
     limit = RateLimit("prepare", 2, clock)
     limit.spend(key("a"))
@@ -32,21 +32,21 @@ def test_a_key_spends_one_seconds_worth_at_once_and_then_waits_for_more() -> Non
         b"ratelimit-policy": b'"prepare";q=2;w=1',
         b"ratelimit": b'"prepare";r=0;t=1',
     }
-    said = refusal(limit, key("a"))
-    assert (said["retry-after"], said["ratelimit"]) == ("1", '"prepare";r=0;t=1')
+    fields = refusal(limit, key("a"))
+    assert (fields["retry-after"], fields["ratelimit"]) == ("1", '"prepare";r=0;t=1')
     clock.seconds += 0.5
     limit.spend(key("a"))
     refusal(limit, key("a"))
 
 
-def test_one_key_spends_nothing_of_another() -> None:
+def test_keys_do_not_share_a_bucket() -> None:
     limit = RateLimit("prepare", 1, ManualClock())
     limit.spend(key("a"))
     refusal(limit, key("a"))
     limit.spend(key("b"))
 
 
-def test_a_batch_counts_its_items_and_one_beyond_the_rate_passes_and_is_paid_off() -> None:
+def test_a_batch_counts_its_items_and_a_larger_one_passes_and_leaves_a_debt() -> None:
     clock = ManualClock()
     limit = RateLimit("prepare", 10, clock)
     limit.spend(key("a"), 4)

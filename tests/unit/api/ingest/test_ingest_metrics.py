@@ -1,4 +1,4 @@
-"""A debug line for each message that was stored or decided, and none where nobody reads them."""
+"""A debug line for each stored or decided message, and none without the debug level."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ GROUP = make_group("account")
 
 
 class OneGroup:
-    """A directory of one group."""
+    """A name cache with one group."""
 
     async def group_names(self, ids: Collection[int]) -> dict[int, str]:
-        """Name it."""
+        """Return its name."""
         return dict.fromkeys(ids, GROUP.name)
 
 
-def told(*, replayed: bool = False, already_ended: bool = False) -> list[Any]:
-    """Return the lines of one prepare and one end."""
+def log_lines(*, replayed: bool = False, already_ended: bool = False) -> list[Any]:
+    """Return the log lines of one prepare and one end."""
     half = HalfMessage(
         half_id=HalfId(1 << 35),
         nonce=Nonce(7),
@@ -50,7 +50,7 @@ def told(*, replayed: bool = False, already_ended: bool = False) -> list[Any]:
         message=make_message(GROUP),
     )
     op = OpMessage(decision=Resolution.COMMIT, decided_by=DecidedBy.PRODUCER, decided_at=NOW)
-    standing = MessageStatus(
+    status = MessageStatus(
         half_id=half.half_id,
         nonce=half.nonce,
         producer_group_id=GROUP.id,
@@ -59,14 +59,14 @@ def told(*, replayed: bool = False, already_ended: bool = False) -> list[Any]:
         prepared_at=NOW,
     )
     with capture_logs() as lines:
-        tally = IngestMetrics(Metrics(), cast(NameCache, OneGroup()))
-        tally.prepared([Prepared(half=half, replayed=replayed)])
-        asyncio.run(tally.ended([Ended(standing=standing, already_ended=already_ended)]))
+        metrics = IngestMetrics(Metrics(), cast(NameCache, OneGroup()))
+        metrics.prepared([Prepared(half=half, replayed=replayed)])
+        asyncio.run(metrics.ended([Ended(status=status, already_ended=already_ended)]))
     return lines
 
 
-def test_a_message_that_was_stored_and_decided_has_a_line_for_each() -> None:
-    prepared, ended = told()
+def test_a_stored_and_decided_message_has_one_line_for_each_step() -> None:
+    prepared, ended = log_lines()
     assert prepared["event"] == "half_prepared"
     assert (ended["event"], ended["decision"], ended["decided_by"]) == (
         "half_ended",
@@ -78,12 +78,12 @@ def test_a_message_that_was_stored_and_decided_has_a_line_for_each() -> None:
     assert {prepared["log_level"], ended["log_level"]} == {"debug"}
 
 
-def test_what_changed_nothing_has_no_line() -> None:
-    assert told(replayed=True, already_ended=True) == []
+def test_replays_and_repeated_ends_have_no_line() -> None:
+    assert log_lines(replayed=True, already_ended=True) == []
 
 
 @pytest.mark.parametrize(("level", "written"), [("debug", True), ("info", False)])
-def test_nothing_is_told_where_debug_lines_are_not_written(level: str, written: bool) -> None:
+def test_there_is_no_debug_logger_without_the_debug_level(level: str, written: bool) -> None:
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(level))
     try:

@@ -1,4 +1,4 @@
-"""A prepare never waits for Kafka, and nothing is refused on old metadata or without Kafka."""
+"""A prepare does not wait for Kafka; nothing is refused on old metadata or without Kafka."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 
 @dataclass
 class ManualClock:
-    """A clock that a test turns by hand."""
+    """A clock that the test sets."""
 
     seconds: float = 1000.0
 
@@ -23,64 +23,64 @@ class ManualClock:
         return self.seconds
 
 
-def known(
+def make_cache(
     catalogue: MemoryTopicCatalogue, clock: ManualClock | None = None, *, create: bool = False
 ) -> TopicCache:
     return TopicCache(catalogue, clock or ManualClock(), create=create)
 
 
-async def test_a_known_topic_is_judged_without_asking_again() -> None:
+async def test_a_known_topic_needs_no_further_read() -> None:
     catalogue = MemoryTopicCatalogue(counts={"t": 2})
-    topics = known(catalogue)
+    topics = make_cache(catalogue)
     for _ in range(3):
-        await topics.know([("t", 1)])
+        await topics.load([("t", 1)])
         assert topics.refusal("t", 1) is None
     assert catalogue.asked == 1
 
 
-async def test_a_missing_topic_is_asked_for_again_before_it_is_refused() -> None:
+async def test_metadata_is_read_again_before_a_missing_topic_is_refused() -> None:
     catalogue = MemoryTopicCatalogue(counts={"t": 1})
-    topics = known(catalogue)
-    await topics.know([("t", None)])
+    topics = make_cache(catalogue)
+    await topics.load([("t", None)])
     catalogue.counts["new"] = 1
-    await topics.know([("new", None)])
+    await topics.load([("new", None)])
     assert topics.refusal("new", None) is None
-    await topics.know([("gone", None)])
+    await topics.load([("gone", None)])
     assert topics.refusal("gone", None) == "unknown-topic"
     assert catalogue.asked == 3
 
 
 async def test_a_partition_beyond_the_topics_count_is_out_of_range() -> None:
-    topics = known(MemoryTopicCatalogue(counts={"t": 2}))
-    await topics.know([("t", 2)])
+    topics = make_cache(MemoryTopicCatalogue(counts={"t": 2}))
+    await topics.load([("t", 2)])
     assert topics.refusal("t", 1) is None
     assert topics.refusal("t", 2) == "partition-out-of-range"
 
 
-async def test_metadata_is_asked_for_again_after_thirty_seconds() -> None:
+async def test_metadata_is_read_again_after_thirty_seconds() -> None:
     catalogue, clock = MemoryTopicCatalogue(counts={"t": 1}), ManualClock()
-    topics = known(catalogue, clock)
-    await topics.know([("t", None)])
+    topics = make_cache(catalogue, clock)
+    await topics.load([("t", None)])
     clock.seconds += FRESH_SECONDS + 1
-    await topics.know([("t", None)])
+    await topics.load([("t", None)])
     assert catalogue.asked == 2
 
 
-async def test_nothing_is_refused_while_kafka_is_away_and_nobody_waits_for_it() -> None:
-    catalogue = MemoryTopicCatalogue(away=True)
-    topics = known(catalogue)
+async def test_nothing_is_refused_and_no_prepare_waits_while_kafka_is_down() -> None:
+    catalogue = MemoryTopicCatalogue(unavailable=True)
+    topics = make_cache(catalogue)
     for _ in range(5):
-        await topics.know([("anything", 7)])
+        await topics.load([("anything", 7)])
         assert topics.refusal("anything", 7) is None
     assert catalogue.asked == 1
     assert not topics.reachable
 
 
-async def test_kafkas_return_is_noticed() -> None:
-    catalogue, clock = MemoryTopicCatalogue(counts={"t": 1}, away=True), ManualClock()
-    topics = known(catalogue, clock)
-    await topics.know([("other", None)])
-    catalogue.away = False
+async def test_a_refresh_notices_that_kafka_is_back() -> None:
+    catalogue, clock = MemoryTopicCatalogue(counts={"t": 1}, unavailable=True), ManualClock()
+    topics = make_cache(catalogue, clock)
+    await topics.load([("other", None)])
+    catalogue.unavailable = False
     clock.seconds += 2
     await topics.refresh()
     assert topics.reachable
@@ -89,17 +89,17 @@ async def test_kafkas_return_is_noticed() -> None:
 
 async def test_a_missing_topic_is_created_first_where_the_operator_allows_it() -> None:
     catalogue = MemoryTopicCatalogue()
-    topics = known(catalogue, create=True)
-    await topics.know([("new", None)])
+    topics = make_cache(catalogue, create=True)
+    await topics.load([("new", None)])
     assert catalogue.counts == {"new": 1}
     assert topics.refusal("new", None) is None
 
 
-async def test_a_topic_prepared_for_while_kafka_was_away_is_created_when_it_is_back() -> None:
-    catalogue, clock, stop = MemoryTopicCatalogue(away=True), ManualClock(), asyncio.Event()
-    topics = known(catalogue, clock, create=True)
-    await topics.know([("new", None)])
-    catalogue.away = False
+async def test_a_topic_accepted_while_kafka_was_down_is_created_when_it_is_back() -> None:
+    catalogue, clock, stop = MemoryTopicCatalogue(unavailable=True), ManualClock(), asyncio.Event()
+    topics = make_cache(catalogue, clock, create=True)
+    await topics.load([("new", None)])
+    catalogue.unavailable = False
     clock.seconds += 2
     keeping = asyncio.create_task(topics.keep_fresh(stop))
     for _ in range(1000):

@@ -1,8 +1,8 @@
-"""The clean run that tests break.
+"""A clean run, which tests then break.
 
-The story: on shard 1, six commits of one key, two of them of one transaction and one after a
-contradiction; a rollback; four transactions decided by checks, one of them prepared by a call that
-nobody answered; a prepare that was refused. Times are seconds since the run began.
+On shard 1 it has six commits of one key, two of them of one transaction and one after a
+contradiction. It also has a rollback, a refused prepare, and four transactions that checks decided,
+one of them prepared by a call without an answer. Times are seconds since the start of the run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BATCHES: Final = ((0, 1, 2), (3, 4), (5, 7, 9))
 
 
 def clean_run(path: Path) -> RunFolder:
-    """Return a run in which everything went as promised."""
+    """Return a run without a violation."""
     run = RunFolder(path=path)
     run.facts = _facts()
     for number, decision in enumerate(BY_PRODUCER):
@@ -47,7 +47,7 @@ def clean_run(path: Path) -> RunFolder:
 
 
 def resealed(run: RunFolder) -> None:
-    """Chain the manifests anew after a test has changed one; the cursor follows."""
+    """Recompute the chain of the manifests and the cursor after a test has changed a manifest."""
     crc = 0
     for number, manifest in enumerate(run.tables["manifests"], 1):
         manifest.update(batch_no=number, prev_crc=crc, offset=2 * (number - 1))
@@ -167,7 +167,7 @@ def _refuse(run: RunFolder) -> None:
 
 
 def _list_commits(run: RunFolder) -> None:
-    """Messages 1 and 2 are of one transaction."""
+    """Messages 1 and 2 belong to one transaction."""
     run.tables["ops"][2]["xid"] = run.tables["ops"][1]["xid"]
     of_xid: dict[int, list[int]] = {}
     for op in run.tables["ops"]:
@@ -198,7 +198,7 @@ def _publish(run: RunFolder) -> None:
 
 
 def manifest_row(batch: tuple[int, ...], after: Position, to: Position) -> Row:
-    """Return a manifest that says of each message that it is published."""
+    """Return a manifest that lists each message as published."""
     return {
         "shard": SHARD,
         "named_shard": SHARD,

@@ -1,4 +1,4 @@
-"""Folders of runs as the harness leaves them, small, as rows that a test may change."""
+"""Builds small run folders in the harness's format, from rows that a test may change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLES: Final = (
 
 @dataclass(slots=True)
 class RunFolder:
-    """A run's files as rows that a test may change before it writes them."""
+    """The files of a run as rows that a test may change before it writes them."""
 
     path: Path
     facts: Row = field(default_factory=dict)
@@ -44,13 +44,13 @@ class RunFolder:
         return self.path
 
     def note(self, process: str, at: float, f: str, e: str, **fields: Any) -> None:
-        """Append a history line; an answer takes the number of the call before it."""
+        """Append a history line; an answer gets the number of the call before it."""
         lines = self.history.setdefault(process, [])
         number = len(lines) + (e == "invoke" or f not in ("prepare", "end", "fault"))
         lines.append({"t": MONO + at, "p": process, "n": number, "f": f, "e": e, **fields})
 
     def row(self, table: str, number: int) -> Row:
-        """Return the row of a table that is about a message."""
+        """Return the row of a message in a table."""
         return next(row for row in self.tables[table] if row.get("half_id") == half(number))
 
     def record(self, number: int) -> Row:
@@ -58,7 +58,7 @@ class RunFolder:
         return next(row for row in self.tables["records"] if row["id"] == name(number))
 
     def drop_record(self, number: int) -> None:
-        """Take a message's record out of Kafka, as if no reader had ever seen it."""
+        """Remove a message's record from Kafka, as if no reader had ever seen it."""
         for table in ("records", "uncommitted"):
             self.tables[table] = [r for r in self.tables[table] if r["id"] != name(number)]
         for line in self.lines("read"):
@@ -69,7 +69,7 @@ class RunFolder:
         return [line for lines in self.history.values() for line in lines if line["f"] == f]
 
     def answers(self, f: str, number: int) -> Row:
-        """Return the answered item about a message in the first call of its kind."""
+        """Return the answered item of a message in the first call of its kind."""
         (items,) = (
             line["items"]
             for line in self.lines(f)

@@ -1,4 +1,4 @@
-"""The judge passes a clean run, and finds what is broken alone by the invariant that forbids it."""
+"""The judge passes a clean run, and reports a single violation by its invariant."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def violated(verdict: Verdict) -> set[str]:
 
 
 def publish_again(run: RunFolder, number: int, kind: str = "REPAIR") -> None:
-    """Append a second record of a message, or the first, in a batch of its own."""
+    """Append a record of a message, the first or a second one, in a new batch."""
     ends = run.watermarks[f"{TOPIC}/0"]
     manifests = run.tables["manifests"]
     to = Position(*manifests[-1]["to"])
@@ -49,14 +49,14 @@ def publish_again(run: RunFolder, number: int, kind: str = "REPAIR") -> None:
 
 
 def lose_record(run: RunFolder) -> None:
-    """The relay believes that it holds a record, and nobody holds it."""
+    """The manifest lists a record as held, but no record is held."""
     run.drop_record(3)
     run.tables["manifests"][1]["entries"][0][1] = "K"
     resealed(run)
 
 
 def forget_acknowledged(run: RunFolder) -> None:
-    """A half whose prepare was answered, and everything about it, is gone."""
+    """An acknowledged half message and everything about it is missing."""
     for table in ("halves", "ops"):
         run.tables[table].remove(run.row(table, 6))
     for process, lines in run.history.items():
@@ -65,7 +65,7 @@ def forget_acknowledged(run: RunFolder) -> None:
 
 
 def swap_values(run: RunFolder) -> None:
-    """Two records of different keys change places in one batch."""
+    """Two records of different keys are exchanged in one batch."""
     first, second = run.record(3), run.record(4)
     for table in ("records", "uncommitted"):
         rows = run.tables[table]
@@ -79,7 +79,7 @@ def swap_values(run: RunFolder) -> None:
 
 
 def pass_over(run: RunFolder) -> None:
-    """The cursor passes a commit of which it has read no manifest, though there is one."""
+    """The cursor passes a commit whose manifest it has not read, although there is one."""
     row = {"shard": SHARD, "xid": 2_500, "half_ids": [half(6)], "content_digests": [0]}
     run.tables["commit_log"].append(row)
     op = run.row("ops", 6)
@@ -93,7 +93,7 @@ def pass_over(run: RunFolder) -> None:
 
 
 def never_answered(run: RunFolder, number: int, sent: str) -> None:
-    """A message's end was a decision that nobody answered."""
+    """The end of a message has no answer."""
     for line in run.lines("end"):
         if line["about"] == number and line["e"] == "ok":
             line.update(e="info")
@@ -102,7 +102,7 @@ def never_answered(run: RunFolder, number: int, sent: str) -> None:
 
 
 def keep_refused(run: RunFolder) -> None:
-    """A prepare was refused, and yet there is a half of its transaction."""
+    """A prepare was refused, but there is a half message of its transaction."""
     refused = run.lines("prepare")[-2]["items"][0]["tx"]
     run.row("halves", 10)["tx"] = refused
     for line in run.lines("local"):
@@ -112,12 +112,12 @@ def keep_refused(run: RunFolder) -> None:
 
 
 def invent_decision(run: RunFolder) -> None:
-    """A producer asked for a commit, and a rollback stands in its name."""
+    """A producer sent COMMIT, but its stored decision is ROLLBACK."""
     never_answered(run, 6, COMMIT)
 
 
 def second_half(run: RunFolder, transaction: str | None = None) -> None:
-    """There is another half; it waits parked when it is of a transaction that has one."""
+    """There is another half message; it is parked if its transaction already has one."""
     row = {**run.row("halves", 6), "half_id": half(50), "id": name(50)}
     if transaction is None:
         run.tables["parked"].append(row)
@@ -126,14 +126,14 @@ def second_half(run: RunFolder, transaction: str | None = None) -> None:
 
 
 def forget_checks(run: RunFolder) -> None:
-    """The endpoint was asked more often than the checkers noted, or lost by dying."""
+    """The endpoint got more checks than the checkers recorded or lost in crashes."""
     for n in range(2):
         items = [{"id": name(8), "answered": "UNKNOWN"}]
         run.note("endpoint-0", 10.5 + n, "check", "ok", request=f"more {n}", items=items)
 
 
 def tell_otherwise(run: RunFolder) -> None:
-    """A second answer names the other decision."""
+    """A second answer shows the other decision."""
     item = {"id": name(0), "d": ROLLBACK}
     run.note("client-0", 17.0, "end", "invoke", items=[item], about=0, again=True)
     answer = {"status": 409, "slug": "already-decided", "decision": ROLLBACK}
@@ -141,7 +141,7 @@ def tell_otherwise(run: RunFolder) -> None:
 
 
 def acknowledge_other(run: RunFolder) -> None:
-    """The only answer says that a rollback was committed."""
+    """The only answer shows COMMIT for a rolled back message."""
     for line in run.lines("end"):
         if line["about"] == 6:
             line["items"][0].update({"d": COMMIT} if line["e"] == "invoke" else {})
@@ -150,7 +150,7 @@ def acknowledge_other(run: RunFolder) -> None:
 
 
 def decide_against_truth(run: RunFolder) -> None:
-    """The truth in SQLite is not what the check was told."""
+    """The truth in SQLite differs from the answer to the check."""
     for line in run.lines("local"):
         for item in line["items"]:
             if item["tx"] == tx(8):
@@ -162,7 +162,7 @@ def leave_alteration(run: RunFolder) -> None:
 
 
 def other_key_than_asked(run: RunFolder) -> None:
-    """Half and record agree on a key that nobody sent."""
+    """Half message and record have the same key, which was never sent."""
     run.record(2)["key"] = run.row("halves", 2)["key"] = b"other".hex()
 
 
@@ -199,7 +199,7 @@ BREAKS: dict[str, tuple[Break, set[str]]] = {
         lambda run: run.tables["attempts"][1].update(applied=False),
         {"I13"},
     ),
-    "a verdict nobody gave": (
+    "a verdict without a check": (
         lambda run: run.lines("check")[3]["items"][0].update(answered="UNKNOWN"),
         {"I14"},
     ),
@@ -231,7 +231,7 @@ BREAKS: dict[str, tuple[Break, set[str]]] = {
 }
 
 
-def test_a_clean_run_passes_and_every_invariant_was_looked_at(tmp_path: Path) -> None:
+def test_a_clean_run_passes_and_every_invariant_is_checked(tmp_path: Path) -> None:
     verdict = judge(clean_run(tmp_path / "run").write())
     assert (verdict.verdict, verdict.reasons, violated(verdict)) == ("PASS", [], set())
     assert {each for each, found in verdict.invariants.items() if found["checked"]} == set(
@@ -240,7 +240,7 @@ def test_a_clean_run_passes_and_every_invariant_was_looked_at(tmp_path: Path) ->
     assert (verdict.killed, verdict.messages) == (1, 10)
 
 
-def test_a_verdict_says_what_states_the_run_came_to(tmp_path: Path) -> None:
+def test_a_verdict_shows_the_states_that_the_run_reached(tmp_path: Path) -> None:
     run = clean_run(tmp_path / "run")
     publish_again(run, 3)
     run.tables["uncommitted"].append({**run.tables["uncommitted"][0], "offset": 10_000})
@@ -252,9 +252,7 @@ def test_a_verdict_says_what_states_the_run_came_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", BREAKS)
-def test_what_is_broken_alone_is_found_by_its_invariant_and_by_no_other(
-    tmp_path: Path, what: str
-) -> None:
+def test_a_single_violation_is_found_only_by_its_invariant(tmp_path: Path, what: str) -> None:
     run, (break_it, expected) = clean_run(tmp_path / "run"), BREAKS[what]
     break_it(run)
     verdict = judge(run.write())

@@ -1,4 +1,4 @@
-"""A lost tail of PostgreSQL accounts for exactly what it names, and for nothing else."""
+"""A lost tail of PostgreSQL excuses exactly the losses that it lists."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def violated(verdict: Verdict) -> set[str]:
 
 
 def after_a_loss(path: Path) -> RunFolder:
-    """Return a run of which PostgreSQL lost a message in Kafka and one that was rolled back."""
+    """Return a run in which PostgreSQL lost a published message and a rolled back one."""
     run = clean_run(path)
     for number, op in ((ORPHAN, "COMMIT"), (FORGOTTEN, "ROLLBACK")):
         run.tables["halves"].remove(run.row("halves", number))
@@ -31,25 +31,25 @@ def after_a_loss(path: Path) -> RunFolder:
     return run
 
 
-def test_what_was_lost_and_is_named_is_excused_and_counted(tmp_path: Path) -> None:
+def test_a_listed_loss_is_excused_and_counted(tmp_path: Path) -> None:
     verdict = judge(after_a_loss(tmp_path / "run").write())
     assert (verdict.verdict, violated(verdict)) == ("PASS", set())
     assert verdict.excused == 4
 
 
-def test_a_loss_that_is_not_named_is_found(tmp_path: Path) -> None:
+def test_an_unlisted_loss_is_found(tmp_path: Path) -> None:
     run = after_a_loss(tmp_path / "run")
     run.lost = [row for row in run.lost if row["id"] != name(FORGOTTEN)]
     assert violated(judge(run.write())) == {"I5", "I15"}
 
 
-def test_a_published_message_of_a_lost_tail_must_be_named_as_published(tmp_path: Path) -> None:
+def test_a_published_message_of_a_lost_tail_must_be_stored_as_published(tmp_path: Path) -> None:
     run = after_a_loss(tmp_path / "run")
     run.tables["already"].clear()
     assert violated(judge(run.write())) == {"I2"}
 
 
-def test_a_visible_record_whose_commit_alone_was_lost_must_get_it_back(tmp_path: Path) -> None:
+def test_a_visible_record_whose_commit_was_lost_must_get_its_commit_back(tmp_path: Path) -> None:
     run = clean_run(tmp_path / "run")
     run.lost.append({"half": half(ORPHAN), "id": name(ORPHAN), "op": "COMMIT"})
     assert violated(judge(run.write())) == set()

@@ -1,4 +1,4 @@
-"""A verdict says what it rests on; what was not looked at proves nothing; slices add up."""
+"""A verdict shows its evidence, an unchecked invariant proves nothing, and slices add up."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from chaos.controls.seeded_fault import plant_and_judge
+from chaos.controls.seeded_fault import seed_and_judge
 from chaos.judge import judge
-from chaos.judge.totals import MixedVersions, add_up, total_of
 from chaos.judge.verdict import Verdict, read, write
+from chaos.run.totals import MixedVersions, add_up, total_of
 from tests.unit.chaos.judge.fixtures_clean_run import clean_run
 from tests.unit.chaos.judge.fixtures_run_folder import RunFolder, name
 
@@ -23,13 +23,13 @@ def judged(run: RunFolder) -> Verdict:
 
 
 def with_spark(path: Path, verdict: str) -> Verdict:
-    """Return the verdict on a clean run of which Spark thinks this."""
+    """Return the verdict on a clean run with this verdict of Spark."""
     run = clean_run(path)
     run.facts["ended"]["spark"] = {"verdict": verdict, "sentence": "so it is"}
     return judged(run)
 
 
-def test_a_run_without_its_end_its_facts_or_its_leftovers_is_void(tmp_path: Path) -> None:
+def test_a_run_without_its_end_its_facts_or_its_final_state_is_void(tmp_path: Path) -> None:
     assert judge(tmp_path).verdict == "VOID"
     cut_short = clean_run(tmp_path / "short")
     del cut_short.facts["ended"]
@@ -42,13 +42,13 @@ def test_a_run_without_its_end_its_facts_or_its_leftovers_is_void(tmp_path: Path
     )
 
 
-def test_an_invariant_that_nothing_was_looked_at_for_makes_a_run_void(tmp_path: Path) -> None:
+def test_an_unchecked_invariant_makes_a_run_void(tmp_path: Path) -> None:
     run = clean_run(tmp_path / "run")
     for process in ("reader-committed", "reader-uncommitted"):
         del run.history[process]
     verdict = judged(run)
     assert verdict.verdict == "VOID"
-    assert verdict.reasons[0].startswith("poll was not looked at")
+    assert verdict.reasons[0].startswith("poll was not checked")
 
 
 def test_an_error_of_the_harness_makes_a_run_void_and_hides_no_violation(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_an_error_of_the_harness_makes_a_run_void_and_hides_no_violation(tmp_pat
     ("spark", "expected"),
     [("clean", "PASS"), ("findings", "VIOLATION"), ("inconclusive", "VOID"), ("none", "VOID")],
 )
-def test_spark_has_a_say(tmp_path: Path, spark: str, expected: str) -> None:
+def test_the_verdict_of_spark_counts(tmp_path: Path, spark: str, expected: str) -> None:
     assert with_spark(tmp_path / "run", spark).verdict == expected
 
 
@@ -77,7 +77,7 @@ def test_the_first_violation_comes_with_the_history_about_it(tmp_path: Path) -> 
     assert "I7" in verdict.text()
 
 
-def test_a_line_that_was_torn_by_a_kill_is_left_out(tmp_path: Path) -> None:
+def test_a_torn_line_is_left_out(tmp_path: Path) -> None:
     run = clean_run(tmp_path / "run").write()
     with (run / "history" / "client-0.jsonl").open("a") as file:
         file.write('{"t":1.0,"p":"client-0","n":9')
@@ -109,7 +109,7 @@ def test_slices_of_one_code_add_up_and_merge_their_samples(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("word", ["VIOLATION", "VOID"])
-def test_a_slice_that_did_not_pass_shows_in_the_sum(tmp_path: Path, word: str) -> None:
+def test_a_slice_that_did_not_pass_is_shown_in_the_sum(tmp_path: Path, word: str) -> None:
     sound = judged(clean_run(tmp_path / "run"))
     assert total_of([sound, replace(sound, verdict=word)]).verdict == word
 
@@ -126,8 +126,8 @@ def test_a_folder_without_verdicts_has_no_sum(tmp_path: Path) -> None:
         add_up(tmp_path)
 
 
-def test_every_planted_fault_is_caught_by_its_name(tmp_path: Path) -> None:
+def test_every_seeded_fault_is_caught_by_its_name(tmp_path: Path) -> None:
     run = clean_run(tmp_path / "run").write()
-    results = plant_and_judge(run, tmp_path / "planted")
+    results = seed_and_judge(run, tmp_path / "planted")
     assert len(results) == 5
     assert [(each.name, each.how) for each in results if not each.caught] == []

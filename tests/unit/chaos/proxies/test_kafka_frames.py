@@ -1,4 +1,4 @@
-"""The proxies know frames: where they end, whose they are, which of them a rule strikes."""
+"""The proxies split and parse frames, and apply rules to them."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def request(api: int, version: int, body: bytes, *, flexible: bool = False) -> b
 
 
 def cut_into(stream: bytes, places: list[int]) -> list[bytes]:
-    """Cut a stream at these places."""
+    """Split a stream at these places."""
     edges = sorted({0, len(stream), *(place % (len(stream) + 1) for place in places)})
     return [stream[a:b] for a, b in pairwise(edges)]
 
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.lists(st.integers(0, 10_000)))
-def test_however_the_network_cuts_a_stream_kafkas_frames_are_the_same(
+def test_kafka_frames_do_not_depend_on_how_the_network_splits_the_stream(
     bodies: list[bytes], places: list[int]
 ) -> None:
     frames = [framed(body) for body in bodies]
@@ -61,7 +61,7 @@ def test_however_the_network_cuts_a_stream_kafkas_frames_are_the_same(
 
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.lists(st.integers(0, 10_000)))
-def test_however_the_network_cuts_a_stream_postgresqls_packets_are_the_same(
+def test_postgresql_packets_do_not_depend_on_how_the_network_splits_the_stream(
     bodies: list[bytes], places: list[int]
 ) -> None:
     startup = struct.pack(">II", 12, 196608) + b"abc\0"
@@ -85,7 +85,7 @@ def test_however_the_network_cuts_a_stream_postgresqls_packets_are_the_same(
         (ADD_PARTITIONS, 5, b"\x02" + compact(OWNER) + b"rest", True),
     ],
 )
-def test_a_request_of_a_transaction_tells_whose_it_is(
+def test_a_request_of_a_transaction_has_its_transactional_id(
     api: int, version: int, body: bytes, flexible: bool
 ) -> None:
     assert read_request(request(api, version, body, flexible=flexible)) == Request(
@@ -98,7 +98,7 @@ def test_a_request_of_a_transaction_tells_whose_it_is(
     )
 
 
-def test_a_produce_without_a_transaction_and_a_request_without_a_client_belong_to_nobody() -> None:
+def test_a_produce_without_a_transaction_and_a_request_without_a_client_have_no_owner() -> None:
     plain = read_request(request(PRODUCE, 8, struct.pack(">h", -1) + b"rest"))
     assert plain.transactional_id == ""
     nameless = framed(struct.pack(">hhih", 3, 4, 1, -1))
@@ -106,19 +106,19 @@ def test_a_produce_without_a_transaction_and_a_request_without_a_client_belong_t
 
 
 @pytest.mark.parametrize(("version", "tags"), [(1, b""), (4, b"\0")])
-def test_the_answer_to_an_end_says_whether_it_was_performed(version: int, tags: bytes) -> None:
+def test_the_answer_to_an_end_shows_whether_it_was_performed(version: int, tags: bytes) -> None:
     asked = Request(api=END_TXN, version=version, correlation=77, client="")
     answer = framed(struct.pack(">i", 77) + tags + struct.pack(">ih", 0, 47))
     assert (correlation_of(answer), end_txn_error(asked, answer)) == (77, 47)
 
 
 @pytest.mark.parametrize("frame", [framed(b""), framed(b"\0\x1a"), framed(b"\0\x1a\0\1\0\0\0\1\0")])
-def test_a_request_that_ends_too_early_is_none(frame: bytes) -> None:
+def test_a_truncated_request_is_refused(frame: bytes) -> None:
     with pytest.raises(NotKafka):
         read_request(frame)
 
 
-def test_a_stream_of_something_else_is_refused() -> None:
+def test_a_stream_of_another_protocol_is_refused() -> None:
     with pytest.raises(NotKafka):
         FrameSplitter().feed(b"GET / HTTP/1.1\r\n")
     with pytest.raises(NotPostgres):
@@ -142,7 +142,7 @@ def test_a_commit_is_found_among_the_packets(packet: bytes, name: str) -> None:
     assert [first.name, second.name, third.name] == [STARTUP, STARTUP, name]
 
 
-def test_a_rule_strikes_from_its_nth_frame_on_and_then_no_more() -> None:
+def test_a_rule_applies_from_its_nth_frame_for_its_number_of_times() -> None:
     book = RuleBook()
     rule = Rule(name="EndTxn", action=Action.HOLD, nth=2, times=2)
     number = book.add(rule)
@@ -151,7 +151,7 @@ def test_a_rule_strikes_from_its_nth_frame_on_and_then_no_more() -> None:
     assert not book.is_armed(number)
 
 
-def test_a_rule_may_be_about_one_transactional_id_and_one_kind_of_end() -> None:
+def test_a_rule_can_match_one_transactional_id_and_one_kind_of_end() -> None:
     book = RuleBook()
     book.add(Rule(name="EndTxn", action=Action.HOLD, owner=".3", commits=False))
     assert book.decide("EndTxn", "outbox.one.4", False) is None
@@ -160,7 +160,7 @@ def test_a_rule_may_be_about_one_transactional_id_and_one_kind_of_end() -> None:
     assert book.decide("EndTxn", OWNER, False) is not None
 
 
-def test_two_rules_about_one_frame_both_count_it_and_the_older_strikes() -> None:
+def test_two_matching_rules_both_count_a_frame_and_the_older_applies() -> None:
     book = RuleBook()
     older = book.add(Rule(name="EndTxn", action=Action.HOLD))
     younger = book.add(Rule(name="EndTxn", action=Action.REPEAT, nth=2))
@@ -170,7 +170,7 @@ def test_two_rules_about_one_frame_both_count_it_and_the_older_strikes() -> None
     ]
 
 
-def test_a_disarmed_rule_strikes_no_more() -> None:
+def test_a_disarmed_rule_no_longer_applies() -> None:
     book = RuleBook()
     number = book.add(Rule(name="EndTxn", action=Action.HOLD))
     assert book.is_armed(number)

@@ -1,4 +1,4 @@
-"""Small fakes of what the daemon's parts talk to."""
+"""Small fakes of the ports that the checker's parts use."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from outbox.errors import CursorMoved, DatabaseUnavailable
 
 
 class ManualClock:
-    """A clock that a test turns by hand."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     def now(self) -> datetime:
-        """Return the hand-turned time."""
+        """Return the set time."""
         return datetime(2026, 9, 21, tzinfo=UTC) + timedelta(seconds=self.seconds)
 
     def monotonic(self) -> float:
-        """Return the hand-turned seconds."""
+        """Return the set seconds."""
         return self.seconds
 
 
 class Beats:
-    """Heartbeats that are only remembered."""
+    """Heartbeats kept in a list."""
 
     def __init__(self) -> None:
         self.beaten: list[str] = []
 
     async def beat(self, chore: str) -> None:
-        """Remember a beat."""
+        """Add a beat to the list."""
         self.beaten.append(chore)
 
 
-class FreeTurns:
-    """Turns that nobody else takes, but for those a test names as busy."""
+class FreeLocks:
+    """Advisory locks that are free, except those that a test names as busy."""
 
     def __init__(self, *busy: int) -> None:
         self.busy = set(busy)
 
     @asynccontextmanager
-    async def turn(self, kind: str, number: int = 0) -> AsyncIterator[bool]:
-        """Hold a turn unless it is busy."""
+    async def try_lock(self, kind: str, number: int = 0) -> AsyncIterator[bool]:
+        """Hold a lock unless it is busy."""
         yield number not in self.busy
 
 
 class ListedQueue:
-    """A check queue of prepared slices; what is settled is remembered."""
+    """A check queue of prepared slices; settlements are kept in a list."""
 
     def __init__(self, slices: Sequence[DueSlice] = (), groups: Sequence[GroupDue] = ()) -> None:
         self.slices = list(slices)
         self.groups = groups
         self.settled: list[Settlement] = []
         self.claimed: list[int] = []
-        self.away = False
+        self.unavailable = False
         self.overtaken = False
 
     async def due_groups(self) -> Sequence[GroupDue]:
@@ -66,12 +66,12 @@ class ListedQueue:
     async def claim(self, producer_group_id: int, limit: int) -> DueSlice | None:
         """Return the next slice."""
         self.claimed.append(producer_group_id)
-        if self.away:
-            raise DatabaseUnavailable("away")
+        if self.unavailable:
+            raise DatabaseUnavailable("unavailable")
         return self.slices.pop(0) if self.slices else None
 
     async def settle(self, settlement: Settlement) -> Settled:
-        """Remember a settlement, unless another checker is said to have been faster."""
+        """Keep a settlement, unless the test lets another checker be faster."""
         if self.overtaken:
             raise CursorMoved
         self.settled.append(settlement)

@@ -1,13 +1,13 @@
-"""Due rows and slices for tests: name only what matters."""
+"""Due rows and slices with defaults for the fields that a test does not name."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
 
-from outbox.checks.check_round import DueSlice, QueueRow
-from outbox.checks.policy import Waiting
+from outbox.checks.check_round import DueSlice
 from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.queue_row import QueueRow
 from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId, Nonce
 from tests.fixtures_messages import make_group, make_message
@@ -27,31 +27,24 @@ def make_half(half_id: int = 1 << 15, **fields: Any) -> HalfMessage:
 
 
 def make_row(look_id: int = 1, **fields: Any) -> QueueRow:
-    """Return a due row; fields of Waiting may be named too."""
-    waiting = {
-        "check_count": fields.pop("check_count", 0),
-        "only_unknown": fields.pop("only_unknown", True),
-        "age_from": fields.pop("age_from", NOW),
-        "due_at": fields.pop("due_at", NOW),
-    }
+    """Return a due row."""
     half_id = fields.pop("half_id", look_id << 15)
     defaults: dict[str, Any] = {
         "delay_seconds": 30,
         "round": 1,
+        "check_count": 0,
+        "only_unknown": True,
+        "age_from": NOW,
+        "due_at": NOW,
         "half": make_half(half_id),
     }
-    return QueueRow(
-        look_id=look_id,
-        half_id=HalfId(half_id),
-        waiting=Waiting(**waiting),
-        **{**defaults, **fields},
-    )
+    return QueueRow(look_id=look_id, half_id=HalfId(half_id), **{**defaults, **fields})
 
 
 def make_slice(
     *rows: QueueRow, group: ProducerGroup | None = None, now: datetime = NOW
 ) -> DueSlice:
-    """Return the due rows of a group whose cursors stand at 0."""
+    """Return the due rows of a group whose cursors are at 0."""
     return DueSlice(
         group=group or make_group(),
         now=now,

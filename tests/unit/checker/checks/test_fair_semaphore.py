@@ -15,45 +15,45 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def hang(turns: FairSemaphore, group: int, release: asyncio.Event) -> None:
-    async with turns.call(group):
+async def hang(semaphore: FairSemaphore, group: int, release: asyncio.Event) -> None:
+    async with semaphore.call(group):
         await release.wait()
 
 
 @pytest.mark.parametrize(("limit", "held"), [(1, 1), (2, 1), (8, 4), (256, 128)])
 async def test_one_hanging_group_leaves_half_of_the_calls(limit: int, held: int) -> None:
-    turns, release = FairSemaphore(limit), asyncio.Event()
+    semaphore, release = FairSemaphore(limit), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         for _ in range(limit * 2):
-            tasks.create_task(hang(turns, HANGING, release))
+            tasks.create_task(hang(semaphore, HANGING, release))
         await settle()
-        assert turns.held(HANGING) == held
+        assert semaphore.held(HANGING) == held
         release.set()
-    assert turns.held(HANGING) == 0
+    assert semaphore.held(HANGING) == 0
 
 
 async def test_a_healthy_group_gets_a_call_at_once_beside_thirty_hanging_ones() -> None:
-    turns, release = FairSemaphore(256), asyncio.Event()
+    semaphore, release = FairSemaphore(256), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         for group in range(100, 130):
             for _ in range(8):
-                tasks.create_task(hang(turns, group, release))
+                tasks.create_task(hang(semaphore, group, release))
         await settle()
-        async with asyncio.timeout(1), turns.call(HEALTHY):
-            assert turns.held(HEALTHY) == 1
+        async with asyncio.timeout(1), semaphore.call(HEALTHY):
+            assert semaphore.held(HEALTHY) == 1
         release.set()
 
 
 async def test_a_freed_call_goes_to_the_group_that_holds_the_fewest() -> None:
-    turns, order = FairSemaphore(1), []
+    semaphore, order = FairSemaphore(1), []
 
     async def call(group: int) -> None:
-        async with turns.call(group):
+        async with semaphore.call(group):
             order.append(group)
             await settle()
 
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(turns.call(HANGING))
+        await stack.enter_async_context(semaphore.call(HANGING))
         waiting = [asyncio.create_task(call(group)) for group in (HANGING, HANGING, HEALTHY)]
         await settle()
         assert order == []
@@ -61,38 +61,38 @@ async def test_a_freed_call_goes_to_the_group_that_holds_the_fewest() -> None:
     assert sorted(order) == [HANGING, HANGING, HEALTHY]
 
 
-async def test_a_group_without_a_call_waits_for_one_to_end_not_for_a_queue() -> None:
-    turns, first, rest = FairSemaphore(4), asyncio.Event(), asyncio.Event()
+async def test_a_group_without_a_call_waits_for_one_call_and_not_for_a_queue() -> None:
+    semaphore, first, rest = FairSemaphore(4), asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         for group, release in ((10, first), (10, rest), (11, rest), (12, rest)):
-            tasks.create_task(hang(turns, group, release))
+            tasks.create_task(hang(semaphore, group, release))
         for group in (10, 11, 12) * 20:
-            tasks.create_task(hang(turns, group, rest))
-        healthy = tasks.create_task(hang(turns, HEALTHY, rest))
+            tasks.create_task(hang(semaphore, group, rest))
+        healthy = tasks.create_task(hang(semaphore, HEALTHY, rest))
         await settle()
-        assert turns.held(HEALTHY) == 0
+        assert semaphore.held(HEALTHY) == 0
         first.set()
         await settle()
-        assert turns.held(HEALTHY) == 1
+        assert semaphore.held(HEALTHY) == 1
         rest.set()
     assert healthy.done()
 
 
 async def test_a_cancelled_wait_holds_nothing() -> None:
-    turns = FairSemaphore(1)
-    async with turns.call(HANGING):
-        waiting = asyncio.create_task(hang(turns, HEALTHY, asyncio.Event()))
+    semaphore = FairSemaphore(1)
+    async with semaphore.call(HANGING):
+        waiting = asyncio.create_task(hang(semaphore, HEALTHY, asyncio.Event()))
         await settle()
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-    async with asyncio.timeout(1), turns.call(HEALTHY):
-        assert turns.held(HEALTHY) == 1
+    async with asyncio.timeout(1), semaphore.call(HEALTHY):
+        assert semaphore.held(HEALTHY) == 1
 
 
-async def test_a_call_that_is_cancelled_while_held_is_handed_on() -> None:
-    turns = FairSemaphore(1)
-    holder = asyncio.create_task(hang(turns, HANGING, asyncio.Event()))
+async def test_a_cancelled_call_is_freed() -> None:
+    semaphore = FairSemaphore(1)
+    holder = asyncio.create_task(hang(semaphore, HANGING, asyncio.Event()))
     await settle()
     holder.cancel()
-    async with asyncio.timeout(1), turns.call(HEALTHY):
-        assert turns.held(HANGING) == 0
+    async with asyncio.timeout(1), semaphore.call(HEALTHY):
+        assert semaphore.held(HANGING) == 0

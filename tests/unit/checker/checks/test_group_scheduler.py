@@ -9,12 +9,12 @@ from checker.checks.check_back import CheckBack
 from checker.checks.check_caller import ASKING_SECONDS, CheckCaller
 from checker.checks.check_observer import CheckObserver
 from checker.checks.fair_semaphore import FairSemaphore
-from checker.checks.group_scheduler import REST_SECONDS, GroupScheduler
+from checker.checks.group_scheduler import PAUSE_SECONDS, GroupScheduler
 from outbox.checks.check_round import Answer, DueSlice, GroupDue, Outcome, Question
 from outbox.checks.producer_group import ProducerGroup
 from outbox.telemetry.metrics import Metrics
 from tests.fixtures_messages import make_group
-from tests.unit.checker.checks.fixtures_fakes import FreeTurns, ListedQueue, ManualClock
+from tests.unit.checker.checks.fixtures_fakes import FreeLocks, ListedQueue, ManualClock
 from tests.unit.checker.checks.fixtures_queue_rows import make_half, make_row, make_slice
 
 UNKNOWN = Answer(outcome=Outcome.UNKNOWN, http_status=200)
@@ -42,9 +42,9 @@ class Endpoint:
 
 
 def check_back_of(queue: ListedQueue, endpoint: Endpoint, clock: ManualClock) -> CheckBack:
-    facts = CheckObserver(Metrics())
-    asker = CheckCaller(endpoint, FairSemaphore(256), clock, facts, batch_max=100)
-    return CheckBack(queue, asker, facts)
+    observer = CheckObserver(Metrics())
+    caller = CheckCaller(endpoint, FairSemaphore(256), clock, observer, batch_max=100)
+    return CheckBack(queue, caller, observer)
 
 
 def slice_of(count: int, **group: Any) -> DueSlice:
@@ -60,7 +60,7 @@ async def test_a_round_asks_in_due_order_and_settles_once() -> None:
     assert (round_.asked, round_.put_back, round_.more, len(queue.settled)) == (5, 5, False, 1)
 
 
-async def test_a_round_begins_no_call_after_its_asking_time() -> None:
+async def test_a_round_starts_no_call_after_its_asking_time() -> None:
     queue, clock = ListedQueue([slice_of(5, max_inflight=1)]), ManualClock()
     endpoint = Endpoint(clock, seconds=ASKING_SECONDS / 2)
     round_ = await check_back_of(queue, endpoint, clock).run_once(1)
@@ -69,7 +69,7 @@ async def test_a_round_begins_no_call_after_its_asking_time() -> None:
     assert [move.to for move in queue.settled[0].moves] == [2]
 
 
-async def test_a_half_that_makes_the_call_raise_is_skipped_and_the_others_go_on() -> None:
+async def test_a_half_that_makes_the_call_raise_is_skipped_and_the_others_are_asked() -> None:
     queue, clock = ListedQueue([slice_of(3)]), ManualClock()
     round_ = await check_back_of(queue, Endpoint(clock, poison=2), clock).run_once(1)
     counts = [
@@ -90,7 +90,7 @@ async def test_a_batch_stays_below_what_an_endpoint_takes() -> None:
     assert endpoint.calls == [[1, 2], [3, 4, 5]]
 
 
-async def test_a_batch_with_such_a_half_is_asked_one_by_one() -> None:
+async def test_the_halves_of_a_batch_that_raises_are_asked_one_by_one() -> None:
     queue, clock = ListedQueue([slice_of(3, batch_check=True)]), ManualClock()
     endpoint = Endpoint(clock, poison=2)
     round_ = await check_back_of(queue, endpoint, clock).run_once(1)
@@ -98,7 +98,7 @@ async def test_a_batch_with_such_a_half_is_asked_one_by_one() -> None:
     assert round_.asked == 2
 
 
-async def test_a_round_that_another_checker_overtook_counts_for_nothing() -> None:
+async def test_a_round_that_another_checker_overtook_counts_nothing() -> None:
     queue, clock = ListedQueue([slice_of(2)]), ManualClock()
     queue.overtaken = True
     round_ = await check_back_of(queue, Endpoint(clock), clock).run_once(1)
@@ -108,9 +108,9 @@ async def test_a_round_that_another_checker_overtook_counts_for_nothing() -> Non
 # -- Groups side by side --------------------------------------------------------------------------
 
 
-def rounds_of(queue: ListedQueue, turns: FreeTurns, clock: ManualClock) -> GroupScheduler:
+def scheduler_of(queue: ListedQueue, locks: FreeLocks, clock: ManualClock) -> GroupScheduler:
     check_back = check_back_of(queue, Endpoint(clock), clock)
-    return GroupScheduler(check_back, queue, turns, clock, CheckObserver(Metrics()))
+    return GroupScheduler(check_back, queue, locks, clock, CheckObserver(Metrics()))
 
 
 def due(number: int, overdue_seconds: float = 1.0) -> GroupDue:
@@ -121,37 +121,37 @@ def due(number: int, overdue_seconds: float = 1.0) -> GroupDue:
 
 async def test_only_groups_that_are_due_get_a_round() -> None:
     queue = ListedQueue(groups=[due(1), due(2, -0.1), due(3, 0.0)])
-    rounds = rounds_of(queue, FreeTurns(), ManualClock())
-    await rounds.step()
-    await rounds.drain()
+    scheduler = scheduler_of(queue, FreeLocks(), ManualClock())
+    await scheduler.step()
+    await scheduler.drain()
     assert queue.claimed == [1, 3]
 
 
-async def test_a_group_that_another_checker_has_is_left_to_it() -> None:
+async def test_a_group_that_another_checker_holds_is_skipped() -> None:
     queue = ListedQueue(groups=[due(1), due(2)])
-    rounds = rounds_of(queue, FreeTurns(1), ManualClock())
-    await rounds.step()
-    await rounds.drain()
+    scheduler = scheduler_of(queue, FreeLocks(1), ManualClock())
+    await scheduler.step()
+    await scheduler.drain()
     assert queue.claimed == [2]
 
 
 async def test_rounds_follow_one_another_while_more_is_due() -> None:
     full = make_slice(make_row(), group=make_group())
     queue = ListedQueue([_more(full), _more(full), full], groups=[due(1)])
-    rounds = rounds_of(queue, FreeTurns(), ManualClock())
-    await rounds.step()
-    await rounds.drain()
+    scheduler = scheduler_of(queue, FreeLocks(), ManualClock())
+    await scheduler.step()
+    await scheduler.drain()
     assert (queue.claimed, len(queue.settled)) == ([1, 1, 1], 3)
 
 
-async def test_a_group_whose_round_failed_rests_alone() -> None:
+async def test_after_a_failed_round_only_its_own_group_pauses() -> None:
     queue, clock = ListedQueue(groups=[due(1)]), ManualClock()
-    queue.away = True
-    rounds = rounds_of(queue, FreeTurns(), clock)
-    for seconds in (0.0, REST_SECONDS / 2, REST_SECONDS):
+    queue.unavailable = True
+    scheduler = scheduler_of(queue, FreeLocks(), clock)
+    for seconds in (0.0, PAUSE_SECONDS / 2, PAUSE_SECONDS):
         clock.seconds = seconds
-        await rounds.step()
-        await rounds.drain()
+        await scheduler.step()
+        await scheduler.drain()
     assert queue.claimed == [1, 1]
 
 

@@ -1,4 +1,4 @@
-"""Turns of the relay: few at once, in order, and nobody waits for ever."""
+"""Slots of the relay: few at once, in order, and no shard waits for ever."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_no_more_than_the_allowed_number_publish_at_once() -> None:
     assert (inside, 1 <= most[0] <= 2) == ([0], True)
 
 
-def test_turns_are_handed_on_in_the_order_asked() -> None:
+def test_slots_are_given_out_in_the_order_of_the_requests() -> None:
     turns, order, threads = make_turns(1), list[int](), list[threading.Thread]()
 
     def publish(number: int) -> Done:
@@ -61,7 +61,7 @@ def test_turns_are_handed_on_in_the_order_asked() -> None:
     assert order == [0, 1, 2, 3, 4]
 
 
-def test_a_stuck_turn_holds_the_others_up_for_a_moment_only() -> None:
+def test_a_stuck_slot_delays_the_others_only_for_a_moment() -> None:
     turns = make_turns(1, patience_seconds=0.01)
     assert turns.take(lambda: turns.take(lambda: Done(7))) == Done(7)
     assert (turns._free, len(turns._waiting)) == (1, 0)

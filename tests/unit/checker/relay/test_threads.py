@@ -20,7 +20,7 @@ class Step(NamedTuple):
 
 
 class CountingRelay:
-    """A relay that counts its steps and then rests as it is told."""
+    """A relay that counts its steps and then returns the given rest."""
 
     def __init__(self, rest: Step, enough: int, done: Event) -> None:
         self._rest = rest
@@ -40,7 +40,7 @@ class CountingRelay:
 
 
 class Watch:
-    """Says what a test wants it to say, and raises once in between."""
+    """Returns what a test sets, and raises once in between."""
 
     def __init__(self, fresh: Callable[[], frozenset[int]]) -> None:
         self._fresh = fresh
@@ -50,7 +50,7 @@ class Watch:
     def fresh_shards(self) -> frozenset[int]:
         self.calls += 1
         if self.calls == 1:
-            raise DatabaseUnavailable("away")
+            raise DatabaseUnavailable("unavailable")
         return self._fresh()
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ def test_no_relay_starts_before_the_servers_are_found_safe(
 ) -> None:
     monkeypatch.setattr(relay_threads, "ADMISSION_SECONDS", 0.0)
     done = Event()
-    answers = [Admission.AWAY, Admission.REFUSED, Admission.ADMITTED]
+    answers = [Admission.UNREACHABLE, Admission.REFUSED, Admission.ADMITTED]
     left_when_opened: list[int] = []
 
     def open_relay(_: int) -> CountingRelay:
@@ -102,7 +102,7 @@ def test_a_refused_relay_stays_silent_and_one_that_waits_for_a_server_does_not()
         return threads.silent_seconds()
 
     assert silence(Admission.REFUSED) == 100.0
-    assert silence(Admission.AWAY) == 0.0
+    assert silence(Admission.UNREACHABLE) == 0.0
 
 
 def test_a_new_commit_ends_the_rest_of_its_shard_alone() -> None:
@@ -121,7 +121,7 @@ def test_a_new_commit_ends_the_rest_of_its_shard_alone() -> None:
     assert watch.closed
 
 
-def test_a_rest_that_is_no_wait_for_commits_is_not_cut_short() -> None:
+def test_a_commit_does_not_end_another_rest() -> None:
     done = Event()
     relay = CountingRelay(Step(3600, until_commits=False), 1, done)
     watched = Event()
@@ -137,7 +137,7 @@ def test_a_rest_that_is_no_wait_for_commits_is_not_cut_short() -> None:
     assert (relay.steps, relay.closed) == (1, True)
 
 
-def test_a_relay_that_raises_is_opened_anew() -> None:
+def test_a_relay_that_raises_is_opened_again() -> None:
     done = Event()
     opened: list[CountingRelay] = []
 

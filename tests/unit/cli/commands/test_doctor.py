@@ -1,11 +1,11 @@
-"""What the doctor calls a failure."""
+"""The doctor's failures and warnings."""
 
 from typing import Any
 
 import pytest
 
 from cli.commands.doctor import (
-    Verdict,
+    HealthStatus,
     heartbeat_findings,
     progress_topic_findings,
     server_findings,
@@ -24,47 +24,47 @@ GOOD: dict[str, Any] = {
 }
 
 
-def verdicts(server: dict[str, Any], now: float = 1000.0) -> dict[str, Verdict]:
+def verdicts(server: dict[str, Any], now: float = 1000.0) -> dict[str, HealthStatus]:
     return {finding.check: finding.verdict for finding in server_findings(server, now)}
 
 
-def test_a_good_server_has_no_finding() -> None:
-    assert set(verdicts(GOOD).values()) == {Verdict.OK}
+def test_a_good_server_passes_every_check() -> None:
+    assert set(verdicts(GOOD).values()) == {HealthStatus.OK}
 
 
 def test_a_server_older_than_15_fails() -> None:
-    assert verdicts({**GOOD, "version": 140_011})["postgres version"] is Verdict.FAILED
+    assert verdicts({**GOOD, "version": 140_011})["postgres version"] is HealthStatus.FAILED
 
 
 def test_a_server_that_may_lose_commits_fails() -> None:
     for name in ("fsync", "full_page_writes", "synchronous_commit"):
-        assert verdicts({**GOOD, name: "off"})[name] is Verdict.FAILED
+        assert verdicts({**GOOD, name: "off"})[name] is HealthStatus.FAILED
 
 
 def test_prepared_transactions_fail() -> None:
     found = verdicts({**GOOD, "prepared_transactions": 10})
-    assert found["max_prepared_transactions"] is Verdict.FAILED
+    assert found["max_prepared_transactions"] is HealthStatus.FAILED
 
 
-def test_a_pooler_between_us_and_the_server_fails() -> None:
-    assert verdicts({**GOOD, "announced_pid": 8})["connection"] is Verdict.FAILED
+def test_a_connection_pooler_fails() -> None:
+    assert verdicts({**GOOD, "announced_pid": 8})["connection"] is HealthStatus.FAILED
 
 
-def test_a_standby_that_only_wrote_the_commit_is_too_little() -> None:
+def test_a_standby_that_does_not_flush_the_commit_fails() -> None:
     found = verdicts({**GOOD, "synchronous_commit": "remote_write"})
-    assert found["synchronous_commit"] is Verdict.FAILED
+    assert found["synchronous_commit"] is HealthStatus.FAILED
     assert verdicts({**GOOD, "synchronous_commit": "remote_apply"}) == verdicts(GOOD)
 
 
 def test_a_skewed_clock_is_a_warning() -> None:
-    assert verdicts(GOOD, now=1002.0)["clock skew"] is Verdict.WARNING
+    assert verdicts(GOOD, now=1002.0)["clock skew"] is HealthStatus.WARNING
 
 
-def test_a_silent_chore_fails_and_so_does_a_checker_never_seen() -> None:
+def test_an_old_heartbeat_fails_and_so_does_a_missing_checker() -> None:
     chores = [{"chore": "relay", "seconds_ago": 1.0}, {"chore": "sweep", "seconds_ago": 60.0}]
     found = {each.check: each.verdict for each in heartbeat_findings(chores, 15)}
-    assert found == {"chore relay": Verdict.OK, "chore sweep": Verdict.FAILED}
-    assert [each.verdict for each in heartbeat_findings([], 15)] == [Verdict.FAILED]
+    assert found == {"chore relay": HealthStatus.OK, "chore sweep": HealthStatus.FAILED}
+    assert [each.verdict for each in heartbeat_findings([], 15)] == [HealthStatus.FAILED]
 
 
 def topic_verdicts(
@@ -72,7 +72,7 @@ def topic_verdicts(
     older_than_4: bool = False,
     newer_than_4_2: bool = False,
     **changed: str,
-) -> dict[str, Verdict]:
+) -> dict[str, HealthStatus]:
     settings = {**topic_settings(3), **{k.replace("_", "."): v for k, v in changed.items()}}
     facts = ProgressTopicFacts(
         brokers=3,
@@ -86,9 +86,9 @@ def topic_verdicts(
     return {finding.check: finding.verdict for finding in progress_topic_findings(facts)}
 
 
-def test_the_topic_as_we_make_it_has_no_finding() -> None:
-    assert set(topic_verdicts().values()) == {Verdict.OK}
-    assert topic_verdicts(retention_ms="-1")["retention.ms"] is Verdict.OK
+def test_the_topic_as_created_passes_every_check() -> None:
+    assert set(topic_verdicts().values()) == {HealthStatus.OK}
+    assert topic_verdicts(retention_ms="-1")["retention.ms"] is HealthStatus.OK
 
 
 @pytest.mark.parametrize(
@@ -100,17 +100,17 @@ def test_the_topic_as_we_make_it_has_no_finding() -> None:
     ],
 )
 def test_a_topic_that_may_lose_manifests_fails(setting: str, value: str) -> None:
-    assert topic_verdicts("true", False, False, **{setting: value})[setting] is Verdict.FAILED
+    assert topic_verdicts("true", False, False, **{setting: value})[setting] is HealthStatus.FAILED
 
 
 def test_a_broker_that_does_not_verify_transactions_fails() -> None:
     found = topic_verdicts(verification="false")
-    assert found["transaction.partition.verification.enable"] is Verdict.FAILED
+    assert found["transaction.partition.verification.enable"] is HealthStatus.FAILED
 
 
-def test_replicated_brokers_that_may_leave_transactions_open_are_warned_of() -> None:
-    assert topic_verdicts(newer_than_4_2=True)["kafka release"] is Verdict.WARNING
+def test_replicated_brokers_that_may_leave_transactions_open_get_a_warning() -> None:
+    assert topic_verdicts(newer_than_4_2=True)["kafka release"] is HealthStatus.WARNING
 
 
 def test_a_broker_older_than_4_fails() -> None:
-    assert topic_verdicts(older_than_4=True)["kafka version"] is Verdict.FAILED
+    assert topic_verdicts(older_than_4=True)["kafka version"] is HealthStatus.FAILED

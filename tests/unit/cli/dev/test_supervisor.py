@@ -1,11 +1,17 @@
-"""Who is started again, and when."""
+"""Which services the supervisor restarts, and when."""
 
-from cli.dev.supervisor import LONGEST_PAUSE_SECONDS, STEADY_SECONDS, Pause, Supervisor, ending
+from cli.dev.supervisor import (
+    LONGEST_PAUSE_SECONDS,
+    STEADY_SECONDS,
+    RestartPause,
+    Supervisor,
+    describe_exit,
+)
 from devservers.errors import ServerFailed
 
 
 class FakeService:
-    """A service that dies when told to."""
+    """A service that a test can end."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.pid: int | None = 100
@@ -27,37 +33,39 @@ class FakeService:
         self.died = 0
 
 
-def supervisor(service: FakeService, told: list[str]) -> Supervisor:
+def supervisor(service: FakeService, lines: list[str]) -> Supervisor:
     return Supervisor(
-        {"api": service}, changed=lambda: told.append("changed"), say=lambda line: told.append(line)
+        {"api": service},
+        changed=lambda: lines.append("changed"),
+        say=lambda line: lines.append(line),
     )
 
 
-def test_what_runs_is_left_alone() -> None:
-    service, told = FakeService(), list[str]()
-    assert supervisor(service, told).watch_once() == 0
-    assert (service.pid, told) == (100, [])
+def test_a_running_service_is_not_restarted() -> None:
+    service, lines = FakeService(), list[str]()
+    assert supervisor(service, lines).watch_once() == 0
+    assert (service.pid, lines) == (100, [])
 
 
-def test_what_died_is_started_again_and_told() -> None:
-    service, told = FakeService(), list[str]()
+def test_an_ended_service_is_restarted_and_reported() -> None:
+    service, lines = FakeService(), list[str]()
     service.died = -9
-    assert supervisor(service, told).watch_once() == 1
+    assert supervisor(service, lines).watch_once() == 1
     assert service.pid == 101
-    assert told == ["api ended (killed by signal 9); starting it again", "changed"]
+    assert lines == ["api ended (killed by signal 9); restarting it", "changed"]
 
 
-def test_a_start_that_fails_is_told_and_tried_again_later() -> None:
-    service, told = FakeService(fails=True), list[str]()
+def test_a_failed_start_is_reported_and_retried_later() -> None:
+    service, lines = FakeService(fails=True), list[str]()
     service.died = 1
-    watched = supervisor(service, told)
+    watched = supervisor(service, lines)
     watched.watch_once()
-    assert "api: no room" in told
+    assert "api: no room" in lines
     assert watched.watch_once() == 0, "its pause is not over"
 
 
-def test_the_pause_grows_up_to_a_bound_and_is_forgotten_after_a_steady_run() -> None:
-    pause, now = Pause(), 100.0
+def test_the_pause_grows_to_a_limit_and_is_reset_after_a_steady_run() -> None:
+    pause, now = RestartPause(), 100.0
     assert pause.over(now)
     starts = []
     for _ in range(10):
@@ -72,6 +80,6 @@ def test_the_pause_grows_up_to_a_bound_and_is_forgotten_after_a_steady_run() -> 
     assert pause.over(now + LONGEST_PAUSE_SECONDS + STEADY_SECONDS + 0.3)
 
 
-def test_an_exit_code_is_said_in_words() -> None:
-    assert ending(3) == "exit code 3"
-    assert ending(-15) == "killed by signal 15"
+def test_an_exit_code_is_described_in_words() -> None:
+    assert describe_exit(3) == "exit code 3"
+    assert describe_exit(-15) == "killed by signal 15"

@@ -40,7 +40,7 @@ def test_calls_count_for_a_minute() -> None:
     assert within_window([old, young, tally(1, 1)], NOW) == (young, tally(1, 1))
 
 
-def test_a_probe_is_due_when_its_time_has_come() -> None:
+def test_a_probe_is_due_after_the_wait() -> None:
     breaker = Breaker(wait_seconds=30, probe_at=NOW)
     assert breaker.state(NOW - timedelta(milliseconds=1)) is BreakerState.OPEN
     assert breaker.state(NOW) is BreakerState.HALF_OPEN
@@ -55,12 +55,12 @@ def test_each_failed_probe_doubles_the_wait_up_to_five_minutes() -> None:
     assert waits == [30, 60, 120, 240, 300, 300]
 
 
-def test_a_probe_that_came_back_closes_it() -> None:
+def test_a_successful_probe_closes_it() -> None:
     breaker = Breaker(wait_seconds=300, probe_at=NOW)
     assert after_probe(breaker, tally(1, 0)) == BreakerChange(wait_seconds=None)
 
 
-def test_a_probe_that_says_nothing_waits_as_long_as_before() -> None:
+def test_a_probe_without_a_result_keeps_the_wait() -> None:
     breaker = Breaker(wait_seconds=60, probe_at=NOW)
     assert after_probe(breaker, tally(0, 0)) == BreakerChange(wait_seconds=60)
 
@@ -83,8 +83,8 @@ def test_silence_and_server_errors_feed_it_and_answers_do_not(answer: Answer, fe
     assert answer.feeds_breaker == feeds
 
 
-def test_a_blocked_call_says_nothing_about_the_endpoint() -> None:
-    assert not Answer(outcome=Outcome.BLOCKED).tells_of_endpoint
+def test_a_blocked_call_does_not_count_for_the_endpoint() -> None:
+    assert not Answer(outcome=Outcome.BLOCKED).reached_endpoint
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=20))

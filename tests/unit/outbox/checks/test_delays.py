@@ -4,21 +4,21 @@ from datetime import timedelta
 
 import pytest
 
-from outbox.checks.delays import STEPS, class_of_first_check, delay_after, quantised
+from outbox.checks.delays import STEPS, class_of_first_check, delay_after, quantise
 
 
 def test_delays_up_to_a_minute_stay_exact() -> None:
-    assert [quantised(seconds) for seconds in (-1, 0, 1, 37, 60)] == [0, 0, 1, 37, 60]
+    assert [quantise(seconds) for seconds in (-1, 0, 1, 37, 60)] == [0, 0, 1, 37, 60]
 
 
 @pytest.mark.parametrize("seconds", [61, 90, 100, 600, 1799, 3600, 50_000, 86_400])
 def test_longer_delays_are_rounded_up_by_about_five_percent(seconds: int) -> None:
-    assert seconds <= quantised(seconds) <= min(seconds * 1.06 + 1, 86_400)
+    assert seconds <= quantise(seconds) <= min(seconds * 1.06 + 1, 86_400)
 
 
 def test_there_are_few_classes() -> None:
     assert len(STEPS) < 160
-    assert len({quantised(seconds) for seconds in range(3601)}) < 150
+    assert len({quantise(seconds) for seconds in range(3601)}) < 150
 
 
 def test_the_groups_own_interval_is_exact_however_long() -> None:
@@ -26,7 +26,7 @@ def test_the_groups_own_interval_is_exact_however_long() -> None:
 
 
 def test_a_jittered_interval_joins_a_class() -> None:
-    assert delay_after(timedelta(seconds=1001), 30, None) == quantised(1001)
+    assert delay_after(timedelta(seconds=1001), 30, None) == quantise(1001)
 
 
 @pytest.mark.parametrize(("retry_after", "seconds"), [(0, 30), (5, 30), (31, 31), (500, 503)])
@@ -43,7 +43,7 @@ def test_an_endpoint_can_delay_a_check_but_not_hasten_it(retry_after: int, secon
         (-0.1, 1, 0),
         (-500.0, 6, 0),
         (2.5, 6, 3),
-        (900.2, 3600, quantised(901)),
+        (900.2, 3600, quantise(901)),
     ],
 )
 def test_a_first_check_has_an_exact_class_when_it_was_swept_in_time(

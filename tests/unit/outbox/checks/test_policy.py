@@ -9,25 +9,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.checks.policy import (
-    CheckBack,
-    Look,
+    Ask,
+    Decision,
     Park,
     RollBack,
     Wait,
-    Waiting,
+    decide,
     immunity,
     interval_after,
-    look,
 )
 from outbox.checks.producer_group import Backoff, OnCheckMax
+from outbox.checks.queue_row import QueueRow
 from outbox.messages.message import ParkedReason
+from outbox.messages.message_id import HalfId
 from tests.fixtures_messages import make_group
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def waiting(count: int = 0, *, due: float = 6, only_unknown: bool = True) -> Waiting:
-    return Waiting(
+def waiting(count: int = 0, *, due: float = 6, only_unknown: bool = True) -> QueueRow:
+    return QueueRow(
+        look_id=1,
+        delay_seconds=30,
+        half_id=HalfId(1 << 15),
+        round=1,
         check_count=count,
         only_unknown=only_unknown,
         age_from=BORN,
@@ -40,12 +45,12 @@ def at(seconds: float) -> datetime:
 
 
 def test_a_half_within_immunity_is_not_checked() -> None:
-    assert look(waiting(), make_group(), at(5.5)) == Wait(delay=timedelta(seconds=0.5))
+    assert decide(waiting(), make_group(), at(5.5)) == Wait(delay=timedelta(seconds=0.5))
 
 
 def test_at_the_exact_due_instant_a_half_is_checked() -> None:
     """D24."""
-    assert look(waiting(), make_group(), at(6)) == CheckBack(attempt=1)
+    assert decide(waiting(), make_group(), at(6)) == Ask()
 
 
 @pytest.mark.parametrize(
@@ -57,32 +62,34 @@ def test_at_the_exact_due_instant_a_half_is_checked() -> None:
     ],
 )
 def test_after_check_max_the_groups_policy_decides(
-    only_unknown: bool, policy: OnCheckMax, expected: Look
+    only_unknown: bool, policy: OnCheckMax, expected: Decision
 ) -> None:
     group = make_group(on_check_max=policy)
-    assert look(waiting(15, only_unknown=only_unknown), group, at(456)) == expected
+    assert decide(waiting(15, only_unknown=only_unknown), group, at(456)) == expected
 
 
 @given(st.sampled_from(OnCheckMax), st.integers(0, 15), st.booleans())
 def test_age_parks_under_either_policy(policy: OnCheckMax, count: int, paused: bool) -> None:
     """P32, A30."""
     group = make_group(on_check_max=policy, paused=paused)
-    assert look(waiting(count), group, at(259_200)) == Park(reason=ParkedReason.MAX_AGE)
+    assert decide(waiting(count), group, at(259_200)) == Park(reason=ParkedReason.MAX_AGE)
 
 
 def test_a_paused_group_is_not_asked_and_spends_nothing() -> None:
-    assert look(waiting(15), make_group(paused=True), at(500)) == Wait(delay=timedelta(seconds=30))
+    assert decide(waiting(15), make_group(paused=True), at(500)) == Wait(
+        delay=timedelta(seconds=30)
+    )
 
 
 @pytest.mark.parametrize(("interval", "last", "parked"), [(60, 846, 906), (30, 426, 456)])
 def test_the_schedules_of_rocketmq_4_and_5(interval: int, last: int, parked: int) -> None:
-    """A38: checks at 6, 6 + interval, …; parked at the look after the fifteenth."""
+    """A38: checks at 6, 6 + interval, …; parked when it is due after the fifteenth."""
     group = make_group(check_interval_seconds=interval)
     due, times, half = 6.0, [], waiting()
-    while isinstance(answer := look(half, group, at(due)), CheckBack):
+    while isinstance(answer := decide(half, group, at(due)), Ask):
         times.append(due)
-        due += interval_after(group, answer.attempt, 0.5).total_seconds()
-        half = waiting(answer.attempt, due=due)
+        due += interval_after(group, half.attempt, 0.5).total_seconds()
+        half = waiting(half.attempt, due=due)
     assert (times[0], times[1], times[-1], len(times)) == (6, 6 + interval, last, 15)
     assert (due, answer) == (parked, Park(reason=ParkedReason.CHECK_MAX))
 

@@ -1,4 +1,4 @@
-"""The schemas of docs/schemas say what the checker sends and what it understands."""
+"""The schemas of docs/schemas describe the checker's requests and the valid answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from standardwebhooks import Webhook
 
 from outbox.checks.check_round import Outcome, Question
-from outbox.http_checks.classify import HttpAnswer, classify
+from outbox.http_checks.classification import HttpAnswer, classify
 from outbox.http_checks.request import check_request
 from tests.fixtures_messages import make_group
 from tests.fixtures_paths import PROJECT
@@ -47,7 +47,7 @@ REQUEST, ANSWER = validator("check-request"), validator("check-answer")
 )
 def test_every_form_of_a_request_fits_its_schema(batch: bool, fields: dict[str, Any]) -> None:
     group = make_group(secrets=(SECRET,), batch_check=batch, check_payload=True)
-    question = Question(half=make_half(**fields), round=0, attempt=1, max_attempts=15)
+    question = Question(half=make_half(**fields), round=0, attempt=1)
     questions = [question, question] if batch else [question]
     body = json.loads(check_request(group, questions, NOW, "0" * 32).body)
     assert [error.message for error in REQUEST.iter_errors(body)] == []
@@ -55,7 +55,7 @@ def test_every_form_of_a_request_fits_its_schema(batch: bool, fields: dict[str, 
 
 def test_a_request_without_its_message_id_does_not_fit() -> None:
     group = make_group(secrets=(SECRET,))
-    question = Question(half=make_half(), round=0, attempt=1, max_attempts=15)
+    question = Question(half=make_half(), round=0, attempt=1)
     body = json.loads(check_request(group, [question], NOW, "0" * 32).body)
     del body["data"]["message_id"]
     assert not REQUEST.is_valid(body)
@@ -96,8 +96,8 @@ VECTORS = json.loads((SCHEMAS / "check-vectors.json").read_text())["vectors"]
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
-def test_each_vector_is_what_the_standard_says(vector: dict[str, Any]) -> None:
-    """Sign anew with the reference library: a vector verifies if one of its signatures is that."""
+def test_each_vector_follows_the_standard(vector: dict[str, Any]) -> None:
+    """Sign again with the reference library; a vector must have this signature."""
     near = vector["timestamp"].isdigit() and abs(int(vector["timestamp"]) - vector["now"]) <= 300
     at = datetime.fromtimestamp(int(vector["timestamp"]) if near else 0, tz=UTC)
     right = Webhook(vector["secret"]).sign(vector["id"], at, vector["body"])

@@ -22,7 +22,7 @@ def secret(key: bytes) -> str:
 
 def asked(half: HalfMessage, **fields: Any) -> CheckRequest:
     group = make_group(**{"secrets": (secret(KEY),), **fields})
-    question = Question(half=half, round=3, attempt=2, max_attempts=15)
+    question = Question(half=half, round=3, attempt=2)
     return check_request(group, [question], NOW, UNIQUE)
 
 
@@ -67,14 +67,14 @@ def test_the_signature_is_the_standard_one_over_id_time_and_body() -> None:
     assert headers["webhook-signature"] == f"v1,{mac}"
 
 
-def test_both_secrets_sign_while_the_previous_one_lives() -> None:
+def test_both_secrets_sign_while_the_previous_one_is_valid() -> None:
     request = asked(make_half(), secrets=(secret(KEY), secret(OLD_KEY)))
     new, old = request.headers["webhook-signature"].split(" ")
     assert new == asked(make_half()).headers["webhook-signature"]
     assert old == asked(make_half(), secrets=(secret(OLD_KEY),)).headers["webhook-signature"]
 
 
-def test_bytes_that_are_no_text_travel_as_base64() -> None:
+def test_bytes_that_are_no_text_are_sent_as_base64() -> None:
     data = data_of(asked(make_half(key=b"\xff\x00"), check_payload=True))
     assert ("key" in data, data["key_base64"]) == (False, base64.b64encode(b"\xff\x00").decode())
 

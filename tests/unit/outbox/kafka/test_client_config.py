@@ -1,4 +1,4 @@
-"""The properties that delivery rests on cannot be changed from outside."""
+"""Properties that delivery depends on cannot be changed by an operator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from outbox.kafka.client_config import (
         "delivery.timeout.ms",
     ],
 )
-def test_a_property_that_delivery_rests_on_is_refused_by_name(name: str) -> None:
+def test_a_property_that_delivery_depends_on_is_refused_by_name(name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"OUTBOX_KAFKA_CONFIG: {name} is fixed"):
         producer_config("127.0.0.1:1", {name: "x"}, "id")
     with pytest.raises(ConfigurationError):

@@ -79,7 +79,7 @@ def test_no_two_contents_share_a_sha256(one: tuple[Any, ...], two: tuple[Any, ..
 def test_a_byte_that_moves_to_the_next_field_changes_the_sha256(
     fields: list[bytes], at: int
 ) -> None:
-    """Fields of equal bytes in a row: only where one ends and the next begins tells them apart."""
+    """Fields of equal bytes in a row: only the boundaries between them differ."""
     at %= len(fields) - 1
     moved = [*fields]
     moved[at], moved[at + 1] = fields[at][:-1], fields[at][-1:] + fields[at + 1]

@@ -1,4 +1,4 @@
-"""The manifest's bytes: a round trip for every value, a refusal for every damage."""
+"""The manifest's bytes: every value survives a round trip, every damage is refused."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -86,7 +86,7 @@ def test_arbitrary_bytes_are_refused_not_misread(value: bytes) -> None:
         decode(value)
 
 
-def test_the_prefix_lies_where_spark_reads_it() -> None:
+def test_the_prefix_is_at_the_offsets_that_spark_reads() -> None:
     value = encode(make_manifest((Entry(bytes(16), PUBLISHED), Entry(b"\x01" * 16, HELD))))
     fields = {
         "version": value[0:1],
@@ -120,7 +120,7 @@ def test_the_prefix_lies_where_spark_reads_it() -> None:
     assert int.from_bytes(value[-4:]) == crc_of(value)
 
 
-def test_a_message_costs_seventeen_bytes() -> None:
+def test_a_message_takes_seventeen_bytes() -> None:
     one, two = (encode(make_manifest((Entry(bytes(16), PUBLISHED),) * n)) for n in (1, 2))
     assert len(two) - len(one) == 17
 

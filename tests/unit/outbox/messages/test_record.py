@@ -10,8 +10,9 @@ import pytest
 from outbox.messages.content_digest import content_digest
 from outbox.messages.message import DecidedBy, HalfMessage
 from outbox.messages.message_id import HalfId, Nonce, parse_message_id
-from outbox.messages.record import asks_for_delay, covered_headers, digest_of, is_reserved, render
+from outbox.messages.record import asks_for_delay, covered_headers, digest_of, is_reserved
 from tests.fixtures_messages import make_group, make_message
+from tests.fixtures_records import render
 
 HALF_ID, NONCE = parse_message_id("0f6c1c0e-8d0b-8c55-9a54-6f2b7c1d9e10")
 
@@ -28,7 +29,7 @@ def make_half(half_id: HalfId = HALF_ID, nonce: Nonce = NONCE, **fields: object)
     )
 
 
-def test_headers_stand_in_their_fixed_order() -> None:
+def test_headers_have_their_fixed_order() -> None:
     half = make_half(
         key=b"cust-58",
         transaction_id="invoice-7731",

@@ -47,18 +47,18 @@ def test_the_table_above_has_every_cell() -> None:
     assert {cell[:2] for cell in CELLS} == set(itertools.product(State, Resolution))
 
 
-def test_only_undecided_states_move() -> None:
+def test_only_undecided_states_change() -> None:
     assert {state for state, _ in NEXT} == UNDECIDED == set(State) - set(DECISION_OF)
 
 
 @pytest.mark.parametrize("parked", [True, False])
 @pytest.mark.parametrize("published", [True, False])
-def test_a_decision_outweighs_parking(parked: bool, published: bool) -> None:
+def test_a_decision_has_priority_over_parking(parked: bool, published: bool) -> None:
     assert derive(decision=ROLLBACK, parked=parked, published=published) is R
     assert derive(decision=COMMIT, parked=parked, published=published) is (D if published else C)
 
 
-def test_a_held_record_is_committed_though_the_position_has_passed_it() -> None:
+def test_a_held_record_is_committed_although_the_position_is_after_it() -> None:
     assert derive(decision=COMMIT, parked=False, published=True, held=True) is C
 
 

@@ -1,4 +1,4 @@
-"""Servers under which no promise holds are named by the setting that breaks it."""
+"""An unsafe server is refused with the name of the unsafe setting."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_each_unsafe_fact_of_a_cluster_is_refused_by_name(
 
 
 @pytest.mark.parametrize("found", [{}, {"settings": {}, "partition_verification": "-"}])
-def test_what_is_safe_and_what_the_cluster_does_not_tell_is_not_refused(
+def test_safe_and_hidden_settings_are_not_refused(
     found: dict[str, Any],
 ) -> None:
     assert refused(**found) == set()

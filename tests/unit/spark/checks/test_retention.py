@@ -1,4 +1,4 @@
-"""What expired before it was judged is told, and keeps a run from being clean."""
+"""What expired before it was judged is reported, and such a run is not clean."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from outbox.messages.manifest import Position
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import RecordedPlace
-from spark.checks.retention import Expired, of_leaves
-from spark.cut.log_history import LogState
+from spark.checks.retention import ExpiredMessages, retired_findings
+from spark.cut.log_state import LogState
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict, verdict_of
 from tests.unit.spark.compare.test_diagnosis import HERE, NOON, classes, make_copy, make_suspect
@@ -25,7 +25,7 @@ def placed_at(offset: int, partition: int = 0) -> RecordedPlace:
 
 
 def test_messages_below_the_start_of_the_log_are_one_finding_a_partition() -> None:
-    expired = Expired()
+    expired = ExpiredMessages()
     later = NOON + timedelta(minutes=3)
     suspects = [make_suspect(place=placed_at(5)), make_suspect(place=placed_at(2))]
     expired.note([suspects[0], replace(suspects[1], committed_at=later)], FROM_SIX)
@@ -45,23 +45,23 @@ def test_messages_below_the_start_of_the_log_are_one_finding_a_partition() -> No
     assert verdict_of({finding.graded}) is Verdict.INCONCLUSIVE
 
 
-def test_a_gap_that_is_told_already_is_not_told_again() -> None:
-    expired = Expired()
-    told = replace(FROM_SIX, expired_topics=frozenset({"points"}))
-    expired.note([make_suspect(place=placed_at(5)), make_suspect()], told)
-    assert expired.findings(told) == ()
-    assert classes(make_suspect(place=placed_at(6)), told) == [FindingClass.LOST]
+def test_a_reported_gap_is_not_reported_again() -> None:
+    expired = ExpiredMessages()
+    reported = replace(FROM_SIX, expired_topics=frozenset({"points"}))
+    expired.note([make_suspect(place=placed_at(5)), make_suspect()], reported)
+    assert expired.findings(reported) == ()
+    assert classes(make_suspect(place=placed_at(6)), reported) == [FindingClass.LOST]
 
 
-def test_a_message_without_a_recorded_place_stands_for_its_topic() -> None:
-    expired = Expired()
+def test_a_message_without_a_recorded_place_is_counted_by_topic() -> None:
+    expired = ExpiredMessages()
     expired.note([make_suspect()], FROM_SIX)
     (finding,) = expired.findings(FROM_SIX)
     assert (finding.subject, finding.partition) == ("topic:points:RETENTION_GAP", None)
 
 
 def test_a_message_whose_record_must_still_be_there_is_lost_and_not_expired() -> None:
-    expired = Expired()
+    expired = ExpiredMessages()
     suspects = [make_suspect(place=placed_at(6)), make_suspect(place=placed_at(0, partition=1))]
     expired.note(suspects, FROM_SIX)
     assert expired.findings(FROM_SIX) == ()
@@ -69,19 +69,19 @@ def test_a_message_whose_record_must_still_be_there_is_lost_and_not_expired() ->
 
 
 @pytest.mark.parametrize(
-    ("end", "told"), [(Position(7, 3), []), (Position(7, 4), [3]), (Position(8, 1), [3])]
+    ("end", "shards"), [(Position(7, 3), []), (Position(7, 4), [3]), (Position(8, 1), [3])]
 )
-def test_a_batch_that_was_retired_beyond_what_was_read_is_told_of_its_shard(
-    end: Position, told: list[int]
+def test_a_batch_retired_after_the_read_position_is_a_finding_of_its_shard(
+    end: Position, shards: list[int]
 ) -> None:
     before = LogState(positions={3: Position(7, 3)})
-    found = of_leaves(before, {3: end, 4: Position(9, 9)}, 1 << 20)
-    assert [each.shard for each in found] == told
+    found = retired_findings(before, {3: end, 4: Position(9, 9)}, 1 << 20)
+    assert [each.shard for each in found] == shards
     assert {each.finding_class for each in found} <= {FindingClass.RETENTION_GAP}
 
 
 def test_neither_a_record_that_is_there_nor_a_topic_that_was_not_read_is_expired() -> None:
-    expired = Expired()
+    expired = ExpiredMessages()
     expired.note([make_suspect(make_copy(), make_copy(), place=placed_at(1))], FROM_SIX)
     unread = replace(FROM_SIX, unread_topics=frozenset({"points"}))
     expired.note([make_suspect(place=placed_at(1))], unread)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
-from spark.checks.sample import Sampled, of_sampled
+from spark.checks.sample import SampledMessage, message_findings
 from spark.columns.murmur2 import partition_of
 from spark.findings.finding_class import FindingClass
 from tests.fixtures_messages import make_message
@@ -20,7 +20,7 @@ AWAY = (HOME + 1) % 8
 
 
 def row(partition: int, offset: int = 5, *, all_known: bool = True) -> dict[str, Any]:
-    """Return a record of the sample; its relay knew all eight partitions, unless said otherwise."""
+    """Return a record of the sample; its relay knew all eight partitions, by default."""
     return {"topic": "points", "partition": partition, "offset": offset, "shard": 3} | {
         "key_hash": 9,
         "batch_no": 2,
@@ -32,17 +32,19 @@ def row(partition: int, offset: int = 5, *, all_known: bool = True) -> dict[str,
     }
 
 
-def sampled(*rows: dict[str, Any], key: bytes | None = KEY, **fields: Any) -> Sampled:
+def sampled(*rows: dict[str, Any], key: bytes | None = KEY, **fields: Any) -> SampledMessage:
     """Return a message of the sample."""
     message = make_message(topic="points", key=key, partition=fields.pop("asked", None))
     half = replace(HALF, message=message)
     defaults: dict[str, Any] = {"recorded": None, "partitions": 8}
-    return Sampled(rows=rows, known=KnownHalf(half=half, parked=False), **{**defaults, **fields})
+    return SampledMessage(
+        rows=rows, known=KnownHalf(half=half, parked=False), **{**defaults, **fields}
+    )
 
 
-def classes(found: Sampled) -> list[FindingClass]:
+def classes(found: SampledMessage) -> list[FindingClass]:
     """Return the classes that are found."""
-    return [each.finding_class for each in of_sampled(found)]
+    return [each.finding_class for each in message_findings(found)]
 
 
 @pytest.mark.parametrize(
@@ -59,8 +61,8 @@ def classes(found: Sampled) -> list[FindingClass]:
         (sampled(row(HOME), row(AWAY)), [FindingClass.WRONG_PARTITION]),
     ],
 )
-def test_a_record_lies_where_it_was_asked_for_else_by_its_key(
-    given: Sampled, expected: list[FindingClass]
+def test_the_required_partition_is_the_requested_one_else_the_keys(
+    given: SampledMessage, expected: list[FindingClass]
 ) -> None:
     assert classes(given) == expected
 
@@ -69,13 +71,13 @@ def test_a_note_that_names_none_of_the_records_is_wrong() -> None:
     note = RecordedPlace(partition=HOME, offset=6, batch_no=2)
     assert classes(sampled(row(HOME), recorded=note)) == [FindingClass.WRONG_OFFSET]
     assert classes(sampled(row(HOME), row(HOME, 6), recorded=note)) == []
-    (both,) = of_sampled(sampled(row(AWAY), recorded=note))
+    (both,) = message_findings(sampled(row(AWAY), recorded=note))
     assert both.finding_class is FindingClass.WRONG_PARTITION
     assert both.detail["recorded"] == {"partition": HOME, "offset": 6}
 
 
-def test_the_finding_bears_the_same_id_whichever_fault_names_it() -> None:
+def test_the_finding_has_the_same_id_whichever_fault_names_it() -> None:
     note = RecordedPlace(partition=HOME, offset=6, batch_no=2)
-    (alone,) = of_sampled(sampled(row(HOME), recorded=note))
-    (worse,) = of_sampled(replace(sampled(row(AWAY)), recorded=note))
+    (alone,) = message_findings(sampled(row(HOME), recorded=note))
+    (worse,) = message_findings(replace(sampled(row(AWAY)), recorded=note))
     assert alone.finding_id == worse.finding_id

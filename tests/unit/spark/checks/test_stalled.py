@@ -25,7 +25,7 @@ EVERYTHING = Stalled(
 )
 
 
-def test_nothing_stuck_is_nothing_found() -> None:
+def test_nothing_stalled_is_no_finding() -> None:
     assert findings(Stalled()) == ()
 
 
@@ -40,7 +40,7 @@ def test_each_is_found_once_with_an_id_of_its_own() -> None:
     assert len({each.finding_id for each in found}) == 4
 
 
-def test_a_stuck_half_tells_what_was_spent_and_what_was_said_last() -> None:
+def test_a_stuck_half_shows_its_checks_and_their_last_outcome() -> None:
     found = findings(EVERYTHING)[0]
     assert found.message_id == str(message_id_of(HALF_ID, Nonce(42)))
     assert (found.shard, found.decision, found.producer_group) == (3, "NONE", "billing")

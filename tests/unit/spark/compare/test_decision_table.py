@@ -8,7 +8,8 @@ from itertools import product
 import pytest
 
 from spark.compare.decision_table import Content, Decision, Facts, Held, Listed, classify
-from spark.findings.finding_class import RULES, FindingClass, Kind
+from spark.findings.finding_class import FindingClass, Kind
+from spark.findings.finding_rules import RULES
 
 EVERY = [
     Facts(
@@ -90,7 +91,7 @@ def test_only_other_content_of_a_committed_record_is_a_mismatch() -> None:
         (Listed.HELD, Held.NEVER, (FindingClass.SKIPPED,)),
     ],
 )
-def test_the_manifests_tell_why_a_message_is_missing(
+def test_the_manifests_show_why_a_message_is_missing(
     listed: Listed, held: Held, expected: tuple[FindingClass, ...]
 ) -> None:
     facts = Facts(decision=Decision.COMMIT, judged=True, listed=listed, held=held)
@@ -106,7 +107,7 @@ def test_the_manifests_tell_why_a_message_is_missing(
         (Held.RELEASED, ()),
     ],
 )
-def test_without_manifests_the_relays_position_tells_why_a_message_is_missing(
+def test_without_manifests_the_relays_position_shows_why_a_message_is_missing(
     held: Held, expected: tuple[FindingClass, ...]
 ) -> None:
     facts = Facts(decision=Decision.COMMIT, judged=True, unlisted=True, held=held)
@@ -129,14 +130,14 @@ def test_a_second_record_is_expected_only_where_one_was_published_at_least_once(
         (Facts(decision=Decision.ABSENT, copies=1, forgotten=True), FindingClass.PG_REGRESSION),
     ],
 )
-def test_the_snapshot_tells_why_a_record_is_unexpected(
+def test_the_snapshot_shows_why_a_record_is_unexpected(
     facts: Facts, expected: FindingClass
 ) -> None:
     assert classify(facts) == (expected,)
 
 
-def test_each_record_of_a_message_that_an_earlier_run_matched_is_one_too_many() -> None:
-    facts = Facts(decision=Decision.COMMIT, matched=True, copies=1, content=Content.VALUE)
+def test_each_record_of_a_message_that_an_earlier_run_matched_is_a_duplicate() -> None:
+    facts = Facts(decision=Decision.COMMIT, matched_before=True, copies=1, content=Content.VALUE)
     assert classify(facts) == (FindingClass.DUPLICATE_LATE,)
     assert classify(replace(facts, redriven=1)) == (FindingClass.REDRIVEN,)
     assert classify(replace(facts, repeated=True)) == (FindingClass.EXPECTED_DUPLICATE,)

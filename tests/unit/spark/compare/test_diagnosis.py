@@ -11,16 +11,16 @@ import pytest
 
 from outbox.messages.message import DecidedBy, HalfMessage, Resolution
 from outbox.messages.message_id import HalfId, Nonce, message_id_of
-from outbox.messages.record import render
 from outbox.reconciliation.log import LogRecord, Partition
-from outbox.reconciliation.snapshot import Hold, KnownHalf, RecordedPlace
+from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, RecordedPlace
 from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED
 from spark.compare.decision_table import Content
-from spark.compare.diagnosis import Judgement, is_unverifiable, of_suspect
+from spark.compare.diagnosis import Judgement, findings_of_suspect, is_unverifiable
 from spark.compare.evidence import Copy, Suspect
 from spark.compare.field_diff import compare
 from spark.findings.finding_class import FindingClass
 from tests.fixtures_messages import make_message
+from tests.fixtures_records import render
 
 NOON = datetime(2026, 1, 1, tzinfo=UTC)
 HALF = HalfMessage(
@@ -73,7 +73,7 @@ def make_suspect(*found: Copy, **fields: Any) -> Suspect:
 
 def classes(suspect: Suspect, judgement: Judgement = HERE) -> list[FindingClass]:
     """Return the classes of what is found."""
-    return [finding.finding_class for finding in of_suspect(suspect, judgement)]
+    return [finding.finding_class for finding in findings_of_suspect(suspect, judgement)]
 
 
 def test_a_judged_commit_without_a_record_is_lost() -> None:
@@ -112,7 +112,7 @@ def test_nothing_of_a_topic_that_was_not_read_is_lost() -> None:
 def test_a_held_message_is_named_by_what_became_of_it(
     released: bool, dropped: bool, expected: list[FindingClass]
 ) -> None:
-    hold = Hold(
+    hold = HeldRecord(
         publish_error="too large",
         held_at=NOON,
         attempts=2,
@@ -130,12 +130,12 @@ def test_a_message_that_was_held_and_then_published_counts_as_published() -> Non
 
 def test_several_equal_records_are_one_duplicate() -> None:
     suspect = make_suspect(make_copy(), make_copy(offset=6), make_copy(offset=7))
-    (finding,) = of_suspect(suspect, HERE)
+    (finding,) = findings_of_suspect(suspect, HERE)
     assert finding.finding_class is FindingClass.DUPLICATE
     assert [place["offset"] for place in finding.detail["places"]] == [5, 6, 7]
 
 
-def test_the_record_of_equal_content_stands_for_the_message() -> None:
+def test_the_record_of_equal_content_represents_the_message() -> None:
     other = make_copy(offset=1, digest=78)
     assert classes(make_suspect(other, make_copy())) == [FindingClass.DUPLICATE]
 
@@ -150,7 +150,9 @@ def test_a_record_of_a_rolled_back_message_is_found_once_a_record() -> None:
 
 def test_a_record_without_any_decision_is_undecided() -> None:
     undecided = KnownHalf(half=HALF, parked=True)
-    (finding,) = of_suspect(make_suspect(make_copy(), standing=None, known=undecided), HERE)
+    (finding,) = findings_of_suspect(
+        make_suspect(make_copy(), standing=None, known=undecided), HERE
+    )
     assert (finding.finding_class, finding.detail["parked"]) == (FindingClass.UNDECIDED, True)
 
 
@@ -163,7 +165,7 @@ def test_an_id_below_what_is_kept_is_not_unknown() -> None:
 def test_a_record_with_other_random_bits_is_a_stranger_and_no_copy() -> None:
     other = str(message_id_of(HALF.half_id, Nonce(43)))
     stranger = make_copy(message_id=other, digest=78, offset=6)
-    (finding,) = of_suspect(make_suspect(make_copy(), stranger), HERE)
+    (finding,) = findings_of_suspect(make_suspect(make_copy(), stranger), HERE)
     assert (finding.finding_class, finding.message_id) == (FindingClass.UNKNOWN_ID, other)
     lost = make_suspect(stranger)
     assert classes(lost) == [FindingClass.LOST, FindingClass.UNKNOWN_ID]
@@ -213,7 +215,7 @@ def test_the_name_of_a_hostile_header_is_escaped() -> None:
     assert compare(HALF, read(headers=headers)).detail == {"header": ["a\\x00b"]}
 
 
-def test_null_and_empty_values_differ_and_no_byte_is_told() -> None:
+def test_null_and_empty_values_differ_and_no_byte_is_shown() -> None:
     evidence = compare(HALF, read(value=None)).detail["value"]
     assert evidence["actual"] is None
     assert set(evidence["expected"]) == {"bytes", "sha256"}
@@ -221,7 +223,7 @@ def test_null_and_empty_values_differ_and_no_byte_is_told() -> None:
 
 def test_an_unknown_message_is_named_by_its_record() -> None:
     suspect = make_suspect(make_copy(), standing=None, known=None, digest=None)
-    (finding,) = of_suspect(suspect, HERE)
+    (finding,) = findings_of_suspect(suspect, HERE)
     assert UUID(str(finding.message_id)) == HALF.message_id
     assert (finding.topic, finding.partition, finding.offset) == ("points", 0, 5)
 
@@ -239,9 +241,9 @@ def test_an_unknown_message_is_named_by_its_record() -> None:
 def test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came_first(
     redriven: tuple[bool, ...], released: bool, expected: FindingClass
 ) -> None:
-    """The lost record that turns up behind its repair is not told as the relay's."""
+    """The lost record that arrives after its repair is not reported as the relay's fault."""
     copies = [make_copy(offset=at, redriven=each) for at, each in enumerate(redriven)]
-    hold = Hold(
+    hold = HeldRecord(
         publish_error="",
         held_at=NOON,
         attempts=1,

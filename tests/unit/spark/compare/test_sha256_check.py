@@ -1,4 +1,4 @@
-"""What SHA-256 tells of a record, and what becomes of it in later runs."""
+"""Findings by SHA-256, and their status in later runs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.record import MESSAGE_ID
 from outbox.reconciliation.log import LogRecord, Partition
-from outbox.reconciliation.snapshot import Hold, KnownHalf
-from spark.checks.sample import of_sampled
+from outbox.reconciliation.snapshot import HeldRecord, KnownHalf
+from spark.checks.sample import message_findings
+from spark.compare import open_items
 from spark.compare.decision_table import Content
-from spark.compare.sha256_check import Altered, altered, still_altered
-from spark.cut import carry_over
+from spark.compare.sha256_check import Alteration, alteration_of, remaining_alterations
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 from tests.unit.spark.checks.test_sample import AWAY, row, sampled
@@ -32,7 +32,7 @@ FOUND = Finding(
     offset=5,
     by_sha256=True,
 )
-REPAIRED = Hold(
+REPAIRED = HeldRecord(
     publish_error="",
     held_at=NOON,
     attempts=0,
@@ -49,13 +49,13 @@ class Stores:
 
     record: LogRecord | None = None
     known: KnownHalf | None = COMMITTED
-    hold: Hold | None = None
+    hold: HeldRecord | None = None
 
     def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
         """Return the half message, if it is known."""
         return {HALF.half_id: self.known} if self.known and half_ids else {}
 
-    def holds(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, Hold]:
+    def held_records(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, HeldRecord]:
         """Return how it is held, if it is."""
         return {HALF.half_id: self.hold} if self.hold and half_ids else {}
 
@@ -68,7 +68,7 @@ def still(stores: Stores, start: int | None = 0) -> list[Finding]:
     """Look at the finding again; ``start`` None is a partition that this run does not read."""
     starts = {} if start is None else {HOME: start}
     asked = cast("Any", stores)
-    return list(still_altered([FOUND], asked, asked, starts))
+    return list(remaining_alterations([FOUND], asked, asked, starts))
 
 
 def bearing(message_id: bytes | None) -> LogRecord:
@@ -94,15 +94,15 @@ def bearing(message_id: bytes | None) -> LogRecord:
         (Stores(bearing(b"\xff")), 0, False),
     ],
 )
-def test_a_finding_stays_until_its_record_is_right_mended_or_gone(
+def test_a_finding_stays_until_its_record_is_correct_repaired_or_expired(
     stores: Stores, start: int | None, kept: bool
 ) -> None:
     assert still(stores, start) == ([FOUND] if kept else [])
 
 
 def test_a_message_with_one_right_record_is_not_altered() -> None:
-    assert altered(HALF, [read(value=b"crafted"), read()]) is None
-    assert altered(HALF, []) is None
+    assert alteration_of(HALF, [read(value=b"crafted"), read()]) is None
+    assert alteration_of(HALF, []) is None
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_message_with_one_right_record_is_not_altered() -> None:
     ],
 )
 def test_what_differs_is_named(record: LogRecord, content: Content) -> None:
-    found = altered(HALF, [record])
+    found = alteration_of(HALF, [record])
     assert found is not None
     assert found.content is content
     assert found.detail["sha256"]["expected"] != found.detail["sha256"]["actual"]
@@ -125,21 +125,23 @@ def test_what_differs_is_named(record: LogRecord, content: Content) -> None:
 
 def test_another_message_id_is_a_header_that_differs() -> None:
     record = replace(bearing(b"another id"), value=HALF.message.content.value)
-    found = altered(HALF, [record])
+    found = alteration_of(HALF, [record])
     assert found is not None
     assert found.detail["differs"] == {"header": [MESSAGE_ID]}
 
 
-def test_the_worst_fault_names_the_message_and_the_others_are_told() -> None:
+def test_the_worst_fault_names_the_finding_and_the_others_are_in_its_detail() -> None:
     here = (Partition("points", AWAY), 5)
-    value = Altered(place=here, content=Content.VALUE, detail={"digests": "differ"})
-    (found,) = of_sampled(sampled(row(AWAY), altered=value))
+    value = Alteration(place=here, content=Content.VALUE, detail={"digests": "differ"})
+    (found,) = message_findings(sampled(row(AWAY), alteration=value))
     assert found.finding_class is FindingClass.CORRUPT_VALUE
     assert found.detail.keys() == {"digests", "expected", "actual", "requested"}
-    (found,) = of_sampled(sampled(row(AWAY), altered=replace(value, content=Content.HEADER)))
+    (found,) = message_findings(
+        sampled(row(AWAY), alteration=replace(value, content=Content.HEADER))
+    )
     assert (found.finding_class, found.by_sha256) == (FindingClass.WRONG_PARTITION, True)
 
 
-def test_a_run_that_carries_nothing_else_carries_what_no_other_look_finds() -> None:
+def test_a_run_that_carries_nothing_else_carries_what_no_full_read_finds() -> None:
     lost = replace(FOUND, finding_class=FindingClass.WRONG_OFFSET, by_sha256=False)
-    assert list(carry_over.findings_of(carry_over.always([FOUND, lost]))) == [FOUND]
+    assert list(open_items.carried_findings(open_items.permanent_rows([FOUND, lost]))) == [FOUND]

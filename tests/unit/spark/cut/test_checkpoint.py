@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from outbox.messages.manifest import Position
+from outbox.reconciliation.checkpoint import StoredCheckpoint
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import SnapshotIdentity
-from outbox.reconciliation.stored_run import Chain
 from spark.cut import checkpoint
 from spark.cut.checkpoint import Mark, MisplacedKeys, Previous
 from spark.cut.cut_plan import LogCut, Plan, Range, ShardCut
@@ -46,7 +46,9 @@ def make_previous() -> Previous:
         shard=3, batch_no=7, position=Position(500, 2), baseline=Position(100, 0), unlisted=True
     )
     plan = Plan(log=log(), shards=(shard,), snapshot=snapshot())
-    stored = Chain(run_id="one", cut=checkpoint.cut_of(plan, checkpoint.marks_of([row()])))
+    stored = StoredCheckpoint(
+        run_id="one", cut=checkpoint.cut_of(plan, checkpoint.marks_of([row()]))
+    )
     found = checkpoint.previous_of(stored)
     assert found is not None
     assert (found.shards, found.marks) == ({3: shard}, {3: Mark(38, 99)})
@@ -59,24 +61,24 @@ def previous() -> Previous:
     return make_previous()
 
 
-def test_without_a_stored_cut_there_is_nothing_to_continue() -> None:
+def test_without_a_stored_cut_there_is_empty_to_continue() -> None:
     assert checkpoint.previous_of(None) is None
-    assert checkpoint.previous_of(Chain(run_id="one", cut=None)) is None
-    assert checkpoint.previous_of(Chain(run_id="one", cut={"version": 0})) is None
+    assert checkpoint.previous_of(StoredCheckpoint(run_id="one", cut=None)) is None
+    assert checkpoint.previous_of(StoredCheckpoint(run_id="one", cut={"version": 0})) is None
 
 
 def test_only_what_no_run_has_read_is_read_with_the_last_manifest_before_it(
     previous: Previous,
 ) -> None:
     now = log(data=(5, 120), manifests=(0, 44))
-    assert checkpoint.unread(now.records, previous.ends) == (
+    assert checkpoint.unread_ranges(now.records, previous.ends) == (
         Range(partition=POINTS, start=90, end=120),
     )
     assert checkpoint.unread_manifests(now, previous) == (
         Range(partition=MANIFESTS, start=38, end=44),
     )
-    assert checkpoint.why_full(previous, now, snapshot("765:790:")) is None
-    assert checkpoint.why_broken(previous, now, [row(lowest=(500, 2))]) is None
+    assert checkpoint.full_read_reason(previous, now, snapshot("765:790:")) is None
+    assert checkpoint.broken_chain_reason(previous, now, [row(lowest=(500, 2))]) is None
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_only_what_no_run_has_read_is_read_with_the_last_manifest_before_it(
 def test_a_store_that_lost_its_end_is_read_again(
     previous: Previous, now: LogCut, visible: str, reason: str
 ) -> None:
-    assert reason in (checkpoint.why_full(previous, now, snapshot(visible)) or "")
+    assert reason in (checkpoint.full_read_reason(previous, now, snapshot(visible)) or "")
 
 
 @pytest.mark.parametrize(
@@ -99,32 +101,32 @@ def test_a_store_that_lost_its_end_is_read_again(
     [
         ([], "the last known manifest of shard 3 is gone"),
         ([row(anchor_crc=98)], "the last known manifest of shard 3 is gone"),
-        ([row(lowest=(499, 9))], "the history of shard 3 begins anew"),
+        ([row(lowest=(499, 9))], "the history of shard 3 has a new beginning"),
     ],
 )
 def test_manifests_that_do_not_continue_the_known_one_are_read_again(
     previous: Previous, found: list[dict[str, Any]], reason: str
 ) -> None:
-    assert reason in (checkpoint.why_broken(previous, log(), found) or "")
+    assert reason in (checkpoint.broken_chain_reason(previous, log(), found) or "")
 
 
 def test_an_idle_shard_whose_manifests_have_all_expired_still_continues(
     previous: Previous,
 ) -> None:
     idle = log(manifests=(40, 40))
-    assert checkpoint.why_full(previous, idle, snapshot()) is None
-    assert checkpoint.why_broken(previous, idle, []) is None
-    assert checkpoint.continued((), previous) == tuple(previous.shards.values())
+    assert checkpoint.full_read_reason(previous, idle, snapshot()) is None
+    assert checkpoint.broken_chain_reason(previous, idle, []) is None
+    assert checkpoint.continued_cuts((), previous) == tuple(previous.shards.values())
 
 
-def test_a_shard_keeps_its_baseline_and_never_falls_behind_its_last_cut(
+def test_a_shard_keeps_its_baseline_and_never_falls_below_its_last_cut(
     previous: Previous,
 ) -> None:
     newer = ShardCut(shard=3, batch_no=9, position=Position(600, 1), baseline=Position(500, 2))
-    (found,) = checkpoint.continued((newer,), previous)
+    (found,) = checkpoint.continued_cuts((newer,), previous)
     assert (found.position, found.baseline, found.unlisted) == ((600, 1), (100, 0), True)
     older = replace(newer, batch_no=2, position=Position(9, 1))
-    (kept,) = checkpoint.continued((older,), previous)
+    (kept,) = checkpoint.continued_cuts((older,), previous)
     assert (kept.batch_no, kept.position) == (7, Position(500, 2))
 
 
@@ -132,22 +134,22 @@ def test_what_was_not_read_this_time_ends_where_it_had_ended(previous: Previous)
     nothing = LogCut(progress_topic=MANIFESTS.topic, manifests=(), records=())
     plan = Plan(log=nothing, shards=(), snapshot=snapshot(), origin=previous.origin)
     cut = checkpoint.cut_of(plan, checkpoint.marks_of([], previous), previous)
-    again = checkpoint.previous_of(Chain(run_id="two", cut=cut))
+    again = checkpoint.previous_of(StoredCheckpoint(run_id="two", cut=cut))
     assert again is not None
     assert (again.ends, again.marks) == (previous.ends, previous.marks)
 
 
-def test_the_keys_that_are_away_are_read_as_they_were_stored() -> None:
-    away = {"many": MisplacedKeys(3, None), "points": MisplacedKeys(2, frozenset({7, -8}))}
+def test_the_misplaced_keys_are_read_as_they_were_stored() -> None:
+    misplaced = {"many": MisplacedKeys(3, None), "points": MisplacedKeys(2, frozenset({7, -8}))}
     cut = json.loads(
         json.dumps(
-            checkpoint.cut_of(Plan(log=log(), shards=(), snapshot=snapshot()), {}, None, away)
+            checkpoint.cut_of(Plan(log=log(), shards=(), snapshot=snapshot()), {}, None, misplaced)
         )
     )
-    found = checkpoint.previous_of(Chain(run_id="one", cut=cut))
+    found = checkpoint.previous_of(StoredCheckpoint(run_id="one", cut=cut))
     assert found is not None
-    assert found.away == away
+    assert found.misplaced == misplaced
     del cut["away"]
-    of_an_older_version = checkpoint.previous_of(Chain(run_id="one", cut=cut))
+    of_an_older_version = checkpoint.previous_of(StoredCheckpoint(run_id="one", cut=cut))
     assert of_an_older_version is not None
-    assert of_an_older_version.away == {}
+    assert of_an_older_version.misplaced == {}

@@ -15,9 +15,9 @@ import pytest
 from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
 from outbox.reconciliation.ports import SourceSnapshot
 from outbox.reconciliation.snapshot import RelayCut
-from spark.audit import run_once
-from spark.cut.cut_capture import take_log_cut
-from spark.report.progress import Progress
+from spark.audit.audit import Audit
+from spark.cut.cut_capture import capture_log_cut
+from spark.progress import Progress
 from spark.run_context import Options, RunContext
 
 MANIFESTS, DATA = Partition("progress", 0), Partition("points", 0)
@@ -91,7 +91,7 @@ class Noting:
 class NoRuns:
     """A run store before the first run."""
 
-    def chain(self) -> None:
+    def checkpoint(self) -> None:
         """Return no cut."""
 
     def log_state(self) -> None:
@@ -115,7 +115,7 @@ def asked_by_a_run() -> list[Any]:
     stores, clock = Noting(), Clock()
     parts = RunContext(
         source=stores,
-        log_facts=stores,
+        log_reader=stores,
         run_store=cast("Any", NoRuns()),
         sources=cast("Any", None),
         clock=clock,
@@ -130,7 +130,7 @@ def asked_by_a_run() -> list[Any]:
         versions={},
     )
     with pytest.raises(SnapshotTaken):
-        run_once(parts, options)
+        Audit(parts, options).run()
     return stores.asked
 
 
@@ -149,7 +149,7 @@ def test_the_manifests_end_before_the_records_and_both_before_the_wait() -> None
 
 def test_every_transaction_below_the_high_watermark_is_waited_for() -> None:
     stores = Noting()
-    log = take_log_cut(stores, "progress", stores.topics, Clock(), lambda seconds: None)
+    log = capture_log_cut(stores, "progress", stores.topics, Clock(), lambda seconds: None)
     assert (stores.looks, log.gaps) == (3, ())
     assert [(each.partition, each.start, each.end) for each in log.records] == [(DATA, 0, 12)]
     assert [(each.partition, each.end) for each in log.manifests] == [(MANIFESTS, 10)]

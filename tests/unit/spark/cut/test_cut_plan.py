@@ -29,8 +29,8 @@ def plan(visible: str = "760:760:", n: int = 1) -> cut_plan.Plan:
 
 def test_a_partition_waits_while_its_stable_end_is_below_the_high_watermark() -> None:
     highs = Offsets(offsets={A: 10, B: 10})
-    assert cut_plan.waiting(highs, Offsets(offsets={A: 9, B: 10})) == (A,)
-    assert cut_plan.waiting(highs, Offsets(offsets={A: 12, B: 10})) == ()
+    assert cut_plan.open_transactions(highs, Offsets(offsets={A: 9, B: 10})) == (A,)
+    assert cut_plan.open_transactions(highs, Offsets(offsets={A: 12, B: 10})) == ()
 
 
 def test_only_partitions_that_answered_twice_are_read() -> None:
@@ -57,7 +57,7 @@ def test_the_same_cut_is_the_same_run() -> None:
     assert plan().run_id != plan(n=2).run_id
 
 
-def test_where_no_manifest_tells_the_relays_row_does() -> None:
+def test_without_manifests_the_relays_row_gives_the_position() -> None:
     (alone,) = cut_plan.shard_cuts([], [RelayCut(3, 9, 2, 5)])
     assert (alone.shard, alone.position, alone.batch_no, alone.unlisted) == (3, (9, 2), 5, True)
 

@@ -10,13 +10,14 @@ import pytest
 from outbox.messages.manifest import Position
 from outbox.messages.message import DecidedBy
 from outbox.messages.record import digest_of as digest_of_half
-from outbox.messages.record import render
-from outbox.reconciliation.log import ANY_PARTITION, LogRecord, Partition, TopicFacts
-from spark.cut import log_history
+from outbox.reconciliation.log import WHOLE_TOPIC, LogRecord, Partition, TopicFacts
+from spark.checks.coverage import gap_finding
+from spark.cut import log_history, log_state
 from spark.cut.cut_plan import Gap, Range
-from spark.cut.log_history import Anchor, LogState
-from spark.findings.finding import of_gap
-from spark.findings.finding_class import RULES, FindingClass
+from spark.cut.log_state import Anchor, LogState
+from spark.findings.finding_class import FindingClass
+from spark.findings.finding_rules import RULES
+from tests.fixtures_records import render
 from tests.unit.spark.compare.test_diagnosis import HALF
 
 HERE = Partition("points", 0)
@@ -49,16 +50,16 @@ def told(
     topics: dict[str, TopicFacts] = TOPICS,
     there: LogRecord | None = AT_98,
 ) -> dict[str, Partition]:
-    """Return what is told of a log, by class."""
+    """Return the findings about a log, by class."""
     ranges = [Range(partition=HERE, start=start, end=end)] if topics else []
     found = dict.fromkeys(log_history.anchors_to_read(before, ranges), there)
-    gaps = log_history.unread(before, topics, ["points"], ranges)
+    gaps = log_history.unreadable_ranges(before, topics, ["points"], ranges)
     read = [each for each in ranges if each.partition not in {gap.partition for gap in gaps}]
     every = [*gaps, *log_history.changes(before, topics, read, found)]
     return {each.finding_class: each.partition for each in every}
 
 
-def test_a_log_that_has_only_grown_is_told_of_in_no_way() -> None:
+def test_a_log_that_has_only_grown_has_no_finding() -> None:
     assert told() == {}
     assert told(end=100) == {}
     assert told(start=100) == {}
@@ -69,7 +70,7 @@ def test_nothing_is_held_against_a_first_run() -> None:
 
 
 @pytest.mark.parametrize(("start", "expected"), [(100, {}), (101, {"RETENTION_GAP": HERE})])
-def test_a_log_that_begins_behind_the_last_end_has_a_gap(
+def test_a_log_that_begins_after_the_last_end_has_a_gap(
     start: int, expected: dict[str, Partition]
 ) -> None:
     assert told(start=start) == expected
@@ -79,70 +80,70 @@ def test_a_log_that_ends_before_the_last_end_was_cut_off() -> None:
     assert told(end=99) == {"LOG_TRUNCATED": HERE}
 
 
-def test_a_log_that_was_cut_off_and_has_grown_again_is_told_by_its_anchor() -> None:
+def test_a_truncated_log_that_has_grown_again_is_recognized_by_its_anchor() -> None:
     assert told(there=record_at(98, b"another one")) == {"LOG_TRUNCATED": HERE}
     assert told(there=record_at(104)) == {"LOG_TRUNCATED": HERE}
     assert told(there=None) == {"LOG_TRUNCATED": HERE}
 
 
-def test_an_anchor_that_compaction_may_have_taken_tells_nothing_unless_it_is_another_one() -> None:
+def test_an_anchor_removed_by_compaction_proves_nothing_unless_another_record_is_there() -> None:
     compacted = {"points": replace(TOPICS["points"], compacts=True)}
     assert told(topics=compacted, there=record_at(104)) == {}
     assert told(topics=compacted, there=record_at(98, b"!")) == {"LOG_TRUNCATED": HERE}
 
 
-def test_an_anchor_that_expired_or_did_not_answer_tells_nothing() -> None:
+def test_an_anchor_that_expired_or_did_not_answer_proves_nothing() -> None:
     assert told(start=99, there=record_at(104)) == {}
     ranges = [Range(partition=HERE, start=0, end=120)]
     assert log_history.changes(ANCHORED, TOPICS, ranges, {}) == ()
 
 
-def test_a_topic_of_another_id_was_made_anew_and_nothing_else_is_told_of_it() -> None:
+def test_a_topic_of_another_id_was_recreated_and_has_no_other_finding() -> None:
     anew = {"points": TopicFacts(id="second", partitions=4)}
     assert told(topics=anew, end=3) == {"TOPIC_RECREATED": HERE}
 
 
-WHOLE = Partition("points", ANY_PARTITION)
+WHOLE = Partition("points", WHOLE_TOPIC)
 
 
-def test_an_accepted_topic_begins_anew() -> None:
+def test_an_accepted_topic_has_a_new_beginning() -> None:
     anew = {"points": TopicFacts(id="second", partitions=4)}
     assert told(ANCHORED.without({"points"}), topics=anew, end=3) == {}
 
 
-def test_a_topic_that_has_grown_is_told_once_a_topic() -> None:
+def test_a_grown_topic_has_one_finding() -> None:
     grown = {"points": TopicFacts(id="first", partitions=3)}
     assert told(topics=grown) == {"PARTITIONS_CHANGED": WHOLE}
 
 
-def test_a_topic_that_is_gone_was_not_read() -> None:
+def test_a_deleted_topic_was_not_read() -> None:
     assert told(topics={}) == {"NOT_READ": HERE}
 
 
-def test_a_topic_that_we_may_not_look_at_was_not_read() -> None:
-    gaps = log_history.unread(LogState(), {"points": "refused"}, ["points"], [])
+def test_a_topic_that_we_may_not_describe_was_not_read() -> None:
+    gaps = log_history.unreadable_ranges(LogState(), {"points": "refused"}, ["points"], [])
     assert [(each.partition, each.reason) for each in gaps] == [(WHOLE, "refused")]
 
 
 def test_a_topic_that_is_no_longer_wanted_is_not_missed() -> None:
-    assert log_history.unread(ANCHORED, {}, [], []) == ()
+    assert log_history.unreadable_ranges(ANCHORED, {}, [], []) == ()
 
 
-def test_what_a_run_leaves_behind_is_read_back_as_it_was() -> None:
+def test_a_stored_state_is_read_back_unchanged() -> None:
     baselines = {"points": {3: Position(9, 2)}}
     state = replace(ANCHORED, baselines=baselines, positions={3: Position(9, 4)})
-    assert log_history.state_of(json.loads(json.dumps(state.as_json()))) == state
-    assert log_history.state_of(None) == LogState()
+    assert log_state.state_of(json.loads(json.dumps(state.as_json()))) == state
+    assert log_state.state_of(None) == LogState()
 
 
 def test_a_run_moves_the_ends_and_keeps_what_it_could_not_read() -> None:
     other = Partition("other", 0)
     before = replace(ANCHORED, ends={**ANCHORED.ends, other: 7}, topic_ids={"points": "first"})
     ranges = [Range(partition=HERE, start=0, end=120)]
-    left = log_history.after(before, TOPICS, ranges, {HERE: Anchor(119, 5)}, {})
+    left = log_history.next_state(before, TOPICS, ranges, {HERE: Anchor(119, 5)}, {})
     assert left.ends == {HERE: 120, other: 7}
     assert left.anchors == {HERE: Anchor(119, 5)}
-    unread = log_history.after(
+    unread = log_history.next_state(
         before, {"points": TopicFacts(id="second", partitions=1)}, [], {}, {}
     )
     assert unread == before
@@ -162,7 +163,7 @@ def test_the_newest_anchor_that_the_log_still_holds_is_kept(
     end: int, anchors: dict[Partition, Anchor], expected: dict[Partition, Anchor]
 ) -> None:
     ranges = [Range(partition=HERE, start=0, end=end)]
-    assert log_history.after(ANCHORED, TOPICS, ranges, anchors, {}).anchors == expected
+    assert log_history.next_state(ANCHORED, TOPICS, ranges, anchors, {}).anchors == expected
 
 
 @pytest.mark.parametrize("redriven", [None, "action-1"])
@@ -188,9 +189,11 @@ def test_the_digest_of_a_record_is_that_of_its_half_message(redriven: str | None
     "name", ["RETENTION_GAP", "LOG_TRUNCATED", "TOPIC_RECREATED", "PARTITIONS_CHANGED", "NOT_READ"]
 )
 def test_each_is_a_finding_of_its_own(name: str) -> None:
-    others = {of_gap(Gap(finding_class=c, partition=HERE, reason="")).finding_id for c in CLASSES}
+    others = {
+        gap_finding(Gap(finding_class=c, partition=HERE, reason="")).finding_id for c in CLASSES
+    }
     assert len(others) == len(CLASSES)
-    found = of_gap(Gap(finding_class=name, partition=WHOLE, reason="why"))
+    found = gap_finding(Gap(finding_class=name, partition=WHOLE, reason="why"))
     assert (found.partition, found.topic, found.detail) == (None, "points", {"reason": "why"})
     assert found.rule is RULES[FindingClass(name)]
 

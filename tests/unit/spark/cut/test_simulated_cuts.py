@@ -137,7 +137,9 @@ def take(random: Random, mutant: str = "") -> Counter[FindingClass]:
     go_on(12)
     highs = early_highs if mutant == "records before manifests" else world.highs(DATA)
     stable = world.stable(DATA)
-    while mutant != "no wait" and cut_plan.waiting(Offsets(offsets=highs), Offsets(offsets=stable)):
+    while mutant != "no wait" and cut_plan.open_transactions(
+        Offsets(offsets=highs), Offsets(offsets=stable)
+    ):
         world.step()
         stable = world.stable(DATA)
     ends = highs if mutant == "records before manifests" else stable

@@ -9,20 +9,20 @@ import pytest
 
 from outbox.errors import ConfigurationError
 from outbox.messages.manifest import START, Position
+from outbox.reconciliation.checkpoint import StoredCheckpoint
 from outbox.reconciliation.log import Offsets
-from outbox.reconciliation.stored_run import Chain
 from spark.__main__ import main
-from spark.cut.checkpoint import no_cut_of, window_of
-from spark.cut.cut_capture import take_log_cut
-from spark.cut.cut_plan import LogCut, ShardCut, begun
+from spark.cut.checkpoint import cut_start_of, time_bounds_of
+from spark.cut.cut_capture import capture_log_cut
+from spark.cut.cut_plan import LogCut, ShardCut, with_baselines
 from spark.cut.time_bounds import (
     EARLIEST,
     MARGIN,
-    NEXT,
+    MILLISECOND,
     TimeBounds,
+    parse_time,
     record_starts,
     since_of,
-    time_of,
 )
 from tests.unit.spark.cut.test_cut_capture import DATA, MANIFESTS, Clock, Noting
 
@@ -30,14 +30,14 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(hours=1)
 
 
-def chain(**cut: Any) -> Chain:
+def chain(**cut: Any) -> StoredCheckpoint:
     """Return a chain whose newest run left no cut but this."""
-    return Chain(run_id="first", cut={"version": 0, **cut})
+    return StoredCheckpoint(run_id="first", cut={"version": 0, **cut})
 
 
 def log_cut(stores: Noting, bounds: TimeBounds) -> LogCut:
     """Take the cut of the log within bounds."""
-    return take_log_cut(stores, "progress", stores.topics, Clock(), bool, bounds=bounds)
+    return capture_log_cut(stores, "progress", stores.topics, Clock(), bool, bounds=bounds)
 
 
 def ends(log: LogCut) -> list[int]:
@@ -47,7 +47,7 @@ def ends(log: LogCut) -> list[int]:
 
 def test_a_run_up_to_a_time_ends_with_the_last_manifest_of_that_time() -> None:
     """The records are read to the end of the log all the same: what is ahead is carried."""
-    stores = Noting(since={NOON + NEXT: {MANIFESTS: 4}})
+    stores = Noting(since={NOON + MILLISECOND: {MANIFESTS: 4}})
     log = log_cut(stores, TimeBounds(until=NOON))
     assert (ends(log), [each.end for each in log.records]) == ([4], [12])
 
@@ -58,11 +58,11 @@ def test_a_run_up_to_a_time_that_is_still_to_come_is_bounded_by_nothing() -> Non
 
 @pytest.mark.parametrize(("floor", "end"), [(3, 4), (7, 7), (50, 10)])
 def test_no_run_ends_before_what_an_earlier_one_has_judged(floor: int, end: int) -> None:
-    stores = Noting(since={NOON + NEXT: {MANIFESTS: 4}})
+    stores = Noting(since={NOON + MILLISECOND: {MANIFESTS: 4}})
     assert ends(log_cut(stores, TimeBounds(until=NOON, floor={0: floor}))) == [end]
 
 
-def test_a_shard_that_does_not_tell_its_times_is_not_read() -> None:
+def test_a_shard_that_does_not_answer_for_a_time_is_not_read() -> None:
     """So the run is not complete, rather than cut where nobody asked for it."""
     log = log_cut(Noting(silent=MANIFESTS), TimeBounds(until=NOON))
     assert [(gap.finding_class, gap.partition) for gap in log.gaps] == [("NOT_READ", MANIFESTS)]
@@ -97,35 +97,35 @@ def test_a_log_is_read_from_its_beginning_where_a_shard_is_judged_from_its_own()
     assert [each.start for each in log.records] == [0]
 
 
-def test_what_ends_before_the_window_has_the_standing_of_what_is_no_longer_kept() -> None:
+def test_what_ends_before_the_bounds_has_the_standing_of_what_is_no_longer_kept() -> None:
     cuts = [ShardCut(shard=n, batch_no=9, position=Position(20, 2)) for n in (0, 1)]
-    before = [each.baseline for each in begun(cuts, {0: Position(8, 3)})]
+    before = [each.baseline for each in with_baselines(cuts, {0: Position(8, 3)})]
     assert before == [Position(8, 3), START]
 
 
 def test_runs_keep_to_the_time_that_the_first_one_was_given() -> None:
-    assert window_of(None, NOON, None, full=False).since == NOON
+    assert time_bounds_of(None, NOON, None, full=False).since == NOON
     kept = chain(**{"from": NOON.isoformat()})
-    assert window_of(kept, None, None, full=True).since == NOON
-    assert window_of(chain(), None, None, full=False).since == EARLIEST
+    assert time_bounds_of(kept, None, None, full=True).since == NOON
+    assert time_bounds_of(chain(), None, None, full=False).since == EARLIEST
 
 
 def test_where_a_run_leaves_too_much_open_its_time_is_kept() -> None:
     class Bounded:
         """As much of a plan as is asked for."""
 
-        log = LogCut(progress_topic="", manifests=(), records=(), window=TimeBounds(since=NOON))
+        log = LogCut(progress_topic="", manifests=(), records=(), bounds=TimeBounds(since=NOON))
 
     plan: Any = Bounded
-    stored = Chain(run_id="first", cut=no_cut_of(plan))
-    assert window_of(stored, None, None, full=False).since == NOON
+    stored = StoredCheckpoint(run_id="first", cut=cut_start_of(plan))
+    assert time_bounds_of(stored, None, None, full=False).since == NOON
 
 
 @pytest.mark.parametrize(
     ("asked", "full", "known"),
     [(LATER, True, NOON), (LATER, False, EARLIEST), (NOON, False, LATER)],
 )
-def test_a_time_is_refused_that_is_at_odds_with_the_runs_so_far(
+def test_a_time_that_contradicts_earlier_runs_is_refused(
     asked: datetime, full: bool, known: datetime
 ) -> None:
     """A later one would close nothing of what they found; an earlier one they have not read."""
@@ -140,10 +140,10 @@ def test_a_full_run_may_begin_earlier() -> None:
 
 def test_a_run_cannot_end_before_it_begins() -> None:
     with pytest.raises(ConfigurationError, match="--to"):
-        window_of(None, LATER, NOON, full=False)
+        time_bounds_of(None, LATER, NOON, full=False)
 
 
-def test_a_run_has_judged_up_to_the_time_asked_for_the_snapshot_or_the_cut_before() -> None:
+def test_a_run_judges_up_to_the_given_time_the_snapshot_or_the_previous_cut() -> None:
     assert TimeBounds().cut_at(LATER) == LATER
     assert TimeBounds(until=NOON).cut_at(LATER) == NOON
     assert TimeBounds(until=LATER).cut_at(NOON) == NOON
@@ -151,15 +151,15 @@ def test_a_run_has_judged_up_to_the_time_asked_for_the_snapshot_or_the_cut_befor
 
 
 def test_a_time_is_read_with_its_zone() -> None:
-    assert time_of("2026-01-01T13:00:00+01:00") == NOON == time_of("2026-01-01T12:00:00Z")
-    assert time_of("earliest") == EARLIEST
+    assert parse_time("2026-01-01T13:00:00+01:00") == NOON == parse_time("2026-01-01T12:00:00Z")
+    assert parse_time("earliest") == EARLIEST
     for text in ("2026-01-01", "1969-01-01T00:00:00Z", "noon"):
-        with pytest.raises(ValueError, match="with its zone is wanted"):
-            time_of(text)
+        with pytest.raises(ValueError, match="expected a time since 1970 with its zone"):
+            parse_time(text)
 
 
 @pytest.mark.parametrize("flags", [("--to", "noon"), ("--from", "2026-01-01"), ("--every", "soon")])
-def test_a_time_that_cannot_be_read_is_told_with_what_is_wanted(
+def test_an_unreadable_time_is_refused_with_the_expected_form(
     flags: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -168,4 +168,4 @@ def test_a_time_that_cannot_be_read_is_told_with_what_is_wanted(
     told = capsys.readouterr().err.splitlines()[-1]
     assert ended.value.code == 2
     assert f"argument {flag}: '{text}': " in told
-    assert "is wanted" in told
+    assert "expected" in told

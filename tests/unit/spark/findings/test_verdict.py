@@ -5,19 +5,20 @@ from typing import Any, cast
 import pytest
 
 from outbox.errors import ConfigurationError
-from outbox.reconciliation.stored_run import UNREAD_CLASSES
-from spark.findings.finding_class import RULES, FindingClass, Graded, Severity
+from outbox.reconciliation.finding import UNREAD_CLASSES
+from spark.findings.finding_class import FindingClass, GradedClass, Severity
+from spark.findings.finding_rules import RULES
 from spark.findings.ledger import Ledger
-from spark.findings.verdict import Tolerance, Verdict, exit_code, tolerance_of, verdict_of
+from spark.findings.verdict import Tolerance, Verdict, exit_code, parse_tolerance, verdict_of
 from tests.unit.spark.fixtures_reports import make_finding
 
 LOST, HELD, NOT_READ = FindingClass.LOST, FindingClass.HELD, FindingClass.NOT_READ
 DUPLICATE = FindingClass.DUPLICATE
 
 
-def graded(finding_class: FindingClass) -> Graded:
-    """Return the class as bad as it is everywhere."""
-    return Graded(finding_class, RULES[finding_class].severity)
+def graded(finding_class: FindingClass) -> GradedClass:
+    """Return the class with its own severity."""
+    return GradedClass(finding_class, RULES[finding_class].severity)
 
 
 @pytest.mark.parametrize(
@@ -71,36 +72,42 @@ def test_every_class_alone_gives_its_verdict_and_exit_code(finding_class: Findin
         ({NOT_READ: 1}, "low", {"NOT_READ": 5, "coverage": 5}, 8),
     ],
 )
-def test_the_exit_code_follows_from_the_findings_and_what_is_tolerated(
+def test_the_exit_code_follows_from_the_findings_and_the_tolerance(
     counts: dict[FindingClass, int], fail_on: str, most: dict[str, int], code: int
 ) -> None:
     given = {graded(each): n for each, n in counts.items()}
-    assert exit_code(given, tolerance_of(fail_on, most)) == code
+    assert exit_code(given, parse_tolerance(fail_on, most)) == code
 
 
-def test_what_a_topic_says_of_a_class_decides_and_not_what_it_is_elsewhere() -> None:
-    mild, grave = Graded(LOST, Severity.INFO), Graded(FindingClass.GIVEN_UP, Severity.HIGH)
+def test_the_severity_of_the_topic_decides_and_not_that_of_the_class() -> None:
+    mild, grave = (
+        GradedClass(LOST, Severity.INFO),
+        GradedClass(FindingClass.GIVEN_UP, Severity.HIGH),
+    )
     assert verdict_of({mild}) is Verdict.CLEAN
     assert (exit_code({mild: 1}, Tolerance()), exit_code({grave: 1}, Tolerance())) == (0, 7)
     both = {mild: 2, graded(LOST): 1}
-    assert exit_code(both, tolerance_of("low", {"LOST": 1})) == 0
+    assert exit_code(both, parse_tolerance("low", {"LOST": 1})) == 0
     assert (
         exit_code(
-            {Graded(LOST, Severity.LOW): 1, graded(LOST): 1}, tolerance_of("low", {"LOST": 1})
+            {GradedClass(LOST, Severity.LOW): 1, graded(LOST): 1},
+            parse_tolerance("low", {"LOST": 1}),
         )
         == 7
     )
-    unread = Graded(NOT_READ, Severity.INFO)
+    unread = GradedClass(NOT_READ, Severity.INFO)
     assert (verdict_of({unread}), exit_code({unread: 1}, Tolerance())) == (Verdict.INCONCLUSIVE, 8)
 
 
-def test_a_threshold_for_what_is_no_kind_and_no_class_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="'misses' is no kind or class"):
-        tolerance_of("low", {"misses": 1})
+def test_a_threshold_for_an_unknown_kind_or_class_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'misses' is not a kind or class"):
+        parse_tolerance("low", {"misses": 1})
 
 
 @pytest.mark.parametrize("finding_class", FindingClass)
-def test_all_but_what_was_not_read_can_be_accepted(finding_class: FindingClass) -> None:
+def test_every_finding_can_be_accepted_except_what_was_not_read(
+    finding_class: FindingClass,
+) -> None:
     finding = make_finding(finding_class=finding_class)
     ids = frozenset({finding.finding_id})
     ledger = Ledger(spark_session=cast("Any", None), run_id="", uri="", accepted_ids=ids)

@@ -17,7 +17,7 @@ def test_a_quota_of_the_brokers_can_name_what_reads() -> None:
     assert kafka_options("broker:9092", {})["kafka.client.id"] == "outbox-reconcile"
 
 
-def test_a_login_is_told_as_java_wants_it() -> None:
+def test_a_login_is_written_as_java_expects_it() -> None:
     options = kafka_options(
         "broker:9092",
         {

@@ -1,4 +1,4 @@
-"""What is told of a Spark Connect server that cannot be."""
+"""The errors for an unusable Spark Connect server."""
 
 from __future__ import annotations
 

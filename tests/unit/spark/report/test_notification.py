@@ -1,55 +1,60 @@
-"""What is worth telling: another verdict, or a critical finding that was not open before."""
+"""When a notice is sent: another verdict, or a critical finding that was not open before."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from outbox.errors import ConfigurationError
-from outbox.reconciliation.stored_run import RunBefore
+from outbox.reconciliation.finding import FindingChanges
 from outbox.settings.environment import load_settings
 from spark.findings.finding_class import FindingClass
-from spark.report.notification import critical_ids, news_of
+from spark.report.notification import notice_of
+from spark.report.report import Report
 from spark.wiring import webhook
-from tests.unit.spark.fixtures_reports import make_finding, make_report
+from tests.unit.spark.fixtures_reports import make_finding, make_past_run, make_report
 
 SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
 CLEAN, LOST = make_report(), make_report([make_finding(1, key=b"the-key")])
 HELD = make_report([make_finding(1, finding_class=FindingClass.HELD)])
 
 
-def before(verdict: str, *open_before: str) -> RunBefore:
-    """Return the run before."""
-    return RunBefore(run_id="before", verdict=verdict, open_before=frozenset(open_before))
+def after(report: Report, verdict: str, *known_ids: str) -> Report:
+    """Return the report after a run with that verdict; the findings with these ids were open."""
+    changes = FindingChanges(new=0, resolved=0, known_ids=frozenset(known_ids))
+    return replace(report, past=(make_past_run("before", verdict),), changes=changes)
 
 
-def test_only_a_change_is_news() -> None:
-    known = critical_ids(LOST)
-    assert len(known) == 1
-    assert news_of(CLEAN, None) is None
-    assert news_of(CLEAN, before("clean")) is None
-    assert news_of(LOST, before("findings", *known)) is None
-    assert news_of(HELD, before("findings")) is None
-    for report, earlier in (
-        (CLEAN, before("inconclusive")),
-        (HELD, None),
-        (HELD, before("clean")),
-        (LOST, before("findings")),
+def test_a_notice_is_sent_only_after_a_change() -> None:
+    (lost,) = LOST.findings
+    for unchanged in (
+        CLEAN,
+        after(CLEAN, "clean"),
+        after(LOST, "findings", lost.finding_id),
+        after(HELD, "findings"),
     ):
-        assert news_of(report, earlier) is not None
+        assert notice_of(unchanged) is None
+    for changed in (
+        after(CLEAN, "inconclusive"),
+        HELD,
+        after(HELD, "clean"),
+        after(LOST, "findings"),
+    ):
+        assert notice_of(changed) is not None
 
 
-def test_news_names_runs_and_counts_and_no_message() -> None:
-    news = news_of(LOST, before("clean"))
-    assert news is not None
-    assert (news["previous_verdict"], news["verdict"], news["new_critical"]) == (
+def test_a_notice_contains_runs_and_counts_and_no_message() -> None:
+    notice = notice_of(after(LOST, "clean"))
+    assert notice is not None
+    assert (notice["previous_verdict"], notice["verdict"], notice["new_critical"]) == (
         "clean",
         "findings",
         1,
     )
-    assert (news["previous_run_id"], news["totals"]["missing"]) == ("before", 1)
-    text = json.dumps(news)
+    assert (notice["previous_run_id"], notice["totals"]["missing"]) == ("before", 1)
+    text = json.dumps(notice)
     assert "the-key" not in text
     assert str(LOST.findings[0].message_id) not in text
 
@@ -65,7 +70,7 @@ def test_news_names_runs_and_counts_and_no_message() -> None:
         ("http://hooks.example/token-7", SECRET, "plain-http"),
     ],
 )
-def test_a_webhook_that_can_never_be_told_is_refused_without_its_url(
+def test_an_unusable_webhook_is_refused_without_showing_its_url(
     url: str, secret: str | None, named: str
 ) -> None:
     settings = load_settings(
@@ -78,5 +83,5 @@ def test_a_webhook_that_can_never_be_told_is_refused_without_its_url(
     assert str(secret) not in str(refused.value)
 
 
-def test_without_a_url_nobody_is_told() -> None:
+def test_without_a_url_no_notice_is_sent() -> None:
     assert webhook(load_settings({})) is None

@@ -1,13 +1,16 @@
+"""The sentence of the verdict, what a run closes, and what the database keeps of it."""
+
 from __future__ import annotations
 
 from outbox.reconciliation.log import Partition
 from spark.cut.cut_plan import Gap
 from spark.findings.finding_class import FindingClass
-from spark.report.report import Latency, spaced, stored_run
+from spark.report.report import Latency, format_count
+from spark.report.store_run import stored_run
 from tests.unit.spark.fixtures_reports import make_finding, make_report
 
 
-def test_the_sentence_says_what_was_checked_and_what_was_found() -> None:
+def test_the_sentence_counts_what_was_checked_and_what_was_found() -> None:
     report = make_report(
         [
             make_finding(1),
@@ -57,11 +60,11 @@ def test_the_finding_id_survives_a_refined_class() -> None:
     assert lost.finding_id != make_finding(subject="message:other").finding_id
 
 
-def test_thousands_stand_apart() -> None:
-    assert [spaced(n) for n in (0, 999, 1000, 1234567)] == ["0", "999", "1 000", "1 234 567"]
+def test_thousands_are_separated_by_a_space() -> None:
+    assert [format_count(n) for n in (0, 999, 1000, 1234567)] == ["0", "999", "1 000", "1 234 567"]
 
 
-def test_what_metrics_are_made_of_is_stored_with_the_run() -> None:
+def test_the_values_of_the_metrics_are_stored_with_the_run() -> None:
     of_topic = Latency(minute=None, topic="points", messages=9, p50=0.1, p95=0.2, p99=0.3)
     plan = stored_run(make_report(latencies=[of_topic]), {}).plan
     assert plan["coverage"] == 1.0

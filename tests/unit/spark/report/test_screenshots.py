@@ -16,12 +16,12 @@ from typing import Final
 
 import pytest
 
-from outbox.reconciliation.stored_run import Changes, PastRun
+from outbox.reconciliation.finding import FindingChanges
 from spark.findings.finding_class import FindingClass
 from spark.report import page
 from spark.report.report import Latency, Minute, Report
 from tests.fixtures_paths import PROJECT
-from tests.unit.spark.fixtures_reports import NOON, make_finding, make_report
+from tests.unit.spark.fixtures_reports import NOON, make_finding, make_past_run, make_report
 
 PICTURES: Final = PROJECT / "docs" / "images"
 BROWSER: Final = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
@@ -32,7 +32,9 @@ SMALLEST_BYTES: Final = 40_000
 
 def clean() -> Report:
     """Return the report of a clean run behind one with a finding, which it closes."""
-    return _report(changes=Changes(new=0, resolved=1, closed={"LOST": 1}), lost=(3, 1, 1))
+    return _report(
+        changes=FindingChanges(new=0, resolved=1, closed_by_class={"LOST": 1}), lost=(3, 1, 1)
+    )
 
 
 def findings() -> Report:
@@ -40,7 +42,7 @@ def findings() -> Report:
     old = make_finding(1, finding_class=FindingClass.HELD, partition=3)
     new = [make_finding(n, finding_class=FindingClass.LOST) for n in (2, 3)]
     double = make_finding(4, finding_class=FindingClass.DUPLICATE, partition=0, offset=4711)
-    changes = Changes(new=3, resolved=0, known=frozenset({old.finding_id}))
+    changes = FindingChanges(new=3, resolved=0, known_ids=frozenset({old.finding_id}))
     return _report(*new, double, old, changes=changes, lost=(1, 1))
 
 
@@ -86,7 +88,7 @@ def size_of(picture: Path) -> tuple[int, int]:
     return int(width), int(height)
 
 
-def _report(*found: object, changes: Changes, lost: tuple[int, ...]) -> Report:
+def _report(*found: object, changes: FindingChanges, lost: tuple[int, ...]) -> Report:
     minutes = [
         Minute(
             minute=NOON - timedelta(minutes=120 - n),
@@ -104,11 +106,11 @@ def _report(*found: object, changes: Changes, lost: tuple[int, ...]) -> Report:
         Latency(minute=None, topic="points", messages=120_400, p50=0.014, p95=0.031, p99=0.38)
     )
     past = [
-        PastRun(
-            run_id=str(n),
-            finished_at=NOON - timedelta(hours=24 - n),
+        make_past_run(
+            str(n),
             verdict="findings" if n >= 24 - len(lost) else "clean",
-            open=lost[n - 24] if n >= 24 - len(lost) else 0,
+            open_findings=lost[n - 24] if n >= 24 - len(lost) else 0,
+            finished_at=NOON - timedelta(hours=24 - n),
         )
         for n in range(24)
     ]

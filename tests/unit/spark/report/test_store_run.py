@@ -1,11 +1,10 @@
-"""Which files a run leaves, and what all forms of a report have in common."""
+"""The files that a run writes, and what all formats of a report have in common."""
 
 from __future__ import annotations
 
 import csv
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import StringIO
@@ -16,19 +15,20 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from outbox.clock import SystemClock
+from outbox.reconciliation.finding import FindingChanges
 from outbox.reconciliation.ports import RunStore
-from outbox.reconciliation.stored_run import Changes, RunBefore, StoredRun
+from outbox.reconciliation.run import StoredRun
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
-from spark.report.progress import Progress
+from spark.progress import Progress
 from spark.report.report import FORMATS, Report
-from spark.report.store_run import publish, publish_and_tell
+from spark.report.store_run import store_and_notify, store_run
 from spark.run_context import RunContext
-from tests.unit.docs.test_reconciliation_page import SCHEMA
+from tests.unit.docs.test_findings_page import SCHEMA
 from tests.unit.spark.fixtures_reports import make_finding, make_report
-from tests.unit.spark.report.test_render import HOSTILE, Tags
+from tests.unit.spark.report.test_page import HOSTILE, Tags
 
-SECRET = "value-nobody-may-see"
+SECRET = "value-that-must-not-be-shown"
 SAMPLES = 50
 TEXT = HOSTILE.replace("\udcff", "")
 
@@ -39,24 +39,20 @@ class Kept:
 
     runs: list[StoredRun] = field(default_factory=list)
 
-    def before(self, run_id: str, finding_ids: Sequence[str]) -> RunBefore | None:
-        """Return no run."""
-        return None
-
     def save(self, run: StoredRun) -> None:
         """Keep the run."""
         self.runs.append(run)
 
 
 def published(report: Report) -> tuple[dict[str, Any], StoredRun]:
-    """Publish a report; return its JSON and what is stored."""
+    """Store a report; return its JSON and the stored run."""
     kept = Kept()
-    shown = publish(report, cast("RunStore", kept), SAMPLES)
+    shown = store_run(report, cast("RunStore", kept), SAMPLES)
     return shown, kept.runs[0]
 
 
-def odd(number: int, **fields: Any) -> Finding:
-    """Return a finding whose texts come from a stranger, and a value that must not be shown."""
+def hostile_finding(number: int, **fields: Any) -> Finding:
+    """Return a finding with hostile texts, and with a key that must not be shown."""
     hostile = {"topic": f"{TEXT}{number}", "producer_group": TEXT, "key": TEXT.encode()}
     return make_finding(number, **{**hostile, "key_hash": number, **fields})
 
@@ -65,9 +61,9 @@ def odd(number: int, **fields: Any) -> Finding:
 def test_all_forms_agree_on_what_was_found_and_none_shows_a_key_or_can_do_harm(
     count: int, tmp_path: Path
 ) -> None:
-    findings = [odd(n, key=SECRET.encode(), topic="points") for n in range(count)]
+    findings = [hostile_finding(n, key=SECRET.encode(), topic="points") for n in range(count)]
     if count:
-        findings[-1] = odd(count, finding_class=FindingClass.DUPLICATE)
+        findings[-1] = hostile_finding(count, finding_class=FindingClass.DUPLICATE)
     shown, run = published(make_report(findings, folder=tmp_path / "run"))
     jsonschema.validate(json.loads(json.dumps(shown)), SCHEMA)
     assert json.loads(run.reports["json"]) == json.loads(json.dumps(shown))
@@ -87,7 +83,7 @@ def test_all_forms_agree_on_what_was_found_and_none_shows_a_key_or_can_do_harm(
 
 
 @pytest.mark.parametrize("formats", [FORMATS, ("json",), ()])
-def test_only_the_forms_that_are_asked_for_become_files_and_the_database_keeps_all(
+def test_only_the_requested_formats_become_files_and_the_database_keeps_all(
     formats: tuple[str, ...], tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
@@ -98,7 +94,7 @@ def test_only_the_forms_that_are_asked_for_become_files_and_the_database_keeps_a
     assert set(run.reports) == set(FORMATS)
 
 
-def test_what_is_accepted_is_told_in_every_form_and_counts_in_none(tmp_path: Path) -> None:
+def test_an_accepted_finding_is_shown_in_every_format_and_counted_in_none(tmp_path: Path) -> None:
     known = make_finding(7, topic=TEXT)
     report = make_report(accepted=[known], folder=tmp_path / "run")
     shown, run = published(report)
@@ -107,16 +103,18 @@ def test_what_is_accepted_is_told_in_every_form_and_counts_in_none(tmp_path: Pat
     assert (shown["counts"]["accepted"], shown["findings_omitted"]) == (1, 0)
     jsonschema.validate(json.loads(json.dumps(shown)), SCHEMA)
     assert [each.finding_id for each in run.findings] == [known.finding_id]
-    assert "1 findings are accepted" in run.reports["html"]
+    assert "accepts 1 findings for now" in run.reports["html"]
     assert known.finding_id in run.reports["html"]
     assert not re.search(r"(?<!\\)<script", run.reports["html"] + run.reports["md"])
-    assert "counted nowhere" in run.reports["md"]
+    assert "not counted" in run.reports["md"]
     (row,) = csv.DictReader(StringIO(run.reports["csv"]))
     assert (row["finding_id"], row["status"]) == (known.finding_id, "accepted")
 
 
-def test_a_report_says_how_many_are_new_resolved_and_fixed(tmp_path: Path) -> None:
-    changes = Changes(new=1, resolved=3, fixed=2, unverifiable=4, closed={"LOST": 5})
+def test_a_report_counts_new_resolved_and_fixed_findings(tmp_path: Path) -> None:
+    changes = FindingChanges(
+        new=1, resolved=3, fixed=2, unverifiable=4, closed_by_class={"LOST": 5}
+    )
     shown, run = published(make_report([make_finding()], changes=changes, folder=tmp_path / "r"))
     assert (shown["new"], shown["resolved"], shown["fixed"]) == (1, 3, 2)
     assert shown["unverifiable"] == 4
@@ -125,22 +123,22 @@ def test_a_report_says_how_many_are_new_resolved_and_fixed(tmp_path: Path) -> No
 
 
 def test_metrics_are_written_after_the_run_is_stored(tmp_path: Path) -> None:
-    told, kept, stream = list[str](), Kept(), StringIO()
+    written, kept, stream = list[str](), Kept(), StringIO()
 
-    def expose() -> str:
-        told.append(kept.runs[0].run_id)
+    def write_metrics() -> str:
+        written.append(kept.runs[0].run_id)
         return "written to there"
 
-    parts = RunContext(
+    context = RunContext(
         source=cast("Any", None),
-        log_facts=cast("Any", None),
+        log_reader=cast("Any", None),
         run_store=cast("RunStore", kept),
         sources=cast("Any", None),
         clock=SystemClock(),
         progress=Progress(stream=stream, clock=SystemClock()),
         pause=lambda seconds: None,
-        expose=expose,
+        write_metrics=write_metrics,
     )
     report = make_report(folder=tmp_path / "run", started_at=datetime(2026, 1, 1, tzinfo=UTC))
-    publish_and_tell(report, parts, SAMPLES)
-    assert (told, stream.getvalue()) == ([report.run_id], "metrics: written to there\n")
+    store_and_notify(report, context, SAMPLES)
+    assert (written, stream.getvalue()) == ([report.run_id], "metrics: written to there\n")

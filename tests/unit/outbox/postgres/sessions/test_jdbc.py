@@ -1,3 +1,5 @@
+"""The source database's address in the form of JDBC."""
+
 from __future__ import annotations
 
 import pytest
@@ -16,11 +18,11 @@ from outbox.postgres.sessions.jdbc import jdbc_address
         ("postgresql://u@one:1,two:2/box", "jdbc:postgresql://one:1,two:2/box?"),
     ],
 )
-def test_an_address_is_spelled_for_java(given: str, begin: str) -> None:
+def test_an_address_is_translated_to_jdbc(given: str, begin: str) -> None:
     assert jdbc_address(given).url.startswith(begin)
 
 
-def test_user_and_password_stay_out_of_the_address() -> None:
+def test_the_address_has_no_user_and_no_password() -> None:
     address = jdbc_address("postgresql://auditor:s3cret%40@db/box?sslmode=require")
     assert (address.user, address.password) == ("auditor", "s3cret@")
     assert "s3cret" not in address.url
@@ -29,6 +31,6 @@ def test_user_and_password_stay_out_of_the_address() -> None:
 
 
 @pytest.mark.parametrize("given", ["postgresql:///box?host=/run/postgresql", "nonsense"])
-def test_what_java_cannot_reach_is_refused(given: str) -> None:
+def test_an_address_that_jdbc_cannot_reach_is_refused(given: str) -> None:
     with pytest.raises(ConfigurationError):
         jdbc_address(given)

@@ -1,4 +1,4 @@
-"""States and answers of the relay's protocol, as its tests put them together."""
+"""Builds states and answers of the relay's protocol."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, Position
-from outbox.relay.protocol import actions as do
-from outbox.relay.protocol import answers as came
+from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import SHARDS, Cursor, Found, HaltReason, Identity, Progress, Relay
 from outbox.relay.protocol.step import step
 
@@ -19,17 +18,17 @@ IDS = (b"a" * 16, b"b" * 16)
 IDLE = Relay(shard=3)
 
 
-def after(state: Relay, *answers: came.Answer) -> tuple[Relay, tuple[do.Action, ...]]:
+def after(state: Relay, *answers: answers.Answer) -> tuple[Relay, tuple[actions.Action, ...]]:
     """Return where these answers lead, and the last plan."""
-    plan: tuple[do.Action, ...] = ()
+    plan: tuple[actions.Action, ...] = ()
     for answer in answers:
         state, plan = step(state, answer)
     return state, plan
 
 
-def standing(progress: Progress | None = None, **fields: object) -> came.StoresIdentified:
+def standing(progress: Progress | None = None, **fields: object) -> answers.StoresIdentified:
     known = {"identity": IDENTITY, "partitions": SHARDS, **fields}
-    return came.StoresIdentified(INSTALLATION, progress=progress, **known)  # type: ignore[arg-type]
+    return answers.StoresIdentified(INSTALLATION, progress=progress, **known)  # type: ignore[arg-type]
 
 
 def stored(cursor: Cursor | None = AT, halt: HaltReason | None = None) -> Progress:
@@ -37,9 +36,9 @@ def stored(cursor: Cursor | None = AT, halt: HaltReason | None = None) -> Progre
 
 
 def replaying(cursor: Cursor = AT, end: int = 9) -> Relay:
-    """A relay that has just been told where its log ends."""
-    verified, _ = after(IDLE, came.Rested(), came.LockTaken(), standing(stored(cursor)))
-    return after(verified, came.Fenced(), came.Bounds(stored(cursor), 0, end))[0]
+    """Return a relay that has just read the end of its log."""
+    verified, _ = after(IDLE, answers.Rested(), answers.LockTaken(), standing(stored(cursor)))
+    return after(verified, answers.Fenced(), answers.Bounds(stored(cursor), 0, end))[0]
 
 
 def running(cursor: Cursor = AT) -> Relay:
@@ -53,8 +52,8 @@ def in_batch(*ids: bytes) -> Relay:
 
 def commits(
     *ids: bytes, at: float = 100.0, before: frozenset[bytes] = frozenset()
-) -> came.CommitsRead:
-    return came.CommitsRead(at, Position(91, len(ids)), ids, before)
+) -> answers.CommitsRead:
+    return answers.CommitsRead(at, Position(91, len(ids)), ids, before)
 
 
 def manifest(cursor: Cursor = AT, *ids: bytes, **fields: object) -> Manifest:
@@ -72,12 +71,12 @@ def manifest(cursor: Cursor = AT, *ids: bytes, **fields: object) -> Manifest:
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
-def read(*manifests: Manifest | None, reached: bool = True) -> came.ManifestsRead:
+def read(*manifests: Manifest | None, reached: bool = True) -> answers.ManifestsRead:
     found = tuple(Found(5 + 2 * n, m, 0xB0 + n) for n, m in enumerate(manifests))
-    return came.ManifestsRead(found, reached)
+    return answers.ManifestsRead(found, reached)
 
 
-def same(made: Manifest, **fields: object) -> came.Compared:
+def same(made: Manifest, **fields: object) -> answers.Compared:
     ids = tuple(entry.message_id for entry in made.entries)
     known = {"message_ids": ids, "below_watermark": True, "held": frozenset(), **fields}
-    return came.Compared(**known)  # type: ignore[arg-type]
+    return answers.Compared(**known)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The relay takes a shard over: each test leads a state to a point and asks for the next plan."""
+"""The relay takes a shard over: each test brings a state to a point and checks the next plan."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from uuid import UUID
 import pytest
 
 from outbox.messages.manifest import HELD, PUBLISHED, START, Entry, Manifest, Position
-from outbox.relay.protocol import actions as do
-from outbox.relay.protocol import answers as came
+from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Cursor, HaltReason, Phase, Progress
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
     AT,
@@ -28,29 +27,29 @@ from tests.unit.outbox.relay.protocol.fixtures_steps import (
 
 
 def test_a_relay_asks_for_the_lock_before_anything_else() -> None:
-    assert after(IDLE, came.Rested()) == (IDLE, (do.TryLock(),))
+    assert after(IDLE, answers.Rested()) == (IDLE, (actions.TryLock(),))
 
 
 def test_a_busy_lock_is_asked_for_again_within_a_second() -> None:
-    state, plan = after(IDLE, came.LockBusy(0.0, START, False))
-    assert (state.phase, plan) == (Phase.IDLE, (do.Rest(0.5),))
+    state, plan = after(IDLE, answers.LockBusy(0.0, START, False))
+    assert (state.phase, plan) == (Phase.IDLE, (actions.Rest(0.5),))
 
 
-def test_an_owner_with_work_that_stands_still_for_thirty_seconds_loses_its_session() -> None:
-    busy = [came.LockBusy(at, START, True) for at in (0.0, 29.9)]
+def test_an_owner_with_work_and_no_progress_for_thirty_seconds_loses_its_session() -> None:
+    busy = [answers.LockBusy(at, START, True) for at in (0.0, 29.9)]
     state, plan = after(IDLE, *busy)
-    assert plan == (do.Rest(0.5),)
-    assert after(state, came.LockBusy(30.0, START, True))[1][0] == do.TerminateHolder()
+    assert plan == (actions.Rest(0.5),)
+    assert after(state, answers.LockBusy(30.0, START, True))[1][0] == actions.TerminateHolder()
 
 
 @pytest.mark.parametrize(
     "later",
-    [came.LockBusy(40.0, Position(1, 1), True), came.LockBusy(40.0, START, False)],
+    [answers.LockBusy(40.0, Position(1, 1), True), answers.LockBusy(40.0, START, False)],
     ids=["it moved", "it has nothing to do"],
 )
-def test_an_owner_that_is_not_stuck_keeps_its_session(later: came.LockBusy) -> None:
-    state, _ = after(IDLE, came.LockBusy(0.0, START, True))
-    assert after(state, later)[1] == (do.Rest(0.5),)
+def test_an_owner_that_is_not_stuck_keeps_its_session(later: answers.LockBusy) -> None:
+    state, _ = after(IDLE, answers.LockBusy(0.0, START, True))
+    assert after(state, later)[1] == (actions.Rest(0.5),)
 
 
 @pytest.mark.parametrize(
@@ -65,34 +64,34 @@ def test_an_owner_that_is_not_stuck_keeps_its_session(later: came.LockBusy) -> N
 def test_a_changed_store_halts_before_anyone_is_fenced(
     changed: dict[str, object], reason: HaltReason
 ) -> None:
-    state, plan = after(IDLE, came.LockTaken(), standing(stored(), **changed))
+    state, plan = after(IDLE, answers.LockTaken(), standing(stored(), **changed))
     assert (state.phase, state.halt) == (Phase.HALT, reason)
-    assert plan[0] == do.StoreHalt(reason)
-    assert do.Fence() not in plan
+    assert plan[0] == actions.StoreHalt(reason)
+    assert actions.Fence() not in plan
 
 
 def test_a_stored_halt_is_kept_until_somebody_resolves_it() -> None:
     halted = standing(stored(halt=HaltReason.PROGRESS_LOST))
-    state, plan = after(IDLE, came.LockTaken(), halted)
-    assert (state.halt, plan) == (HaltReason.PROGRESS_LOST, (do.Rest(2.0),))
-    assert after(state, came.Rested(), standing(stored()))[1] == (do.Fence(),)
+    state, plan = after(IDLE, answers.LockTaken(), halted)
+    assert (state.halt, plan) == (HaltReason.PROGRESS_LOST, (actions.Rest(2.0),))
+    assert after(state, answers.Rested(), standing(stored()))[1] == (actions.Fence(),)
 
 
 # -- FENCE and REPLAY ----------------------------------------------------------------------------
 
 
 def test_the_log_is_read_only_after_the_fence() -> None:
-    state, plan = after(IDLE, came.LockTaken(), standing())
-    assert plan == (do.Fence(),)
-    assert after(state, came.Fenced())[1] == (do.ReadBounds(),)
+    state, plan = after(IDLE, answers.LockTaken(), standing())
+    assert plan == (actions.Fence(),)
+    assert after(state, answers.Fenced())[1] == (actions.ReadBounds(),)
 
 
 def test_the_first_start_begins_at_nothing() -> None:
-    state, _ = after(IDLE, came.LockTaken(), standing(), came.Fenced())
-    state, plan = after(state, came.Bounds(None, 0, 0))
+    state, _ = after(IDLE, answers.LockTaken(), standing(), answers.Fenced())
+    state, plan = after(state, answers.Bounds(None, 0, 0))
     begun = Cursor(START, 0, 0, 0, 1)
     assert (state.phase, state.cursor) == (Phase.RUN, begun)
-    assert plan == (do.SaveProgress(begun, IDENTITY, begins=True), do.ReadCommits(START))
+    assert plan == (actions.SaveProgress(begun, IDENTITY, begins=True), actions.ReadCommits(START))
 
 
 @pytest.mark.parametrize(
@@ -108,18 +107,18 @@ def test_the_first_start_begins_at_nothing() -> None:
 def test_a_log_that_does_not_fit_the_cursor_halts(
     progress: Progress | None, start: int, end: int, reason: HaltReason
 ) -> None:
-    state, _ = after(IDLE, came.LockTaken(), standing(progress), came.Fenced())
-    halted, plan = after(state, came.Bounds(progress, start, end))
-    assert (halted.halt, plan[0]) == (reason, do.StoreHalt(reason))
+    state, _ = after(IDLE, answers.LockTaken(), standing(progress), answers.Fenced())
+    halted, plan = after(state, answers.Bounds(progress, start, end))
+    assert (halted.halt, plan[0]) == (reason, actions.StoreHalt(reason))
 
 
 def test_a_manifest_that_equals_the_commit_log_moves_the_position() -> None:
     made = manifest()
     state, plan = after(replaying(), read(made))
-    assert plan == (do.Compare(AT.position, made),)
+    assert plan == (actions.Compare(AT.position, made),)
     state, plan = after(state, same(made))
     assert state.cursor == Cursor(made.to, 9, 4, 0xB0, 5)
-    assert plan[0] == do.SaveProgress(state.at, IDENTITY, begins=True)
+    assert plan[0] == actions.SaveProgress(state.at, IDENTITY, begins=True)
 
 
 @pytest.mark.parametrize(
@@ -138,20 +137,20 @@ def test_a_manifest_that_differs_is_history_and_the_position_stays(
     made = manifest()
     state, plan = after(replaying(), read(made), same(made, **difference))
     moved = Cursor(AT.position, 6, 4, 0xB0, 4)
-    assert plan == (do.Recover(made, 5, moved, IDENTITY),)
-    assert after(state, came.Recovered())[0].at.position == AT.position
+    assert plan == (actions.Recover(made, 5, moved, IDENTITY),)
+    assert after(state, answers.Recovered())[0].at.position == AT.position
 
 
 def test_a_range_that_does_not_begin_at_the_position_is_history() -> None:
     made = manifest(after=Position(80, 1))
     _, plan = after(replaying(), read(made), same(made))
-    assert isinstance(plan[0], do.Recover)
+    assert isinstance(plan[0], actions.Recover)
 
 
 def test_a_held_entry_needs_its_held_record() -> None:
     made = manifest(entries=(Entry(IDS[0], PUBLISHED), Entry(IDS[1], HELD)))
     state, _ = after(replaying(), read(made))
-    assert isinstance(after(state, same(made))[1][0], do.Recover)
+    assert isinstance(after(state, same(made))[1][0], actions.Recover)
     fast = after(state, same(made, held=frozenset(IDS[1:])))[0]
     assert fast.at.position == made.to
 
@@ -161,8 +160,8 @@ def test_after_the_first_difference_no_manifest_is_compared() -> None:
     behind = Cursor(one.to, 0, one.batch_no, 0xB0, one.gen)
     two = manifest(behind, b"c" * 16)
     state, _ = after(replaying(), read(one, two), same(one, below_watermark=False))
-    _, plan = after(state, came.Recovered())
-    assert plan == (do.Recover(two, 7, Cursor(AT.position, 8, 5, 0xB1, 4), IDENTITY),)
+    _, plan = after(state, answers.Recovered())
+    assert plan == (actions.Recover(two, 7, Cursor(AT.position, 8, 5, 0xB1, 4), IDENTITY),)
 
 
 @pytest.mark.parametrize(
@@ -179,20 +178,20 @@ def test_after_the_first_difference_no_manifest_is_compared() -> None:
 )
 def test_a_broken_chain_halts(made: Manifest | None, reason: HaltReason) -> None:
     state, plan = after(replaying(), read(made))
-    assert (state.phase, state.halt, plan[0]) == (Phase.HALT, reason, do.StoreHalt(reason))
+    assert (state.phase, state.halt, plan[0]) == (Phase.HALT, reason, actions.StoreHalt(reason))
 
 
 def test_manifests_are_read_on_until_the_end_is_reached() -> None:
     made = manifest()
     _, plan = after(replaying(end=20), read(made, reached=False), same(made))
-    assert plan == (do.ReadManifests(6, 20),)
+    assert plan == (actions.ReadManifests(6, 20),)
 
 
-def test_an_end_that_is_not_reached_is_told_and_tried_again() -> None:
-    state, plan = after(replaying(), came.ManifestsRead((), False))
-    assert plan == (do.StoreHalt(HaltReason.REPLAY_STUCK), do.Rest(5.0))
-    assert after(state, came.Rested())[1] == (do.ReadManifests(5, 9),)
-    assert after(state, came.Rested(), came.ManifestsRead((), True))[0].halt is None
+def test_an_end_that_is_not_reached_halts_and_is_retried() -> None:
+    state, plan = after(replaying(), answers.ManifestsRead((), False))
+    assert plan == (actions.StoreHalt(HaltReason.REPLAY_STUCK), actions.Rest(5.0))
+    assert after(state, answers.Rested())[1] == (actions.ReadManifests(5, 9),)
+    assert after(state, answers.Rested(), answers.ManifestsRead((), True))[0].halt is None
 
 
 def test_a_new_owner_writes_a_higher_generation() -> None:

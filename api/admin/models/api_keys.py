@@ -1,0 +1,58 @@
+"""The wire models of API keys, made from the library's values."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from api.admin.models.base import StrictBody
+from api.http.wire_types import NO_NUL, KeyGroup, Moment
+from outbox.access import ApiKey, Scope
+
+
+class KeyRequest(StrictBody):
+    """A new API key: its purpose, its producer groups and its scopes."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=NO_NUL)]
+    producer_groups: list[KeyGroup] = Field(min_length=1, max_length=1000)
+    scopes: list[Annotated[Scope, Field(strict=False)]] = Field(min_length=1, max_length=9)
+    expires_at: Moment | None = None
+
+
+class KeyResource(BaseModel):
+    """An API key without its secret."""
+
+    key_id: str
+    name: str
+    producer_groups: list[str]
+    scopes: list[Scope]
+    created_at: datetime
+    expires_at: datetime | None
+
+
+class NewKeyResource(KeyResource):
+    """A new key, with the token, which is returned only here."""
+
+    api_key: str
+
+
+class KeyPage(BaseModel):
+    """Keys, ordered by id."""
+
+    data: list[KeyResource]
+    next_cursor: str | None
+    has_more: bool
+
+
+def key_resource(key: ApiKey) -> KeyResource:
+    """Return an API key without its secret."""
+    return KeyResource(
+        key_id=key.key_id,
+        name=key.name,
+        producer_groups=list(key.producer_groups),
+        scopes=list(key.scopes),
+        created_at=key.created_at,
+        expires_at=key.expires_at,
+    )

@@ -1,0 +1,29 @@
+"""The base models of request bodies, and the page of a list."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.http.wire_types import OperatorName, ReasonText
+
+
+class StrictBody(BaseModel):
+    """A request body: unknown members are refused, no value is converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class OperatorRequest(StrictBody):
+    """The operator and the reason; both are written to the audit log."""
+
+    operator: OperatorName
+    reason: ReasonText
+
+
+class PageQuery(BaseModel):
+    """The page of a list without filters."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    limit: int = Field(50, ge=1, le=500)
+    cursor: str | None = Field(None, max_length=512)

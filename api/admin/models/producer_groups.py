@@ -1,0 +1,106 @@
+"""The wire models of producer groups, made from the library's values."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from api.admin.models.base import StrictBody
+from api.http.wire_types import AllowedTopic, ReasonText
+from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.ssrf_guard import LONGEST_URL
+
+
+class ReasonRequest(StrictBody):
+    """The reason to pause or resume a group."""
+
+    reason: ReasonText
+
+
+class RotateRequest(StrictBody):
+    """How long the previous secret still signs, in seconds."""
+
+    overlap_seconds: int = Field(86_400, ge=0, le=604_800)
+
+
+class GroupRequest(StrictBody):
+    """A producer group's settings; the whole object is replaced."""
+
+    check_url: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_URL)]
+    check_interval_seconds: int = Field(30, ge=1, le=86_400)
+    check_max: int = Field(15, ge=1, le=1000)
+    check_timeout_seconds: int = Field(5, ge=1, le=30)
+    transaction_timeout_seconds: int = Field(6, ge=1, le=3600)
+    on_check_max: Literal["park", "rollback"] = "park"
+    backoff: Literal["fixed", "exponential"] = "fixed"
+    max_inflight: int = Field(8, ge=1, le=256)
+    batch_check: bool = False
+    check_payload: bool = False
+    topics: list[AllowedTopic] = Field(default_factory=list, max_length=1000)
+    max_age_seconds: int = Field(259_200, ge=60, le=2_592_000)
+
+
+class GroupResource(BaseModel):
+    """The current settings and status of a producer group."""
+
+    producer_group: str
+    check_url: str
+    check_interval_seconds: int
+    check_max: int
+    check_timeout_seconds: int
+    transaction_timeout_seconds: int
+    on_check_max: str
+    backoff: str
+    max_inflight: int
+    batch_check: bool
+    check_payload: bool
+    topics: list[str]
+    max_age_seconds: int
+    paused: bool
+    pause_reason: str | None
+    breaker: str
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class RegisteredGroup(GroupResource):
+    """A new group, with the signing secret, which is returned only here."""
+
+    check_secret: str
+
+
+class GroupPage(BaseModel):
+    """Groups, ordered by name."""
+
+    data: list[GroupResource]
+    next_cursor: str | None
+    has_more: bool
+
+
+class RotatedSecret(BaseModel):
+    """The new signing secret, which is returned only here."""
+
+    check_secret: str
+    previous_expires_at: datetime
+
+
+class EndpointTestResource(BaseModel):
+    """The result of a test; ``outcome`` is the outcome that the signed check would have."""
+
+    reachable: bool
+    signature_accepted: bool
+    forgery_refused: bool
+    latency_ms: int
+    outcome: str
+
+
+def group_resource(group: ProducerGroup) -> GroupResource:
+    """Return a producer group without its secrets."""
+    hidden = ("id", "name", "secrets")
+    values = {
+        name: getattr(group, name) for name in group.__dataclass_fields__ if name not in hidden
+    }
+    return GroupResource(producer_group=group.name, **(values | {"topics": list(group.topics)}))

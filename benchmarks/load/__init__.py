@@ -1,0 +1,1 @@
+"""Loads for the benchmarks: clients, producers, endpoints, backlogs."""

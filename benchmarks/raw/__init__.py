@@ -1,0 +1,1 @@
+"""The rates of PostgreSQL and Kafka alone, as references for the results."""

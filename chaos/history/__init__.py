@@ -1,0 +1,1 @@
+"""The record that the processes of a run write while it lasts."""

@@ -1,0 +1,183 @@
+"""Reads the history of a run: its calls, their answers and what consumers saw.
+
+Time-outs, resets and 5xx are ``info``: such a call may have had its effect, and proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from chaos.judge.invariants import KILLING
+
+Event = dict[str, Any]
+SHOWN: Final = {"COMMITTED": "COMMIT", "PUBLISHED": "COMMIT", "ROLLED_BACK": "ROLLBACK"}
+
+
+class Prepared(NamedTuple):
+    """A prepare with the answer 201."""
+
+    tx: str
+    topic: str
+    key: str | None
+    sha: str
+    headers: str
+
+
+@dataclass(slots=True)
+class MessageCalls:
+    """The calls and answers about one message; times are monotonic seconds."""
+
+    decisions: set[str] = field(default_factory=set)
+    """decisions that an answer showed as final"""
+    committed_by: float = inf
+    """the time of the first answer that showed it as committed"""
+    commit_sent: float = inf
+    """the time of the first COMMIT that was sent"""
+    sent: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class RecordedCalls:
+    """Everything that the processes of a run recorded."""
+
+    prepared: dict[str, Prepared] = field(default_factory=dict)
+    by_message: dict[str, MessageCalls] = field(default_factory=lambda: defaultdict(MessageCalls))
+    refused: set[str] = field(default_factory=set)
+    """transactions whose prepares were all refused"""
+    doubtful: set[str] = field(default_factory=set)
+    """transactions with a prepare that was answered or may have had its effect"""
+    truth: dict[str, str] = field(default_factory=dict)
+    answered: dict[str, list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
+    reads: dict[str, list[tuple[str, int, int, str | None]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    faults: Counter[str] = field(default_factory=Counter)
+    recoveries: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    stalls: list[tuple[float, float]] = field(default_factory=list)
+    """the time span of every fault except kills"""
+    messages: int = 0
+    """acknowledged prepares, without replays"""
+
+
+def read_calls(run: Path) -> RecordedCalls:
+    """Read the file of every process; a torn line is left out."""
+    calls = RecordedCalls()
+    for path in sorted((run / "history").glob("*.jsonl")):
+        _CallReader(calls).read(events(path))
+    calls.refused -= calls.doubtful
+    calls.messages = len(calls.prepared)
+    return calls
+
+
+def events(path: Path) -> Iterator[Event]:
+    """Yield the events of one process."""
+    with path.open() as file:
+        for line in file:
+            with suppress(json.JSONDecodeError):
+                yield json.loads(line)
+
+
+class _CallReader:
+    """Reads one process; keeps each call until its answer comes."""
+
+    def __init__(self, calls: RecordedCalls) -> None:
+        self._calls = calls
+        self._open: dict[int, Event] = {}
+
+    def read(self, found: Iterable[Event]) -> None:
+        for event in found:
+            if event["e"] == "invoke" and event["f"] in ("prepare", "end"):
+                self._open[event["n"]] = event
+                self._called(event)
+            elif event["f"] in ("prepare", "end"):
+                answered = self._prepare if event["f"] == "prepare" else self._end
+                answered(self._open.pop(event["n"]), event, event["e"])
+            else:
+                self._note(event)
+        for event in self._open.values():
+            self._never_answered(event)
+
+    def _note(self, event: Event) -> None:
+        """Record an event that is not a call."""
+        calls = self._calls
+        match event["f"]:
+            case "local":
+                calls.truth |= {each["tx"]: each["decided"] for each in event["items"]}
+            case "check":
+                self._checked(event)
+            case "read":
+                reads = calls.reads[event["reader"]]
+                reads.extend((event["topic"], *record) for record in event["recs"])
+            case "fault":
+                self._fault(event)
+            case "back":
+                calls.recoveries[event["kind"]].append(event["seconds"])
+
+    def _fault(self, event: Event) -> None:
+        if event["e"] == "invoke":
+            self._open[event["n"]] = event
+            return
+        began = self._open.pop(event["n"], event)
+        skipped = "skipped" in event.get("facts", {})
+        self._calls.faults[event["kind"]] += event["e"] == "ok" and not skipped
+        if event["kind"] not in KILLING:
+            self._calls.stalls.append((began["t"], event["t"]))
+
+    def _called(self, event: Event) -> None:
+        if event["f"] != "end":
+            return
+        for item in event["items"]:
+            message = self._calls.by_message[item["id"]]
+            message.sent.add(item["d"])
+            if item["d"] == "COMMIT":
+                message.commit_sent = min(message.commit_sent, event["t"])
+
+    def _never_answered(self, event: Event) -> None:
+        if event["f"] == "prepare":
+            self._calls.doubtful |= {item["tx"] for item in event["items"]}
+
+    def _prepare(self, call: Event, event: Event, outcome: str) -> None:
+        transactions = [item["tx"] for item in call["items"]]
+        if outcome == "info":
+            self._calls.doubtful.update(transactions)
+        elif outcome == "fail":
+            self._calls.refused.update(transactions)
+        else:
+            for item, answer in zip(call["items"], event["items"], strict=True):
+                self._prepared(item, answer)
+
+    def _prepared(self, item: Event, answer: Mapping[str, Any]) -> None:
+        if "id" in answer:
+            facts = [item[name] for name in ("topic", "key", "sha", "headers")]
+            self._calls.prepared[answer["id"]] = Prepared(item["tx"], *facts)
+        known = "id" in answer or answer["status"] >= 500
+        (self._calls.doubtful if known else self._calls.refused).add(item["tx"])
+
+    def _end(self, call: Event, event: Event, outcome: str) -> None:
+        if outcome != "ok":
+            return
+        for item, answer in zip(call["items"], event["items"], strict=True):
+            self._ended(item, answer, event["t"])
+
+    def _ended(self, item: Event, answer: Mapping[str, Any], at: float) -> None:
+        message = self._calls.by_message[item["id"]]
+        shown = answer.get("decision")
+        if answer["status"] == 200:
+            shown = SHOWN.get(answer["state"])
+            if item["d"] != "UNKNOWN":
+                message.decisions.add(item["d"])
+        if shown is not None:
+            message.decisions.add(shown)
+        if shown == "COMMIT":
+            message.committed_by = min(message.committed_by, at)
+
+    def _checked(self, event: Event) -> None:
+        for item in event["items"]:
+            self._calls.answered[item["id"]].append((event["t"], item["answered"]))

@@ -1,0 +1,1 @@
+"""Which faults a run performs, and when: data and pure functions."""

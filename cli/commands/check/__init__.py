@@ -1,0 +1,1 @@
+"""`outbox check`: tests a check endpoint."""

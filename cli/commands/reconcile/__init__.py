@@ -1,0 +1,1 @@
+"""`outbox reconcile`: runs the audit, shows findings and repairs them."""

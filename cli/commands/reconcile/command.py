@@ -1,0 +1,95 @@
+"""`outbox reconcile`: runs an audit of both stores, shows finished ones, repairs losses."""
+
+from enum import StrEnum
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+
+from cli.commands.reconcile.fix import fix
+from cli.invocation.context import Output, context_of
+from cli.invocation.output import print_object, print_rows
+from cli.service.api_client import api_client
+from cli.service.programs import become_reconcile
+
+ROOT = "/v1/reconciliations"
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+RUN_COLUMNS = ("run_id", "finished_at", "verdict", "sentence")
+FINDING_COLUMNS = ("severity", "class", "status", "topic", "message_id", "finding_id")
+CHANGES = ("new", "resolved", "fixed", "unverifiable")
+HEAD = ("run_id", "verdict", "sentence", "totals", "in_flight", *CHANGES)
+
+RunId = Annotated[str, typer.Argument(metavar="RUN_ID")]
+
+
+class Kind(StrEnum):
+    """The kinds of finding."""
+
+    MISSING = "missing"
+    DUPLICATE = "duplicate"
+    UNEXPECTED = "unexpected"
+    MISMATCH = "mismatch"
+    DISORDERED = "disordered"
+    STUCK = "stuck"
+    LATENCY = "latency"
+    COVERAGE = "coverage"
+
+
+def make_app() -> typer.Typer:
+    """Build the command group."""
+    app = typer.Typer(help="Compare PostgreSQL with Kafka in Spark.", no_args_is_help=True)
+    app.command("run", context_settings=PASS_ON)(run)
+    app.command("rerun", context_settings=PASS_ON)(rerun)
+    app.command("list")(list_runs)
+    app.command("show")(show)
+    app.command("fix")(fix)
+    return app
+
+
+def run(context: typer.Context) -> None:
+    """Audit both stores up to one consistent cut; the exit code follows the verdict."""
+    become_reconcile(context, "run")
+
+
+def rerun(context: typer.Context) -> None:
+    """Check one run's open findings again, within seconds; stores their status, but no new run."""
+    become_reconcile(context, "rerun")
+
+
+def list_runs(
+    context: typer.Context,
+    *,
+    limit: Annotated[int | None, typer.Option(min=1, max=500)] = None,
+    cursor: str | None = None,
+) -> None:
+    """List finished runs, newest first."""
+    with api_client(context) as api:
+        page = api.get(ROOT, {"limit": limit, "cursor": cursor})
+    invocation = context_of(context)
+    print_rows(invocation, page["data"], RUN_COLUMNS, page)
+    if page["has_more"]:
+        invocation.say(f"more: --cursor {page['next_cursor']}")
+
+
+def show(
+    context: typer.Context,
+    run_id: RunId,
+    *,
+    kind: Annotated[Kind | None, typer.Option(help="Show only findings of this kind.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=500)] = None,
+    cursor: str | None = None,
+) -> None:
+    """Show a run and its findings with their present status."""
+    invocation, at = context_of(context), f"{ROOT}/{quote(run_id, safe='')}"
+    with api_client(context) as api:
+        document = api.get(at)
+        query = {"kind": kind, "limit": limit, "cursor": cursor}
+        page = api.get(f"{at}/discrepancies", query)
+    if invocation.output is Output.TABLE and kind is None and cursor is None:
+        print_object(invocation, {name: document[name] for name in HEAD if name in document})
+    if invocation.output is Output.JSON and kind is None:
+        print_object(invocation, document)
+        return
+    print_rows(invocation, page["data"], FINDING_COLUMNS, page)
+    if page["has_more"]:
+        invocation.say(f"more: --cursor {page['next_cursor']}")

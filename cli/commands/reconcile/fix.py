@@ -1,0 +1,176 @@
+"""`outbox reconcile fix`: plans and orders the republication of a run's lost messages.
+
+It also accepts findings that need no repair, and exports unexpected records.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.commands.reconcile.findings_export import accept, export, write
+from cli.commands.reconcile.repair_plan import (
+    REPUBLISH,
+    Rerun,
+    fill_plan,
+    lost_findings,
+    named_findings,
+    rerun_audit,
+)
+from cli.invocation.context import context_of
+from cli.invocation.durations import moment
+from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.invocation.operator import operator_name
+from cli.invocation.output import print_rows
+from cli.service.api_client import api_client
+from cli.service.bulk_progress import BULK, wait_finished
+
+COLUMNS = ("plan", "class", "topic", "message_id", "finding_id")
+PLANNING = "outbox reconcile fix: plan"
+"""The reason of a dry run: the API requires one, but does not store it."""
+
+
+class LostClass(StrEnum):
+    """The classes of finding whose messages can be published again."""
+
+    LOST = "LOST"
+    SKIPPED = "SKIPPED"
+
+
+Classes = Annotated[
+    list[LostClass] | None, typer.Option("--class", help="LOST or SKIPPED; default: both.")
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--finding", help="Only these findings; a mismatch is republished only if named here."
+    ),
+]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which findings to plan: the named ones, else those of the classes."""
+
+    names: Sequence[str]
+    classes: Sequence[str]
+    rerun: bool
+    """Check both stores again first."""
+
+
+def fix(
+    context: typer.Context,
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID")],
+    *,
+    classes: Classes = None,
+    names: Names = None,
+    rerun: Annotated[bool, typer.Option(help="Check both stores again first.")] = True,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Apply the plan; default: only plan.")
+    ] = False,
+    reason: Annotated[str | None, typer.Option(help="Reason, kept in the audit log.")] = None,
+    operator: Annotated[
+        str | None, typer.Option(help="Name of the operator.", show_default="the OS user")
+    ] = None,
+    accept_order: Annotated[
+        bool,
+        typer.Option("--accept-order", help="Also publish after newer messages of the same key."),
+    ] = False,
+    max_items: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Upper bound of messages.")
+    ] = 1000,
+    rate: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Messages per second; default: no limit.")
+    ] = None,
+    accepted: Annotated[
+        list[str] | None,
+        typer.Option("--accept", help="Accept these findings: they no longer count."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="End of the acceptance, such as 30d or 2026-12-31.")
+    ] = None,
+    exporting: Annotated[
+        bool, typer.Option("--export", help="Export the unexpected records.")
+    ] = False,
+    plan_file: Annotated[
+        Path | None, typer.Option(help="File for the plan.", show_default="fix-RUN_ID.json")
+    ] = None,
+) -> None:
+    """Plan the republication of the run's lost messages; with --apply carry it out.
+
+    A record that differs from its message is published again only if --finding names it.
+    """
+    if apply + exporting + bool(accepted) > 1:
+        raise CommandFailed("use only one of --apply, --accept and --export", ExitCode.USAGE)
+    if classes and names:
+        raise CommandFailed("use only one of --class and --finding", ExitCode.USAGE)
+    if (apply or accepted) and not (reason or "").strip():
+        raise CommandFailed("--reason is required; it is kept in the audit log", ExitCode.USAGE)
+    who = {"operator": operator or operator_name(), "reason": reason or PLANNING}
+    if exporting:
+        export(context, run_id, plan_file, max_items)
+    elif accepted:
+        if until is None:
+            raise CommandFailed("--accept needs --until", ExitCode.USAGE)
+        accept(context, run_id, accepted, moment(until, "--until"), who)
+    else:
+        by_class = [each.value for each in classes or list(LostClass)]
+        wanted = Wanted(names=names or (), classes=by_class, rerun=rerun)
+        more = {"max_items": max_items, "accept_order": accept_order, "rate": rate}
+        order = {**who, "action": REPUBLISH, **more}
+        _republish(context, run_id, wanted, order, plan_file, apply=apply)
+
+
+def _republish(
+    context: typer.Context,
+    run_id: str,
+    wanted: Wanted,
+    order: Row,
+    plan_file: Path | None,
+    *,
+    apply: bool,
+) -> None:
+    """Plan; with ``apply`` also wait until every message is handed to the relay."""
+    invocation = context_of(context)
+    with api_client(context) as api:
+        if wanted.names:
+            rows = named_findings(api, run_id, wanted.names, order["max_items"])
+        else:
+            rows = lost_findings(api, run_id, wanted.classes, order["max_items"])
+        rerun = rerun_audit(run_id) if rows and wanted.rerun else Rerun()
+        fill_plan(api, rows, order, rerun)
+        plan = {"run_id": run_id, "rerun": rerun.cut_at, "plan": rows}
+        write(plan_file or Path(f"fix-{run_id}.json"), plan)
+        print_rows(invocation, rows, COLUMNS, {**plan, "applied": apply})
+        for line in _rerun_notes(rows, rerun):
+            invocation.say(line)
+        due = [row["finding_id"] for row in rows if row["plan"] == REPUBLISH]
+        if not apply:
+            invocation.say(
+                f"{len(due)} of {len(rows)} would be published again; use --apply --reason"
+            )
+        elif due:
+            invocation.confirm(f"Publish {len(due)} messages again?")
+            started = api.post(BULK, {**order, "filter": {"finding_ids": due}})
+            _tell(invocation.say, wait_finished(api, started))
+
+
+def _rerun_notes(rows: Sequence[Row], rerun: Rerun) -> Iterator[str]:
+    """Yield what the rerun has changed in the plan."""
+    gone = sum(row["finding_id"] in rerun.closed for row in rows)
+    if gone:
+        yield f"{gone} of {len(rows)} are no longer open and left out, at the cut of {rerun.cut_at}"
+    if rerun.partial:
+        yield f"the rerun at {rerun.cut_at} is partial: an open finding may be resolved"
+
+
+def _tell(say: Any, action: Row) -> None:
+    """Show the result. Raises CommandFailed when a message was not handed over."""
+    say(f"{action['done']} handed to the relay as repair {action['id']}; the next run judges them")
+    if action["failed"]:
+        codes = ", ".join(sorted({each["code"] for each in action["failures"]}))
+        raise CommandFailed(f"{action['failed']} not done: {codes}", ExitCode.CONFLICT)

@@ -1,0 +1,43 @@
+"""The values of the global flags, for every command."""
+
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import cast
+
+import typer
+
+
+class Output(StrEnum):
+    """How a command prints its data."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The global flags of one call."""
+
+    output: Output
+    url: str | None
+    timeout_seconds: float
+    quiet: bool
+    color: bool
+    yes: bool
+
+    def say(self, line: str) -> None:
+        """Print a line of progress on stderr, unless `--quiet` was given."""
+        if not self.quiet:
+            typer.echo(line, err=True)
+
+    def confirm(self, question: str) -> None:
+        """Ask a person on a terminal before a change that cannot be undone; `--yes` skips it."""
+        if not self.yes and sys.stdin.isatty():
+            typer.confirm(question, abort=True, err=True)
+
+
+def context_of(context: typer.Context) -> Context:
+    """Return the flags that the root command read."""
+    return cast(Context, context.find_root().obj)

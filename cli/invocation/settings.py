@@ -1,0 +1,32 @@
+"""The settings of commands that use the database or Kafka directly."""
+
+from cli.invocation.dev_state import running_state
+from outbox.errors import ConfigurationError
+from outbox.settings.catalogue import Settings
+from outbox.settings.environment import load_settings
+
+
+def settings_or_dev() -> Settings:
+    """Return the settings; without a database URL, with the addresses of a running `outbox dev`.
+
+    Raises ConfigurationError.
+    """
+    settings = load_settings()
+    state = running_state() if settings.database_url is None else None
+    if state is None:
+        return settings
+    return load_settings(
+        overrides={
+            "database_url": state.database_url,
+            "kafka_bootstrap_servers": state.kafka_bootstrap_servers,
+            "api_url": settings.api_url or state.api_url,
+        }
+    )
+
+
+def database_url() -> str:
+    """Return the database's URL; raises ConfigurationError naming both ways to set it."""
+    try:
+        return settings_or_dev().required_database_url()
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}, and no `outbox dev` runs in this folder") from None

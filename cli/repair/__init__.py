@@ -1,1 +1,0 @@
-"""`outbox reconcile fix`."""

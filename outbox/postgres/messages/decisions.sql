@@ -1,0 +1,46 @@
+-- name: end
+-- Decides those of the given halves that exist, belong to the caller and have no op. Appends their op messages
+-- and, for each shard, one commit_log row with the committed ids in order of arrival. Each half and op is looked
+-- up by key: LATERAL … OFFSET 0 prevents a range scan. Inserts are sorted by id. A unique violation means that
+-- another process has just decided one of them. "IN … IS TRUE" is hashed; the planner would expect one row from a
+-- join here, and the cost would grow with the square of the batch.
+WITH flush AS MATERIALIZED (
+    SELECT outbox.current_xid() AS xid, clock_timestamp() AS at
+), open AS MATERIALIZED (
+    SELECT DISTINCT ON (asked.half_id) asked.*, h.content_digest, h.producer_group_id, h.prepared_at
+    FROM unnest(
+        %(half_ids)s::int8[], %(nonces)s::int8[], %(callers)s::int4[], %(decisions)s::int2[],
+        %(decided_by)s::int2[], %(reasons)s::text[], %(actors)s::text[], %(transaction_ids)s::text[]
+    ) WITH ORDINALITY AS asked (half_id, nonce, caller, decision, decided_by, reason, actor, transaction_id, place)
+    CROSS JOIN LATERAL (
+        SELECT nonce, content_digest, producer_group_id, prepared_at, transaction_id FROM outbox.half_message
+        WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+    ) h
+    LEFT JOIN LATERAL (
+        SELECT true AS standing FROM outbox.op_message
+        WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+    ) o ON true
+    WHERE h.nonce = asked.nonce AND o.standing IS NULL
+        AND (asked.transaction_id IS NULL OR asked.transaction_id = h.transaction_id)
+        AND (asked.caller IS NULL OR (asked.caller, h.producer_group_id) IN (
+            SELECT caller, group_id
+            FROM unnest(%(scope_callers)s::int4[], %(scope_groups)s::int4[]) AS scope (caller, group_id)))
+    ORDER BY asked.half_id, asked.place
+), decided AS (
+    INSERT INTO outbox.op_message (half_id, xid, decided_at, decision, decided_by, reason, actor)
+    SELECT half_id, flush.xid, flush.at, decision, decided_by, reason, actor
+    FROM open CROSS JOIN flush
+    ORDER BY half_id
+    {on_conflict}
+    RETURNING half_id
+), logged AS (
+    INSERT INTO outbox.commit_log (shard, xid, committed_at, half_ids, content_digests)
+    SELECT (half_id & 15)::int2, min(flush.xid), min(flush.at),
+        array_agg(half_id ORDER BY place), array_agg(content_digest ORDER BY place)
+    FROM open CROSS JOIN flush
+    WHERE decision = 1 AND (half_id IN (SELECT half_id FROM decided)) IS TRUE
+    GROUP BY half_id & 15
+)
+SELECT open.place, open.producer_group_id, open.prepared_at, flush.at
+FROM open CROSS JOIN flush
+WHERE (half_id IN (SELECT half_id FROM decided)) IS TRUE

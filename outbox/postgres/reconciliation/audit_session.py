@@ -1,0 +1,55 @@
+"""Connections of an audit to PostgreSQL, limited in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import psycopg
+
+from outbox.postgres.sessions.availability import unavailable_on
+from outbox.postgres.sessions.connections import Connection, connect
+from outbox.postgres.sessions.statements import load
+
+SQL: Final = load(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLimits:
+    """How long a run may use PostgreSQL, in seconds; above it the run fails and stores nothing."""
+
+    snapshot_seconds: int = 3600
+    statement_seconds: int = 600
+
+
+DEFAULT_LIMITS: Final = TimeLimits()
+UNAVAILABLE: Final = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.IdleInTransactionSessionTimeout,
+    psycopg.errors.TransactionTimeout,
+)
+"""The errors of a server that cannot be used any more; the last two also end the session."""
+
+
+@contextmanager
+def audit_session(database_url: str, limits: TimeLimits = DEFAULT_LIMITS) -> Iterator[Connection]:
+    """Open a connection whose transactions and statements are limited in time.
+
+    Before PostgreSQL 17 a transaction is limited only while it is idle.
+    """
+    with database_errors(), connect(database_url, "reconcile") as connection:
+        for setting, seconds in (
+            ("idle_in_transaction_session_timeout", limits.snapshot_seconds),
+            ("transaction_timeout", limits.snapshot_seconds),
+            ("statement_timeout", limits.statement_seconds),
+        ):
+            connection.execute(SQL["set_timeout"], {"name": setting, "value": f"{seconds}s"})
+        yield connection
+
+
+def database_errors() -> AbstractContextManager[None]:
+    """Turn a broken connection or a refusing server into DatabaseUnavailable."""
+    return unavailable_on(*UNAVAILABLE, prefix="PostgreSQL: ")

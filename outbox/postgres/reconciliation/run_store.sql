@@ -1,0 +1,46 @@
+-- name: past
+-- Reads the newest runs except this one, and in which formats the report of each is kept.
+SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.complete,
+    r.counts, r.totals, r.timings,
+    ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS reports
+FROM outbox.reconciliation_run r
+WHERE r.run_id <> %(run_id)s
+ORDER BY r.finished_at DESC, r.run_id DESC
+LIMIT %(limit)s
+
+-- name: log_state
+-- Reads what the newest run stored about the log.
+SELECT plan -> 'log' FROM outbox.reconciliation_run WHERE plan ? 'log' ORDER BY finished_at DESC, run_id DESC LIMIT 1
+
+-- name: ever
+-- Reads how many findings were new and resolved in all runs up to the newest one, by kind, and the last event counted.
+SELECT plan -> 'ever', coalesce((plan ->> 'last_event')::int8, 0)
+FROM outbox.reconciliation_run
+WHERE plan ? 'ever'
+ORDER BY finished_at DESC, run_id DESC
+LIMIT 1
+
+-- name: save_run
+-- Writes the run and the last event of findings that it counts. The same run saved again replaces the row, but counts
+-- nothing twice.
+INSERT INTO outbox.reconciliation_run AS known (
+    run_id, previous_run_id, mode, started_at, cut_at, verdict, sentence, complete, plan, counts, totals, timings)
+VALUES (%(run_id)s, %(previous_run_id)s, %(mode)s, %(started_at)s, %(cut_at)s, %(verdict)s, %(sentence)s, %(complete)s,
+    %(plan)s || jsonb_build_object('last_event', (SELECT coalesce(max(id), 0) FROM outbox.reconciliation_finding_event)),
+    %(counts)s, %(totals)s, %(timings)s)
+ON CONFLICT (run_id) DO UPDATE SET (
+    previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, plan, counts, totals, timings)
+    = (excluded.previous_run_id, excluded.mode, excluded.started_at, excluded.cut_at, clock_timestamp(), excluded.verdict, excluded.sentence,
+       excluded.complete, excluded.plan || jsonb_strip_nulls(jsonb_build_object(
+           'ever', known.plan -> 'ever', 'last_event', known.plan -> 'last_event')),
+       excluded.counts, excluded.totals, excluded.timings)
+
+-- name: save_report
+-- Writes the report in one format.
+INSERT INTO outbox.reconciliation_report (run_id, format, body) VALUES (%(run_id)s, %(format)s, %(body)s)
+ON CONFLICT (run_id, format) DO UPDATE SET body = excluded.body
+
+-- name: delete_old_reports
+-- Deletes all reports except those of the last 30 runs.
+DELETE FROM outbox.reconciliation_report WHERE run_id NOT IN (
+    SELECT run_id FROM outbox.reconciliation_run ORDER BY finished_at DESC LIMIT 30)

@@ -1,0 +1,42 @@
+-- name: read_commits
+-- Reads the shard's rows from a position on that are below the watermark, by key, in commit order. The watermark
+-- is from the same snapshot: otherwise a lower xid could still commit and be passed. Ages (s) compare two times of
+-- the same clock.
+SELECT xid, half_ids, extract(epoch FROM clock_timestamp() - committed_at)::float8 FROM outbox.commit_log
+WHERE shard = %(shard)s AND xid >= %(xid)s AND xid < outbox.watermark()
+ORDER BY xid
+LIMIT %(rows)s
+
+-- name: read_contents
+-- Reads halves and who decided them, by key and in key order, up to a sum of bytes and at least one. Parked or
+-- missing ones are not returned. The sub-select keeps 2 000 ids out of the planner's estimates.
+SELECT half_id, nonce, decided_by, producer_group_id, transaction_id, topic_id, key, value, "partition",
+    content_type, traceparent, headers, known
+FROM (
+    SELECT h.*, o.decided_by,
+        (h.half_id, h.nonce) IN (
+            SELECT half_id, nonce FROM outbox.already_published
+            WHERE half_id BETWEEN %(low)s AND %(high)s) AS known,
+        sum(coalesce(octet_length(h.value), 0)) OVER (ORDER BY h.half_id)
+            - coalesce(octet_length(h.value), 0) AS bytes_before
+    FROM (
+        SELECT half_id, nonce, producer_group_id, transaction_id, topic_id, key, value, "partition",
+            content_type, traceparent, headers
+        FROM outbox.half_message
+        WHERE half_id = ANY ((SELECT %(half_ids)b::int8[])::int8[]) AND half_id BETWEEN %(low)s AND %(high)s
+    ) h
+    JOIN (
+        SELECT half_id, decided_by FROM outbox.op_message
+        WHERE half_id = ANY ((SELECT %(half_ids)b::int8[])::int8[]) AND half_id BETWEEN %(low)s AND %(high)s
+    ) o ON o.half_id = h.half_id
+) AS contents
+WHERE bytes_before < %(bytes)s
+
+-- name: read_parked
+-- Reads one committed message by key when its leaf is gone: the parked copy, in the same shape.
+SELECT h.half_id, h.nonce, coalesce(o.decided_by, 1::int2), h.producer_group_id, h.transaction_id, h.topic_id,
+    h.key, h.value, h."partition", h.content_type, h.traceparent, h.headers,
+    EXISTS (SELECT FROM outbox.already_published a WHERE a.half_id = h.half_id AND a.nonce = h.nonce)
+FROM outbox.parked_message h
+LEFT JOIN outbox.op_message o ON o.half_id = h.half_id AND o.half_id BETWEEN %(half_id)s AND %(half_id)s
+WHERE h.half_id = %(half_id)s

@@ -1,0 +1,109 @@
+"""Findings of the audit: as they are stored from run to run, and as operators read them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from outbox.messages.message_id import HalfId
+
+UNREAD_CLASSES: Final = frozenset({"NOT_READ", "LSO_STUCK", "RETENTION_GAP", "TOPIC_RECREATED"})
+"""Classes for what a run could not read; such a finding cannot be accepted."""
+REPAIRABLE_CLASSES: Final = (
+    *("LOST", "SKIPPED"),
+    *("WRONG_TOPIC", "WRONG_KEY", "CORRUPT_VALUE", "HEADER_DRIFT"),
+)
+"""Classes whose message can be published again: no record has its content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFinding:
+    """A finding as one run saw it; ``detail`` is its evidence, without any value."""
+
+    finding_id: str
+    kind: str
+    finding_class: str
+    severity: str
+    half_id: HalfId | None
+    topic: str | None
+    detail: Mapping[str, Any]
+
+    @property
+    def message_id(self) -> str | None:
+        """The id of the message that it is about, if it is about one."""
+        return self.detail.get("message_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingEvent:
+    """One change of a finding, with its class, severity and status after the change."""
+
+    at: datetime
+    event: str
+    finding_class: str
+    severity: str
+    status: str
+    run_id: str | None
+    """The run that changed it; None if a rerun or an operator did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackedFinding(StoredFinding):
+    """A stored finding with its current status and its history."""
+
+    first_run_id: str
+    last_run_id: str
+    status: str
+    found_at: datetime
+    updated_at: datetime
+    accepted_until: datetime | None
+    """Set while the status is accepted. After it the finding is open again if a run sees it."""
+    history: tuple[FindingEvent, ...]
+    """The last changes, oldest first."""
+
+
+class FindingOutcome(NamedTuple):
+    """The current status of a finding that a run saw."""
+
+    finding_id: str
+    finding_class: str
+    severity: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingFilter:
+    """Selects findings of a run; a finding must match every given field."""
+
+    kind: str | None = None
+    finding_class: str | None = None
+    status: str | None = None
+
+
+class OpenFindingCount(NamedTuple):
+    """The number of open findings per kind, severity and topic; the topic may be empty."""
+
+    kind: str
+    severity: str
+    topic: str
+    findings: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingChanges:
+    """The difference between the open findings of a run and those stored before it."""
+
+    new: int
+    resolved: int
+    """Findings that were open and are not seen any more, without those that a repair fixed."""
+    fixed: int = 0
+    unverifiable: int = 0
+    """Findings that were open and that no run can verify any more: their evidence has expired."""
+    known_ids: frozenset[str] = field(default=frozenset(), compare=False)
+    """The findings of the run that were open or accepted before it."""
+    closed_by_class: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """The number of findings of each class that the run closes as resolved or fixed."""
+    unverifiable_by_class: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """The number of findings of each class that become unverifiable."""

@@ -1,0 +1,124 @@
+"""Runs of the audit: as a run is stored, and as operators and metrics read it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from outbox.messages.message_id import HalfId
+from outbox.reconciliation.checkpoint import CheckpointUpdate
+from outbox.reconciliation.finding import StoredFinding
+from outbox.reconciliation.log import Partition
+
+
+class ReportFormat(StrEnum):
+    """A format in which the report of a run is kept."""
+
+    HTML = "html"
+    JSON = "json"
+    MARKDOWN = "md"
+    CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiredEvidence:
+    """What no run can verify any more, because a store no longer keeps the evidence."""
+
+    half_ids: Sequence[HalfId] = ()
+    """Messages that were not settled before their halves were retired or their records expired."""
+    starts: Mapping[Partition, int] = field(default_factory=dict)
+    """The first offset that each partition still has; no run finds a record before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """The result of a run, without its findings and reports."""
+
+    run_id: str
+    previous_run_id: str | None = None
+    mode: str
+    started_at: datetime
+    cut_at: datetime
+    verdict: str
+    sentence: str
+    complete: bool
+    """The whole plan was read. So a finding that was not seen again is resolved."""
+    counts: Mapping[str, int]
+    totals: Mapping[str, int]
+    timings: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun(RunSummary):
+    """Everything that a run stores, in one transaction."""
+
+    plan: Mapping[str, Any]
+    findings: tuple[StoredFinding, ...]
+    reports: Mapping[str, str]
+    """The text of the report by format: html, json, md, csv."""
+    checkpoint: CheckpointUpdate | None = None
+    """Without an update the last checkpoint stays."""
+    expired_evidence: ExpiredEvidence = field(default_factory=ExpiredEvidence)
+    """Its findings become unverifiable if they are not seen again, also after a partial run."""
+
+
+class RunPosition(NamedTuple):
+    """The position of a run in the list of runs, newest first."""
+
+    finished_at: datetime
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun(RunSummary):
+    """A stored run as operators read it."""
+
+    finished_at: datetime
+    reports: tuple[str, ...]
+    """The formats in which its report is still kept."""
+
+    @property
+    def list_position(self) -> RunPosition:
+        """Where it is in the list of runs."""
+        return RunPosition(self.finished_at, self.run_id)
+
+    @property
+    def open_findings(self) -> int:
+        """The number of findings above info that it left open."""
+        return sum(self.totals.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun(FinishedRun):
+    """The newest run with the values that only metrics need."""
+
+    cut_age: float
+    """Seconds since the cut."""
+    coverage: float | None
+    """The part of the plan that was read, 0 to 1."""
+    latency: Mapping[str, Mapping[str, float]]
+    """Publish latency in seconds by topic and quantile, on the sample of the run."""
+    dirty_ratio: float | None
+    """The part of the compared buckets that differed, 0 to 1; None if none was compared."""
+    ever: Mapping[str, Mapping[str, int]]
+    """New and resolved findings of all runs and reruns up to this run, each by kind."""
+    inconclusive: int
+    """The number of consecutive inconclusive runs that end with this run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerunResult:
+    """What a rerun between two runs saw of some findings; nothing else of it is stored."""
+
+    after: str | None
+    """The run at whose cut the rerun began."""
+    finding_ids: Sequence[str]
+    """The findings to update. One that was closed or accepted meanwhile does not change."""
+    seen: Sequence[StoredFinding]
+    """All findings that the rerun saw."""
+    complete: bool
+    """The whole plan was read. So a finding that was not seen again is resolved."""
+    expired_evidence: ExpiredEvidence

@@ -1,0 +1,91 @@
+"""Records that Kafka refuses: they are held with their scope, retried for ever, published in order.
+
+A scope is (topic, key), or the topic if Kafka refuses all of it. While a scope has an open row in
+``held_record``, each later message of the scope is listed as K and held too. So the order of a key
+is kept. A release publishes rows in decision order; its scope is free once they are marked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Entry, Kind
+from outbox.relay.protocol.actions import (
+    Action,
+    Begin,
+    DropHandle,
+    HoldRecords,
+    MarkReleased,
+    Postpone,
+    Publish,
+    ReadHeld,
+    Rest,
+    SaveProgress,
+)
+from outbox.relay.protocol.answers import HeldRead
+from outbox.relay.protocol.bisection import advance, narrow
+from outbox.relay.protocol.manifest_chain import next_manifest
+from outbox.relay.protocol.state import WIDE, Phase, Refused, Relay, require
+from outbox.relay.protocol.transition import BACKOFF_FIRST_SECONDS, Next, without_handle
+
+RETRY_FIRST_SECONDS: Final = 5.0
+RETRY_LAST_SECONDS: Final = 300.0
+NOTHING_DUE_SECONDS: Final = 1.0
+
+
+def on_refused(state: Relay, refused: Refused) -> Next:
+    """Halve a refused batch; hold a record that was twice refused alone; postpone a held one."""
+    batch = require(state.batch)
+    if batch.kind is not Kind.BATCH:
+        return _release_refused(state, refused)
+    if batch.published == (state.narrowing.alone,):
+        found = replace(state, narrowing=WIDE)
+        return _dropped(found, HoldRecords(batch, batch.published, refused))
+    return _dropped(replace(state, narrowing=narrow(batch)))
+
+
+def _release_refused(state: Relay, refused: Refused) -> Next:
+    batch = require(state.batch)
+    if len(batch.published) > 1:
+        return _dropped(replace(state, release_narrowing=narrow(batch)))
+    once_more = replace(state, release_narrowing=WIDE, released_last=True)
+    return _dropped(once_more, Postpone(batch.published[0], refused))
+
+
+def _dropped(state: Relay, *settling: Action) -> Next:
+    """Drop the handle; this is no failure, because each refusal leaves fewer suspects."""
+    saving = (SaveProgress(state.at, state.who),) if state.dirty else ()
+    dropped = replace(without_handle(state), phase=Phase.VERIFY)
+    return dropped, (*saving, DropHandle("refused"), *settling, Rest(BACKOFF_FIRST_SECONDS))
+
+
+def release(state: Relay) -> Next:
+    """Retry the held records that are due."""
+    return state, (ReadHeld(state.at.position, state.release_narrowing.most),)
+
+
+def on_held_read(state: Relay, read: HeldRead) -> Next:
+    """Begin a release: an empty range, and no record that Kafka already has."""
+    if not read.message_ids:
+        return replace(state, released_last=True), (Rest(NOTHING_DUE_SECONDS, until_commits=True),)
+    entries = tuple(
+        Entry(message_id, PUBLISHED_BEFORE if message_id in read.before else PUBLISHED)
+        for message_id in read.message_ids
+    )
+    batch = next_manifest(state, read.kind, state.at.position, entries)
+    return replace(state, batch=batch), (Begin(), Publish(batch))
+
+
+def on_release_committed(state: Relay) -> Next:
+    """Mark the records of a committed release, in the transaction that moves the cursor."""
+    batch = require(state.batch)
+    done = replace(
+        state,
+        batch=None,
+        dirty=False,
+        saved_at=state.signed_at,
+        released_last=True,
+        release_narrowing=advance(state.release_narrowing, len(batch.entries)),
+    )
+    return done, (MarkReleased(batch, state.at, state.who), Rest(0.0))

@@ -1,0 +1,146 @@
+"""The rerun of an earlier run: stores the present status of that run's open findings, nothing else.
+
+It judges as the next run would, in a new cut, and leaves all new findings to that run.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from outbox.reconciliation.finding import FindingOutcome
+from outbox.reconciliation.ports import RunStore
+from outbox.reconciliation.run import RerunResult
+from spark.audit.audit import Audit
+from spark.columns.staging import PREFIX
+from spark.findings.finding_class import FindingClass, GradedClass, Severity
+from spark.findings.verdict import EXIT_CLEAN, EXIT_INCONCLUSIVE, Tolerance, exit_code
+from spark.jvm.spark_errors import RunNotFound
+from spark.report.report import Report, format_count
+from spark.report.store_run import stored_run
+from spark.run_context import Options, RunContext
+
+OPEN = "open"
+UNVERIFIABLE = "unverifiable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rerun:
+    """The status at a new cut of the findings of ``of`` that were open."""
+
+    of: str
+    report: Report
+    """The report of the new run, which is not stored."""
+    findings: Sequence[FindingOutcome]
+
+    @property
+    def open(self) -> Mapping[GradedClass, int]:
+        """The number of those still open, by class and severity."""
+        return dict(Counter(map(_graded, (f for f in self.findings if f.status == OPEN))))
+
+    @property
+    def new(self) -> int:
+        """The number of other findings: not open in any run, or too many to be kept."""
+        total = sum(self.report.class_counts.values())
+        return self.report.changes.new + total - len(self.report.findings)
+
+    def exit_code(self, tolerance: Tolerance) -> int:
+        """Return 7 for open findings that are not tolerated, 8 if inconclusive, else 0."""
+        code = exit_code(self.open, tolerance)
+        return code if code != EXIT_CLEAN or self._conclusive else EXIT_INCONCLUSIVE
+
+    @property
+    def _conclusive(self) -> bool:
+        """Everything was read, and every open finding could be judged again."""
+        return self.report.complete and not any(f.status == UNVERIFIABLE for f in self.findings)
+
+    @property
+    def _cut_at(self) -> str:
+        return self.report.plan.cut_at.isoformat()
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "rerun_of": self.of,
+            "cut_at": self._cut_at,
+            "complete": self.report.complete,
+            "open": sum(self.open.values()),
+            "findings": [
+                {"finding_id": f.finding_id, "class": f.finding_class, "status": f.status}
+                for f in self.findings
+            ],
+            "new": self.new,
+        }
+
+    def lines(self) -> str:
+        """Return the text for a terminal."""
+        text = "".join(
+            f"{f.status:<12} {f.finding_class:<18} {f.finding_id}\n" for f in self.findings
+        )
+        still, of = format_count(sum(self.open.values())), format_count(len(self.findings))
+        text += f"{still} of {of} findings of {self.of} are open at the cut of {self._cut_at}\n"
+        if not self.new:
+            return text
+        return (
+            f"{text}{format_count(self.new)} others were seen: outbox reconcile run reports them\n"
+        )
+
+
+def rerun_once(context: RunContext, options: Options, run_id: str) -> Rerun:
+    """Judge in a new cut, and store the status of that run's open findings.
+
+    Raises RunNotFound, RunOvertaken, and what a run raises; nothing is stored then.
+    """
+    before = open_findings(context.run_store, run_id)
+    with _no_report(options.report_dir) as folder:
+        report = Audit(context, replace(options, report_dir=folder)).run()
+    context.run_store.save_rerun(rerun_result(report, [each.finding_id for each in before]))
+    after = {each.finding_id: each for each in context.run_store.statuses(run_id) or ()}
+    return Rerun(of=run_id, report=report, findings=later_statuses(before, after))
+
+
+def open_findings(run_store: RunStore, run_id: str) -> tuple[FindingOutcome, ...]:
+    """Return the findings of a run that are open now. Raises RunNotFound."""
+    known = run_store.statuses(run_id)
+    if known is None:
+        raise RunNotFound(f"no run {run_id}: see `outbox reconcile list`")
+    return tuple(each for each in known if each.status == OPEN)
+
+
+def rerun_result(report: Report, finding_ids: Sequence[str]) -> RerunResult:
+    """Return what a run that is not stored shows about these findings."""
+    run = stored_run(report, {})
+    return RerunResult(
+        after=run.checkpoint.after if run.checkpoint else None,
+        finding_ids=finding_ids,
+        seen=run.findings,
+        complete=run.complete,
+        expired_evidence=run.expired_evidence,
+    )
+
+
+def later_statuses(
+    before: Sequence[FindingOutcome], after: Mapping[str, FindingOutcome]
+) -> tuple[FindingOutcome, ...]:
+    """Return the newest status of these findings."""
+    return tuple(after.get(f.finding_id, f) for f in before)
+
+
+@contextmanager
+def _no_report(parent: Path) -> Iterator[Path]:
+    """Yield a folder for the Parquet of a run that is not kept; leftovers are swept as a stage."""
+    folder = parent / f"{PREFIX}{uuid4().hex}"
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _graded(found: FindingOutcome) -> GradedClass:
+    return GradedClass(FindingClass(found.finding_class), Severity[found.severity.upper()])

@@ -1,0 +1,86 @@
+"""The values that the steps of an audit pass on; each contains the value of the step before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+
+from outbox.messages.message_id import HalfId
+from outbox.reconciliation.checkpoint import StoredCheckpoint
+from outbox.reconciliation.ports import SourceSnapshot
+from outbox.reconciliation.snapshot import RelayCut
+from spark.checks import match_checks
+from spark.columns.frames import Frames
+from spark.compare import bucket_checksums, open_items
+from spark.compare.diagnosis import Judgement
+from spark.cut.cut_plan import LogCut, Plan
+from spark.cut.reader import PlannedRead
+from spark.findings.finding import Finding
+from spark.findings.ledger import Ledger
+from spark.run_context import Options, RunContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """The cut of the log, and where the last run ended."""
+
+    context: RunContext
+    options: Options
+    started_at: datetime
+    stored: StoredCheckpoint | None
+    unlisted: Sequence[RelayCut]
+    """Shards whose newest batches no manifest lists."""
+    log: LogCut
+
+    @property
+    def earlier_findings(self) -> tuple[Finding, ...]:
+        """The findings that earlier runs left open and that later runs do not see."""
+        return tuple(open_items.carried_findings(self.stored.carried)) if self.stored else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """Both sides up to the cut, as frames."""
+
+    captured: Captured
+    snapshot: SourceSnapshot
+    planned: PlannedRead
+    frames: Frames
+
+    @property
+    def plan(self) -> Plan:
+        """What was read, frozen."""
+        return self.planned.plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What differs between the two sides."""
+
+    read: Read
+    mismatch: bucket_checksums.Mismatch | None
+    """The buckets that differ; None where everything was joined."""
+    unsettled: DataFrame
+    suspects: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosed:
+    """The findings about messages, shards and partitions."""
+
+    compared: Compared
+    ledger: Ledger
+    judgement: Judgement
+    expired: Sequence[HalfId]
+    """Messages that nothing can settle any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """The same with the findings of the further checks."""
+
+    diagnosed: Diagnosed
+    checks: match_checks.MatchChecks

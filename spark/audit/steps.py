@@ -1,0 +1,276 @@
+"""The steps of an audit; each takes and returns one value of ``step_values``.
+
+The order is part of the proof: the log is captured first, the snapshot of the database is taken
+last, and both are read only up to this cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from outbox.messages.message_id import HalfId
+from outbox.reconciliation.checkpoint import CheckpointUpdate, StoredCheckpoint
+from outbox.reconciliation.ports import SourceSnapshot
+from outbox.reconciliation.snapshot import RelayCut
+from spark.audit.step_values import Captured, Checked, Compared, Diagnosed, Read
+from spark.checks import coverage, foreign_records, latency, match_checks, misplaced_keys, stalled
+from spark.checks.retention import ExpiredMessages, has_expired
+from spark.checks.unverifiable import unverifiable_of
+from spark.columns.frames import Frames
+from spark.columns.staging import stage_frame
+from spark.compare import bucket_checksums, late_arrivals, open_items, placement, sha256_check
+from spark.compare.diagnosis import Judgement, findings_of_suspect, is_unverifiable
+from spark.compare.evidence import SUSPECTS_PER_CALL, look_up
+from spark.compare.last_records import with_superseded
+from spark.cut import log_history
+from spark.cut.checkpoint import MisplacedKeys, cut_of, cut_start_of, previous_of, time_bounds_of
+from spark.cut.cut_capture import capture_log_cut
+from spark.cut.log_state import state_of
+from spark.cut.reader import PlannedRead, Reader, plan_full_read, plan_read, read_frames
+from spark.cut.time_bounds import EARLIEST, TimeBounds
+from spark.findings.ledger import Ledger
+from spark.report.report import Report
+from spark.report.summary import Outcome, summarize
+from spark.run_context import Options, RunContext
+
+
+def capture(context: RunContext, options: Options) -> Captured:
+    """Freeze the ends of the log; the snapshot of the database is taken after this has returned."""
+    started_at = context.clock.now()
+    with context.progress.stage("cut of the log"):
+        stored = context.run_store.checkpoint()
+        unlisted = context.source.unlisted()
+        log = capture_log_cut(
+            context.log_reader,
+            options.progress_topic,
+            lambda: [t for t in context.source.topics() if t not in options.exclude_topics],
+            context.clock,
+            context.pause,
+            state_of(context.run_store.log_state()),
+            options.accept_topics,
+            _time_bounds(options, stored, unlisted),
+        )
+    return Captured(
+        context=context,
+        options=options,
+        started_at=started_at,
+        stored=stored,
+        unlisted=unlisted,
+        log=log,
+    )
+
+
+def read(captured: Captured, snapshot: SourceSnapshot) -> Read:
+    """Read what is new since the last cut, or everything if the new rows alone cannot be judged."""
+    context, options, log = captured.context, captured.options, captured.log
+    reader = Reader(sources=context.sources, progress=context.progress, stage_uri=options.stage_uri)
+    previous = None if options.full else previous_of(captured.stored)
+    reason = _full_read_reason(options, captured.stored, log.bounds)
+    planned = plan_read(reader, log, captured.unlisted, snapshot.identity, previous, reason)
+    frames = read_frames(reader, planned)
+    found = _reason_found_by_reading(captured, planned, frames)
+    if found is not None:
+        planned = plan_full_read(reader, log, captured.unlisted, snapshot.identity, found)
+        frames = read_frames(reader, planned)
+    return Read(captured=captured, snapshot=snapshot, planned=planned, frames=frames)
+
+
+def compare(read: Read) -> Compared:
+    """Compare both sides; a suspect is a message that is not exactly one clean pair."""
+    context, options, frames = read.captured.context, read.captured.options, read.frames
+    with context.progress.stage("compare") as stage:
+        mismatch = bucket_checksums.mismatches(
+            frames, options.mode, options.stage_uri, options.bucket_messages
+        )
+        open_ids = bucket_checksums.open_ids(frames.commits, frames.records, mismatch)
+        unsettled = stage_frame(open_ids, f"{options.stage_uri}/dirty")
+        stage.rows = suspects = unsettled.where("suspect").count()
+    return Compared(read=read, mismatch=mismatch, unsettled=unsettled, suspects=suspects)
+
+
+def diagnose(compared: Compared) -> Diagnosed:
+    """Enter the findings about the cut as a whole, then those about each suspect."""
+    read, ledger = compared.read, _ledger(compared.read)
+    options, snapshot = read.captured.options, read.snapshot
+    with read.captured.context.progress.stage("look up findings") as stage:
+        ledger.enter(coverage.cut_findings(read.plan, read.frames, options.grace_seconds))
+        ledger.enter(stalled.findings(snapshot.stalled()))
+        ledger.enter(coverage.retirement_findings(read.plan, read.frames, snapshot))
+        judgement = _judgement(read)
+        expired: list[HalfId] = []
+        if compared.suspects:
+            expired = _enter_suspects(compared, judgement, ledger)
+        stage.rows = ledger.total
+    return Diagnosed(compared=compared, ledger=ledger, judgement=judgement, expired=expired)
+
+
+def check(diagnosed: Diagnosed) -> Checked:
+    """Judge the matches by their order, their places and their clocks."""
+    compared, ledger = diagnosed.compared, diagnosed.ledger
+    read, captured = compared.read, compared.read.captured
+    context, snapshot = captured.context, read.snapshot
+    checks = match_checks.collect(captured.options, read.plan, read.frames, compared.mismatch)
+    with context.progress.stage("order") as stage:
+        for some in _chunks(match_checks.order_findings(checks, context.sources)):
+            ledger.enter(some)
+        stage.rows = checks.messages
+    with context.progress.stage("sample"):
+        for some in _chunks(each for each in captured.earlier_findings if each.by_sha256):
+            ledger.keep(
+                sha256_check.remaining_alterations(
+                    some, snapshot, context.log_reader, checks.starts
+                )
+            )
+        for some in _chunks(match_checks.sample_findings(checks, snapshot, context.log_reader)):
+            ledger.keep(some)
+    return Checked(diagnosed=diagnosed, checks=checks)
+
+
+def checkpoint(checked: Checked) -> Outcome:
+    """Collect what the next run must know: the cut, the open items and the misplaced keys."""
+    diagnosed, ledger = checked.diagnosed, checked.diagnosed.ledger
+    compared, judgement = diagnosed.compared, diagnosed.judgement
+    read, captured = compared.read, compared.read.captured
+    context, rules = captured.context, captured.options.topic_rules
+    with context.progress.stage("carry what is open") as stage:
+        earlier = captured.earlier_findings if read.planned.previous else ()
+        before = [each for each in earlier if not each.by_sha256]
+        ledger.enter(foreign_records.findings(read.frames.new_records, rules, before))
+        ledger.keep(before)
+        ledger.expired_evidence = unverifiable_of(
+            context.run_store, read.frames.commits, judgement, ledger.expired
+        )
+        open_ids = open_items.open_half_ids(
+            compared.unsettled, judgement.retired_below, diagnosed.expired
+        )
+        rows = open_items.carried_rows(open_ids, read.frames, ledger.lasting.values())
+        stage.rows = None if rows is None else len(rows)
+        misplaced = _misplaced_keys(checked)
+    cut = cut_of(read.plan, read.planned.marks, read.planned.previous, misplaced)
+    permanent = open_items.permanent_rows(ledger.lasting.values())
+    update = CheckpointUpdate(
+        after=captured.stored.run_id if captured.stored else None,
+        cut=cut_start_of(read.plan) if rows is None else cut,
+        carried=permanent if rows is None else rows,
+        positions={} if rows is None else {each.shard: each.position for each in read.plan.shards},
+    )
+    return Outcome(
+        context=context,
+        options=captured.options,
+        started_at=captured.started_at,
+        plan=read.plan,
+        frames=read.frames,
+        mismatch=compared.mismatch,
+        snapshot=read.snapshot,
+        ledger=ledger,
+        latencies=latency.latencies(checked.checks.timed),
+        checkpoint=update,
+    )
+
+
+def report(outcome: Outcome) -> Report:
+    """Return the report of the run."""
+    return summarize(outcome)
+
+
+def _time_bounds(
+    options: Options, stored: StoredCheckpoint | None, unlisted: Sequence[RelayCut]
+) -> TimeBounds:
+    """Return the times that bound the run.
+
+    A shard without manifests is judged from its beginning, so the log is then read from there.
+    """
+    bounds = time_bounds_of(stored, options.since, options.until, full=options.full)
+    return replace(bounds, whole_log=bool(unlisted))
+
+
+def _full_read_reason(options: Options, stored: StoredCheckpoint | None, bounds: TimeBounds) -> str:
+    """Return why a run without a cut to continue reads everything."""
+    if options.full:
+        return "asked for"
+    if stored is not None:
+        return "the previous run left no cut to continue"
+    since = bounds.since
+    return "the first run" if since == EARLIEST else f"the first run, from {since.isoformat()}"
+
+
+def _reason_found_by_reading(
+    captured: Captured, planned: PlannedRead, frames: Frames
+) -> str | None:
+    """Return why the new rows cannot be judged by themselves; None if they can."""
+    if planned.previous is None:
+        return None
+    plan, sources = planned.plan, captured.context.sources
+    partitions = misplaced_keys.fixed_key_topics(
+        plan.log.partition_counts, captured.options.topic_rules
+    )
+    unrequested = partial(sources.read_unrequested, plan.snapshot)
+    late = late_arrivals.full_read_reason(planned.previous, frames)
+    return late or misplaced_keys.full_read_reason(
+        planned.previous, frames, partitions, unrequested
+    )
+
+
+def _ledger(read: Read) -> Ledger:
+    context, options, plan = read.captured.context, read.captured.options, read.plan
+    return Ledger(
+        spark_session=context.sources.spark_session,
+        run_id=plan.run_id,
+        uri=f"{options.report_dir}/run_id={plan.run_id}/findings",
+        accepted_ids=context.run_store.accepted(),
+        rules=options.topic_rules,
+        compacted_topics=plan.log.compacted_topics,
+    )
+
+
+def _judgement(read: Read) -> Judgement:
+    plan = read.plan
+    return Judgement(
+        retired_below=read.snapshot.retired_below(),
+        starts={each.partition: each.start for each in plan.log.records},
+        unread_topics=plan.log.unread_topics,
+        expired_topics=plan.log.expired_topics,
+        compacted_topics=plan.log.compacted_topics,
+        baselines=log_history.baselines(plan.log, plan.shards),
+        unlisted_shards=plan.unlisted_shards,
+        continued=read.planned.previous is not None,
+    )
+
+
+def _enter_suspects(compared: Compared, judgement: Judgement, ledger: Ledger) -> list[HalfId]:
+    """Judge the suspects, a bounded number at a time; return those that nothing can settle."""
+    read = compared.read
+    gathered = placement.evidence(
+        compared.unsettled.where("suspect"), read.frames.records, read.frames.listings
+    )
+    expired, half_ids = ExpiredMessages(), list[HalfId]()
+    for rows in _chunks(gathered.toLocalIterator(prefetchPartitions=True)):
+        looked_up = look_up(rows, read.snapshot, read.captured.context.log_reader)
+        suspects = with_superseded(looked_up, judgement, read.frames.records)
+        ledger.unverifiable += sum(is_unverifiable(each, judgement) for each in suspects)
+        ledger.enter(found for each in suspects for found in findings_of_suspect(each, judgement))
+        expired.note(suspects, judgement)
+        half_ids += [each.half_id for each in suspects if has_expired(each, judgement)]
+    ledger.enter(expired.findings(judgement))
+    ledger.expired += expired.half_ids
+    return half_ids
+
+
+def _misplaced_keys(checked: Checked) -> dict[str, MisplacedKeys]:
+    """Return the keys that the next run must know to be outside their expected partition."""
+    read, misplaced = checked.diagnosed.compared.read, checked.checks.misplaced
+    if read.planned.previous is not None:
+        return misplaced_keys.kept_misplaced_keys(read.planned.previous, misplaced.partitions)
+    sources = read.captured.context.sources
+    return misplaced_keys.misplaced_keys_by_topic(
+        misplaced, partial(sources.read_unrequested, read.plan.snapshot)
+    )
+
+
+def _chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:
+    while chunk := list(islice(rows, SUSPECTS_PER_CALL)):
+        yield chunk

@@ -1,0 +1,96 @@
+"""Findings about whole shards, partitions and topics: what a run could not read or judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from outbox.messages.message_id import LOW_BITS
+from outbox.reconciliation.log import WHOLE_TOPIC
+from outbox.reconciliation.ports import SourceSnapshot
+from spark.checks.retention import retired_findings
+from spark.columns import manifests
+from spark.columns.frames import Frames
+from spark.compare import placement
+from spark.compare.decision_table import Decision
+from spark.compare.last_records import retired_ends
+from spark.cut.cut_plan import Gap, Plan
+from spark.cut.log_state import LogState
+from spark.findings.finding import Finding
+from spark.findings.finding_class import FindingClass
+
+BREAKS_READ: Final = 1000
+BREAKS_SHOWN: Final = 20
+
+
+def cut_findings(plan: Plan, frames: Frames, grace_seconds: int) -> tuple[Finding, ...]:
+    """Return what is wrong with shards and partitions as a whole."""
+    cut_at = F.lit(plan.cut_at)
+    overdue = placement.late_by_shard(frames.segments, grace_seconds, cut_at).collect()
+    broken = manifests.breaks(frames.manifests).limit(BREAKS_READ).collect()
+    return (
+        *map(gap_finding, (*plan.log.gaps, *plan.log.changes)),
+        *break_findings(broken),
+        *overdue_findings(overdue, grace_seconds),
+    )
+
+
+def retirement_findings(
+    plan: Plan, frames: Frames, snapshot: SourceSnapshot
+) -> tuple[Finding, ...]:
+    """Return what the tables dropped before a run had read it."""
+    kept_from = snapshot.retired_below() >> LOW_BITS
+    ends = retired_ends(frames.manifests, kept_from)
+    return retired_findings(plan.log.before or LogState(), ends, kept_from)
+
+
+def gap_finding(gap: Gap) -> Finding:
+    """Return the finding of a partition, or a whole topic, that was not read completely."""
+    topic, number = gap.partition
+    whole = number == WHOLE_TOPIC
+    place = f"topic:{topic}" if whole else f"partition:{topic}/{number}"
+    kept = gap.finding_class in ("NOT_READ", "LSO_STUCK")
+    return Finding(
+        finding_class=FindingClass(gap.finding_class),
+        subject=place if kept else f"{place}:{gap.finding_class}",
+        topic=topic,
+        partition=None if whole else number,
+        detail={"reason": gap.reason},
+    )
+
+
+def overdue_findings(rows: Iterable[Any], grace_seconds: int) -> tuple[Finding, ...]:
+    """Return one finding for each shard with commits that wait longer than the grace."""
+    return tuple(
+        Finding(
+            finding_class=FindingClass.OVERDUE,
+            subject=f"shard:{row['shard']}",
+            shard=row["shard"],
+            decision=Decision.COMMIT.value,
+            detail={
+                "overdue": row["overdue"],
+                "oldest_committed_at": row["oldest"].isoformat(),
+                "grace_seconds": grace_seconds,
+            },
+        )
+        for row in rows
+        if row["overdue"]
+    )
+
+
+def break_findings(rows: Sequence[Any]) -> tuple[Finding, ...]:
+    """Return one finding for each shard whose manifests do not chain, with the first breaks."""
+    shards = sorted({row["partition"] for row in rows})
+    return tuple(
+        Finding(
+            finding_class=FindingClass.MANIFEST_BREAK,
+            subject=f"shard:{shard}",
+            shard=shard,
+            detail={
+                "breaks": [row.asDict() for row in rows if row["partition"] == shard][:BREAKS_SHOWN]
+            },
+        )
+        for shard in shards
+    )

@@ -1,0 +1,95 @@
+"""The last records of a log: per partition as its anchor, and per key.
+
+A compacted topic keeps only the last record of a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from xxhash import xxh64_intdigest
+
+from outbox.messages.manifest import Kind, Position
+from outbox.reconciliation.log import Partition
+from spark.compare.diagnosis import Judgement, may_be_compacted
+from spark.compare.evidence import Suspect
+from spark.cut.log_state import Anchor
+
+SEED: Final = 42
+
+
+def anchors(records: DataFrame) -> dict[Partition, Anchor]:
+    """Return our last record in each partition that was read."""
+    last = F.max_by(F.struct("offset", "digest"), "offset").alias("last")
+    rows = (
+        records.where(F.col("message_id").isNotNull())
+        .groupBy("topic", "partition")
+        .agg(last)
+        .select("topic", "partition", "last.*")
+        .collect()
+    )
+    return {Partition(r["topic"], r["partition"]): Anchor(r["offset"], r["digest"]) for r in rows}
+
+
+def retired_ends(manifests: DataFrame, kept_from: int) -> dict[int, Position]:
+    """Return per shard the end of its last batch with messages below a transaction id."""
+    batches = (F.col("kind") == int(Kind.BATCH)) & (F.col("entries") > 0)
+    rows = (
+        manifests.where(F.col("intact") & batches & (F.col("to_xid") < kept_from))
+        .groupBy("shard")
+        .agg(F.max(F.struct("to_xid", "to_n")).alias("end"))
+        .collect()
+    )
+    return {row["shard"]: Position(*row["end"]) for row in rows}
+
+
+def with_superseded(
+    suspects: Sequence[Suspect], judgement: Judgement, records: DataFrame
+) -> tuple[Suspect, ...]:
+    """Mark the messages whose record compaction may have removed; at most 1 000 at a time."""
+    asked = [each for each in suspects if may_be_compacted(each, judgement)]
+    if not asked:
+        return tuple(suspects)
+    newest = _newest(records, {key_hash(each) for each in asked})
+    superseded = {each.half_id for each in asked if is_superseded(each, newest)}
+    return tuple(replace(each, superseded=each.half_id in superseded) for each in suspects)
+
+
+def is_superseded(suspect: Suspect, newest: Iterable[Any]) -> bool:
+    """Whether a later record of the key, or the age of a tombstone, explains a missing record.
+
+    ``newest`` are rows of topic, partition, key_hash and the last offset.
+    """
+    assert suspect.known is not None
+    content = suspect.known.half.message.content
+    if content.value is None:
+        return True
+    place, wanted = suspect.place, key_hash(suspect)
+    return any(
+        row["key_hash"] == wanted
+        and row["topic"] == content.topic
+        and (
+            place is None or (row["partition"] == place.partition and row["offset"] > place.offset)
+        )
+        for row in newest
+    )
+
+
+def key_hash(suspect: Suspect) -> int:
+    """Return the hash of a message's key, as ``spark/columns/digest.py`` computes it."""
+    key = suspect.known.half.message.content.key if suspect.known else None
+    digest = xxh64_intdigest(key or b"", SEED)
+    return digest - (1 << 64) if digest >= 1 << 63 else digest
+
+
+def _newest(records: DataFrame, key_hashes: set[int]) -> list[Any]:
+    return (
+        records.where(F.col("key_hash").isin(*key_hashes))
+        .groupBy("topic", "partition", "key_hash")
+        .agg(F.max("offset").alias("offset"))
+        .collect()
+    )

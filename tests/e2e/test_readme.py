@@ -1,0 +1,90 @@
+"""The session and the program of the README work as they are printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devservers.ports import free_ports, is_free
+from outbox.settings.environment import process_environment
+from tests.e2e.fixtures_service import Service
+from tests.fixtures_paths import PROJECT
+from tests.fixtures_waiting import wait_for
+
+pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
+
+PAGE = (PROJECT / "README.md").read_text("utf-8")
+SESSION, COMMANDS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+(PROGRAM,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+SEND, ANSWER = (line.partition("#")[0].split() for line in COMMANDS.splitlines())
+PRINTED_PORT = "9000"
+SHOW_EXPORTED = '\nprintf "\\n%s\\n%s" "$API" "$CHECK_SECRET"\n'
+
+
+@pytest.fixture(scope="module")
+def port() -> str:
+    """Return a free port that stands for the printed one of the check endpoint."""
+    return str(free_ports(1)[0])
+
+
+@pytest.fixture(scope="module")
+def folder(service: Service, port: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that looks like the project's to the commands of the README."""
+    place = tmp_path_factory.mktemp("reader")
+    (place / ".outbox-dev").symlink_to(service.data_dir)
+    (place / ".venv").symlink_to(PROJECT / ".venv")
+    (place / "billing.py").write_text(PROGRAM.replace(PRINTED_PORT, port))
+    return place
+
+
+@pytest.fixture(scope="module")
+def typed(folder: Path, port: str) -> list[str]:
+    """Return what the curl session answers last, and the two variables that it exports."""
+    script = SESSION.replace(PRINTED_PORT, port) + SHOW_EXPORTED
+    run = subprocess.run(["bash", "-euc", script], cwd=folder, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def environment(typed: list[str]) -> dict[str, str]:
+    """Return the environment of the terminal in which the session was typed."""
+    return {**process_environment(), "API": typed[-2], "CHECK_SECRET": typed[-1]}
+
+
+@pytest.fixture
+def endpoint(folder: Path, port: str, environment: dict[str, str]) -> Iterator[None]:
+    """Run the check endpoint of the README."""
+    command = [word.replace(PRINTED_PORT, port) for word in ANSWER]
+    process = subprocess.Popen(command, cwd=folder, env=environment)
+    try:
+        wait_for(lambda: not is_free(int(port)))
+        yield
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def test_the_curl_session_publishes_a_record(service: Service, typed: list[str]) -> None:
+    assert json.loads(typed[0])["state"] == "PUBLISHED"
+    assert b'{"invoice": 7731}' in [each.value for each in service.records("invoices.issued")]
+
+
+def test_the_program_publishes_a_record(
+    service: Service, folder: Path, environment: dict[str, str]
+) -> None:
+    run = subprocess.run(SEND, cwd=folder, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    (message_id,) = re.findall(r"message_id='([\w-]+)'", run.stdout)
+    service.wait_state(message_id, "PUBLISHED")
+
+
+@pytest.mark.usefixtures("endpoint")
+def test_the_check_endpoint_rolls_back_a_message_that_nobody_ends(service: Service) -> None:
+    message_id = service.prepare("billing", "invoices.issued")
+    assert service.wait_state(message_id, "ROLLED_BACK")["decided_by"] == "check"

@@ -1,0 +1,62 @@
+"""Runs, findings and checkpoints to store, and the statuses that are stored."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+
+from outbox.messages.message_id import HalfId
+from outbox.reconciliation.checkpoint import CarriedRow, CheckpointUpdate
+from outbox.reconciliation.finding import StoredFinding
+from outbox.reconciliation.run import StoredRun
+
+NOON = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def make_run(run_id: str, *finding_ids: str, **fields: Any) -> StoredRun:
+    """Return a complete run with these open findings."""
+    defaults: dict[str, Any] = {
+        "run_id": run_id,
+        "mode": "full",
+        "started_at": NOON,
+        "cut_at": NOON,
+        "verdict": "findings",
+        "sentence": "",
+        "complete": True,
+        "plan": {},
+        "counts": {},
+        "totals": {},
+        "timings": {},
+        "findings": tuple(make_finding(each) for each in finding_ids),
+        "reports": {"html": f"<p>{run_id}</p>"},
+    }
+    return StoredRun(**{**defaults, **fields})
+
+
+def make_finding(finding_id: str) -> StoredFinding:
+    """Return a finding of a lost message."""
+    return StoredFinding(
+        finding_id=finding_id,
+        kind="missing",
+        finding_class="LOST",
+        severity="critical",
+        half_id=HalfId(1),
+        topic="points",
+        detail={"copies": 0},
+    )
+
+
+def statuses(database_url: str) -> dict[str, str]:
+    """Return the status of every finding."""
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute("SELECT finding_id, status FROM outbox.reconciliation_finding")
+        return dict(rows.fetchall())
+
+
+def checkpoint_after(after: str | None, *half_ids: int, **fields: Any) -> CheckpointUpdate:
+    """Return a checkpoint after that run that carries these half ids."""
+    carried = [CarriedRow("commit", HalfId(each), "{}") for each in half_ids]
+    defaults: dict[str, Any] = {"cut": {"version": 1}, "carried": carried}
+    return CheckpointUpdate(after=after, **{**defaults, **fields})

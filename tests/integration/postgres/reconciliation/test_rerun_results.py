@@ -1,0 +1,150 @@
+"""A rerun between two runs stores the new status of some findings, and no other row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+
+from outbox.errors import RunOvertaken
+from outbox.messages.message_id import HalfId
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.reconciliation.checkpoint import CheckpointUpdate
+from outbox.reconciliation.finding import StoredFinding
+from outbox.reconciliation.log import Partition
+from outbox.reconciliation.run import ExpiredEvidence, RerunResult
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
+    checkpoint_after,
+    make_finding,
+    make_run,
+    statuses,
+)
+
+pytestmark = pytest.mark.postgres
+
+KEPT = ("run", "report", "cut", "carry")
+
+
+def make_rerun_result(*finding_ids: str, **fields: Any) -> RerunResult:
+    """Return the result of a complete rerun of these findings that saw none of them."""
+    defaults: dict[str, Any] = {
+        "after": "one",
+        "finding_ids": finding_ids,
+        "seen": (),
+        "complete": True,
+        "expired_evidence": ExpiredEvidence(),
+    }
+    return RerunResult(**{**defaults, **fields})
+
+
+def stored(database_url: str) -> dict[str, Any]:
+    """Return everything that runs store except findings, and the positions for retirement."""
+    with psycopg.connect(database_url) as connection:
+        tables = {
+            name: connection.execute(f"SELECT * FROM outbox.reconciliation_{name}").fetchall()
+            for name in KEPT
+        }
+        noted = "SELECT * FROM outbox.progress WHERE name LIKE 'reconcile:%'"
+        return {**tables, "progress": connection.execute(noted).fetchall()}
+
+
+def refined(finding_id: str) -> StoredFinding:
+    """Return that finding as a later rerun refines it."""
+    return replace(make_finding(finding_id), finding_class="SKIPPED", detail={"copies": 2})
+
+
+def test_it_closes_the_given_findings_that_it_did_not_see_and_stores_nothing_else(
+    database_url: str,
+) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(
+        make_run(
+            "one", "a", "b", "other", checkpoint=checkpoint_after(None, 7, positions={3: (17, 2)})
+        )
+    )
+    before = stored(database_url)
+    store.save_rerun(make_rerun_result("a", "b", seen=[refined("b"), make_finding("new")]))
+    assert statuses(database_url) == {"a": "resolved", "b": "open", "other": "open"}
+    assert store.statuses("one") == [
+        ("a", "LOST", "critical", "resolved"),
+        ("b", "SKIPPED", "critical", "open"),
+        ("other", "LOST", "critical", "open"),
+    ]
+    assert stored(database_url) == before
+
+
+@pytest.mark.parametrize("last", [None, checkpoint_after(None, cut=None)])
+def test_without_a_cut_to_continue_it_leaves_none_behind(
+    database_url: str, last: CheckpointUpdate | None
+) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", checkpoint=last))
+    before = stored(database_url)
+    store.save_rerun(make_rerun_result("a", after="one" if last else None))
+    assert (statuses(database_url), stored(database_url)) == ({"a": "resolved"}, before)
+
+
+def test_the_role_of_the_reconciliation_may_store_it(database_url: str) -> None:
+    PostgresRunStore(database_url).save(
+        make_run("one", "a", "b", checkpoint=checkpoint_after(None))
+    )
+    auditor = f"{database_url}?options=-c%20role%3Doutbox_reconcile"
+    PostgresRunStore(auditor).save_rerun(make_rerun_result("a", "b", seen=[refined("b")]))
+    assert statuses(database_url) == {"a": "resolved", "b": "open"}
+
+
+def test_the_next_run_reopens_what_it_sees_and_leaves_the_others_closed(
+    database_url: str,
+) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", "b", checkpoint=checkpoint_after(None)))
+    store.save_rerun(make_rerun_result("a", "b"))
+    assert store.changes(["a"], True, ExpiredEvidence()).new == 1
+    store.save(make_run("two", "a", "new", checkpoint=checkpoint_after("one")))
+    assert statuses(database_url) == {"a": "open", "b": "resolved", "new": "open"}
+
+
+def test_a_finding_that_was_closed_or_accepted_meanwhile_does_not_change(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", "b", "c", checkpoint=checkpoint_after(None)))
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE outbox.reconciliation_finding SET accepted_until = 'infinity', status ="
+            " CASE finding_id WHEN 'a' THEN 'accepted' WHEN 'b' THEN 'fixed' ELSE status END"
+        )
+    store.save_rerun(make_rerun_result("a", "b", "c", seen=[refined("b")]))
+    assert statuses(database_url) == {"a": "accepted", "b": "fixed", "c": "resolved"}
+    assert ("b", "LOST", "critical", "fixed") in (store.statuses("one") or ())
+
+
+def test_a_partial_rerun_closes_only_unverifiable_findings(database_url: str) -> None:
+    store = PostgresRunStore(database_url)
+    expired = replace(
+        make_finding("record"), half_id=HalfId(9), detail={"partition": 0, "offset": 6}
+    )
+    found = (make_finding("retired"), expired, replace(make_finding("late"), half_id=HalfId(8)))
+    store.save(make_run("one", findings=found, checkpoint=checkpoint_after(None)))
+    expired_evidence = ExpiredEvidence(half_ids=[HalfId(1)], starts={Partition("points", 0): 7})
+    store.save_rerun(
+        make_rerun_result(
+            "retired", "record", "late", complete=False, expired_evidence=expired_evidence
+        )
+    )
+    assert statuses(database_url) == {
+        "retired": "unverifiable",
+        "record": "unverifiable",
+        "late": "open",
+    }
+
+
+@pytest.mark.parametrize("after", [None, "zero"])
+def test_a_rerun_that_began_before_a_newer_run_stores_nothing(
+    database_url: str, after: str | None
+) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", checkpoint=checkpoint_after(None)))
+    with pytest.raises(RunOvertaken):
+        store.save_rerun(make_rerun_result("a", after=after))
+    assert statuses(database_url) == {"a": "open"}

@@ -1,0 +1,99 @@
+"""The audited database on a real PostgreSQL: snapshot, look-ups, and the rights of the role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from outbox.errors import DatabaseUnavailable
+from outbox.messages.message import DecidedBy, HalfMessage, Resolution
+from outbox.messages.message_id import HalfId
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.postgres.reconciliation.source import PostgresSource
+from outbox.reconciliation.snapshot import UndecidedCounts
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
+    checkpoint_after,
+    make_run,
+)
+
+
+def test_the_snapshot_shows_each_decision(database_url: str, halves: list[HalfMessage]) -> None:
+    with PostgresSource(database_url).snapshot() as snapshot:
+        known = snapshot.halves([*[half.half_id for half in halves], HalfId(1)])
+        undecided = snapshot.undecided()
+    assert [known[half.half_id].half for half in halves] == halves
+    assert [known[half.half_id].decision for half in halves] == [
+        Resolution.COMMIT,
+        Resolution.ROLLBACK,
+        None,
+    ]
+    assert known[halves[0].half_id].decided_by is DecidedBy.PRODUCER
+    assert (len(known), undecided) == (3, UndecidedCounts(prepared=1, parked=0))
+
+
+def test_the_snapshot_does_not_see_what_comes_later(
+    database_url: str, halves: list[HalfMessage]
+) -> None:
+    with PostgresSource(database_url).snapshot() as snapshot:
+        with psycopg.connect(database_url) as connection:
+            connection.execute("DELETE FROM outbox.op_message")
+        known = snapshot.halves([halves[0].half_id])
+    assert known[halves[0].half_id].decision is Resolution.COMMIT
+
+
+def test_the_snapshot_takes_no_transaction_id(database_url: str) -> None:
+    with PostgresSource(database_url).snapshot() as snapshot:
+        snapshot.undecided()
+        with psycopg.connect(database_url) as connection:
+            held = connection.execute(
+                "SELECT backend_xid FROM pg_stat_activity"
+                " WHERE application_name = 'outbox-reconcile'"
+            ).fetchall()
+    assert held == [(None,)]
+
+
+def test_topics_are_those_that_were_ever_prepared_for(
+    database_url: str, halves: list[HalfMessage]
+) -> None:
+    assert PostgresSource(database_url).topics() == ["points"]
+
+
+@pytest.fixture
+def auditor_url(database_url: str) -> Iterator[str]:
+    """The database as a user that has only the reconciliation's role sees it."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE auditor LOGIN PASSWORD 'a' IN ROLE outbox_reconcile")
+        try:
+            parts = urlsplit(database_url)
+            yield parts._replace(netloc=f"auditor:a@{parts.hostname}:{parts.port}").geturl()
+        finally:
+            connection.execute("DROP ROLE auditor")
+
+
+def test_the_role_may_run_an_audit_and_nothing_else(
+    auditor_url: str, halves: list[HalfMessage]
+) -> None:
+    source = PostgresSource(auditor_url)
+    ids = [half.half_id for half in halves]
+    assert source.topics() == ["points"]
+    with source.snapshot() as snapshot:
+        assert len(snapshot.halves(ids)) == 3
+        assert snapshot.undecided(whole=False) == snapshot.undecided()
+        snapshot.held_records(ids), snapshot.recorded_places(ids), snapshot.retired_below()
+        snapshot.already_published(ids), snapshot.stalled()
+    PostgresRunStore(auditor_url).save(
+        make_run("one", "a", checkpoint=checkpoint_after(None, 7, positions={3: (17, 2)}))
+    )
+    assert PostgresRunStore(auditor_url).checkpoint() is not None
+    with psycopg.connect(auditor_url) as connection:
+        connection.execute("SELECT half_ids FROM outbox.reconciliation_commits").fetchall()
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT value FROM outbox.half_message")
+
+
+def test_an_unreachable_database_is_reported_as_unavailable() -> None:
+    with pytest.raises(DatabaseUnavailable):
+        PostgresSource("postgresql://u@127.0.0.1:1/outbox").topics()

@@ -1,0 +1,28 @@
+"""Late EndTxn frames: the second copy of a commit, or the first one of a lost answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tests.model.kafka import Broker, end_transaction
+from tests.model.scene import STALE_FRAME
+
+
+class Arrival(NamedTuple):
+    """A late frame reaches the coordinator."""
+
+    text: str
+    broker: Broker
+    reached: tuple[str, ...] = ()
+
+
+def arrivals(broker: Broker) -> Iterator[Arrival]:
+    """Yield the effects of a frame that arrives late; one of an older epoch is refused."""
+    reached = (STALE_FRAME,) if broker.open else ()
+    if broker.frame:
+        ended = end_transaction(broker)._replace(frame=False)
+        yield Arrival("a late EndTxn of the current epoch arrives", ended)
+    if broker.old_frame:
+        refused = broker._replace(old_frame=False)
+        yield Arrival("a late EndTxn of an older epoch is refused", refused, reached)

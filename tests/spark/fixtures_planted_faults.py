@@ -1,0 +1,35 @@
+"""An installation with four planted faults, for audits on Spark elsewhere than in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
+from outbox.messages.message import Resolution
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+
+PROGRESS_PREFIX: Final = PROGRESS_TOPIC.split(".")[0]
+"""A separate program reads the default topic of manifests."""
+
+
+def plant_faults(
+    database_url: str, bootstrap_servers: str
+) -> tuple[OutboxWriter, Mapping[str, str]]:
+    """Publish forty messages, four of them wrongly; return the class of each fault by message."""
+    writer = OutboxWriter(database_url, bootstrap_servers, PROGRESS_PREFIX)
+    writer.create_topics("points")
+    halves = writer.prepare("points", 40)
+    writer.end(halves[:39], Resolution.COMMIT)
+    lost, skipped, doubled, undecided = halves[3], halves[5], halves[7], halves[39]
+    writer.publish(
+        lambda record: () if record.key == b"member-3" else (record,), held=[skipped.half_id]
+    )
+    writer.produce(writer.record(doubled), writer.record(undecided))
+    named = {lost: "LOST", skipped: "SKIPPED", doubled: "DUPLICATE", undecided: "UNDECIDED"}
+    return writer, {str(half.message_id): fault for half, fault in named.items()}
+
+
+def classes_found(report: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the class of each finding of a report by the message it names."""
+    return {each["message_id"]: each["class"] for each in report["findings"]}

@@ -1,0 +1,289 @@
+"""Whole histories of checks, on the functions that the checker runs, compared with an oracle.
+
+The oracle counts in seconds and has the rules of spending as a table; it shares no code with the
+policy. A history is the endpoint's answer to each check, and the delay of each check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checker.checks.settlement import settlement_of
+from outbox.checks.check_round import Answer, CheckResult, DueSlice, Outcome, Settlement
+from outbox.checks.policy import Ask, decide, immunity
+from outbox.checks.producer_group import Backoff, OnCheckMax, ProducerGroup
+from outbox.checks.queue_row import QueueRow
+from outbox.messages.message import HalfMessage
+from outbox.messages.message_id import HalfId, Nonce
+from tests.fixtures_messages import make_group, make_message
+
+BORN = datetime(2026, 1, 1, tzinfo=UTC)
+DAY, HOUR, SHORTEST_PAUSE = 86_400, 3600, 30
+
+SPENT = {
+    (Outcome.UNKNOWN, 200): True,
+    (Outcome.BAD_VERDICT, 200): True,
+    (Outcome.HTTP_ERROR, 404): True,
+    (Outcome.HTTP_ERROR, 500): True,
+    (Outcome.HTTP_ERROR, 429): False,
+    (Outcome.HTTP_ERROR, 410): False,
+    (Outcome.HTTP_ERROR, 502): False,
+    (Outcome.HTTP_ERROR, 503): False,
+    (Outcome.HTTP_ERROR, 504): False,
+    (Outcome.TIMEOUT, None): False,
+    (Outcome.UNREACHABLE, None): False,
+    (Outcome.BLOCKED, None): False,
+}
+"""Every answer without a verdict, and whether it counts toward ``check_max``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One look: how late it comes, whether the group is paused then, and what would be answered."""
+
+    late: int = 0
+    paused: bool = False
+    answer: Answer = Answer(outcome=Outcome.UNKNOWN, http_status=200)  # noqa: RUF009
+    jitter: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A check: when, in seconds after prepare, and as which counted attempt."""
+
+    at: int
+    attempt: int
+
+
+End = str
+"""``COMMIT``, ``ROLLBACK``, ``policy``, ``check_max``, ``max_age``, or ``open``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What a history made of a half: its checks, the delays between looks, the end and its time."""
+
+    asked: tuple[Asked, ...]
+    delays: tuple[int, ...]
+    end: End
+    at: int
+    spent: int
+
+
+ANSWERS = st.builds(
+    lambda kind, retry: Answer(outcome=kind[0], http_status=kind[1], retry_after_seconds=retry),
+    st.sampled_from(list(SPENT)),
+    st.one_of(st.none(), st.integers(0, 2 * DAY)),
+)
+VERDICTS = st.sampled_from([Outcome.COMMIT, Outcome.ROLLBACK]).map(
+    lambda outcome: Answer(outcome=outcome, http_status=200)
+)
+TURNS = st.builds(
+    Turn,
+    late=st.one_of(st.just(0), st.integers(0, 200)),
+    paused=st.integers(0, 9).map(lambda n: n == 0),
+    answer=st.one_of(ANSWERS, ANSWERS, ANSWERS, VERDICTS),
+    jitter=st.floats(0, 1, exclude_max=True),
+)
+GROUPS = st.builds(
+    make_group,
+    check_interval_seconds=st.one_of(st.integers(1, 120), st.integers(1, DAY)),
+    check_max=st.integers(1, 20),
+    transaction_timeout_seconds=st.integers(1, HOUR),
+    on_check_max=st.sampled_from(OnCheckMax),
+    backoff=st.sampled_from(Backoff),
+    max_age_seconds=st.one_of(st.integers(60, 3 * DAY), st.just(30 * DAY)),
+)
+HISTORIES = st.lists(TURNS, max_size=40)
+MANY = settings(derandomize=True, max_examples=200, deadline=None)
+
+
+# -- The functions that the checker runs ----------------------------------------------------------
+
+
+def play(group: ProducerGroup, own_immunity: int | None, turns: Sequence[Turn]) -> Played:
+    """Play a history on ``decide`` and ``settlement_of``."""
+    due_at = BORN + immunity(group, own_immunity)
+    row = _first_row(due_at)
+    asked, delays, at = list[Asked](), list[int](), _seconds(due_at)
+    for turn in turns:
+        now = row.due_at + timedelta(seconds=turn.late)
+        at = _seconds(now)
+        result = _result(row, group, turn, now)
+        settlement = _settle(row, group, turn, result, now)
+        asked += [Asked(at=at, attempt=each.row.attempt) for each in settlement.checks]
+        if not settlement.put_backs:
+            return Played(
+                asked=tuple(asked),
+                delays=tuple(delays),
+                end=_end_of(settlement),
+                at=at,
+                spent=row.check_count,
+            )
+        (back,) = settlement.put_backs
+        delays.append(back.delay_seconds)
+        due_at = now + timedelta(seconds=back.delay_seconds)
+        row = replace(back, delay_seconds=row.delay_seconds, due_at=due_at)
+    spent = row.check_count
+    return Played(asked=tuple(asked), delays=tuple(delays), end="open", at=at, spent=spent)
+
+
+def _result(row: QueueRow, group: ProducerGroup, turn: Turn, now: datetime) -> CheckResult:
+    decision = decide(row, _as_set(group, turn), now)
+    if isinstance(decision, Ask):
+        return CheckResult(row=row, decision=decision, answer=turn.answer, asked_at=now)
+    return CheckResult(row=row, decision=decision)
+
+
+def _settle(
+    row: QueueRow, group: ProducerGroup, turn: Turn, result: CheckResult, now: datetime
+) -> Settlement:
+    cursors = {row.delay_seconds: row.look_id - 1}
+    due = DueSlice(group=_as_set(group, turn), now=now, cursors=cursors, rows=(row,))
+    return settlement_of(due, [result], lambda: turn.jitter)
+
+
+def _as_set(group: ProducerGroup, turn: Turn) -> ProducerGroup:
+    names = ("check_interval_seconds", "check_max", "on_check_max", "backoff", "max_age_seconds")
+    return make_group(paused=turn.paused, **{name: getattr(group, name) for name in names})
+
+
+def _first_row(due_at: datetime) -> QueueRow:
+    half = HalfMessage(
+        half_id=HalfId(1 << 15),
+        nonce=Nonce(1),
+        message=make_message(),
+        prepared_at=BORN,
+        content_digest=0,
+    )
+    return QueueRow(
+        look_id=1,
+        delay_seconds=0,
+        half_id=half.half_id,
+        round=1,
+        check_count=0,
+        only_unknown=True,
+        age_from=BORN,
+        due_at=due_at,
+        half=half,
+    )
+
+
+def _end_of(settlement: Settlement) -> End:
+    if settlement.parkings:
+        return settlement.parkings[0][1].value
+    (end,) = settlement.ends
+    return "policy" if end.decided_by.value == "policy" else end.decision.value
+
+
+def _seconds(at: datetime) -> int:
+    return int((at - BORN).total_seconds())
+
+
+# -- The oracle -----------------------------------------------------------------------------------
+
+
+def shortest(group: ProducerGroup, spent: int, answer: Answer) -> tuple[int, int]:
+    """Return the bounds of the delay after an answer; classes above a minute are 5 % apart."""
+    low = high = group.check_interval_seconds
+    if group.backoff is Backoff.EXPONENTIAL:
+        for _ in range(spent - 1):
+            high = min(2 * high, max(HOUR, low))
+    retry = answer.retry_after_seconds or 0
+    low, high = max(low, retry), max(high, retry)
+    exact = low == high == group.check_interval_seconds
+    return min(low, DAY), high if exact else min(high * 21 // 20 + 1, DAY)
+
+
+def expected(
+    group: ProducerGroup, own_immunity: int | None, turns: Sequence[Turn], delays: Iterator[int]
+) -> Played:
+    """Say what must happen, given the delays that were drawn; those are held to their bounds."""
+    due, at, spent, honest = own_immunity or group.transaction_timeout_seconds, 0, 0, True
+    asked, seen = list[Asked](), list[int]()
+
+    def ended(how: End) -> Played:
+        return Played(asked=tuple(asked), delays=tuple(seen), end=how, at=at, spent=spent)
+
+    at = due
+    for turn in turns:
+        at = due + turn.late
+        if at >= group.max_age_seconds:
+            return ended("max_age")
+        if turn.paused:
+            wait = min(group.check_interval_seconds, SHORTEST_PAUSE)
+            assert next(delays) == wait
+        elif spent == group.check_max:
+            rolls_back = group.on_check_max is OnCheckMax.ROLLBACK and honest
+            return ended("policy" if rolls_back else "check_max")
+        else:
+            asked.append(Asked(at=at, attempt=spent + 1))
+            if turn.answer.verdict is not None:
+                return ended(turn.answer.verdict.value)
+            counts = SPENT[(turn.answer.outcome, turn.answer.http_status)]
+            spent += counts
+            honest = honest and not (counts and turn.answer.outcome is not Outcome.UNKNOWN)
+            low, high = shortest(group, spent, turn.answer)
+            wait = next(delays)
+            assert low <= wait <= high, f"{wait} s, not {low} to {high} s"
+        seen.append(wait)
+        due = at + wait
+    return ended("open")
+
+
+# -- Any history ----------------------------------------------------------------------------------
+
+
+@MANY
+@given(GROUPS, st.one_of(st.none(), st.integers(1, HOUR)), HISTORIES)
+def test_any_history_of_a_half_agrees_with_the_oracle(
+    group: ProducerGroup, own_immunity: int | None, turns: list[Turn]
+) -> None:
+    played = play(group, own_immunity, turns)
+    assert played == expected(group, own_immunity, turns, iter(played.delays))
+
+
+@MANY
+@given(GROUPS, st.one_of(st.none(), st.integers(1, HOUR)), HISTORIES)
+def test_no_check_is_early_none_is_too_many_and_silence_costs_nothing(
+    group: ProducerGroup, own_immunity: int | None, turns: list[Turn]
+) -> None:
+    """I12."""
+    played = play(group, own_immunity, turns)
+    times = [each.at for each in played.asked]
+    assert all(at >= (own_immunity or group.transaction_timeout_seconds) for at in times)
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert all(gap >= group.check_interval_seconds for gap in gaps)
+    assert played.spent <= group.check_max
+    assert all(each.attempt <= group.check_max for each in played.asked)
+    assert all(at < group.max_age_seconds for at in times)
+
+
+@settings(MANY, max_examples=50)
+@given(GROUPS, st.sampled_from([Outcome.UNREACHABLE, Outcome.TIMEOUT, Outcome.BLOCKED]))
+def test_an_endpoint_that_is_never_reached_spends_nothing_and_age_parks(
+    group: ProducerGroup, silence: Outcome
+) -> None:
+    group = replace(group, max_age_seconds=40 * group.check_interval_seconds)
+    played = play(group, None, [Turn(answer=Answer(outcome=silence))] * 42)
+    assert played.spent == 0
+    assert {each.attempt for each in played.asked} <= {1}
+    assert (played.end, played.at >= group.max_age_seconds) == ("max_age", True)
+
+
+@pytest.mark.parametrize(("interval", "last", "parked"), [(60, 846, 906), (30, 426, 456)])
+def test_the_queue_keeps_the_schedules_of_rocketmq_4_and_5_exactly(
+    interval: int, last: int, parked: int
+) -> None:
+    """A38: 15 checks at 6, 6 + interval, …; parked at the look after the fifteenth."""
+    played = play(make_group(check_interval_seconds=interval), None, [Turn()] * 16)
+    assert [each.at for each in played.asked] == list(range(6, last + 1, interval))
+    assert [each.attempt for each in played.asked] == list(range(1, 16))
+    assert (played.end, played.at) == ("check_max", parked)

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checker.checks.settlement import settlement_of
+from outbox.checks.check_round import Answer, CheckResult, CursorMove, Outcome, Settlement
+from outbox.checks.policy import Ask, Park, RollBack, Wait
+from outbox.checks.producer_group import Backoff, ProducerGroup
+from outbox.checks.queue_row import Drop, QueueRow
+from outbox.messages.message import DecidedBy, End, ParkedReason, Resolution
+from tests.fixtures_messages import make_group
+from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_row, make_slice
+
+
+def settled(
+    *results: CheckResult, group: ProducerGroup | None = None, rows: tuple[QueueRow, ...] = ()
+) -> Settlement:
+    rows = rows or tuple(result.row for result in results)
+    return settlement_of(make_slice(*rows, group=group), results, lambda: 0.5)
+
+
+def answered(row: QueueRow, outcome: Outcome, **fields: Any) -> CheckResult:
+    return CheckResult(
+        row=row,
+        decision=Ask(),
+        answer=Answer(outcome=outcome, **fields),
+        asked_at=NOW,
+        latency_ms=12,
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "decision"),
+    [(Outcome.COMMIT, Resolution.COMMIT), (Outcome.ROLLBACK, Resolution.ROLLBACK)],
+)
+def test_a_verdict_ends_the_half(outcome: Outcome, decision: Resolution) -> None:
+    row = make_row()
+    settlement = settled(answered(row, outcome, http_status=200, reason="seen"))
+    assert row.half is not None
+    assert settlement.ends == (
+        End(
+            half_id=row.half_id,
+            nonce=row.half.nonce,
+            decision=decision,
+            decided_by=DecidedBy.CHECK,
+            reason="seen",
+        ),
+    )
+    assert [check.row for check in settlement.checks] == [row]
+    assert settlement.put_backs == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "check_count", "only_unknown"),
+    [
+        (Answer(outcome=Outcome.UNKNOWN, http_status=200), 5, True),
+        (Answer(outcome=Outcome.BAD_VERDICT, http_status=200), 5, False),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=204), 5, False),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=302), 5, False),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=404), 5, False),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=500), 5, False),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=501), 5, False),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=410), 4, True),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=429), 4, True),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=502), 4, True),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=503), 4, True),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=504), 4, True),
+        (Answer(outcome=Outcome.TIMEOUT), 4, True),
+        (Answer(outcome=Outcome.UNREACHABLE), 4, True),
+        (Answer(outcome=Outcome.BLOCKED), 4, True),
+    ],
+    ids=lambda value: f"{value.outcome} {value.http_status}" if isinstance(value, Answer) else "",
+)
+def test_an_answer_without_verdict_is_spent_and_silence_is_not(
+    answer: Answer, check_count: int, only_unknown: bool
+) -> None:
+    row = make_row(check_count=4)
+    result = replace(answered(row, Outcome.UNKNOWN), answer=answer)
+    settlement = settled(result)
+    assert settlement.ends == ()
+    assert settlement.put_backs == (
+        replace(row, check_count=check_count, only_unknown=only_unknown, delay_seconds=30),
+    )
+    (check,) = settlement.checks
+    assert (check.row.attempt, check.row.look_id, check.answer) == (5, row.look_id, answer)
+
+
+def test_only_unknown_stays_false_after_an_answer_that_was_no_unknown() -> None:
+    settlement = settled(answered(make_row(only_unknown=False), Outcome.UNKNOWN))
+    assert settlement.put_backs[0].only_unknown is False
+
+
+def test_the_endpoints_retry_after_delays_the_next_check() -> None:
+    settlement = settled(
+        answered(make_row(), Outcome.HTTP_ERROR, http_status=503, retry_after_seconds=45)
+    )
+    assert settlement.put_backs[0].delay_seconds == 45
+
+
+def test_exponential_backoff_doubles_with_the_spent_checks() -> None:
+    group = make_group(backoff=Backoff.EXPONENTIAL)
+    settlement = settled(answered(make_row(check_count=2), Outcome.UNKNOWN), group=group)
+    assert 75 <= settlement.put_backs[0].delay_seconds <= 79
+
+
+def test_a_half_that_could_not_be_asked_is_put_back_unspent() -> None:
+    row = make_row(check_count=3)
+    settlement = settled(CheckResult(row=row, decision=Ask()))
+    assert (settlement.put_backs[0].check_count, settlement.checks) == (3, ())
+
+
+def test_a_dropped_row_leaves_no_trace_but_the_cursor() -> None:
+    row = make_row(drop=Drop.DECIDED, half=None)
+    assert settled(CheckResult(row=row)) == Settlement(
+        group=make_group(), moves=(CursorMove(delay_seconds=30, position=0, to=1),)
+    )
+
+
+def test_a_wait_is_put_back_unspent() -> None:
+    row = make_row(check_count=2)
+    settlement = settled(CheckResult(row=row, decision=Wait(delay=timedelta(seconds=20))))
+    assert (settlement.put_backs[0].delay_seconds, settlement.put_backs[0].check_count) == (20, 2)
+
+
+def test_parking_carries_its_reason_and_round() -> None:
+    row = make_row(check_count=15, round=3)
+    settlement = settled(CheckResult(row=row, decision=Park(reason=ParkedReason.CHECK_MAX)))
+    assert settlement.parkings == ((row, ParkedReason.CHECK_MAX),)
+
+
+def test_the_policy_rolls_back_by_an_end() -> None:
+    settlement = settled(CheckResult(row=make_row(), decision=RollBack()))
+    assert [(end.decision, end.decided_by) for end in settlement.ends] == [
+        (Resolution.ROLLBACK, DecidedBy.POLICY)
+    ]
+    assert settlement.checks == ()
+
+
+def test_the_policy_never_decides_for_a_half_that_cannot_be_read() -> None:
+    settlement = settled(CheckResult(row=make_row(half=None), decision=RollBack()))
+    assert (settlement.ends, len(settlement.parkings)) == ((), 1)
+
+
+def test_ends_are_in_the_order_in_which_their_answers_arrived() -> None:
+    rows = tuple(make_row(look_id) for look_id in (1, 2, 3))
+    arrived = [answered(rows[n], Outcome.COMMIT) for n in (2, 0, 1)]
+    settlement = settled(*arrived, rows=rows)
+    assert [end.half_id for end in settlement.ends] == [rows[n].half_id for n in (2, 0, 1)]
+    assert [check.row for check in settlement.checks] == [rows[n] for n in (2, 0, 1)]
+
+
+def test_a_cursor_stops_before_the_first_row_that_is_not_done() -> None:
+    rows = (make_row(1), make_row(2), make_row(3), make_row(9, delay_seconds=60))
+    done = [answered(rows[n], Outcome.COMMIT) for n in (0, 2, 3)]
+    settlement = settled(*done, rows=rows)
+    assert settlement.moves == (
+        CursorMove(delay_seconds=30, position=0, to=1),
+        CursorMove(delay_seconds=60, position=0, to=9),
+    )
+    assert [end.half_id for end in settlement.ends] == [rows[0].half_id, rows[3].half_id]
+
+
+def test_410_pauses_the_group() -> None:
+    settlement = settled(answered(make_row(), Outcome.HTTP_ERROR, http_status=410))
+    assert settlement.pause_reason == "endpoint-gone"
+
+
+def test_a_half_that_was_rechecked_and_parked_at_once_is_resumed() -> None:
+    row = make_row(parked=True)
+    assert settled(answered(row, Outcome.UNKNOWN)).resumed == (row.half_id,)

@@ -1,0 +1,38 @@
+"""The relay reads the two stores one after the other, in the safe order."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from checker.relay.executor import RelayExecutor
+from outbox.clock import SystemClock
+from outbox.messages.manifest import Position
+from outbox.relay.protocol.actions import ReadBounds
+from outbox.relay.protocol.answers import Bounds
+from outbox.relay.protocol.state import Cursor, Phase, Progress, Relay
+
+
+class GrowingStores:
+    """Both stores of a shard whose owner publishes one manifest whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self.manifests = 0
+
+    def progress(self) -> Progress:
+        self.manifests += 1
+        return Progress(Cursor(Position(1, 1), self.manifests, self.manifests, 0, 1), None, None)
+
+    def bounds(self) -> tuple[int, int]:
+        self.manifests += 1
+        return 0, self.manifests
+
+
+def test_the_row_is_never_ahead_of_the_log_while_another_owner_works() -> None:
+    """The row first: read last, it could lie beyond the end and halt a healthy shard."""
+    stores: Any = GrowingStores()
+    work = RelayExecutor(stores, stores, stores, SystemClock(), cast(Any, None))
+    answer = work.perform(Relay(shard=0, phase=Phase.REPLAY), (ReadBounds(),))
+    assert isinstance(answer, Bounds)
+    assert answer.progress is not None
+    assert answer.progress.cursor is not None
+    assert answer.progress.cursor.manifest_offset <= answer.end

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from checker.relay.observer import RelayObserver
+from outbox.errors import (
+    CursorMoved,
+    DatabaseUnavailable,
+    KafkaUnavailable,
+    OutboxError,
+    UnsafeServer,
+)
+from outbox.relay.protocol.state import Failure, HaltReason, Phase, Relay
+from outbox.telemetry.metrics import Metrics
+from tests.unit.checker.checks.fixtures_fakes import ManualClock
+
+VERIFY = Relay(shard=3, phase=Phase.VERIFY)
+
+
+@pytest.mark.parametrize(
+    ("failure", "error", "event", "back"),
+    [
+        (Failure.DATABASE, DatabaseUnavailable("lost"), "dependency_lost", 1),
+        (Failure.KAFKA, KafkaUnavailable("lost"), "dependency_lost", 1),
+        (Failure.DATABASE, UnsafeServer("fsync: off"), "server_unsafe", 1),
+        (Failure.OVERTAKEN, CursorMoved("moved"), "relay_fenced", 0),
+    ],
+)
+def test_a_failure_is_logged_once_by_its_meaning_until_the_relay_runs(
+    failure: Failure,
+    error: OutboxError,
+    event: str,
+    back: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    observer = RelayObserver(Metrics(), ManualClock())
+    observer.failed(VERIFY, failure, error)
+    observer.failed(VERIFY, failure, error)
+    observer.moved(VERIFY, replace(VERIFY, phase=Phase.RUN))
+    logged = "".join(capsys.readouterr())
+    assert (logged.count(event), logged.count("dependency_back")) == (1, back)
+
+
+def test_a_halt_is_logged_as_a_halt(capsys: pytest.CaptureFixture[str]) -> None:
+    observer = RelayObserver(Metrics(), ManualClock())
+    observer.moved(VERIFY, replace(VERIFY, phase=Phase.HALT, halt=HaltReason.CHAIN_BROKEN))
+    logged = "".join(capsys.readouterr())
+    assert ("relay_halted" in logged, "publish_failed" in logged) == (True, False)

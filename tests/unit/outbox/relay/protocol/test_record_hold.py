@@ -1,0 +1,102 @@
+"""Refused records: the batch is halved, they are held with their scope and released in order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Entry, Kind
+from outbox.relay.protocol import actions, answers
+from outbox.relay.protocol.bisection import advance, narrow
+from outbox.relay.protocol.state import WIDE, Narrowing, Phase, Refused
+from tests.unit.outbox.relay.protocol.fixtures_steps import (
+    AT,
+    IDENTITY,
+    IDS,
+    after,
+    commits,
+    in_batch,
+    manifest,
+    running,
+)
+
+REFUSED = answers.Delivered(0, Refused.RECORD)
+FOUR = (b"a" * 16, b"b" * 16, b"c" * 16, b"d" * 16)
+DUE = replace(commits(), due=True)
+HELD_TWO = answers.HeldRead(Kind.RELEASE, IDS, frozenset(IDS[:1]))
+
+
+def test_a_refused_batch_is_halved_until_the_record_is_alone() -> None:
+    four = manifest(AT, *FOUR)
+    assert narrow(four) == Narrowing(4, 2)
+    assert advance(Narrowing(4, 2), 2) == Narrowing(2, 1)
+    assert advance(Narrowing(2, 1), 1) == Narrowing(1, 1)
+    assert advance(Narrowing(1, 1), 1) == WIDE
+
+
+def test_a_refusal_is_no_failure_and_does_not_lengthen_the_rests() -> None:
+    state, plan = after(in_batch(*FOUR), REFUSED)
+    assert (state.phase, state.failures) == (Phase.VERIFY, 0)
+    assert plan == (actions.DropHandle("refused"), actions.Rest(0.1))
+
+
+def test_a_record_refused_alone_is_retried_once_and_then_held() -> None:
+    once, plan = after(in_batch(FOUR[0]), REFUSED)
+    assert not any(isinstance(action, actions.HoldRecords) for action in plan)
+    again = replace(in_batch(FOUR[0]), narrowing=once.narrowing)
+    twice, plan = after(again, REFUSED)
+    assert again.batch is not None
+    hold = actions.HoldRecords(again.batch, (FOUR[0],), Refused.RECORD)
+    assert plan == (actions.DropHandle("refused"), hold, actions.Rest(0.1))
+    assert twice.narrowing == WIDE
+
+
+def test_what_must_wait_is_stored_before_the_batch_that_lists_it() -> None:
+    state, plan = after(running(), replace(commits(*IDS), held=frozenset(IDS[1:])))
+    batch = state.batch
+    assert batch is not None
+    assert batch.entries == (Entry(IDS[0], PUBLISHED), Entry(IDS[1], HELD))
+    assert plan == (
+        actions.HoldRecords(batch, IDS[1:], None),
+        actions.Begin(),
+        actions.Publish(batch),
+    )
+
+
+def test_a_release_has_an_empty_range_and_publishes_nothing_that_kafka_has() -> None:
+    state, plan = after(running(), DUE, HELD_TWO)
+    batch = state.batch
+    assert batch is not None
+    assert (batch.kind, batch.after, batch.to) == (Kind.RELEASE, AT.position, AT.position)
+    assert batch.entries == (Entry(IDS[0], PUBLISHED_BEFORE), Entry(IDS[1], PUBLISHED))
+    assert plan == (actions.Begin(), actions.Publish(batch))
+
+
+def test_a_committed_release_is_marked_with_the_cursor_before_the_next_batch() -> None:
+    begun, _ = after(running(), DUE, HELD_TWO)
+    sent = (
+        answers.Delivered(1, None),
+        answers.ManifestDelivered(7, 0xCC),
+        answers.CommitEnded(1.0, 0.1),
+    )
+    state, plan = after(begun, *sent)
+    assert begun.batch is not None
+    assert plan == (actions.MarkReleased(begun.batch, state.at, IDENTITY), actions.Rest(0.0))
+    assert (state.at.manifest_offset, state.at.position) == (8, AT.position)
+
+
+def test_a_refused_release_is_postponed_and_commits_come_first_then() -> None:
+    begun, _ = after(running(), DUE, HELD_TWO)
+    state, plan = after(begun, REFUSED)
+    postpone = actions.Postpone(IDS[1], Refused.RECORD)
+    assert plan == (actions.DropHandle("refused"), postpone, actions.Rest(0.1))
+    assert state.released_last
+    waiting = replace(running(), released_last=True)
+    assert isinstance(after(waiting, replace(commits(*IDS), due=True))[1][0], actions.Begin)
+
+
+def test_commits_and_releases_alternate() -> None:
+    state, plan = after(running(), replace(commits(*IDS), due=True))
+    assert plan == (actions.ReadHeld(AT.position, None),)
+    assert after(replace(state, released_last=True), DUE)[1] == (
+        actions.ReadHeld(AT.position, None),
+    )

@@ -1,0 +1,89 @@
+"""A compacted topic keeps the last record of a key; the others are not lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from outbox.messages.manifest import Position
+from spark.compare.diagnosis import Unverifiable, may_be_compacted, unverifiable_reason
+from spark.compare.evidence import Suspect
+from spark.compare.last_records import is_superseded, key_hash
+from spark.findings.finding_class import FindingClass
+from spark.findings.verdict import Verdict, verdict_of
+from tests.unit.spark.checks.test_retention import placed_at
+from tests.unit.spark.compare.test_diagnosis import (
+    COMMITTED,
+    HALF,
+    HERE,
+    classes,
+    make_copy,
+    make_suspect,
+)
+from tests.unit.spark.fixtures_reports import make_finding
+
+COMPACTED = replace(HERE, compacted_topics=frozenset({"points"}))
+
+
+def keyed(value: bytes | None = b"v", **fields: Any) -> Suspect:
+    """Return a suspect without a record, whose key and value are these."""
+    content = replace(HALF.message.content, key=b"member-1", value=value)
+    half = replace(HALF, message=replace(HALF.message, content=content))
+    return make_suspect(known=replace(COMMITTED, half=half), **fields)
+
+
+def newest(offset: int, partition: int = 0, topic: str = "points") -> list[dict[str, Any]]:
+    """Return the last record of that key."""
+    row = {"topic": topic, "partition": partition, "offset": offset}
+    return [{**row, "key_hash": key_hash(keyed())}]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (newest(6), True),
+        (newest(5), False),
+        (newest(6, partition=1), False),
+        (newest(6, topic="other"), False),
+        ([{**newest(6)[0], "key_hash": 1}], False),
+        ([], False),
+    ],
+)
+def test_only_a_later_record_of_the_key_in_its_place_supersedes(
+    rows: list[dict[str, Any]], expected: bool
+) -> None:
+    assert is_superseded(keyed(place=placed_at(5)), rows) is expected
+
+
+def test_without_a_recorded_place_any_record_of_the_key_does() -> None:
+    assert is_superseded(keyed(), newest(1, partition=1))
+
+
+def test_a_tombstone_goes_without_a_later_record() -> None:
+    assert is_superseded(keyed(value=None, place=placed_at(5)), [])
+
+
+def test_a_superseded_message_is_compacted_and_never_lost() -> None:
+    gone = keyed(place=placed_at(5), superseded=True)
+    assert classes(gone, COMPACTED) == [FindingClass.COMPACTED]
+    assert classes(keyed(place=placed_at(5)), COMPACTED) == [FindingClass.LOST]
+    assert verdict_of({make_finding(finding_class=FindingClass.COMPACTED).graded}) is Verdict.CLEAN
+
+
+def test_only_messages_without_a_record_in_compacted_topics_are_looked_up() -> None:
+    assert may_be_compacted(keyed(), COMPACTED)
+    assert not may_be_compacted(keyed(), HERE)
+    assert not may_be_compacted(make_suspect(make_copy(), make_copy()), COMPACTED)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "expected"),
+    [(Position(9, 1), Unverifiable.ACCEPTED), (Position(9, 0), None), (Position(8, 5), None)],
+)
+def test_nothing_up_to_the_cut_at_which_a_topic_was_accepted_is_missed(
+    baseline: Position, expected: Unverifiable | None
+) -> None:
+    accepted = replace(HERE, baselines={"points": {3: baseline}})
+    assert unverifiable_reason(make_suspect(), accepted) is expected
