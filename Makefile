@@ -11,13 +11,15 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 INSTALLED := $(VENV)/.installed
 RUNTIME := .runtime/.fetched
-# The longest first: what comes last is short, so both workers end together.
-SUITES := tests/spark tests/integration tests/e2e tests/contract tests/model tests/unit
-LAST := tests/chaos
+# The longest first: what comes last is short, so all workers end together.
+SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract tests/model tests/unit
+# Tests wait for servers more than they compute, so two cores carry three workers.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 PROFILE ?= smoke
+PROFILES ?= kill mixed alone checks outage brokers
 SEED ?= 1
 
-.PHONY: help setup demo dev test check bench chaos chaos-controls up down
+.PHONY: help setup demo dev test test-deep evidence lint check bench chaos chaos-controls up down
 
 help: ## Show these words
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -30,19 +32,25 @@ demo: setup ## Play the main job on real parts, told step by step
 dev: setup ## Run PostgreSQL, Kafka, the API and the checker here (Ctrl-C stops)
 	@$(BIN)/outbox dev
 
-test: setup ## Run every suite on real PostgreSQL, Kafka and Spark; two at once, chaos last
-	@failed=0; \
-	$(BIN)/python -m pytest --durations=15 -n 2 \
-		--dist loadscope --no-loadscope-reorder $(SUITES) || failed=1; \
-	$(BIN)/python -m pytest --durations=5 -n 2 --dist loadscope $(LAST) || failed=1; \
-	exit $$failed
+test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark: ten minutes
+	@$(PYTEST) --durations=15 -m "not deep" $(SUITES)
 
-check: setup ## The gate: format, lint, types, imports, tests
+test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, all of the harness
+	@$(PYTEST) --durations=15 -m deep $(SUITES)
+
+evidence: setup ## Run what takes hours: every ordered pair of failpoints, fuzzing, long chaos profiles
+	@$(BIN)/python -m tests.integration.failpoints --all-pairs
+	@OUTBOX_FUZZ_CASES=300 $(BIN)/python -m pytest --timeout 7200 tests/integration/api/http/test_schemathesis.py
+	@OUTBOX_TEST_KILLS=1 $(BIN)/python -m pytest --timeout 7200 tests/spark/audit/test_killed.py
+	@for profile in $(PROFILES); do $(BIN)/outbox-chaos run --profile $$profile --seed $(SEED) --spark || exit; done
+
+lint: setup ## Check format, lint, types and import contracts
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(MAKE) --no-print-directory test
+
+check: lint test ## The gate before a commit: lint, then test
 
 bench: setup ## Measure the hot paths beside raw Kafka and raw COPY
 	@$(BIN)/python -m benchmarks
