@@ -1,4 +1,4 @@
-"""Every acceptance scenario is a test that bears its name."""
+"""Each acceptance scenario has a test with its number in the name."""
 
 from __future__ import annotations
 

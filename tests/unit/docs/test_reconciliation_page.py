@@ -1,58 +1,51 @@
-"""The pages people read say what the code does."""
+"""docs/reconciliation.md shows every option of the commands, and docs/findings.md a valid rule."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
 
-import jsonschema  # type: ignore[import-untyped]
 import pytest
+import typer
+from typer.main import get_command
 
-from outbox.messages.manifest import PREFIX
-from spark.columns.manifests import FIELDS
-from spark.findings.finding_class import RULES, FindingClass, Kind, Severity
-from spark.jvm.session import JARS, SPARK_VERSION
-from spark.report.document import document
+from cli.commands.reconcile.fix import fix
+from spark.__main__ import main
+from spark.findings.topic_rules import rule_of, topic_rules
 from tests.fixtures_paths import PROJECT
-from tests.unit.spark.fixtures_reports import make_finding, make_report
 
-PAGE = (PROJECT / "docs" / "reconciliation.md").read_text("utf-8")
-SCHEMA: dict[str, Any] = json.loads(
-    (PROJECT / "docs" / "schemas" / "reconciliation.schema.json").read_text("utf-8")
-)
-
-
-@pytest.mark.parametrize("finding_class", FindingClass)
-def test_every_class_is_documented_as_its_rule_has_it(finding_class: FindingClass) -> None:
-    rule = RULES[finding_class]
-    severity = rule.severity.name.lower()
-    assert f"| {finding_class} | {rule.kind} | {severity} | {rule.meaning} |" in PAGE
+DOCS = PROJECT / "docs"
+PAGE = (DOCS / "reconciliation.md").read_text("utf-8")
+FINDINGS = (DOCS / "findings.md").read_text("utf-8")
+NOT_SHOWN = {"--help", "--output", "--textfile"}
 
 
-@pytest.mark.parametrize("count", [0, 1, 1001])
-def test_a_report_keeps_to_its_schema(count: int) -> None:
-    findings = [make_finding(n, key_hash=n, position=(1, 2), detail={"n": n}) for n in range(count)]
-    shown = document(make_report(findings), {"html": "report.html"})
-    jsonschema.validate(json.loads(json.dumps(shown)), SCHEMA)
+def shown(command: str) -> set[str]:
+    """Return the options in the usage lines of a command."""
+    blocks = re.findall(r"^```\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    return {
+        option for text in blocks if command in text for option in re.findall(r"--[\w-]+", text)
+    }
 
 
-def test_the_schema_knows_every_member_of_a_finding_and_every_kind_and_severity() -> None:
-    members = SCHEMA["$defs"]["finding"]["properties"]
-    (shown,) = document(make_report([make_finding()]), {})["findings"]
-    assert set(shown) == set(members)
-    assert set(members["kind"]["enum"]) == {kind.value for kind in Kind}
-    assert set(members["severity"]["enum"]) == {each.name.lower() for each in Severity}
-    assert set(SCHEMA["properties"]["totals"]["propertyNames"]["enum"]) == {*map(str, Kind)}
+def test_the_page_shows_every_option_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    options = set(re.findall(r"--[a-z][\w-]*", capsys.readouterr().out))
+    assert options - NOT_SHOWN <= shown("outbox reconcile run")
 
 
-def test_the_manifests_prefix_is_read_to_its_last_byte() -> None:
-    assert sum(size for _, size in FIELDS) == PREFIX.size
+def test_every_option_that_is_shown_for_a_repair_exists() -> None:
+    app = typer.Typer()
+    app.command()(fix)
+    known = {
+        name for each in get_command(app).params for name in (*each.opts, *each.secondary_opts)
+    }
+    assert shown("outbox reconcile fix") <= known
 
 
-def test_the_jars_are_those_of_the_pom() -> None:
-    pom = (PROJECT / "pom.xml").read_text("utf-8")
-    assert f"<spark.version>{SPARK_VERSION}</spark.version>" in pom
-    for name in JARS:
-        artifact, version = name.removesuffix(".jar").rsplit("-", 1)
-        assert artifact.replace("2.13", "${spark.scala.version}") in pom
-        assert f">{version}<" in pom
+def test_the_rule_that_is_shown_is_understood() -> None:
+    (text,) = re.findall(r"```json\n(.*?)```", FINDINGS, re.DOTALL)
+    rules = topic_rules(json.loads(text))
+    assert not rule_of("metrics", rules).ordered
+    assert rule_of("invoices.issued", rules).ordered

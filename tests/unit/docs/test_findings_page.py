@@ -1,0 +1,60 @@
+"""The pages people read say what the code does."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from outbox.messages.manifest import PREFIX
+from spark.columns.manifests import FIELDS
+from spark.findings.finding_class import FindingClass, Kind, Severity
+from spark.findings.finding_rules import RULES
+from spark.jvm.session import JARS, SPARK_VERSION
+from spark.report.document import document
+from tests.fixtures_paths import PROJECT
+from tests.unit.spark.fixtures_reports import make_finding, make_report
+
+PAGE = (PROJECT / "docs" / "findings.md").read_text("utf-8")
+SCHEMA: dict[str, Any] = json.loads(
+    (PROJECT / "docs" / "schemas" / "reconciliation.schema.json").read_text("utf-8")
+)
+
+
+@pytest.mark.parametrize("finding_class", FindingClass)
+def test_every_class_is_documented_as_its_rule_has_it(finding_class: FindingClass) -> None:
+    rule = RULES[finding_class]
+    severity = rule.severity.name.lower()
+    row = [finding_class, rule.kind, severity, rule.meaning, rule.action]
+    assert f"| {' | '.join(row)} |" in PAGE
+
+
+@pytest.mark.parametrize("count", [0, 1, 1001])
+def test_a_report_keeps_to_its_schema(count: int) -> None:
+    findings = [make_finding(n, key_hash=n, position=(1, 2), detail={"n": n}) for n in range(count)]
+    shown = document(make_report(findings), {"html": "report.html"})
+    jsonschema.validate(json.loads(json.dumps(shown)), SCHEMA)
+
+
+def test_the_schema_knows_every_member_of_a_finding_and_every_kind_and_severity() -> None:
+    members = SCHEMA["$defs"]["finding"]["properties"]
+    (shown,) = document(make_report([make_finding()]), {})["findings"]
+    assert set(shown) == set(members)
+    assert set(members["kind"]["enum"]) == {kind.value for kind in Kind}
+    assert set(members["severity"]["enum"]) == {each.name.lower() for each in Severity}
+    assert set(SCHEMA["properties"]["totals"]["propertyNames"]["enum"]) == {*map(str, Kind)}
+
+
+def test_the_manifests_prefix_is_read_to_its_last_byte() -> None:
+    assert sum(size for _, size in FIELDS) == PREFIX.size
+
+
+def test_the_jars_are_those_of_the_pom() -> None:
+    pom = (PROJECT / "pom.xml").read_text("utf-8")
+    assert f"<spark.version>{SPARK_VERSION}</spark.version>" in pom
+    for name in JARS:
+        artifact, version = name.removesuffix(".jar").rsplit("-", 1)
+        assert artifact.replace("2.13", "${spark.scala.version}") in pom
+        assert f">{version}<" in pom

@@ -1,0 +1,92 @@
+"""Pages are wrapped at one width, their links lead somewhere, and the files they name exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures_paths import PROJECT
+from tests.unit.layout.fixtures_source_tree import PACKAGES
+
+DOCS = PROJECT / "docs"
+PAGES = sorted([*PROJECT.glob("*.md"), *DOCS.rglob("*.md"), *(PROJECT / "deploy").rglob("*.md")])
+EDITED = [page for page in PAGES if page.name != "CHANGELOG.md"]
+"""All but the history of changes."""
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([\w-]+))?\)")
+FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|sql|md|json|yml|sh|html))`")
+PAGE_NAME = re.compile(r"\b([a-z][a-z-]*)\.md\b")
+WIDTH = 120
+WRITTEN_BY_PROGRAMS = {"settings.md", "kill.md", "mixed.md", "alone.md", "brokers.md"}
+ROOTS = [*PACKAGES, "benchmarks", "deploy", "examples", "tests"]
+REPORTS = {"report.md"}
+"""Files that programs write for their users."""
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(PROJECT))
+
+
+def slug(heading: str) -> str:
+    """Return the anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings."""
+    return {slug(each) for each in re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)}
+
+
+def prose(page: Path) -> list[str]:
+    """Return the lines of a page that are in no table and in no block of code."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return [line for line in text.splitlines() if not line.startswith("|")]
+
+
+@pytest.mark.parametrize(
+    "page", [each for each in EDITED if each.name not in WRITTEN_BY_PROGRAMS], ids=name
+)
+def test_a_page_is_wrapped(page: Path) -> None:
+    assert [line for line in prose(page) if len(line) > WIDTH] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for target, anchor in LINK.findall(page.read_text("utf-8")):
+        found = (page.parent / target).resolve() if target else page
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", EDITED, ids=name)
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    missing = [
+        path
+        for path in FILE.findall(page.read_text("utf-8"))
+        if not any((root / path).exists() for root in (PROJECT, DOCS, page.parent))
+    ]
+    assert missing == []
+
+
+def test_code_cites_only_pages_of_this_repository() -> None:
+    known = {path.name for path in PAGES} | REPORTS
+    found = {
+        name(path): sorted(cited)
+        for root in ROOTS
+        for path in (PROJECT / root).rglob("*.py")
+        if (cited := {f"{each}.md" for each in PAGE_NAME.findall(path.read_text("utf-8"))} - known)
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=name)
+def test_a_page_is_reached_from_the_readme(page: Path) -> None:
+    readme = (PROJECT / "README.md").read_text("utf-8")
+    assert f"(docs/{page.name})" in readme
+
+
+@pytest.mark.parametrize("rules", sorted((PROJECT / "deploy" / "alerts").glob("*.yml")), ids=name)
+def test_the_runbook_of_an_alert_exists(rules: Path) -> None:
+    for page, anchor in re.findall(r"runbook: ([\w/.-]+)#([\w-]+)", rules.read_text("utf-8")):
+        assert anchor in anchors(PROJECT / page)
