@@ -42,26 +42,26 @@ def test_the_file_shows_the_newest_run_with_the_names_of_the_catalogue(
     write = textfile(settings(database_url, file))
     assert write is not None
     assert write() == f"written to {file}"
-    told = samples(file)
+    exported = samples(file)
     known = {f"outbox_{each.name}" for each in CATALOGUE if each.name.startswith("reconcile_")}
-    assert {name for name, _ in told} == known
-    assert told[("outbox_reconcile_discrepancies", ("missing",))] == 2
-    assert told[("outbox_reconcile_verdict", ("findings",))] == 1
-    assert told[("outbox_reconcile_messages_checked", ("committed",))] == 7
-    assert told[("outbox_reconcile_publish_latency_seconds", ("0.99", "points"))] == 0.25
+    assert {name for name, _ in exported} == known
+    assert exported[("outbox_reconcile_discrepancies", ("missing",))] == 2
+    assert exported[("outbox_reconcile_verdict", ("findings",))] == 1
+    assert exported[("outbox_reconcile_messages_checked", ("committed",))] == 7
+    assert exported[("outbox_reconcile_publish_latency_seconds", ("0.99", "points"))] == 0.25
 
-    assert told[("outbox_reconcile_dirty_bucket_ratio", ())] == 0.125
-    assert told[("outbox_reconcile_new_total", ("missing",))] == 2
-    assert told[("outbox_reconcile_resolved_total", ("missing",))] == 0
+    assert exported[("outbox_reconcile_dirty_bucket_ratio", ())] == 0.125
+    assert exported[("outbox_reconcile_new_total", ("missing",))] == 2
+    assert exported[("outbox_reconcile_resolved_total", ("missing",))] == 0
 
     store.save(make_run("two", "b", verdict="inconclusive"))
     write()
-    told = samples(file)
-    assert ("outbox_reconcile_dirty_bucket_ratio", ()) not in told
-    assert told[("outbox_reconcile_new_total", ("missing",))] == 2
-    assert told[("outbox_reconcile_resolved_total", ("missing",))] == 1
-    assert told[("outbox_reconcile_discrepancies", ("missing",))] == 1
-    assert told[("outbox_reconcile_verdict", ("findings",))] == 0
+    exported = samples(file)
+    assert ("outbox_reconcile_dirty_bucket_ratio", ()) not in exported
+    assert exported[("outbox_reconcile_new_total", ("missing",))] == 2
+    assert exported[("outbox_reconcile_resolved_total", ("missing",))] == 1
+    assert exported[("outbox_reconcile_discrepancies", ("missing",))] == 1
+    assert exported[("outbox_reconcile_verdict", ("findings",))] == 0
     assert [each.name for each in tmp_path.iterdir()] == ["outbox.prom"]
 
 

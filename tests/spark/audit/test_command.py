@@ -69,13 +69,13 @@ def test_the_command_exits_7_with_findings_and_ends_with_verdict_totals_and_repo
     writer.produce(writer.record(halves[1]))
     again = asyncio.run(planned(writer, run_id, tmp_path))
     assert again.returncode == 0, again.stderr
-    told = json.loads(again.stdout)
-    assert {each["message_id"]: each["plan"] for each in told["plan"]} == {
+    plan = json.loads(again.stdout)
+    assert {each["message_id"]: each["plan"] for each in plan["plan"]} == {
         str(halves[0].message_id): "republish",
         str(halves[1].message_id): "resolved",
     }
-    assert (told["run_id"], told["applied"]) == (run_id, False)
-    left_out = f"1 of 2 are no longer open and left out, at the cut of {told['rerun']}"
+    assert (plan["run_id"], plan["applied"]) == (run_id, False)
+    left_out = f"1 of 2 are no longer open and left out, at the cut of {plan['rerun']}"
     assert left_out in again.stderr
     assert [folder.name for folder in runs_of(tmp_path)] == [f"run_id={run_id}"]
     assert [run.run_id for run in PostgresRunStore(database_url).past("", 9)] == [run_id]

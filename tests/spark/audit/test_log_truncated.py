@@ -40,7 +40,7 @@ EAGER = {
     "max.compaction.lag.ms": "100",
 }
 """A topic whose older records are removed at the cleaner's next pass."""
-Told = tuple[FindingClass, str | None, HalfId | None]
+ClassAt = tuple[FindingClass, str | None, HalfId | None]
 """Of a finding its class, topic and message."""
 EACH = 12
 TAIL = 2
@@ -62,7 +62,7 @@ class Story:
     second: Report
 
     @property
-    def compacted(self) -> Counter[Told]:
+    def compacted(self) -> Counter[ClassAt]:
         """The expected findings about the messages that the cleaner removed."""
         return Counter((FindingClass.COMPACTED, COMPACTED, h.half_id) for h in self.superseded)
 
@@ -175,7 +175,7 @@ def _by_offset(writer: OutboxWriter, topic: str) -> list[tuple[int, HalfId]]:
     return found
 
 
-def told(report: Report) -> Counter[Told]:
+def classes_of(report: Report) -> Counter[ClassAt]:
     """Return what a run has found."""
     return Counter((each.finding_class, each.topic, each.half_id) for each in report.findings)
 
@@ -183,7 +183,7 @@ def told(report: Report) -> Counter[Told]:
 def test_a_record_that_compaction_took_for_a_later_one_of_its_key_is_not_lost(
     story: Story,
 ) -> None:
-    assert told(story.first) == story.compacted
+    assert classes_of(story.first) == story.compacted
     assert (story.first.verdict, story.first.counts.unverifiable) == (Verdict.CLEAN, 2)
 
 
@@ -197,7 +197,7 @@ def test_each_message_of_a_truncated_log_is_lost_even_if_the_log_grew_again(
     )
     cut_off = Counter((FindingClass.LOG_TRUNCATED, topic, None) for topic in story.gone)
     assert lost.total() >= 2 * TAIL
-    assert told(story.second) == lost + cut_off + story.compacted
+    assert classes_of(story.second) == lost + cut_off + story.compacted
     assert story.second.verdict is Verdict.FINDINGS
 
 

@@ -81,10 +81,10 @@ class SilentPartition:
 
     def offsets(self, partitions: Collection[Partition], end: LogEnd) -> Offsets:
         """Answer for all partitions but one."""
-        told = self.real.offsets([p for p in partitions if p != self.silent], end)
+        answer = self.real.offsets([p for p in partitions if p != self.silent], end)
         if self.silent not in partitions:
-            return told
-        return replace(told, errors={self.silent: "leader not available"})
+            return answer
+        return replace(answer, errors={self.silent: "leader not available"})
 
     def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
         """Answer as the brokers do."""
@@ -210,8 +210,8 @@ def test_a_run_over_records_that_expired_with_the_log_calls_none_lost_and_is_not
     report = Audit(parts, options).run()
     assert report.verdict is Verdict.INCONCLUSIVE
     assert {each.finding_class for each in report.findings} == {FindingClass.RETENTION_GAP}
-    told = sum(each.detail["messages"] for each in report.findings)
-    assert told == report.counts.unverifiable
+    unverifiable = sum(each.detail["messages"] for each in report.findings)
+    assert unverifiable == report.counts.unverifiable
     assert report.counts.records + report.counts.unverifiable == report.counts.judged == 20
     assert report.counts.unverifiable > 0
 

@@ -256,14 +256,14 @@ def test_a_wrong_recorded_place_is_shown_with_the_true_place(planted: Planted) -
 
 
 def test_skewed_clocks_are_reported_by_direction(planted: Planted) -> None:
-    told = {
+    details = {
         each["topic"].rsplit("-", 1)[1]: each["detail"]
         for each in planted.document["findings"]
         if each["class"] == "CLOCK_SKEW"
     }
-    assert (told["behind"]["before_commit"], told["behind"]["after_cut"]) == (3, 0)
-    assert (told["ahead"]["before_commit"], told["ahead"]["after_cut"]) == (0, 3)
-    assert told["ahead"]["timestamp_type"] == "CreateTime"
+    assert (details["behind"]["before_commit"], details["behind"]["after_cut"]) == (3, 0)
+    assert (details["ahead"]["before_commit"], details["ahead"]["after_cut"]) == (0, 3)
+    assert details["ahead"]["timestamp_type"] == "CreateTime"
 
 
 def test_a_slow_topic_shows_for_how_many_minutes(planted: Planted) -> None:

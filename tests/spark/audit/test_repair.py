@@ -54,8 +54,8 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
     store_run(second, parts.run_store, samples=50)
 
     assert second.verdict is Verdict.CLEAN
-    told = [(each.finding_class.value, each.half_id) for each in second.findings]
-    assert told == [("REDRIVEN", altered.half_id)]
+    found = [(each.finding_class.value, each.half_id) for each in second.findings]
+    assert found == [("REDRIVEN", altered.half_id)]
     assert second.changes == FindingChanges(new=1, resolved=0, fixed=2)
     assert second.changes.closed_by_class == {"LOST": 1, "CORRUPT_VALUE": 1}
     assert [(run.run_id, run.open_findings) for run in second.past] == [(first.run_id, 2)]

@@ -43,9 +43,9 @@ def test_a_crafted_record_is_reported_by_sha256_alone_until_it_is_repaired(
     valued, headed = crafted
 
     assert _run(parts, options).findings == ()
-    told = _run(parts, replace(options, full=True, digest=Digest.SHA256))
-    assert _classes(told) == {valued: "CORRUPT_VALUE", headed: "HEADER_DRIFT"}
-    details = [each.detail for each in told.findings]
+    audited = _run(parts, replace(options, full=True, digest=Digest.SHA256))
+    assert _classes(audited) == {valued: "CORRUPT_VALUE", headed: "HEADER_DRIFT"}
+    details = [each.detail for each in audited.findings]
     assert [each["digests"] for each in details] == [EQUAL_BY, EQUAL_BY]
     assert [list(each["differs"]) for each in details] == [["value"], ["header"]]
     assert details[1]["differs"]["header"] == ["north", "tenant"]
@@ -53,7 +53,7 @@ def test_a_crafted_record_is_reported_by_sha256_alone_until_it_is_repaired(
     writer.order_repair(halves[0])
     unasked = _run(parts, replace(options, full=True))
     assert _classes(unasked) == {valued: "REDRIVEN", headed: "HEADER_DRIFT"}
-    assert {told.findings[1].finding_id} == unasked.changes.known_ids
+    assert {audited.findings[1].finding_id} == unasked.changes.known_ids
     assert unasked.changes.fixed == 1
 
 

@@ -120,8 +120,8 @@ def _grow(writer: OutboxWriter, topic: str) -> None:
 
 
 def test_an_unchanged_log_has_no_finding(story: Story) -> None:
-    told = [(each.finding_class, each.half_id) for each in story.first.findings]
-    assert told == [("LOST", story.lost.half_id), ("FOREIGN", None)]
+    found = [(each.finding_class, each.half_id) for each in story.first.findings]
+    assert found == [("LOST", story.lost.half_id), ("FOREIGN", None)]
 
 
 def test_records_of_other_writers_add_up_from_run_to_run_on_a_topic_that_forbids_them(
@@ -152,8 +152,8 @@ def test_what_was_lost_is_unverifiable_once_its_log_has_expired_and_not_resolved
 
 
 def test_expired_recreated_and_grown_topics_are_each_reported_once(story: Story) -> None:
-    told = Counter((each.finding_class.value, each.topic) for each in story.second.findings)
-    assert told == {
+    found = Counter((each.finding_class.value, each.topic) for each in story.second.findings)
+    assert found == {
         ("RETENTION_GAP", story.topic("expired")): 2,
         ("TOPIC_RECREATED", story.topic("recreated")): 2,
         ("PARTITIONS_CHANGED", story.topic("grown")): 1,
@@ -166,8 +166,8 @@ def test_expired_recreated_and_grown_topics_are_each_reported_once(story: Story)
 def test_an_accepted_topic_and_its_growth_have_no_further_finding(
     story: Story,
 ) -> None:
-    told = {each.topic for each in story.third.findings if each.finding_class != "FOREIGN"}
-    assert told <= {story.topic("expired")}
+    topics = {each.topic for each in story.third.findings if each.finding_class != "FOREIGN"}
+    assert topics <= {story.topic("expired")}
     assert story.third.verdict is not Verdict.FINDINGS
 
 

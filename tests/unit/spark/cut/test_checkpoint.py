@@ -1,4 +1,4 @@
-"""A run continues the last cut only while both stores do; all else is read again, and told."""
+"""A run continues the last cut only while both stores do; everything else is read again."""
 
 from __future__ import annotations
 

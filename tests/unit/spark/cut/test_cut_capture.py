@@ -72,8 +72,8 @@ class Noting:
         """Return what is set for the time; the one partition that is silent fails."""
         found = self.since.get(at, {})
         errors = {p: "no answer" for p in partitions if p == self.silent}
-        told = {p: found[p] for p in partitions if p in found and p not in errors}
-        return Offsets(offsets=told, errors=errors)
+        known = {p: found[p] for p in partitions if p in found and p not in errors}
+        return Offsets(offsets=known, errors=errors)
 
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
         """Return the topic of data, always the same."""

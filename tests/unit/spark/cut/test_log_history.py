@@ -42,7 +42,7 @@ ANCHORED = LogState(
 )
 
 
-def told(
+def changes_found(
     before: LogState = ANCHORED,
     *,
     start: int = 0,
@@ -60,64 +60,64 @@ def told(
 
 
 def test_a_log_that_has_only_grown_has_no_finding() -> None:
-    assert told() == {}
-    assert told(end=100) == {}
-    assert told(start=100) == {}
+    assert changes_found() == {}
+    assert changes_found(end=100) == {}
+    assert changes_found(start=100) == {}
 
 
 def test_nothing_is_held_against_a_first_run() -> None:
-    assert told(LogState(), start=70, end=90) == {}
+    assert changes_found(LogState(), start=70, end=90) == {}
 
 
 @pytest.mark.parametrize(("start", "expected"), [(100, {}), (101, {"RETENTION_GAP": HERE})])
 def test_a_log_that_begins_after_the_last_end_has_a_gap(
     start: int, expected: dict[str, Partition]
 ) -> None:
-    assert told(start=start) == expected
+    assert changes_found(start=start) == expected
 
 
 def test_a_log_that_ends_before_the_last_end_was_cut_off() -> None:
-    assert told(end=99) == {"LOG_TRUNCATED": HERE}
+    assert changes_found(end=99) == {"LOG_TRUNCATED": HERE}
 
 
 def test_a_truncated_log_that_has_grown_again_is_recognized_by_its_anchor() -> None:
-    assert told(there=record_at(98, b"another one")) == {"LOG_TRUNCATED": HERE}
-    assert told(there=record_at(104)) == {"LOG_TRUNCATED": HERE}
-    assert told(there=None) == {"LOG_TRUNCATED": HERE}
+    assert changes_found(there=record_at(98, b"another one")) == {"LOG_TRUNCATED": HERE}
+    assert changes_found(there=record_at(104)) == {"LOG_TRUNCATED": HERE}
+    assert changes_found(there=None) == {"LOG_TRUNCATED": HERE}
 
 
 def test_an_anchor_removed_by_compaction_proves_nothing_unless_another_record_is_there() -> None:
     compacted = {"points": replace(TOPICS["points"], compacts=True)}
-    assert told(topics=compacted, there=record_at(104)) == {}
-    assert told(topics=compacted, there=record_at(98, b"!")) == {"LOG_TRUNCATED": HERE}
+    assert changes_found(topics=compacted, there=record_at(104)) == {}
+    assert changes_found(topics=compacted, there=record_at(98, b"!")) == {"LOG_TRUNCATED": HERE}
 
 
 def test_an_anchor_that_expired_or_did_not_answer_proves_nothing() -> None:
-    assert told(start=99, there=record_at(104)) == {}
+    assert changes_found(start=99, there=record_at(104)) == {}
     ranges = [Range(partition=HERE, start=0, end=120)]
     assert log_history.changes(ANCHORED, TOPICS, ranges, {}) == ()
 
 
 def test_a_topic_of_another_id_was_recreated_and_has_no_other_finding() -> None:
-    anew = {"points": TopicFacts(id="second", partitions=4)}
-    assert told(topics=anew, end=3) == {"TOPIC_RECREATED": HERE}
+    recreated = {"points": TopicFacts(id="second", partitions=4)}
+    assert changes_found(topics=recreated, end=3) == {"TOPIC_RECREATED": HERE}
 
 
 WHOLE = Partition("points", WHOLE_TOPIC)
 
 
 def test_an_accepted_topic_has_a_new_beginning() -> None:
-    anew = {"points": TopicFacts(id="second", partitions=4)}
-    assert told(ANCHORED.without({"points"}), topics=anew, end=3) == {}
+    recreated = {"points": TopicFacts(id="second", partitions=4)}
+    assert changes_found(ANCHORED.without({"points"}), topics=recreated, end=3) == {}
 
 
 def test_a_grown_topic_has_one_finding() -> None:
     grown = {"points": TopicFacts(id="first", partitions=3)}
-    assert told(topics=grown) == {"PARTITIONS_CHANGED": WHOLE}
+    assert changes_found(topics=grown) == {"PARTITIONS_CHANGED": WHOLE}
 
 
 def test_a_deleted_topic_was_not_read() -> None:
-    assert told(topics={}) == {"NOT_READ": HERE}
+    assert changes_found(topics={}) == {"NOT_READ": HERE}
 
 
 def test_a_topic_that_we_may_not_describe_was_not_read() -> None:
