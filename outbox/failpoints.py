@@ -52,9 +52,9 @@ POINTS: Final = frozenset(
         "plain.after_take",
         "plain.before_commit",
         "plain.after_commit",
-        "retire.before_truncate",
-        "retire.after_truncate",
+        "retire.before_detach",
         "retire.after_detach",
+        "retire.after_drop",
     }
 )
 """Every point in the code; a test compares this list with the calls."""

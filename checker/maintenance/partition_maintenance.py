@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Final
 
 from checker.maintenance.ports import Partitions
+from outbox.messages.message_id import LEAF_BITS
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
+AHEAD_SECONDS: Final = 6 * 3600.0
+"""How long a reader may keep us from creating leaves, at the present rate of transactions."""
 AHEAD: Final = 8
-"""The number of leaves kept ready; each holds about a million transactions."""
+"""The least number of leaves kept ready; each holds about a million transactions."""
+AHEAD_MOST: Final = 64
 EVERY_SECONDS: Final = 60.0
+RETRY_SECONDS: Final = 1.0
+"""The wait when a session was in the way of a leaf."""
 
 
 class PartitionMaintenance:
@@ -20,12 +27,31 @@ class PartitionMaintenance:
         self._leaves = leaves
         self._metrics = metrics
         self._log = get_logger()
+        self._seen: tuple[int, float] | None = None
+        self._rate = 0.0
 
     async def step(self) -> float:
-        """Create missing leaves, check the default ones; return the seconds until the next step."""
-        await self._leaves.create_ahead(AHEAD)
-        for table, found in (await self._leaves.default_rows()).items():
+        """Show what has no leaf, then create leaves; return the seconds until the next step."""
+        alone = await self._show_default_rows()
+        missing = await self._leaves.create_ahead(await self._ahead())
+        if alone:
+            await self._show_default_rows()
+        return RETRY_SECONDS if missing else EVERY_SECONDS
+
+    async def _show_default_rows(self) -> bool:
+        """Set the alarm; return whether any table has rows outside every leaf."""
+        rows = await self._leaves.default_rows()
+        for table, found in rows.items():
             self._metrics["default_leaf_rows"].labels(table).set(int(found))
             if found:
                 self._log.error(Event.DEFAULT_LEAF_USED, table=table)
-        return EVERY_SECONDS
+        return any(rows.values())
+
+    async def _ahead(self) -> int:
+        """Return how many leaves are used up in AHEAD_SECONDS at the present rate."""
+        xid, at = await self._leaves.newest_xid()
+        if self._seen is not None and at - self._seen[1] >= EVERY_SECONDS / 2:
+            self._rate = (xid - self._seen[0]) / (at - self._seen[1])
+            self._seen = xid, at
+        self._seen = self._seen or (xid, at)
+        return min(max(AHEAD, ceil(self._rate * AHEAD_SECONDS / (1 << LEAF_BITS))), AHEAD_MOST)

@@ -9,11 +9,17 @@ from typing import Protocol
 class Partitions(Protocol):
     """The partitions that store new rows."""
 
+    async def newest_xid(self) -> tuple[int, float]:
+        """Return the xid that comes next and the time of the database, in seconds."""
+
     async def create_ahead(self, count: int) -> int:
-        """Make sure that the next ``count`` leaves exist; return how many were missing."""
+        """Create the leaves up to the newest xid, ``count`` more, and those of rows without one.
+
+        Waits for nobody; returns how many are still missing: try again soon.
+        """
 
     async def default_rows(self) -> Mapping[str, bool]:
-        """Return for each partitioned table whether its default leaf has rows."""
+        """Return for each partitioned table whether its default leaf has rows without a leaf."""
 
 
 class Retirement(Protocol):
@@ -23,10 +29,14 @@ class Retirement(Protocol):
         """Return the numbers of the leaves that exist, oldest first."""
 
     async def waits_for(self, leaf: int) -> str | None:
-        """Return what a leaf still waits for; None: all in it has ended and may go (I15)."""
+        """Return what a leaf still waits for; None: what is unfinished in it can be moved (I15)."""
 
     async def remove(self, leaf: int) -> bool:
-        """Remove a leaf that waits for nothing; False while a session uses it: try again later.
+        """Remove a leaf that waits for nothing, and keep what is unfinished in it.
 
-        The next call finishes an interrupted removal. Raises DatabaseUnavailable.
+        False while a session uses it or an audit may read it: try again later. The next call
+        finishes an interrupted removal. Raises DatabaseUnavailable.
         """
+
+    async def forget_finished(self) -> None:
+        """Delete kept messages that are finished and whose decision's leaf was removed too."""

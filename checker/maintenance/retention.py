@@ -1,4 +1,4 @@
-"""Retirement: removes leaves in which everything has ended and whose retention is over."""
+"""Retirement: removes leaves whose retention is over; what is unfinished in them is kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVERY_SECONDS: Final = 60.0
 ORDINARY: Final = frozenset({"in use", "young"})
 """Reasons that every leaf has at some time; any other reason is logged and counted."""
 LOCK_KIND: Final = "retire"
-REASONS: Final = ("sweep", "check", "held", "undecided", "relay", "reconcile", "locked")
+REASONS: Final = ("sweep", "held", "undecided", "relay", "reconcile", "locked")
 
 
 class Retirer:
@@ -49,6 +49,7 @@ class Retirer:
                 self._log.info(Event.LEAF_RETIRED, leaf=leaf)
             elif reason not in ORDINARY:
                 waiting[leaf] = reason
+        await self._retirement.forget_finished()
         self._show(waiting)
         return removed
 

@@ -1,9 +1,11 @@
-"""Creates partitions ahead of need, and reports rows that are in default partitions."""
+"""Creates partitions ahead of need, and gives rows that are in default partitions one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg import errors as pg
 
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
@@ -20,20 +22,32 @@ class PostgresPartitions:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def create_ahead(self, count: int) -> int:
-        """Create the current partition and the next ``count``, where missing; see Partitions."""
+    async def newest_xid(self) -> tuple[int, float]:
+        """Return the xid that comes next and when that was, in seconds; see Partitions."""
         async with available(), self._pool.connection() as connection:
-            cursor = await connection.execute(SQL["create_leaves"], {"count": count})
+            cursor = await connection.execute(SQL["newest_xid"])
             row = await cursor.fetchone()
         assert row is not None
-        return int(row[0])
+        return int(row[0]), float(row[1])
+
+    async def create_ahead(self, count: int) -> int:
+        """Create what is missing, one leaf a transaction, oldest first; see Partitions."""
+        async with available(), self._pool.connection() as connection:
+            while missing := await _missing(connection, count):
+                try:
+                    for leaf in missing:
+                        await connection.execute(SQL["create_leaf"], {"leaf": leaf})
+                except pg.LockNotAvailable:
+                    return len(missing)
+        return 0
 
     async def default_rows(self) -> Mapping[str, bool]:
         """Return for each table whether its default partition has rows; see Partitions."""
         async with available(), self._pool.connection() as connection:
             cursor = await connection.execute(SQL["default_rows"])
-            row = await cursor.fetchone()
-            columns = cursor.description
-        assert row is not None
-        assert columns is not None
-        return {column.name: bool(found) for column, found in zip(columns, row, strict=True)}
+            return {table: bool(found) for table, found in await cursor.fetchall()}
+
+
+async def _missing(connection: Any, count: int) -> list[int]:
+    cursor = await connection.execute(SQL["missing"], {"count": count})
+    return [int(row[0]) for row in await cursor.fetchall()]

@@ -1,11 +1,26 @@
--- name: create_leaves
--- Creates the current leaf and the given number of next ones, where missing; returns how many were missing.
-SELECT outbox.create_leaves(%(count)s)
+-- name: newest_xid
+-- Reads the based xid that comes next, and the time in seconds. Locks nothing.
+SELECT pg_snapshot_xmax(pg_current_snapshot())::text::int8 + base, extract(epoch FROM clock_timestamp())::float8
+FROM outbox.installation
+
+-- name: missing
+-- Reads, lowest first, the leaves that are missing: from the watermark's to the given number behind that of the newest
+-- xid, and the first one of each table that has rows without a leaf. Locks nothing.
+SELECT leaf FROM (
+    SELECT leaf FROM outbox.missing_leaf WHERE leaf IS NOT NULL
+    UNION
+    SELECT generate_series(outbox.watermark() >> 20,
+        ((pg_snapshot_xmax(pg_current_snapshot())::text::int8 + base) >> 20) + %(count)s)
+    FROM outbox.installation
+) wanted
+WHERE to_regclass('outbox.half_message_' || leaf) IS NULL
+ORDER BY leaf
+
+-- name: create_leaf
+-- Creates one leaf of each table and moves its rows out of the default leaf. Locks the default leaves for an instant,
+-- and gives up after 50 ms.
+SELECT outbox.create_leaf(%(leaf)s)
 
 -- name: default_rows
--- Reads for each partitioned table whether its default leaf has rows.
-SELECT EXISTS (SELECT FROM outbox.half_message_default) AS half_message,
-    EXISTS (SELECT FROM outbox.op_message_default) AS op_message,
-    EXISTS (SELECT FROM outbox.commit_log_default) AS commit_log,
-    EXISTS (SELECT FROM outbox.publication_log_default) AS publication_log,
-    EXISTS (SELECT FROM outbox.check_attempt_default) AS check_attempt
+-- Reads for each partitioned table whether its default leaf has rows that belong in a leaf. Locks nothing.
+SELECT table_name, leaf IS NOT NULL FROM outbox.missing_leaf

@@ -1,8 +1,9 @@
-"""Removes whole leaves (partitions) in which nothing is open: TRUNCATE, then DETACH and DROP.
+"""Removes whole leaves (partitions) that nothing waits for: DETACH, then DROP.
 
-A parked, held or undecided message keeps its leaf. PostgreSQL refuses DETACH … CONCURRENTLY if a
-default leaf exists. So a plain detach takes its lock for an instant and waits for it at most
-``LOCK_WAIT``. It shares its transaction with the drop, so no leaf stays detached but not dropped.
+Messages that are not finished (undecided, parked, given up) move to the default leaf in the same
+transaction, where every reader of the table finds them. PostgreSQL refuses DETACH … CONCURRENTLY
+if a default leaf exists. So a plain detach takes its locks for an instant, waits for each at most
+``LOCK_WAIT``, and does nothing while an audit may still read the leaf.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from psycopg import errors as pg
 from psycopg import sql
 
 from outbox.failpoints import hit
+from outbox.messages.message_id import LEAF_BITS, LOW_BITS
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
@@ -21,12 +23,14 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import Pool
 
 SQL: Final = load(__name__)
-LOCK_WAIT: Final = "SET LOCAL lock_timeout = '50ms'"
-"""How long a removal waits for a lock, and so the longest time that it delays a prepare."""
+LOCK_WAIT: Final = "SET LOCAL lock_timeout = '50ms'; SET LOCAL statement_timeout = '1s'"
+"""How long a removal waits for a lock, and so delays a prepare, and how long it may move rows."""
+EVACUATED_MOST: Final = 1000
+"""A leaf with more unfinished messages waits: to move them would keep every prepare waiting."""
 TABLES: Final = ("check_attempt", "publication_log", "commit_log", "op_message", "half_message")
 """In the order of removal: without its half messages, a leaf no longer exists."""
-LEAF_BITS: Final = 20
-HALF_BITS: Final = 15
+EVACUATED: Final = ("half_message", "op_message", "check_attempt")
+"""The tables of which an unfinished message's rows are kept."""
 SLICES: Final = 64
 _FORGET: Final = ("forget_parked", "forget_rechecks", "forget_released")
 
@@ -42,12 +46,12 @@ class _Bounds:
         return {
             "from_xid": low,
             "to_xid": high,
-            "low": low << HALF_BITS,
-            "high": high << HALF_BITS,
+            "low": low << LOW_BITS,
+            "high": high << LOW_BITS,
         }
 
     def slices(self) -> list[dict[str, int]]:
-        width = 1 << (LEAF_BITS + HALF_BITS)
+        width = 1 << (LEAF_BITS + LOW_BITS)
         first, step = self.leaf * width, width // SLICES
         return [{"low": at, "high": at + step} for at in range(first, first + width, step)]
 
@@ -68,14 +72,17 @@ class PostgresRetirement:
     async def waits_for(self, leaf: int) -> str | None:
         """Return what a leaf still waits for, or None; see Retirement."""
         bounds = _Bounds(leaf)
+        if not await self._attached(leaf):
+            return None
         (reason,) = await self._row("blocked_by", bounds.whole() | self._times)
         if reason is not None:
             return str(reason)
-        last_xid = 0
+        last_xid = undecided = 0
         for part in bounds.slices():
-            undecided, young, xid = await self._row("slice", part | self._times)
-            if undecided or young:
-                return "undecided" if undecided else "young"
+            count, young, xid = await self._row("slice", part | self._times)
+            undecided += count
+            if young or undecided > EVACUATED_MOST:
+                return "young" if young else "undecided"
             last_xid = max(last_xid, xid)
         last = {"last_xid": last_xid}
         (reason,) = await self._row("readers", bounds.whole() | self._times | last)
@@ -85,42 +92,65 @@ class PostgresRetirement:
         """Remove a leaf in separate steps, each repeatable; see Retirement."""
         async with available():
             try:
-                await self._free_transaction_ids(leaf)
-                await self._truncate(leaf)
-                for table in TABLES:
-                    await self._drop(table, leaf)
-                    hit("retire.after_detach")
-            except pg.LockNotAvailable:
+                return await self._detach(leaf) and await self._drop(leaf)
+            except (pg.LockNotAvailable, pg.QueryCanceled):
                 return False
+
+    async def forget_finished(self) -> None:
+        """Delete evacuated messages that have ended for good; see Retirement."""
+        async with available(), self._pool.connection() as connection:
+            await connection.execute(SQL["forget_finished"])
+
+    async def _detach(self, leaf: int) -> bool:
+        """Detach the tables of a leaf and keep what is unfinished; False while an audit runs."""
+        tables = await self._attached(leaf)
+        if not tables:
+            return True
+        undecided = await self._free_transaction_ids(leaf)
+        async with self._pool.connection() as connection, connection.transaction():
+            await connection.execute(LOCK_WAIT)
+            if await _fetch(connection, "no_audit", {}) != [True]:
+                return False
+            await connection.execute(SQL["lock_tables"])
+            bounds = _Bounds(leaf).whole()
+            kept = [*undecided, *await _fetch(connection, "unreleased", bounds)]
+            for table in tables:
+                await _evacuate(connection, table, leaf, kept)
+            for name in _FORGET:
+                await connection.execute(SQL[name], bounds | {"kept": kept})
+            await connection.execute(SQL["note_retired"], {"leaf": leaf})
+            hit("retire.before_detach")
+        hit("retire.after_detach")
         return True
 
-    async def _free_transaction_ids(self, leaf: int) -> None:
-        for part in _Bounds(leaf).slices():
-            async with self._pool.connection() as connection:
-                await connection.execute(SQL["free_transaction_ids"], part)
+    async def _free_transaction_ids(self, leaf: int) -> list[int]:
+        """Free the transaction ids of a leaf, except those of undecided halves; return these."""
+        undecided: list[int] = []
+        async with self._pool.connection() as connection:
+            given_up = await _fetch(connection, "unreleased", _Bounds(leaf).whole())
+            for part in _Bounds(leaf).slices():
+                found = await _fetch(connection, "undecided", part)
+                kept = {"kept": [*found, *given_up]}
+                await connection.execute(SQL["free_transaction_ids"], part | kept)
+                undecided += found
+        return undecided
 
-    async def _truncate(self, leaf: int) -> None:
-        """Empty the existing tables of the leaf, and its rows in small tables, in one commit."""
-        async with self._pool.connection() as connection, connection.transaction():
-            await connection.execute(LOCK_WAIT)
-            names = [name for name in TABLES if await _exists(connection, name, leaf)]
-            tables = sql.SQL(", ").join(_table(name, leaf) for name in names)
-            await connection.execute(sql.SQL("TRUNCATE {}").format(tables))
-            for name in _FORGET:
-                await connection.execute(SQL[name], _Bounds(leaf).whole())
-            hit("retire.before_truncate")
-        hit("retire.after_truncate")
+    async def _drop(self, leaf: int) -> bool:
+        """Drop the detached tables of a leaf; nobody but an old plan can still use one."""
+        for table in TABLES:
+            async with self._pool.connection() as connection, connection.transaction():
+                await connection.execute(LOCK_WAIT)
+                drop = sql.SQL("DROP TABLE IF EXISTS {}").format(_table(table, leaf))
+                await connection.execute(drop)
+            hit("retire.after_drop")
+        return True
 
-    async def _drop(self, table: str, leaf: int) -> None:
-        async with self._pool.connection() as connection, connection.transaction():
-            if not await _exists(connection, table, leaf):
-                return
-            await connection.execute(LOCK_WAIT)
-            detach = sql.SQL("ALTER TABLE {} DETACH PARTITION {}").format(
-                sql.Identifier("outbox", table), _table(table, leaf)
-            )
-            await connection.execute(detach)
-            await connection.execute(sql.SQL("DROP TABLE {}").format(_table(table, leaf)))
+    async def _attached(self, leaf: int) -> list[str]:
+        """Return the partitioned tables that still have this leaf."""
+        names = {f"{table}_{leaf}": table for table in TABLES}
+        async with available(), self._pool.connection() as connection:
+            found = await _fetch(connection, "attached", {"tables": list(names)})
+        return [table for name, table in names.items() if name in found]
 
     async def _row(self, statement: str, parameters: dict[str, int]) -> tuple[Any, ...]:
         async with available(), self._pool.connection() as connection:
@@ -134,7 +164,16 @@ def _table(table: str, leaf: int) -> sql.Identifier:
     return sql.Identifier("outbox", f"{table}_{leaf}")
 
 
-async def _exists(connection: Any, table: str, leaf: int) -> bool:
-    cursor = await connection.execute(SQL["exists"], {"table": f"outbox.{table}_{leaf}"})
-    row = await cursor.fetchone()
-    return bool(row and row[0])
+async def _evacuate(connection: Any, table: str, leaf: int, kept: list[int]) -> None:
+    """Detach one table of a leaf, and put its rows of these halves into the default leaf."""
+    parent = sql.Identifier("outbox", table)
+    detach = sql.SQL("ALTER TABLE {} DETACH PARTITION {}").format(parent, _table(table, leaf))
+    await connection.execute(detach)
+    if kept and table in EVACUATED:
+        keep = sql.SQL("INSERT INTO {} SELECT * FROM {} WHERE half_id = ANY (%s::int8[])")
+        await connection.execute(keep.format(parent, _table(table, leaf)), [kept])
+
+
+async def _fetch(connection: Any, statement: str, parameters: dict[str, Any]) -> list[Any]:
+    cursor = await connection.execute(SQL[statement], parameters)
+    return [row[0] for row in await cursor.fetchall()]

@@ -1,14 +1,20 @@
 -- name: leaves
--- Reads the numbers of the attached leaves from the catalogue, oldest first.
-SELECT substring(c.relname FROM '\d+$')::int8
-FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-WHERE i.inhparent = 'outbox.half_message'::regclass AND c.relname ~ '^half_message_\d+$'
+-- Reads from the catalogue the numbers of the leaves whose tables exist, oldest first: a removal that a crash
+-- interrupted leaves some that are detached.
+SELECT substring(relname FROM '\d+$')::int8
+FROM pg_class
+WHERE relnamespace = 'outbox'::regnamespace AND relkind = 'r' AND relname ~ '^half_message_\d+$'
 ORDER BY 1
+
+-- name: attached
+-- Reads from the catalogue which tables of a leaf are still attached.
+SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+WHERE c.relnamespace = 'outbox'::regnamespace AND c.relname = ANY (%(tables)s)
 
 -- name: blocked_by
 -- Returns why a leaf must stay, by conditions that are cheap to read: a transaction that may still write to it, a
--- recent message, a message that the sweep has not passed or that a delay class has still to read, a held message.
--- NULL: none of these. Locks nothing.
+-- recent message, a message that the sweep has not passed, a held message that nobody has dropped. NULL: none of
+-- these. Locks nothing.
 SELECT CASE
     WHEN outbox.watermark() < %(to_xid)s THEN 'in use'
     WHEN (SELECT prepared_at FROM outbox.half_message WHERE half_id >= %(low)s AND half_id < %(high)s
@@ -17,19 +23,15 @@ SELECT CASE
         SELECT FROM outbox.half_message WHERE half_id >= %(low)s AND half_id < %(high)s
             AND half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)) THEN 'sweep'
     WHEN EXISTS (
-        SELECT FROM outbox.check_queue q
-        LEFT JOIN outbox.check_class c USING (producer_group_id, delay_seconds)
-        WHERE q.half_id >= %(low)s AND q.half_id < %(high)s AND q.id > coalesce(c.position, 0)) THEN 'check'
-    WHEN EXISTS (
         SELECT FROM outbox.held_record
         WHERE (half_id >= %(low)s AND half_id < %(high)s OR xid >= %(from_xid)s AND xid < %(to_xid)s)
-            AND released_at IS NULL) THEN 'held'
+            AND released_at IS NULL AND dropped_at IS NULL) THEN 'held'
 END
 
 -- name: slice
--- Reads one slice of a leaf: whether any of its halves is undecided, whether any was decided recently, and the
--- last xid that committed one of them.
-SELECT coalesce(bool_or(o.half_id IS NULL), false),
+-- Reads one slice of a leaf: how many of its halves are undecided, whether any was decided recently, and the last
+-- xid that committed one of them.
+SELECT count(*) FILTER (WHERE o.half_id IS NULL),
     coalesce(bool_or(o.decided_at > clock_timestamp() - make_interval(secs => %(retention)s)), false),
     coalesce(max(o.xid) FILTER (WHERE o.decision = 1), 0)
 FROM (SELECT half_id FROM outbox.half_message WHERE half_id >= %(low)s AND half_id < %(high)s) h
@@ -63,25 +65,78 @@ SELECT CASE
             AND c.committed_at > clock_timestamp() - make_interval(secs => %(retention)s + %(hold)s)) THEN 'reconcile'
 END
 
+-- name: undecided
+-- Reads the undecided halves of one slice of a leaf.
+SELECT h.half_id FROM outbox.half_message h
+WHERE h.half_id >= %(low)s AND h.half_id < %(high)s
+    AND NOT EXISTS (
+        SELECT FROM outbox.op_message o
+        WHERE o.half_id = h.half_id AND o.half_id >= %(low)s AND o.half_id < %(high)s)
+
+-- name: unreleased
+-- Reads the halves of a leaf whose records were held and are in no topic.
+SELECT half_id FROM outbox.held_record WHERE half_id >= %(low)s AND half_id < %(high)s AND released_at IS NULL
+
 -- name: free_transaction_ids
--- Deletes the transaction ids of one slice of a leaf, each by key.
+-- Deletes the transaction ids of one slice of a leaf, each by key, except those of unfinished messages.
 DELETE FROM outbox.transaction_key k USING outbox.half_message h
 WHERE h.half_id >= %(low)s AND h.half_id < %(high)s AND h.transaction_id IS NOT NULL
     AND k.producer_group_id = h.producer_group_id AND k.transaction_id = h.transaction_id AND k.half_id = h.half_id
+    AND k.half_id <> ALL (%(kept)s::int8[])
+
+-- name: no_audit
+-- Takes, until the transaction ends and without waiting, the lock that an audit shares while it may read any leaf.
+SELECT pg_try_advisory_xact_lock(hashtext('outbox.audit'), 0)
+
+-- name: lock_tables
+-- Locks the partitioned tables, in the order in which prepare and end do, so that nobody reads or writes any leaf.
+LOCK TABLE ONLY outbox.half_message, ONLY outbox.op_message, ONLY outbox.commit_log, ONLY outbox.publication_log,
+    ONLY outbox.check_attempt IN ACCESS EXCLUSIVE MODE
+
+-- name: note_retired
+-- Appends that a leaf was removed: its rows in the default leaves belong there.
+INSERT INTO outbox.retired_leaf (leaf) VALUES (%(leaf)s) ON CONFLICT DO NOTHING
 
 -- name: forget_parked
--- Deletes the parked copies of a leaf that is removed: its halves are decided, and a copy would make them appear
+-- Deletes the parked copies of a leaf that is removed, except those of unfinished messages: a decided half would appear
 -- undecided.
-DELETE FROM outbox.parked_message WHERE half_id >= %(low)s AND half_id < %(high)s
+DELETE FROM outbox.parked_message
+WHERE half_id >= %(low)s AND half_id < %(high)s AND half_id <> ALL (%(kept)s::int8[])
 
 -- name: forget_rechecks
--- Deletes the rounds of a leaf that is removed.
-DELETE FROM outbox.recheck WHERE half_id >= %(low)s AND half_id < %(high)s
+-- Deletes the rounds of a leaf that is removed, except those of unfinished messages.
+DELETE FROM outbox.recheck
+WHERE half_id >= %(low)s AND half_id < %(high)s AND half_id <> ALL (%(kept)s::int8[])
 
 -- name: forget_released
--- Deletes the released records of a leaf that is removed; a record that is not released keeps its leaf.
+-- Deletes the released records of a leaf that is removed.
 DELETE FROM outbox.held_record WHERE half_id >= %(low)s AND half_id < %(high)s AND released_at IS NOT NULL
 
--- name: exists
--- Reads the catalogue: whether a table exists.
-SELECT to_regclass(%(table)s) IS NOT NULL
+-- name: forget_finished
+-- Deletes evacuated messages, with all that is kept of them, once the leaf of their decision was removed too: then
+-- relay, reconciliation and retention have passed it. Reads the default leaves, which have the evacuated rows only.
+WITH gone AS MATERIALIZED (
+    SELECT h.half_id, h.producer_group_id, h.transaction_id
+    FROM outbox.half_message_default h
+    JOIN outbox.op_message_default o USING (half_id)
+    WHERE h.half_id >> 35 IN (SELECT leaf FROM outbox.retired_leaf)
+        AND o.xid >> 20 IN (SELECT leaf FROM outbox.retired_leaf)
+        AND NOT EXISTS (
+            SELECT FROM outbox.held_record r WHERE r.half_id = h.half_id AND r.released_at IS NULL)
+    LIMIT 1000
+), keys AS (
+    DELETE FROM outbox.transaction_key k USING gone
+    WHERE k.producer_group_id = gone.producer_group_id AND k.transaction_id = gone.transaction_id
+        AND k.half_id = gone.half_id
+), halves AS (
+    DELETE FROM outbox.half_message_default WHERE half_id IN (SELECT half_id FROM gone)
+), ops AS (
+    DELETE FROM outbox.op_message_default WHERE half_id IN (SELECT half_id FROM gone)
+), attempts AS (
+    DELETE FROM outbox.check_attempt_default WHERE half_id IN (SELECT half_id FROM gone)
+), parked AS (
+    DELETE FROM outbox.parked_message WHERE half_id IN (SELECT half_id FROM gone)
+), rounds AS (
+    DELETE FROM outbox.recheck WHERE half_id IN (SELECT half_id FROM gone)
+)
+DELETE FROM outbox.held_record WHERE half_id IN (SELECT half_id FROM gone)

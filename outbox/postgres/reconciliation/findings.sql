@@ -66,9 +66,11 @@ WHERE e.id > %(event)s AND e.run_id IS NULL AND e.event IN ('resolved', 'fixed')
 GROUP BY f.kind
 
 -- name: open_below
--- Reads by the index on half ids which messages below one have an open finding about the content of the stores.
-SELECT DISTINCT half_id FROM outbox.reconciliation_finding
-WHERE half_id < %(half_id)s AND status IN ('open', 'accepted') AND kind <> 'stuck'
+-- Reads by the index on half ids which messages below one have an open finding about the content of the stores, except
+-- those that are still stored.
+SELECT DISTINCT f.half_id FROM outbox.reconciliation_finding f
+WHERE f.half_id < %(half_id)s AND f.status IN ('open', 'accepted') AND f.kind <> 'stuck'
+    AND NOT EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = f.half_id)
 
 -- name: accepted
 -- Reads the findings that are accepted at present.

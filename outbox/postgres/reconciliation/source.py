@@ -64,8 +64,15 @@ class PostgresSource:
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresSnapshot]:
-        """Export a snapshot that exists until the block ends. Raises ReplicaUnfit."""
-        with audit_session(self._replica_url or self._database_url, self._limits) as connection:
+        """Export a snapshot that exists until the block ends, and every leaf with it.
+
+        Raises ReplicaUnfit.
+        """
+        read_url = self._replica_url or self._database_url
+        with (
+            audit_session(read_url, self._limits) as connection,
+            self._kept_leaves(connection),
+        ):
             taken_at = self._await_replay(connection)
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
@@ -77,6 +84,21 @@ class PostgresSource:
                 )
                 primary_url = self._database_url if self._replica_url else None
                 yield PostgresSnapshot(connection, identity, primary_url)
+
+    @contextmanager
+    def _kept_leaves(self, connection: Connection) -> Iterator[None]:
+        """Keep every leaf of the primary until the block ends; raises if they were not kept.
+
+        Without a replica the snapshot's own session keeps them, and both end together.
+        """
+        if self._replica_url is None:
+            connection.execute(SQL["keep_leaves"])
+            yield
+            return
+        with audit_session(self._database_url) as primary:
+            primary.execute(SQL["keep_leaves"])
+            yield
+            primary.execute(SQL["release_leaves"])
 
     def _await_replay(self, connection: Connection) -> datetime | None:
         """Wait until a replica has everything that is committed; return that moment."""
@@ -99,6 +121,17 @@ class PostgresSnapshot:
     def retired_below(self) -> HalfId:
         """Return the lowest half id whose leaf is still attached."""
         return HalfId(self._only_row("retired_below")[0])
+
+    def retired_leaves(self) -> frozenset[int]:
+        """Return the leaves that were removed; see SourceSnapshot.retired_leaves."""
+        with database_errors():
+            return frozenset(leaf for (leaf,) in self._connection.execute(SQL["retired_leaves"]))
+
+    def kept_below(self, half_id: HalfId) -> frozenset[HalfId]:
+        """Return what was evacuated from leaves below an id; see SourceSnapshot.kept_below."""
+        with database_errors():
+            rows = self._connection.execute(SQL["kept_below"], {"half_id": half_id})
+            return frozenset(HalfId(row[0]) for row in rows)
 
     def undecided(self, *, whole: bool = True) -> UndecidedCounts:
         """Count the half messages without a decision; see SourceSnapshot.undecided."""

@@ -13,11 +13,28 @@ WHERE name LIKE 'relay:%' AND position > 0 AND (manifest_offset = -1 OR (manifes
 -- Fixes the snapshot of the transaction, so that other sessions can import it. Takes no xid.
 SELECT pg_export_snapshot(), pg_current_snapshot()::text, clock_timestamp()
 
+-- name: keep_leaves
+-- Takes, shared, the session lock under which no leaf is removed and no row changes its leaf: a removal is not a change
+-- that an older snapshot leaves out. Waits for one that has begun, which is short.
+SELECT pg_advisory_lock_shared(hashtext('outbox.audit'), 0), set_config('idle_session_timeout', '0', false)
+
+-- name: release_leaves
+-- Frees that lock. False: this session did not have it.
+SELECT pg_advisory_unlock_shared(hashtext('outbox.audit'), 0)
+
 -- name: retired_below
 -- Reads the catalogue for the lowest leaf of half messages that is still attached.
 SELECT coalesce(min(substring(c.relname FROM '_(\d+)$')::bigint), 0) << 35
 FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
 WHERE i.inhparent = 'outbox.half_message'::regclass AND c.relname ~ '_\d+$'
+
+-- name: retired_leaves
+-- Reads the numbers of the leaves that were removed.
+SELECT leaf FROM outbox.retired_leaf
+
+-- name: kept_below
+-- Reads the halves below an id by key: unfinished messages of leaves that were removed.
+SELECT half_id FROM outbox.half_message WHERE half_id < %(half_id)s
 
 -- name: undecided
 -- Reads all halves against all ops in one anti-join. This is the only full scan here.

@@ -86,6 +86,9 @@ topic = Table(
     Column("id", Integer, primary_key=True),
     needed("name", Text, unique=True),
     needed("created_at", TIME),
+    Column("partitions", Integer),
+    Column("max_content_bytes", Integer),
+    Column("may_write", Boolean),
 )
 
 producer_group = Table(
@@ -197,6 +200,7 @@ parked_message = Table(
     needed("check_count", Integer),
     Column("resumed_at", TIME),
     Column("copied_at", TIME),
+    needed("earlier_parkings", JSONB),
 )
 
 already_published = Table(
@@ -253,4 +257,11 @@ progress = Table(
     Column("halt_detail", Text),
     Column("owner", Text),
     needed("updated_at", TIME),
+)
+
+retired_leaf = Table(
+    "retired_leaf",
+    METADATA,
+    Column("leaf", BigInteger, primary_key=True),
+    needed("retired_at", TIME),
 )

@@ -1,0 +1,220 @@
+"""An unfinished message does not keep its leaf and is found where it is (design 9.11)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from outbox.messages.manifest import Position
+from outbox.messages.message import EndOutcome, HalfMessage, State
+from outbox.postgres.maintenance.partitions import PostgresPartitions
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.postgres.reconciliation.source import PostgresSource
+from outbox.postgres.relay.commit_reader import CommitReader
+from outbox.postgres.sessions.connections import connect
+from tests.integration.checker.fixtures_checks import World
+from tests.integration.checker.fixtures_producer import Producer, says
+from tests.integration.checker.maintenance.test_retention import (
+    LEAF_ZERO,
+    grow_old,
+    retirer,
+    waiting,
+)
+from tests.integration.checker.maintenance.test_retention import ended as end_two
+
+pytestmark = pytest.mark.postgres
+
+PAUSE = "UPDATE outbox.producer_group SET paused = %(paused)s, version = version + 1"
+GIVEN_UP = """
+INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error, dropped_at)
+SELECT h.half_id, h.nonce, (h.half_id & 15)::int2, h.topic_id, o.xid, 1, 'refused',
+    clock_timestamp()
+FROM outbox.half_message h JOIN outbox.op_message o USING (half_id) WHERE h.half_id = %(half)s
+"""
+FINDING = """
+INSERT INTO outbox.reconciliation_finding (
+    finding_id, first_run_id, last_run_id, status, kind, class, severity, half_id, detail)
+VALUES (%(id)s, 'r', 'r', 'open', 'missing', 'LOST', 'critical', %(half)s, '{}')
+"""
+SLOWEST_SECONDS = 3.0
+"""Of a prepare and an end together, on a machine that is busy with other tests."""
+EVACUATED = "SELECT half_id FROM outbox.half_message_default ORDER BY 1"
+
+
+async def parked(world: World) -> HalfMessage:
+    """Return a message that was parked after one check without a verdict."""
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url, "parks", check_max=1)
+        (half,) = await world.due(group, transaction_id="order-7", value=b"payload")
+        for _ in range(2):
+            await world.check(group)
+            await world.pass_time(100)
+    assert await world.states([half]) == [State.PARKED]
+    return half
+
+
+async def retired(world: World) -> None:
+    """Retire the first leaf, whatever is unfinished in it."""
+    await grow_old(world, "relay:")
+    assert await retirer(world).retire() == [0]
+    assert await world.rows(LEAF_ZERO) == [(0,)]
+
+
+def relayed(database_url: str, half: HalfMessage, xid: int) -> bytes | None:
+    """Return the value that the relay reads of a committed message."""
+    shard = half.half_id & 15
+    with connect(database_url, "test") as session:
+        found = CommitReader(shard, batch_max=10).read(session, Position(xid - 1, 0))
+    (message,) = found.messages
+    return message.value
+
+
+async def test_a_parked_message_outlives_its_leaf_and_is_decided_audited_and_published(
+    world: World, database_url: str
+) -> None:
+    await end_two(world)
+    half = await parked(world)
+    await retired(world)
+    assert await world.states([half]) == [State.PARKED]
+    assert await world.attempts(half), "its checks are still shown"
+    again = await world.store.prepare([half.message])
+    assert again[0].half.half_id == half.half_id, "a repeated prepare finds it"  # type: ignore[union-attr]
+    with PostgresSource(database_url).snapshot() as snapshot:
+        audited = snapshot.halves([half.half_id])[half.half_id]
+        assert (audited.half.message, audited.parked) == (half.message, True)
+        assert snapshot.undecided().parked == 1
+    outcome: EndOutcome = await world.end(half, "COMMIT")
+    ((xid,),) = await world.rows("SELECT xid FROM outbox.op_message")
+    assert await world.states([half]) == [State.COMMITTED], outcome
+    assert relayed(database_url, half, xid) == b"payload"
+
+
+async def test_a_recheck_finds_a_parked_message_whose_leaf_is_gone(world: World) -> None:
+    half = await parked(world)
+    await retired(world)
+    async with Producer(says("ROLLBACK")) as producer:
+        await world.execute(
+            "UPDATE outbox.producer_group SET check_url = %(url)s", url=producer.url
+        )
+        await world.recheck(half)
+        ((group_id,),) = await world.rows("SELECT id FROM outbox.producer_group")
+        await world.check_back.run_once(group_id)
+    assert await world.states([half]) == [State.ROLLED_BACK]
+
+
+async def test_an_undecided_message_of_a_paused_group_is_asked_about_after_its_leaf_is_gone(
+    world: World,
+) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        group = await world.group(producer.url, max_age_seconds=10**6)
+        (half,) = await world.due(group)
+        await world.execute(PAUSE, paused=True)
+        await retired(world)
+        assert await world.states([half]) == [State.PREPARED]
+        await world.execute(PAUSE, paused=False)
+        await world.check(group)
+    assert await world.states([half]) == [State.COMMITTED]
+
+
+async def test_a_given_up_message_outlives_its_leaf(world: World, database_url: str) -> None:
+    committed, rolled_back = await end_two(world)
+    await world.execute(GIVEN_UP, half=committed.half_id)
+    await retired(world)
+    status = await world.status(committed)
+    assert (status.state, status.publish_error) == (State.COMMITTED, "refused")
+    assert await world.rows(EVACUATED) == [(committed.half_id,)]
+    with PostgresSource(database_url).snapshot() as snapshot:
+        ids = [committed.half_id, rolled_back.half_id]
+        kept = snapshot.kept_below(snapshot.retired_below())
+        assert (set(kept), set(snapshot.retired_leaves())) == ({committed.half_id}, {0})
+        assert list(snapshot.halves(ids)) == [committed.half_id]
+        assert snapshot.held_records(ids)[committed.half_id].dropped
+
+
+async def test_a_finding_about_an_evacuated_message_does_not_turn_unverifiable(
+    world: World, database_url: str
+) -> None:
+    committed, rolled_back = await end_two(world)
+    await world.execute(GIVEN_UP, half=committed.half_id)
+    for number, half in enumerate((committed, rolled_back)):
+        await world.execute(FINDING, id=str(number), half=half.half_id)
+    await retired(world)
+    with PostgresSource(database_url).snapshot() as snapshot:
+        below = snapshot.retired_below()
+    assert PostgresRunStore(database_url).open_below(below) == [rolled_back.half_id]
+
+
+async def test_an_evacuated_message_goes_with_the_leaf_of_its_decision(world: World) -> None:
+    half = await parked(world)
+    await retired(world)
+    await world.end(half, "COMMIT")
+    await retirer(world).retire()
+    assert await world.states([half]) == [State.COMMITTED], "it was decided lately"
+    await grow_old(world, "relay:")
+    assert await retirer(world).retire() == [1]
+    assert await world.rows(EVACUATED) == []
+    for table in ("op_message", "check_attempt", "parked_message", "transaction_key"):
+        assert await world.rows(f"SELECT count(*)::int FROM outbox.{table}") == [(0,)], table
+
+
+async def test_more_unfinished_messages_than_one_removal_moves_keep_their_leaf(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.postgres.maintenance.retention.EVACUATED_MOST", 2, raising=False)
+    group = await world.group("http://127.0.0.1:9/")
+    halves = await world.prepare(group, 3)
+    await grow_old(world, "relay:")
+    assert await retirer(world).retire() == []
+    assert waiting(world, "undecided") == 1
+    await world.end(halves[0], "ROLLBACK")
+    await world.execute("UPDATE outbox.op_message SET decided_at = decided_at - interval '1 day'")
+    assert await retirer(world).retire() == [0]
+    assert await world.states(halves[1:]) == [State.PREPARED] * 2
+
+
+async def test_a_leaf_is_not_retired_under_an_audit_that_may_still_read_it(
+    world: World, database_url: str
+) -> None:
+    halves = await end_two(world)
+    await grow_old(world, "relay:")
+    ids = [half.half_id for half in halves]
+    with PostgresSource(database_url).snapshot() as snapshot:
+        assert await retirer(world).retire() == []
+        assert waiting(world, "locked") == 1
+        assert sorted(snapshot.halves(ids)) == sorted(ids)
+    assert await retirer(world).retire() == [0]
+
+
+async def test_leaves_come_and_go_under_load_and_nobody_fails_or_waits_long(world: World) -> None:
+    await end_two(world)
+    half = await parked(world)
+    await grow_old(world, "relay:")
+    group = await world.group("http://127.0.0.1:9/", "load")
+    stop, slowest, ends = asyncio.Event(), 0.0, 0
+
+    async def produce() -> None:
+        nonlocal slowest, ends
+        while not stop.is_set():
+            began = time.monotonic()
+            (one,) = await world.prepare(group)
+            await world.end(one, "COMMIT")
+            slowest, ends = max(slowest, time.monotonic() - began), ends + 1
+
+    async with asyncio.TaskGroup() as running:
+        for _ in range(3):
+            running.create_task(produce())
+        removed: list[int] = []
+        leaves = PostgresPartitions(world.pool)
+        for _ in range(40):
+            removed = removed or await retirer(world).retire()
+            if removed and await leaves.create_ahead(4) == 0:
+                break
+            await asyncio.sleep(0.05)
+        stop.set()
+    assert removed == [0]
+    assert await leaves.create_ahead(4) == 0
+    assert await world.states([half]) == [State.PARKED]
+    assert ends > 0
+    assert slowest < SLOWEST_SECONDS

@@ -1,0 +1,144 @@
+"""Leaves are made in time, under any reader, and rows without a leaf get one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import psycopg
+import pytest
+
+from checker.maintenance.partition_maintenance import (
+    EVERY_SECONDS,
+    RETRY_SECONDS,
+    PartitionMaintenance,
+)
+from outbox.messages.message import HalfMessage, State
+from outbox.postgres.maintenance.partitions import PostgresPartitions
+from outbox.postgres.messages.message_status import read_statuses
+from outbox.postgres.operators.operator_view import OperatorView
+from outbox.postgres.reconciliation.source import PostgresSource
+from tests.integration.checker.fixtures_checks import World
+
+pytestmark = pytest.mark.postgres
+
+URL = "http://127.0.0.1:9/"
+WITHOUT_LEAF = "UPDATE outbox.installation SET base = base + (10 << 20)"
+NEXT_LEAF = "UPDATE outbox.installation SET base = base + (1 << 20)"
+READS_ALL = "SELECT count(*) FROM outbox.half_message"
+LEAVES = """
+SELECT count(*)::int FROM pg_inherits WHERE inhparent = 'outbox.half_message'::regclass
+"""
+ALONE = """
+SELECT (SELECT count(*) FROM outbox.half_message_default)::int,
+    (SELECT count(*) FROM outbox.op_message_default)::int,
+    (SELECT count(*) FROM outbox.commit_log_default)::int
+"""
+STILL_BELOW = "SELECT %(xid)s >= outbox.watermark()"
+
+
+def maintenance(world: World) -> PartitionMaintenance:
+    return PartitionMaintenance(PostgresPartitions(world.pool), world.metrics)
+
+
+def alarm(world: World, table: str = "half_message") -> float:
+    return float(world.metrics["default_leaf_rows"].labels(table)._value.get())
+
+
+async def watermark_passes(world: World, half: HalfMessage, seconds: float) -> bool:
+    """Return whether the watermark passes a half within a time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not (await world.rows(STILL_BELOW, xid=half.half_id >> 15))[0][0]:
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
+async def without_leaf(world: World) -> list[HalfMessage]:
+    """Return a committed, a rolled back and an undecided half in the default leaf."""
+    group = await world.group(URL)
+    await world.execute(WITHOUT_LEAF)
+    halves = await world.prepare(group, 3)
+    await world.end(halves[0], "COMMIT")
+    await world.end(halves[1], "ROLLBACK")
+    assert await world.rows(ALONE) == [(3, 2, 1)]
+    return halves
+
+
+async def known(world: World, halves: list[HalfMessage]) -> list[State]:
+    async with world.pool.connection() as connection:
+        found = await read_statuses(connection, sorted(half.half_id for half in halves))
+    return [found[half.half_id].state for half in halves]
+
+
+async def test_a_leaf_that_falls_due_under_a_long_reader_stops_no_watermark(
+    world: World, database_url: str
+) -> None:
+    group = await world.group(URL)
+    leaves = PostgresPartitions(world.pool)
+    ((before,),) = await world.rows(LEAVES)
+    with psycopg.connect(database_url) as reader:
+        reader.execute(READS_ALL)
+        chore = asyncio.create_task(leaves.create_ahead(4))
+        await asyncio.sleep(0.2)
+        (half,) = await world.prepare(group)
+        moved = await watermark_passes(world, half, 2)
+        done, _ = await asyncio.wait([chore], timeout=2)
+        blocked_still = await maintenance(world).step() if done else None
+    assert (moved, len(done), blocked_still) == (True, 1, RETRY_SECONDS)
+    assert await chore > 0, "it says that leaves are missing"
+    assert await world.rows(LEAVES) == [(before,)]
+    assert await maintenance(world).step() == EVERY_SECONDS
+    assert (await world.rows(LEAVES))[0][0] > before
+
+
+async def test_rows_without_a_leaf_are_moved_to_one_and_nothing_of_them_changes(
+    world: World,
+) -> None:
+    halves = await without_leaf(world)
+    states = await known(world, halves)
+    assert await maintenance(world).step() == EVERY_SECONDS
+    assert await world.rows(ALONE) == [(0, 0, 0)]
+    assert await known(world, halves) == states
+    assert await world.end(halves[2], "COMMIT")
+    assert alarm(world) == 0
+    await world.execute(NEXT_LEAF)
+    (next_one,) = await world.prepare(await world.group(URL, "next"))
+    assert await known(world, [next_one]) == [State.PREPARED]
+    assert await world.rows(ALONE) == [(0, 0, 0)], "partitioning goes on"
+
+
+async def test_rows_of_a_leaf_that_is_past_are_moved_too(world: World) -> None:
+    await without_leaf(world)
+    await world.execute(NEXT_LEAF)
+    await world.execute(NEXT_LEAF)
+    await maintenance(world).step()
+    assert await world.rows(ALONE) == [(0, 0, 0)]
+
+
+async def test_the_alarm_shows_rows_that_cannot_be_moved_yet(
+    world: World, database_url: str
+) -> None:
+    halves = await without_leaf(world)
+    with psycopg.connect(database_url) as reader:
+        reader.execute(READS_ALL)
+        assert await asyncio.wait_for(maintenance(world).step(), 5) == RETRY_SECONDS
+        assert (alarm(world), alarm(world, "commit_log")) == (1, 1)
+        with OperatorView(database_url) as view:
+            assert view.without_leaf() == ["commit_log", "half_message", "op_message"]
+    await maintenance(world).step()
+    assert alarm(world) == 0
+    assert len(await known(world, halves)) == 3
+
+
+async def test_an_audit_that_has_begun_finds_rows_where_they_were(
+    world: World, database_url: str
+) -> None:
+    halves = await without_leaf(world)
+    ids = [half.half_id for half in halves]
+    with PostgresSource(database_url).snapshot() as snapshot:
+        assert await asyncio.wait_for(maintenance(world).step(), 5) == RETRY_SECONDS
+        assert sorted(snapshot.halves(ids)) == sorted(ids)
+    assert await maintenance(world).step() == EVERY_SECONDS
+    assert await world.rows(ALONE) == [(0, 0, 0)]

@@ -1,0 +1,150 @@
+"""The checker sees with the relay's principal what Kafka would refuse, and added partitions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from confluent_kafka.cimpl import NewPartitions
+
+from checker.maintenance.topic_watch import TopicWatch
+from devservers.kafka import EmbeddedKafka
+from outbox.kafka.topic_view import BATCH_BYTES, KafkaTopicView
+from outbox.messages.seen_topics import SeenTopic
+from outbox.postgres.messages.seen_topics import PostgresSeenTopics
+from outbox.postgres.sessions.connections import Pool
+from outbox.telemetry.metrics import Metrics
+from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
+from tests.fixtures_kafka import make_topic
+from tests.fixtures_waiting import wait_for
+from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_service import running, settings_for
+from tests.unit.checker.checks.fixtures_fakes import FreeLocks
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+TRIES = 200
+"""A service that has just started reads what is stored in the background."""
+USUAL = 1_048_576
+"""The limit of the relay's own producer is smaller by some bytes than Kafka's."""
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A broker that knows permissions: what no rule names is allowed."""
+    settings = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+        "super.users": "User:nobody",
+    }
+    made = EmbeddedKafka(tmp_path_factory.mktemp("watched") / "kafka", settings=settings)
+    made.start()
+    yield made
+    made.kill()
+    made.erase()
+
+
+@dataclass
+class Ground:
+    """A broker, a database, and the watch between them."""
+
+    broker: EmbeddedKafka
+    admin: AdminClient
+    pool: Pool
+    metrics: Metrics
+
+    async def topic(self, **config: str) -> str:
+        """Create a topic that has had a message."""
+        settings = {name.replace("_", "."): value for name, value in config.items()}
+        name = make_topic(self.broker.bootstrap_servers, partitions=1, config=settings)
+        await select(self.pool, "INSERT INTO outbox.topic (name) VALUES (%s)", name)
+        return name
+
+    def forbid_writing(self, topic: str) -> None:
+        """Take the permission to write the topic away, and wait until the broker knows."""
+        rule = AclBinding(
+            ResourceType.TOPIC,
+            topic,
+            ResourcePatternType.LITERAL,
+            "User:ANONYMOUS",
+            "*",
+            AclOperation.WRITE,
+            AclPermissionType.DENY,
+        )
+        self.admin.create_acls([rule])[rule].result(timeout=60)
+        view = self.view()
+        wait_for(lambda: view.read([topic])[topic].may_write is False)
+
+    def view(self) -> KafkaTopicView:
+        return KafkaTopicView(self.broker.bootstrap_servers, {})
+
+    async def look(self) -> dict[str, SeenTopic]:
+        """Let the watch look once; return what is stored."""
+        seen = PostgresSeenTopics(self.pool)
+        await TopicWatch(seen, self.view(), FreeLocks(), self.metrics).step()
+        return dict(await seen.all())
+
+
+@pytest.fixture
+def ground(broker: EmbeddedKafka, pool: Pool) -> Ground:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    return Ground(broker, admin, pool, Metrics())
+
+
+async def test_the_view_of_the_relays_principal_is_stored(ground: Ground) -> None:
+    usual, small = await ground.topic(), await ground.topic(max_message_bytes="2000")
+    closed = await ground.topic()
+    ground.forbid_writing(closed)
+    stored = await ground.look()
+    assert stored[small] == SeenTopic(1, 2000 - BATCH_BYTES, True)
+    assert stored[closed].may_write is False
+    assert stored[usual].may_write is True
+    assert (stored[usual].max_content_bytes or 0) > USUAL - 1000
+
+
+async def test_o7_added_partitions_are_reported_to_the_operator(ground: Ground) -> None:
+    topic = await ground.topic()
+    await ground.look()
+    ground.admin.create_partitions([NewPartitions(topic, 3)])[topic].result(timeout=60)
+    view = ground.view()
+    wait_for(lambda: view.read([topic])[topic].partitions == 3)
+    for _ in range(2):
+        assert (await ground.look())[topic].partitions == 3
+    rows = await select(
+        ground.pool,
+        "SELECT target, detail FROM outbox.audit_log WHERE action = 'topic.grew' AND target = %s",
+        topic,
+    )
+    assert [tuple(row) for row in rows] == [(topic, {"before": 1, "after": 3})]
+    added = ground.metrics["topic_partitions_added_total"].labels(topic)
+    assert added._value.get() == 2
+
+
+async def test_a_prepare_that_can_never_be_published_is_refused_unless_kafka_is_away(
+    ground: Ground, database_url: str
+) -> None:
+    small, closed = await ground.topic(max_message_bytes="2000"), await ground.topic()
+    ground.forbid_writing(closed)
+    await ground.look()
+    catalogue = MemoryTopicCatalogue(counts={small: 1, closed: 1})
+    async with running(settings_for(database_url), catalogue) as service:
+        await service.put_group()
+        for _ in range(TRIES):
+            if (await service.prepare(topic=closed)).status_code == 403:
+                break
+            await asyncio.sleep(0.05)
+        fits = await service.prepare(topic=small, value="v" * (2000 - BATCH_BYTES))
+        large = await service.prepare(topic=small, value="v" * 2000)
+        forbidden = await service.prepare(topic=closed)
+    assert (fits.status_code, large.status_code, forbidden.status_code) == (201, 413, 403)
+    assert large.json()["code"] == "payload-too-large"
+    assert forbidden.json()["code"] == "topic-not-allowed"
+    away = MemoryTopicCatalogue(unavailable=True)
+    async with running(settings_for(database_url), away) as service:
+        assert (await service.prepare(topic=small, value="v" * 2000)).status_code == 201
+        assert (await service.prepare(topic=closed)).status_code == 201
