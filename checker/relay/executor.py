@@ -12,6 +12,7 @@ from checker.relay.observer import RelayObserver
 from outbox.clock import Clock
 from outbox.failpoints import hit
 from outbox.messages.manifest import PUBLISHED, Kind, Manifest, crc_of, encode
+from outbox.messages.message_id import message_id_bytes
 from outbox.messages.record import Committed, Record, record_of
 from outbox.relay.ports import (
     CommitLog,
@@ -69,7 +70,7 @@ class RelayExecutor:
         if hit("relay.lock") or self._commit_log.try_lock():
             return answers.LockTaken()
         rival = self._commit_log.rival()
-        return answers.LockBusy(self._clock.monotonic(), rival.position, rival.waiting)
+        return answers.LockBusy(self._clock.monotonic(), rival.signs, rival.waiting)
 
     def _terminate_holder(self, _: Relay, __: actions.TerminateHolder) -> None:
         self._commit_log.terminate_holder()
@@ -81,6 +82,7 @@ class RelayExecutor:
 
     def _identify_stores(self, _: Relay, __: actions.IdentifyStores) -> answers.Answer:
         installation, pg_system_id = self._commit_log.installation()
+        self._commit_log.beat()
         cluster = self._progress_log.cluster()
         identity = Identity(cluster.cluster_id, cluster.topic_id, pg_system_id)
         progress = self._commit_log.progress()
@@ -91,6 +93,7 @@ class RelayExecutor:
 
     def _fence(self, state: Relay, _: actions.Fence) -> answers.Answer:
         assert state.installation is not None
+        self._commit_log.beat()
         self._publisher.fence(state.installation)
         return answers.Fenced()
 
@@ -100,8 +103,10 @@ class RelayExecutor:
         return answers.Bounds(progress, *self._progress_log.bounds())
 
     def _read_manifests(self, _: Relay, asked: actions.ReadManifests) -> answers.Answer:
+        self._commit_log.beat()
+        began = self._clock.monotonic()
         found, reached = self._progress_log.read(asked.first, asked.end)
-        return answers.ManifestsRead(found, reached)
+        return answers.ManifestsRead(found, reached, self._clock.monotonic() - began)
 
     def _compare(self, _: Relay, asked: actions.Compare) -> answers.Answer:
         seen = self._commit_log.compare(asked.after, asked.manifest)
@@ -184,10 +189,13 @@ class RelayExecutor:
     def _publish(self, state: Relay, asked: actions.Publish) -> answers.Answer:
         records = self._render(asked.batch, listed=state.at.is_listed)
         self._delivery = delivery = self._publisher.publish(records, self._stamp())
-        if delivery.refused is not None:
-            refused = delivery.refused
-            self._observer.refused(state, self._sent[refused.place], refused.error)
-        return answers.Delivered(delivery.good, delivery.refused and delivery.refused.refused)
+        refused = delivery.refused
+        if refused is None:
+            return answers.Delivered(delivery.good, None)
+        message = self._sent[refused.place]
+        self._observer.refused(state, message, refused.error)
+        named = message_id_bytes(message.half_id, message.nonce) if refused.named else None
+        return answers.Delivered(delivery.good, refused.refused, named)
 
     def _render(self, batch: Manifest, *, listed: bool) -> list[Record]:
         prefix = f"{batch.shard}.{batch.batch_no}."

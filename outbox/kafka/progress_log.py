@@ -30,8 +30,8 @@ from outbox.relay.ports import Cluster
 from outbox.relay.protocol.state import Found
 
 REQUEST_SECONDS: Final = 10.0
-STUCK_SECONDS: Final = 60.0
-"""Longer than any transaction of the relay: a blocking one belongs to another program."""
+WAIT_SECONDS: Final = 10.0
+"""The longest wait for manifests in one read; the relay gives a sign of life before each."""
 MANIFESTS_AT_ONCE: Final = 256
 POLL_SECONDS: Final = 0.25
 
@@ -53,14 +53,14 @@ class KafkaProgressLog:
         *,
         topic: str = PROGRESS_TOPIC,
         clock: Clock | None = None,
-        stuck_seconds: float = STUCK_SECONDS,
+        wait_seconds: float = WAIT_SECONDS,
     ) -> None:
         self._admin = admin
         self._config = dict(consumer_config)
         self._shard = shard
         self._topic = topic
         self._clock = clock or SystemClock()
-        self._stuck_seconds = stuck_seconds
+        self._wait_seconds = wait_seconds
 
     def cluster(self) -> Cluster:
         """Return the identity of the cluster and the progress topic.
@@ -85,11 +85,18 @@ class KafkaProgressLog:
             return start, self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def read(self, first: int, end: int) -> tuple[tuple[Found, ...], bool]:
-        """Read committed manifests from an offset on; see ProgressLog."""
-        deadline = self._clock.monotonic() + self._stuck_seconds
+        """Read committed manifests from an offset on; see ProgressLog.
+
+        An empty poll does not show whether the broker is away, so it is asked for the end once
+        more.
+        """
+        deadline = self._clock.monotonic() + self._wait_seconds
         with _translated(), closing(Consumer(self._config)) as consumer:
             consumer.assign([TopicPartition(self._topic, self._shard, first)])
-            return self._read(consumer, end, deadline)
+            found, reached = self._read(consumer, end, deadline)
+            if not found and not reached:
+                self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
+            return found, reached
 
     def _read(
         self, consumer: Consumer, end: int, deadline: float

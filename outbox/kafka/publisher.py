@@ -23,7 +23,8 @@ from outbox.messages.record import Record
 from outbox.relay.ports import THIS_CLOCK, DeliveryReport, Places, Refusal
 from outbox.relay.protocol.state import Refused
 
-FENCE_SECONDS: Final = 30.0
+FENCE_SECONDS: Final = 20.0
+"""With the back-off after it shorter than the time in which an owner must give a sign of life."""
 FLUSH_SECONDS: Final = 10.0
 """Longer than message.timeout.ms (8 s), so each report has arrived by then."""
 ANY_PARTITION: Final = -1
@@ -114,6 +115,11 @@ class KafkaPublisher:
             del handle
             Thread(target=box.clear, name="outbox-handle-reaper", daemon=True).start()
 
+    def queued(self) -> int:
+        """Return how many records are not acknowledged yet."""
+        handle = self._handle
+        return 0 if handle is None else len(handle)
+
     def _renew(self, installation: UUID) -> Producer:
         """Replace the handle and return the new one."""
         self.drop()
@@ -141,7 +147,7 @@ class KafkaPublisher:
             except KafkaException as error:
                 if error.args[0].code() not in REFUSED:
                     raise
-                reports.refuse(place, error.args[0])
+                reports.refuse_unsent(place, error.args[0])
                 return
             if not place:
                 hit("relay.after_first_produce")
@@ -184,23 +190,35 @@ class _Reports:
         self.offsets = [UNKNOWN_OFFSET] * count
         self._partitions = [ANY_PARTITION] * count
         self._good = 0
-        self._refused: Refusal | None = None
+        self._refused: list[Refusal] = []
         self._fenced: KafkaError | None = None
 
     def at(self, place: int) -> Callable[[KafkaError | None, Message], None]:
         """Return the callback for the record at a place."""
         return partial(self._note, place)
 
-    def refuse(self, place: int, error: KafkaError) -> None:
-        """Note a permanent refusal; the first one counts."""
-        if self._refused is None:
-            self._refused = Refusal(place, error.name(), REFUSED[error.code()])
+    def refuse_unsent(self, place: int, error: KafkaError) -> None:
+        """Note that the library refused a record before it was sent with others."""
+        self._refused.append(Refusal(place, error.name(), REFUSED[error.code()], named=True))
 
     def delivery(self) -> DeliveryReport:
         """Return the result of the batch. Raises PublisherFenced if a report shows a fence."""
         if self._fenced is not None:
             raise PublisherFenced(self._fenced.name())
-        return DeliveryReport(self._good, Places(self._partitions, self.offsets), self._refused)
+        places = Places(self._partitions, self.offsets)
+        return DeliveryReport(self._good, places, self._refusal())
+
+    def _refusal(self) -> Refusal | None:
+        """Return the refusal that says most: of a topic, of one record, or of several together.
+
+        Kafka refuses the records of one request together, for example those that are too large for
+        the topic only in sum. Then its report names no record.
+        """
+        if not self._refused:
+            return None
+        first = min(self._refused, key=_certainty)
+        sure = first.refused is Refused.TOPIC or len(self._refused) == 1
+        return first._replace(named=first.named or sure)
 
     def _note(self, place: int, error: KafkaError | None, message: Message) -> None:
         if error is None:
@@ -211,7 +229,11 @@ class _Reports:
         elif error.fatal() or error.code() in FENCED:
             self._fenced = error
         elif error.code() in REFUSED:
-            self.refuse(place, error)
+            self._refused.append(Refusal(place, error.name(), REFUSED[error.code()]))
+
+
+def _certainty(refusal: Refusal) -> tuple[bool, bool, int]:
+    return refusal.refused is not Refused.TOPIC, not refusal.named, refusal.place
 
 
 @contextmanager

@@ -35,7 +35,8 @@ ADVICE: Final[Mapping[HaltReason, str]] = {
     HaltReason.CLUSTER_CHANGED: "another Kafka cluster: if that is intended, --accept",
     HaltReason.TOPIC_CHANGED: "outbox.progress is another topic or does not have 16 partitions: "
     "--accept",
-    HaltReason.DATABASE_CHANGED: "another PostgreSQL: --accept after a restore, never for a copy",
+    HaltReason.DATABASE_CHANGED: "another PostgreSQL: after a restore, `outbox installation "
+    "rebase`, then --accept; never for a copy",
     HaltReason.CURSOR_MISSING: "manifests exist but no progress row: --scan",
     HaltReason.PROGRESS_LOST: "the next manifests to read are gone: --scan, or --accept-duplicates",
     HaltReason.CHAIN_BROKEN: "a manifest does not continue the previous one: find the cause, "

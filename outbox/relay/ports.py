@@ -12,7 +12,15 @@ from uuid import UUID
 from outbox.messages.manifest import Kind, Manifest, Position
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.record import Committed, Record
-from outbox.relay.protocol.state import Cursor, Found, HaltReason, Identity, Progress, Refused
+from outbox.relay.protocol.state import (
+    Cursor,
+    Found,
+    HaltReason,
+    Identity,
+    Progress,
+    Refused,
+    SignsOfLife,
+)
 
 THIS_CLOCK: Final = 0
 """The timestamp of a record comes from the clock of the publishing process."""
@@ -48,7 +56,7 @@ class HeldBatch(NamedTuple):
 class Rival(NamedTuple):
     """The state of a shard that another session owns."""
 
-    position: Position
+    signs: SignsOfLife
     waiting: bool
     """Commits wait after the stored position, and the shard is not halted."""
 
@@ -82,6 +90,8 @@ class Refusal(NamedTuple):
     place: int
     error: str
     refused: Refused
+    named: bool = False
+    """It is this record; otherwise it may be another one that was sent together with it."""
 
 
 class PublishedBatch(NamedTuple):
@@ -114,6 +124,9 @@ class CommitLog(Protocol):
 
     def rival(self) -> Rival:
         """Return the state of the shard while another session owns it."""
+
+    def beat(self) -> None:
+        """Renew the time in the stored row, if there is one: a sign of life for other owners."""
 
     def terminate_holder(self) -> None:
         """End the session that holds the lock."""
@@ -250,7 +263,8 @@ class ProgressLog(Protocol):
     def read(self, first: int, end: int) -> tuple[tuple[Found, ...], bool]:
         """Read committed manifests from ``first`` on, and whether nothing is left below ``end``.
 
-        It may return only some of them. After the allowed time it returns none and False.
+        It may return only some of them. After some seconds it returns none and False if the broker
+        answers.
         """
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from outbox.messages.manifest import PUBLISHED
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import CLEAN_COMMIT_SECONDS, PROGRESS_SECONDS
+from outbox.relay.protocol.replay import STUCK_SECONDS
 from outbox.relay.protocol.state import Failure, Found, Refused, require
 from tests.model.kafka import (
     Broker,
@@ -18,7 +19,7 @@ from tests.model.kafka import (
     produce_manifest,
 )
 from tests.model.relays import ReadEnd
-from tests.model.scene import LONG_REPLAY, AtBroker, Fault, Outcome, named, numbers
+from tests.model.scene import LONG_REPLAY, AtBroker, Fault, Outcome, message_id, named, numbers
 
 
 def fence(scene: AtBroker, _: actions.Fence) -> Iterator[Outcome]:
@@ -43,7 +44,8 @@ def read_manifests(scene: AtBroker, asked: actions.ReadManifests) -> Iterator[Ou
         return
     later = abort(broker)
     yield _manifests_read(scene, asked, later)._replace(broker=later, owns=False)
-    yield Outcome("ReadManifests: stuck", answers.ManifestsRead((), False))
+    yield Outcome("ReadManifests: nothing yet", answers.ManifestsRead((), False))
+    yield Outcome("ReadManifests: stuck", answers.ManifestsRead((), False, STUCK_SECONDS))
 
 
 def _stable_manifests(broker: Broker, asked: actions.ReadManifests) -> list[Found]:
@@ -76,8 +78,9 @@ def publish(scene: AtBroker, asked: actions.Publish) -> Iterator[Outcome]:
     if records:
         fewer = answers.Delivered(good - 1, None)
         yield Outcome(f"{text}, a report lost", fewer, broker=sent, cost=Fault.CRASH)
-        refused = answers.Delivered(good - 1, Refused.RECORD)
-        yield Outcome(f"{text}, refused", refused, broker=sent, cost=Fault.REFUSE)
+        for name in (None, *(message_id(record.message) for record in records)):
+            refused = answers.Delivered(good - 1, Refused.RECORD, name)
+            yield Outcome(f"{text}, refused", refused, broker=sent, cost=Fault.REFUSE)
 
 
 def publish_manifest(scene: AtBroker, asked: actions.PublishManifest) -> Iterator[Outcome]:

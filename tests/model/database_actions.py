@@ -183,8 +183,9 @@ def _commits_read(
     ids = tuple(i for _, i in found)
     known = database.already_published | {row.message for row in database.held if row.released}
     held = {row.message for row in open_held(database)}
-    if held and scene.rules.hold_scope:
-        held.update(ids)
+    first = min((row.at for row in open_held(database)), default=None)
+    if first is not None and scene.rules.hold_scope:
+        held.update(i for at, i in found if at > first)
     answer = answers.CommitsRead(
         0.0,
         found[-1][0],

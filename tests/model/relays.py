@@ -137,6 +137,7 @@ def canonical(state: Relay) -> Relay:
         state,
         failures=0,
         watch=None,
+        waited=0.0,
         signed_at=0.0,
         saved_at=None if state.saved_at is None else 0.0,
         end=state.end if state.phase is Phase.REPLAY else 0,

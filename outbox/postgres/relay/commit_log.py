@@ -31,7 +31,7 @@ from outbox.relay.ports import (
     Refusal,
     Rival,
 )
-from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress
+from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress, SignsOfLife
 
 SQL: Final = load(__name__)
 COMPARISONS: Final = 3
@@ -74,7 +74,13 @@ class PostgresCommitLog:
                 SQL["rival"], {"shard": self._shard, "name": self._name}
             ).fetchone()
             assert row is not None
-            return Rival(Position(row[0], row[1]), row[2])
+            position, position_n, *signs, waiting = row
+            return Rival(SignsOfLife(Position(position, position_n), *signs), waiting)
+
+    def beat(self) -> None:
+        """Renew the time in the stored row; see CommitLog."""
+        with self._session() as session:
+            session.execute(SQL["beat"], {"name": self._name})
 
     def terminate_holder(self) -> None:
         """End the session that has the lock."""

@@ -1,9 +1,14 @@
 -- name: rival
--- Reads the progress of the shard's owner and whether final commits wait after it.
-SELECT coalesce(p.position, 0), coalesce(p.position_n, 0), p.halt_reason IS NULL AND EXISTS (
+-- Reads the progress of the shard's owner, its signs of life, and whether final commits wait after it.
+SELECT coalesce(p.position, 0), coalesce(p.position_n, 0), coalesce(p.manifest_offset, 0), coalesce(p.gen, 0),
+    coalesce(extract(epoch FROM p.updated_at), 0)::float8, p.halt_reason IS NULL AND EXISTS (
     SELECT FROM outbox.commit_log
     WHERE shard = %(shard)s AND xid > coalesce(p.position, 0) AND xid < outbox.watermark())
 FROM (SELECT) AS one LEFT JOIN outbox.progress p ON p.name = %(name)s
+
+-- name: beat
+-- Writes the time into the shard's row, by key, and nothing else. A halted shard keeps the time of its halt.
+UPDATE outbox.progress SET updated_at = clock_timestamp() WHERE name = %(name)s AND halt_reason IS NULL
 
 -- name: installation
 -- Reads the ids of this installation and of this PostgreSQL cluster.

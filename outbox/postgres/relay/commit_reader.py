@@ -56,17 +56,16 @@ class CommitReader:
         ranges = self._read_ranges(session, after)
         bound = self._batch_max if most is None else min(most, self._batch_max)
         ids = [half_id for _, _, half_ids, _ in ranges for half_id in half_ids][:bound]
-        holds = read_holds(session, self._shard, after, ids)
+        rows = self._read_contents(session, ids) if ids else {}
+        run = [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
+        batch = [(row[0], row[_TOPIC], row[_KEY]) for row in run]
+        holds = read_holds(session, self._shard, after, batch)
         if not ids:
             return Commits(after, (), (), frozenset(), due=holds.due)
-        rows = self._read_contents(session, ids)
-        run = [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
         message_ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
         pairs = list(zip(message_ids, run, strict=True))
         before = frozenset([each for each, row in pairs if row[_KNOWN] or row[0] in holds.released])
-        held = frozenset(
-            [each for each, row in pairs if holds.is_held(row[0], row[_TOPIC], row[_KEY])]
-        )
+        held = frozenset([each for each, row in pairs if row[0] in holds.held])
         to, newest = _end_of(len(run), ranges)
         ages = (next(age for _, _, half_ids, age in ranges if half_ids), newest)
         messages = self._committed(session, run)

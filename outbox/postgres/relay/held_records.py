@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -25,45 +25,75 @@ WAITS: Final = "waits behind a refused record"
 """The ``publish_error`` of a message that was not itself refused."""
 
 
+BatchRow = tuple[HalfId, int, bytes | None]
+"""A message of a batch: its half id, topic id and key."""
+
+
 class BatchHolds(NamedTuple):
     """How held records affect a batch."""
 
-    held: frozenset[int]
-    """The half ids of the batch that have a row which is not released."""
-    released: frozenset[int]
-    topics: frozenset[int]
-    """Topics that are held as a whole."""
-    keys: frozenset[tuple[int, bytes]]
-    """Topics and keys that are held."""
+    held: frozenset[HalfId]
+    """The half ids of the batch that must be listed as held."""
+    released: frozenset[HalfId]
     due: bool
 
-    def is_held(self, half_id: HalfId, topic_id: int, key: bytes | None) -> bool:
-        """Return whether a message must be listed as held."""
-        in_scope = topic_id in self.topics or (topic_id, key) in self.keys
-        return half_id in self.held or in_scope
 
-
-NO_HOLDS: Final = BatchHolds(frozenset(), frozenset(), frozenset(), frozenset(), due=False)
+NO_HOLDS: Final = BatchHolds(frozenset(), frozenset(), due=False)
 
 
 def read_holds(
-    session: Connection, shard: int, position: Position, half_ids: Sequence[HalfId]
+    session: Connection, shard: int, position: Position, batch: Sequence[BatchRow]
 ) -> BatchHolds:
     """Read how held records affect a batch that begins after a position."""
-    found = session.execute(SQL["any_held"]).fetchone()
-    if not (found and found[0]):
+    found = session.execute(SQL["any_held"], {"shard": shard}).fetchone()
+    assert found is not None
+    ever, any_open = found
+    if not ever:
         return NO_HOLDS
-    asked = {"shard": shard, "half_ids": list(half_ids), **position._asdict()}
+    due = any_open and _due_head(session, shard, position) is not None
+    if not batch:
+        return NO_HOLDS._replace(due=due)
+    keyed = {(topic, key) for _, topic, key in batch if key is not None} if any_open else set()
+    asked = {
+        "shard": shard,
+        "half_ids": [half_id for half_id, _, _ in batch],
+        "topics": sorted({topic for _, topic, _ in batch}),
+        "key_topics": [topic for topic, _ in keyed],
+        "keys": [key for _, key in keyed],
+    }
     row = session.execute(SQL["read_holds"], asked).fetchone()
     assert row is not None
-    held, released, topics, topic_ids, keys, due = row
-    return BatchHolds(
-        frozenset(held or ()),
-        frozenset(released or ()),
-        frozenset(topics or ()),
-        frozenset(zip(topic_ids or (), map(bytes, keys or ()), strict=True)),
-        due,
+    own, released, topics, key_topics, keys, firsts = ([*(column or ())] for column in row)
+    scopes = dict(zip(zip(key_topics, map(bytes, keys), strict=True), firsts, strict=True))
+    return BatchHolds(_held(batch, {*own}, {*topics}, scopes), frozenset(released), due)
+
+
+def _held(
+    batch: Sequence[BatchRow],
+    own: Collection[int],
+    topics: Collection[int],
+    scopes: Mapping[tuple[int, bytes], int],
+) -> frozenset[HalfId]:
+    """Return the messages that are held themselves, or come after the first record of a scope.
+
+    That record is before the batch, or in it if Kafka has just refused it.
+    """
+    places = {half_id: place for place, (half_id, _, _) in enumerate(batch)}
+    begins: dict[tuple[int, bytes | None], int] = {
+        scope: places.get(HalfId(first), -1) for scope, first in scopes.items()
+    }
+    return frozenset(
+        half_id
+        for place, (half_id, topic, key) in enumerate(batch)
+        if half_id in own or topic in topics or place >= begins.get((topic, key), len(batch))
     )
+
+
+def _due_head(session: Connection, shard: int, position: Position) -> int | None:
+    """Return the first record of a scope that is due."""
+    asked = {"shard": shard, **position._asdict()}
+    row = session.execute(SQL["due_head"], asked).fetchone()
+    return None if row is None else row[0]
 
 
 def hold(
@@ -95,8 +125,11 @@ def read_due(
     session: Connection, shard: int, position: Position, most: int, most_bytes: int
 ) -> HeldBatch | None:
     """Read the first messages of a scope that is due; see CommitLog."""
-    asked = {"shard": shard, **position._asdict(), "most": most, "bytes": most_bytes}
-    rows = session.execute(SQL["read_due"], asked).fetchall()
+    head = _due_head(session, shard, position)
+    if head is None:
+        return None
+    asked = {"head": head, **position._asdict(), "most": most, "bytes": most_bytes}
+    rows = session.execute(SQL["read_scope"], asked).fetchall()
     if not rows:
         return None
     topics = read_topic_names(session, sorted({row[2] for row in rows}))

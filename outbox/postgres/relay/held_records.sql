@@ -37,73 +37,141 @@ JOIN outbox.producer_group g ON g.id = h.producer_group_id
 ON CONFLICT (half_id) DO NOTHING
 
 -- name: any_held
--- Returns whether anything was ever held. Usually nothing was, and then a batch needs no further query.
-SELECT EXISTS (SELECT FROM outbox.held_record)
+-- Returns whether anything was ever held, and whether anything of the shard is. Usually nothing was, and then a batch
+-- needs no further query.
+SELECT EXISTS (SELECT FROM outbox.held_record), EXISTS (SELECT FROM outbox.open_held WHERE shard = %(shard)s)
 
 -- name: read_holds
--- Reads in one row how held records affect a batch: which of its ids have a row that is not released, which a
--- released one, the open scopes (whole topics; topics and keys in parallel arrays), and whether a scope at or
--- below the position is due. A repair blocks no other record, nor does a record without a key.
-WITH open AS MATERIALIZED (
-    SELECT half_id, topic_id, key, xid, n, next_attempt_at, repair,
-        bool_or(topic_wide) OVER (PARTITION BY topic_id, repair) AS wide
-    FROM outbox.held_record
-    WHERE shard = %(shard)s AND released_at IS NULL AND dropped_at IS NULL
-), own AS MATERIALIZED (
+-- Reads in one row how held records affect a batch, by key for each of its ids, topics and keys: which ids have a row
+-- that is not released, which a released one, which topics are held as a whole, and for each held key (parallel
+-- arrays) its first held record. A repair blocks no other record, nor does a record without a key.
+WITH own AS MATERIALIZED (
     SELECT half_id, released_at IS NOT NULL AS released FROM outbox.held_record
     WHERE half_id = ANY (%(half_ids)s::int8[])
+), topics AS MATERIALIZED (
+    SELECT topic_id, (
+        SELECT true FROM outbox.open_held h
+        WHERE h.shard = %(shard)s AND h.lane = '' AND h.topic_id = t.topic_id AND h.topic_wide LIMIT 1
+    ) AS wide
+    FROM unnest(%(topics)s::int4[]) AS t (topic_id)
+    WHERE (
+        SELECT true FROM outbox.open_held h
+        WHERE h.shard = %(shard)s AND h.lane = '' AND h.topic_id = t.topic_id LIMIT 1
+    )
 ), keys AS MATERIALIZED (
-    SELECT DISTINCT topic_id, key FROM open WHERE repair IS NULL AND NOT wide AND key IS NOT NULL
-), firsts AS (
-    SELECT DISTINCT ON (topic_id, repair, scope) next_attempt_at
-    FROM (
-        SELECT *, CASE WHEN wide THEN '' WHEN key IS NULL THEN half_id::text ELSE 'k' || encode(key, 'hex') END AS scope
-        FROM open WHERE (xid, n) <= (%(xid)s::int8, %(n)s::int4)
-    ) scoped
-    ORDER BY topic_id, repair, scope, xid, n
+    SELECT k.topic_id, k.key, (
+        SELECT h.half_id FROM outbox.open_held h
+        WHERE h.shard = %(shard)s AND h.lane = '' AND h.topic_id = k.topic_id AND h.scope = sha256(k.key)
+        ORDER BY h.xid, h.n LIMIT 1
+    ) AS first
+    FROM unnest(%(key_topics)s::int4[], %(keys)s::bytea[]) AS k (topic_id, key)
+    WHERE k.topic_id IN (SELECT topic_id FROM topics WHERE wide IS NULL)
 )
 SELECT (SELECT array_agg(half_id) FROM own WHERE NOT released),
     (SELECT array_agg(half_id) FROM own WHERE released),
-    (SELECT array_agg(DISTINCT topic_id) FROM open WHERE wide AND repair IS NULL),
-    (SELECT array_agg(topic_id ORDER BY topic_id, key) FROM keys),
-    (SELECT array_agg(key ORDER BY topic_id, key) FROM keys),
-    EXISTS (SELECT FROM firsts WHERE next_attempt_at <= clock_timestamp())
+    (SELECT array_agg(topic_id) FROM topics WHERE wide),
+    (SELECT array_agg(topic_id ORDER BY topic_id, key) FROM keys WHERE first IS NOT NULL),
+    (SELECT array_agg(key ORDER BY topic_id, key) FROM keys WHERE first IS NOT NULL),
+    (SELECT array_agg(first ORDER BY topic_id, key) FROM keys WHERE first IS NOT NULL)
 
--- name: read_due
--- Reads the first rows of the scope that has been due for longest, in commit order, up to a sum of bytes and at
--- least one. A record that was itself refused is read alone; otherwise all rows up to the next such record. Of a
--- paced repair, all rows up to the first that is not due.
-WITH open AS MATERIALIZED (
-    SELECT half_id, topic_id, key, xid, n, next_attempt_at, attempts, repair,
-        bool_or(topic_wide) OVER (PARTITION BY topic_id, repair) AS wide
-    FROM outbox.held_record
-    WHERE shard = %(shard)s AND released_at IS NULL AND dropped_at IS NULL
-), scoped AS (
-    SELECT *, CASE WHEN wide THEN '' WHEN key IS NULL THEN half_id::text ELSE 'k' || encode(key, 'hex') END AS scope
-    FROM open WHERE (xid, n) <= (%(xid)s::int8, %(n)s::int4)
-), placed AS MATERIALIZED (
-    SELECT *, row_number() OVER in_order AS place, count(*) FILTER (WHERE attempts > 0) OVER in_order AS refused,
-        count(*) FILTER (WHERE repair IS NOT NULL AND next_attempt_at > clock_timestamp()) OVER in_order AS early
-    FROM scoped
-    WINDOW in_order AS (PARTITION BY topic_id, repair, scope ORDER BY xid, n)
-), due AS (
-    SELECT topic_id, repair, scope FROM placed
-    WHERE place = 1 AND next_attempt_at <= clock_timestamp()
-    ORDER BY next_attempt_at LIMIT 1
-), chosen AS (
-    SELECT p.half_id, p.place,
-        sum(coalesce(octet_length(r.payload ->> 'value'), 0)) OVER (ORDER BY p.place)
-            - coalesce(octet_length(r.payload ->> 'value'), 0) AS bytes_before
-    FROM placed p
-    JOIN due d ON d.topic_id = p.topic_id AND d.repair IS NOT DISTINCT FROM p.repair AND d.scope = p.scope
-    JOIN outbox.held_record r ON r.half_id = p.half_id
-    WHERE p.place <= %(most)s AND (p.place = 1 OR p.refused = 0) AND p.early = 0
+-- name: due_head
+-- Reads the first record of a scope that is due, at or below a position: a refused one or a repair that was due first,
+-- or a waiting one whose predecessors are gone. The scopes are found one by one in their index, a topic that is held as
+-- a whole at once. So the number of records that wait in a scope does not matter.
+WITH RECURSIVE scopes AS (
+    (
+        SELECT h.topic_id, h.scope, (
+            SELECT true FROM outbox.open_held w
+            WHERE w.shard = h.shard AND w.lane = '' AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
+        ) AS wide
+        FROM outbox.open_held h WHERE h.shard = %(shard)s AND h.lane = '' ORDER BY h.topic_id, h.scope LIMIT 1
+    )
+    UNION ALL
+    SELECT next.topic_id, next.scope, next.wide
+    FROM scopes s CROSS JOIN LATERAL (
+        SELECT h.topic_id, h.scope, (
+            SELECT true FROM outbox.open_held w
+            WHERE w.shard = h.shard AND w.lane = '' AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
+        ) AS wide
+        FROM outbox.open_held h
+        WHERE h.shard = %(shard)s AND h.lane = ''
+            AND (h.topic_id, h.scope) > (s.topic_id, CASE WHEN s.wide THEN decode(repeat('ff', 33), 'hex') ELSE s.scope END)
+        ORDER BY h.topic_id, h.scope LIMIT 1
+    ) next
+), waiting AS (
+    SELECT head.half_id, head.next_attempt_at
+    FROM scopes s CROSS JOIN LATERAL (
+        SELECT h.half_id, h.attempts, h.next_attempt_at, h.xid, h.n FROM outbox.open_held h
+        WHERE h.half_id = CASE WHEN s.wide THEN (
+            SELECT f.half_id FROM outbox.open_held f
+            WHERE f.shard = %(shard)s AND f.lane = '' AND f.topic_id = s.topic_id ORDER BY f.xid, f.n LIMIT 1
+        ) ELSE (
+            SELECT f.half_id FROM outbox.open_held f
+            WHERE f.shard = %(shard)s AND f.lane = '' AND f.topic_id = s.topic_id AND f.scope = s.scope
+            ORDER BY f.xid, f.n LIMIT 1
+        ) END
+        OFFSET 0
+    ) head
+    WHERE head.attempts = 0 AND head.next_attempt_at <= statement_timestamp()
+        AND (head.xid, head.n) <= (%(xid)s::int8, %(n)s::int4)
+    LIMIT 1
+), refused AS (
+    SELECT h.half_id, h.next_attempt_at FROM outbox.open_held h
+    WHERE h.shard = %(shard)s AND (h.attempts > 0 OR h.repair IS NOT NULL)
+        AND h.next_attempt_at <= statement_timestamp() AND (h.xid, h.n) <= (%(xid)s::int8, %(n)s::int4)
+        AND h.half_id = CASE WHEN (
+            SELECT true FROM outbox.open_held w
+            WHERE w.shard = h.shard AND w.lane = h.lane AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
+        ) THEN (
+            SELECT f.half_id FROM outbox.open_held f
+            WHERE f.shard = h.shard AND f.lane = h.lane AND f.topic_id = h.topic_id ORDER BY f.xid, f.n LIMIT 1
+        ) ELSE (
+            SELECT f.half_id FROM outbox.open_held f
+            WHERE f.shard = h.shard AND f.lane = h.lane AND f.topic_id = h.topic_id AND f.scope = h.scope
+            ORDER BY f.xid, f.n LIMIT 1
+        ) END
+    ORDER BY h.next_attempt_at LIMIT 1
 )
-SELECT r.half_id, r.nonce, r.topic_id, r.key, r.payload, r.repair,
-    EXISTS (SELECT FROM outbox.already_published a WHERE a.half_id = r.half_id AND a.nonce = r.nonce)
-FROM chosen JOIN outbox.held_record r ON r.half_id = chosen.half_id
-WHERE chosen.place = 1 OR chosen.bytes_before < %(bytes)s
-ORDER BY chosen.place
+SELECT half_id FROM (SELECT * FROM refused UNION ALL SELECT * FROM waiting) due ORDER BY next_attempt_at LIMIT 1
+
+-- name: read_scope
+-- Reads the first rows of the scope of a record, in commit order, up to a sum of bytes and at least one. A record that
+-- was itself refused is read alone; otherwise all rows up to the next such record. Of a paced repair, all rows up to
+-- the first that is not due.
+WITH head AS MATERIALIZED (
+    SELECT h.shard, h.lane, h.topic_id, h.scope, (
+        SELECT true FROM outbox.open_held w
+        WHERE w.shard = h.shard AND w.lane = h.lane AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
+    ) AS wide
+    FROM outbox.open_held h WHERE h.half_id = %(head)s
+), scoped AS (
+    SELECT r.* FROM head CROSS JOIN LATERAL (
+        SELECT f.* FROM outbox.open_held f
+        WHERE f.shard = head.shard AND f.lane = head.lane AND f.topic_id = head.topic_id
+            AND (f.xid, f.n) <= (%(xid)s::int8, %(n)s::int4)
+        ORDER BY f.xid, f.n LIMIT %(most)s
+    ) r WHERE head.wide
+    UNION ALL
+    SELECT r.* FROM head CROSS JOIN LATERAL (
+        SELECT f.* FROM outbox.open_held f
+        WHERE f.shard = head.shard AND f.lane = head.lane AND f.topic_id = head.topic_id AND f.scope = head.scope
+            AND (f.xid, f.n) <= (%(xid)s::int8, %(n)s::int4)
+        ORDER BY f.xid, f.n LIMIT %(most)s
+    ) r WHERE head.wide IS NULL
+), placed AS (
+    SELECT *, row_number() OVER in_order AS place, count(*) FILTER (WHERE attempts > 0) OVER in_order AS refused,
+        count(*) FILTER (WHERE repair IS NOT NULL AND next_attempt_at > statement_timestamp()) OVER in_order AS early
+    FROM scoped WINDOW in_order AS (ORDER BY xid, n)
+), chosen AS (
+    SELECT *, sum(coalesce(octet_length(payload ->> 'value'), 0)) OVER (ORDER BY place)
+        - coalesce(octet_length(payload ->> 'value'), 0) AS bytes_before
+    FROM placed WHERE (place = 1 OR refused = 0) AND early = 0
+)
+SELECT half_id, nonce, topic_id, key, payload, repair,
+    (
+        SELECT true FROM outbox.already_published a WHERE a.half_id = chosen.half_id AND a.nonce = chosen.nonce LIMIT 1
+    ) IS NOT NULL
+FROM chosen WHERE place = 1 OR bytes_before < %(bytes)s ORDER BY place
 
 -- name: postpone
 -- Counts one more refusal of a held record; the time until the next attempt doubles up to a limit.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from outbox.messages.manifest import Kind, Position
-from outbox.relay.protocol.state import Failure, Found, Identity, Progress, Refused
+from outbox.relay.protocol.state import Failure, Found, Identity, Progress, Refused, SignsOfLife
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class LockBusy:
     """Another session holds the lock."""
 
     at: float
-    position: Position
+    signs: SignsOfLife
     waiting: bool
     """Commits wait after the stored position, and the shard is not halted."""
 
@@ -64,6 +64,8 @@ class ManifestsRead:
 
     found: tuple[Found, ...]
     reached: bool
+    waited: float = 0.0
+    """The seconds until then; the broker answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,8 @@ class Delivered:
 
     good: int
     refused: Refused | None
+    named: bytes | None = None
+    """The message that Kafka names in its refusal; None: it is one of those not acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Bisection: halves a refused batch until the refused record is alone in it."""
+"""Bisection: halves a refused batch if Kafka does not name the record that it refuses."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from outbox.relay.protocol.state import WIDE, Narrowing
 
 
 def narrow(batch: Manifest) -> Narrowing:
-    """Return what to try after a refusal: the first half, or the only record again."""
+    """Return what to try after a refusal: the first half of the batch."""
     suspects = len(batch.entries)
-    if len(batch.published) == 1:
-        return Narrowing(suspects, suspects, batch.published[0])
     return Narrowing(suspects, max(1, suspects // 2))
 
 

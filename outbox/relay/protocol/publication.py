@@ -69,7 +69,7 @@ def on_delivered(state: Relay, delivered: Delivered) -> Next:
     """Count the good reports here: a transaction may commit although messages were dropped."""
     batch = require(state.batch)
     if delivered.refused is not None:
-        return on_refused(state, delivered.refused)
+        return on_refused(state, delivered)
     if delivered.good != len(batch.published):
         return drop(state, "undelivered")
     return state, (PublishManifest(batch),)

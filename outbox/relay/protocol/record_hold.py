@@ -1,5 +1,7 @@
 """Records that Kafka refuses: they are held with their scope, retried for ever, published in order.
 
+The record that Kafka names is held at once. A batch is halved only if Kafka names none.
+
 A scope is (topic, key), or the topic if Kafka refuses all of it. While a scope has an open row in
 ``held_record``, each later message of the scope is listed as K and held too. So the order of a key
 is kept. A release publishes rows in decision order; its scope is free once they are marked.
@@ -23,10 +25,10 @@ from outbox.relay.protocol.actions import (
     Rest,
     SaveProgress,
 )
-from outbox.relay.protocol.answers import HeldRead
+from outbox.relay.protocol.answers import Delivered, HeldRead
 from outbox.relay.protocol.bisection import advance, narrow
 from outbox.relay.protocol.manifest_chain import next_manifest
-from outbox.relay.protocol.state import WIDE, Phase, Refused, Relay, require
+from outbox.relay.protocol.state import WIDE, Phase, Relay, require
 from outbox.relay.protocol.transition import BACKOFF_FIRST_SECONDS, Next, without_handle
 
 RETRY_FIRST_SECONDS: Final = 5.0
@@ -34,23 +36,21 @@ RETRY_LAST_SECONDS: Final = 300.0
 NOTHING_DUE_SECONDS: Final = 1.0
 
 
-def on_refused(state: Relay, refused: Refused) -> Next:
-    """Halve a refused batch; hold a record that was twice refused alone; postpone a held one."""
-    batch = require(state.batch)
-    if batch.kind is not Kind.BATCH:
-        return _release_refused(state, refused)
-    if batch.published == (state.narrowing.alone,):
+def on_refused(state: Relay, delivered: Delivered) -> Next:
+    """Hold or postpone the record that Kafka refuses; halve the batch if that is not known."""
+    batch, refused = require(state.batch), require(delivered.refused)
+    message_id = delivered.named
+    if message_id is None and len(batch.published) == 1:
+        message_id = batch.published[0]
+    if batch.kind is Kind.BATCH:
+        if message_id is None:
+            return _dropped(replace(state, narrowing=narrow(batch)))
         found = replace(state, narrowing=WIDE)
-        return _dropped(found, HoldRecords(batch, batch.published, refused))
-    return _dropped(replace(state, narrowing=narrow(batch)))
-
-
-def _release_refused(state: Relay, refused: Refused) -> Next:
-    batch = require(state.batch)
-    if len(batch.published) > 1:
+        return _dropped(found, HoldRecords(batch, (message_id,), refused))
+    if message_id is None:
         return _dropped(replace(state, release_narrowing=narrow(batch)))
     once_more = replace(state, release_narrowing=WIDE, released_last=True)
-    return _dropped(once_more, Postpone(batch.published[0], refused))
+    return _dropped(once_more, Postpone(message_id, refused))
 
 
 def _dropped(state: Relay, *settling: Action) -> Next:

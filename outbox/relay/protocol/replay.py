@@ -33,6 +33,8 @@ from outbox.relay.protocol.state import (
 )
 from outbox.relay.protocol.transition import Next, halt
 
+STUCK_SECONDS: Final = 60.0
+"""Longer than any transaction of the relay: a blocking one belongs to another program."""
 STUCK_POLL_SECONDS: Final = 5.0
 
 
@@ -58,7 +60,15 @@ def on_bounds(state: Relay, bounds: Bounds) -> Next:
     if not bounds.start <= cursor.manifest_offset <= bounds.end:
         return halt(state, HaltReason.PROGRESS_LOST)
     return read_on(
-        replace(state, cursor=cursor, end=bounds.end, found=(), reached=False, differs=False)
+        replace(
+            state,
+            cursor=cursor,
+            end=bounds.end,
+            found=(),
+            reached=False,
+            waited=0.0,
+            differs=False,
+        )
     )
 
 
@@ -73,9 +83,15 @@ def read_on(state: Relay) -> Next:
 def on_manifests_read(state: Relay, read: ManifestsRead) -> Next:
     """Use the manifests read; none within the allowed time means a foreign transaction."""
     if not read.found and not read.reached:
-        stuck = replace(state, halt=HaltReason.REPLAY_STUCK)
-        return stuck, (StoreHalt(HaltReason.REPLAY_STUCK), Rest(STUCK_POLL_SECONDS))
-    return examine_next(replace(state, found=read.found, reached=read.reached))
+        return _read_nothing(replace(state, waited=state.waited + read.waited))
+    return examine_next(replace(state, found=read.found, reached=read.reached, waited=0.0))
+
+
+def _read_nothing(state: Relay) -> Next:
+    if state.waited < STUCK_SECONDS:
+        return state, (Rest(0.0),)
+    stuck = replace(state, halt=HaltReason.REPLAY_STUCK)
+    return stuck, (StoreHalt(HaltReason.REPLAY_STUCK), Rest(STUCK_POLL_SECONDS))
 
 
 def examine_next(state: Relay) -> Next:

@@ -74,14 +74,12 @@ class Refused(StrEnum):
 
 
 class Narrowing(NamedTuple):
-    """The bisection of a refused batch, down to the single record that Kafka refuses."""
+    """The bisection of a refused batch, if Kafka does not name the record that it refuses."""
 
     suspects: int = 0
     """Among this number of next messages is one that Kafka refuses; 0: none known."""
     most: int | None = None
     """The limit of messages in the next batch; None: only the usual limit."""
-    alone: bytes | None = None
-    """The message that was refused once as the only record of its transaction."""
 
 
 WIDE: Final = Narrowing()
@@ -127,10 +125,20 @@ class Found(NamedTuple):
     crc: int
 
 
-class Watch(NamedTuple):
-    """A position at which another owner of the shard has waiting work, and since when."""
+class SignsOfLife(NamedTuple):
+    """What an owner of the shard changes in the stored row while it lives."""
 
     position: Position
+    manifest_offset: int = 0
+    gen: int = 0
+    beat: float = 0.0
+    """When it last wrote the row (s since the epoch): also while it waits for Kafka."""
+
+
+class Watch(NamedTuple):
+    """The last signs of life of another owner that has waiting work, and since when."""
+
+    signs: SignsOfLife
     since: float
 
 
@@ -152,6 +160,8 @@ class Relay:
     """REPLAY: manifests read and not yet compared."""
     reached: bool = False
     """REPLAY: everything below ``end`` has been read."""
+    waited: float = 0.0
+    """REPLAY: how long a broker that answers had nothing to read below ``end`` (s)."""
     differs: bool = False
     """REPLAY: a manifest did not match the commit log, so later ones are not compared."""
     batch: Manifest | None = None

@@ -13,14 +13,17 @@ from outbox.relay.protocol.transition import HALT_POLL_SECONDS, Next, halt
 LOCK_RETRY_SECONDS: Final = 0.5
 """The poll interval of a standby; it replaces a killed owner well within 3 s."""
 STALL_SECONDS: Final = 30.0
-"""An owner that has work and makes no progress for this time counts as frozen."""
+"""An owner that has work and gives no sign of life for this time counts as frozen.
+
+It is longer than any single wait of an owner for Kafka; before each it renews its row.
+"""
 
 
 def on_lock_busy(state: Relay, busy: LockBusy) -> Next:
-    """Wait for the owner; end its session if it has work and makes no progress for 30 s."""
+    """Wait for the owner; end its session if it has work and shows no sign of life for 30 s."""
     watch = state.watch
-    if watch is None or not busy.waiting or watch.position != busy.position:
-        return replace(state, watch=Watch(busy.position, busy.at)), (Rest(LOCK_RETRY_SECONDS),)
+    if watch is None or not busy.waiting or watch.signs != busy.signs:
+        return replace(state, watch=Watch(busy.signs, busy.at)), (Rest(LOCK_RETRY_SECONDS),)
     if busy.at - watch.since < STALL_SECONDS:
         return state, (Rest(LOCK_RETRY_SECONDS),)
     return replace(state, watch=None), (TerminateHolder(), Rest(LOCK_RETRY_SECONDS))

@@ -70,6 +70,7 @@ def without_handle(state: Relay) -> Relay:
         cursor=None,
         found=(),
         reached=False,
+        waited=0.0,
         differs=False,
         batch=None,
         candidate=None,

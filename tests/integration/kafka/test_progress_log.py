@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 from confluent_kafka import Producer
 
 from devservers.kafka import EmbeddedKafka
+from outbox.errors import KafkaUnavailable
 from outbox.kafka.client_config import consumer_config, producer_config
 from outbox.kafka.progress_log import KafkaProgressLog, admin_client
 from outbox.messages.manifest import START, Kind, Manifest, Position, encode
@@ -51,16 +53,14 @@ class Shard:
         """Return whether the log is at these offsets; markers come a moment after a commit."""
         return self._log(SECONDS).bounds() == (0, end)
 
-    def read(self, end: int, stuck_seconds: float = SECONDS) -> tuple[list[int], bool]:
+    def read(self, end: int, wait_seconds: float = SECONDS) -> tuple[list[int], bool]:
         """Return the numbers of the manifests below an offset, and whether it was reached."""
-        found, reached = self._log(stuck_seconds).read(0, end)
+        found, reached = self._log(wait_seconds).read(0, end)
         return [each.manifest.batch_no for each in found if each.manifest], reached
 
-    def _log(self, stuck_seconds: float) -> KafkaProgressLog:
+    def _log(self, wait_seconds: float) -> KafkaProgressLog:
         config = consumer_config(self._servers, {})
-        return KafkaProgressLog(
-            self._admin, config, 0, topic=self.topic, stuck_seconds=stuck_seconds
-        )
+        return KafkaProgressLog(self._admin, config, 0, topic=self.topic, wait_seconds=wait_seconds)
 
 
 @pytest.fixture
@@ -96,9 +96,24 @@ def test_the_end_counts_what_is_not_yet_decided_and_is_not_reached_before_it_is(
     shard.commit(1)
     shard.begin(2)
     wait_for(lambda: shard.ends_at(3))
-    assert shard.read(3, stuck_seconds=2.0)[1] is False
+    assert shard.read(3, wait_seconds=2.0)[1] is False
     shard.producer.commit_transaction(SECONDS)
     assert shard.read(3) == ([1, 2], True)
+
+
+def test_a_broker_that_is_away_is_no_transaction_in_the_way(tmp_path: Path) -> None:
+    """Silence of Kafka is an outage, which ends by itself; only a broker that answers may halt."""
+    broker = EmbeddedKafka(tmp_path / "kafka")
+    broker.start()
+    try:
+        shard = Shard(broker.bootstrap_servers)
+        shard.commit(1)
+        broker.kill()
+        with pytest.raises(KafkaUnavailable):
+            shard.read(2, wait_seconds=2.0)
+    finally:
+        broker.kill()
+        broker.erase()
 
 
 def manifest(batch_no: int) -> Manifest:

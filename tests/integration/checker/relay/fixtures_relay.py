@@ -120,6 +120,11 @@ class RelayWorld:
         """Return the topic's records for a read_committed consumer."""
         return committed_records(self.bootstrap_servers, self.topic, expected)
 
+    def next_batch(self) -> str:
+        """Return the name of the shard's next batch, as its records' headers have it."""
+        stored = self.one("SELECT batch_no FROM outbox.progress WHERE name = %s", f"relay:{SHARD}")
+        return f"{SHARD}.{(stored or 0) + 1}"
+
     def log_end(self) -> int:
         """Return the end of the topic's first partition, with open and aborted transactions."""
         reading = {"bootstrap.servers": self.bootstrap_servers, "group.id": "end", "log_level": 0}

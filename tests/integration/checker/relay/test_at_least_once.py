@@ -39,7 +39,7 @@ def manifests(world: RelayWorld, expected: int) -> list[int]:
 
 def manifest_offset(world: RelayWorld) -> int:
     """Return the stored mark of the mode at_least_once, or the offset of the next manifest."""
-    return int(world.one("SELECT manifest_offset FROM outbox.progress"))
+    return int(world.one("SELECT manifest_offset FROM outbox.progress WHERE name = 'relay:3'"))
 
 
 def first_seen(records: Sequence[Record]) -> list[int]:

@@ -17,6 +17,8 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 LARGE = 5000
 SMALLEST = 2000
 USUAL = 1_048_588
+RETRIED = 2
+"""Drops for one refused scope: the refusal, and one retry if the test takes more than 5 s."""
 
 
 def large(number: int) -> bytes:
@@ -169,6 +171,22 @@ def test_f15_a_deleted_topic_is_held_as_a_whole_until_it_is_there_again(world: R
     drain_until_free(world)
     world.topic = gone
     assert heads(world, 2) == [b"1", b"2"]
+
+
+def test_f15_a_record_that_kafka_names_is_held_without_halving_its_batch(
+    world: RelayWorld,
+) -> None:
+    """Every halving would cost a fence: a batch of 2 000 needs eleven of them."""
+    live, world.topic = world.topic, make_topic(world.bootstrap_servers, partitions=1)
+    gone = [replace(world.message(key=b"%d" % n)) for n in range(3)]
+    delete_topic(world.bootstrap_servers, world.topic)
+    world.topic = live
+    world.commit(*gone, *(world.message(b"%d" % n, key=None) for n in range(60)))
+    drain(world.relay())
+    assert len(world.records(60)) == 60
+    drops = world.metrics["relay_drops_total"].labels(reason="refused")
+    assert drops._value.get() <= RETRIED
+    assert open_rows(world) == 3
 
 
 def test_a_dropped_record_frees_its_scope_and_is_never_published(world: RelayWorld) -> None:

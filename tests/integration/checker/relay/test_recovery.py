@@ -38,7 +38,9 @@ def forget_tail(world: RelayWorld, progress: tuple[object, ...], *half_ids: Half
 
 
 def progress_of(world: RelayWorld) -> tuple[object, ...]:
-    row = world.connection.execute(f"SELECT {PROGRESS} FROM outbox.progress".encode()).fetchone()
+    row = world.connection.execute(
+        f"SELECT {PROGRESS} FROM outbox.progress WHERE name = 'relay:3'".encode()
+    ).fetchone()
     assert row is not None
     return tuple(row)
 
@@ -137,7 +139,9 @@ def test_f10_a_message_that_was_rolled_back_again_stays_rolled_back_and_is_an_in
     )
     drain(world.relay())
     assert world.one("SELECT decision FROM outbox.op_message WHERE half_id = %s", recalled) == 2
-    audited = world.connection.execute("SELECT action, half_id FROM outbox.audit_log").fetchone()
+    audited = world.connection.execute(
+        "SELECT action, half_id FROM outbox.audit_log WHERE operator IS DISTINCT FROM 'aged'"
+    ).fetchone()
     assert audited == ("published_and_rolled_back", recalled)
 
 

@@ -11,7 +11,13 @@ from outbox.messages.content_digest import content_digest
 from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Position, decode
 from outbox.postgres.sessions.connections import connect
 from outbox.relay.protocol.state import HaltReason, Phase
-from tests.fixtures_kafka import delete_all_records, delete_topic, make_topic, read_committed
+from tests.fixtures_kafka import (
+    delete_all_records,
+    delete_topic,
+    first_offset,
+    make_topic,
+    read_committed,
+)
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -25,6 +31,7 @@ def test_a_record_carries_key_value_and_headers_in_their_fixed_order(world: Rela
     }
     message = replace(world.message(b"pay 100", b"member-1", **content), transaction_id="t-1")
     (half_id,) = world.commit(message)
+    batch = world.next_batch()
     drain(world.relay())
     (record,) = world.records(1)
     digest = world.one("SELECT content_digest FROM outbox.half_message WHERE half_id = %s", half_id)
@@ -40,7 +47,7 @@ def test_a_record_carries_key_value_and_headers_in_their_fixed_order(world: Rela
         "b",
         "a",
     ]
-    assert dict(record.headers)["outbox_batch"] == b"3.1.0"
+    assert dict(record.headers)["outbox_batch"] == f"{batch}.0".encode()
     covered = [(name, value.decode()) for name, value in record.headers[3:]]
     message_id = record.headers[0][1].decode()
     assert content_digest(message_id, world.topic, record.key, record.value, covered) == digest
@@ -96,6 +103,7 @@ def test_the_progress_row_is_written_at_once_and_never_ahead_of_the_manifests(
     assert first_batch(relay) == 2
     row = world.connection.execute(
         "SELECT position, position_n, manifest_offset, batch_no FROM outbox.progress"
+        " WHERE name = 'relay:3'"
     ).fetchone()
     assert row is not None
     position, n, offset, batch_no = row
@@ -207,7 +215,7 @@ def halted(world: RelayWorld) -> HaltReason | None:
     """Start a new relay; return its reason to halt, which must be stored as well."""
     done = drain(world.relay())
     assert done.phase is Phase.HALT
-    assert world.one("SELECT halt_reason FROM outbox.progress") == done.halt
+    assert world.one("SELECT halt_reason FROM outbox.progress WHERE name = 'relay:3'") == done.halt
     return done.halt
 
 
@@ -263,7 +271,9 @@ def test_an_offset_beyond_the_log_halts(world: RelayWorld) -> None:
 
 def test_a_gap_in_the_chain_halts(world: RelayWorld) -> None:
     start_and_stop(world)
-    world.connection.execute("UPDATE outbox.progress SET manifest_offset = 0, batch_no = 7")
+    world.connection.execute(
+        "UPDATE outbox.progress SET manifest_offset = %s, batch_no = 7", (first_offset(),)
+    )
     assert halted(world) is HaltReason.CHAIN_BROKEN
 
 

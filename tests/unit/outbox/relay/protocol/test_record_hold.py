@@ -1,4 +1,4 @@
-"""Refused records: the batch is halved, they are held with their scope and released in order."""
+"""Refused records: they are held by name with their scope, and released in order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DUE = replace(commits(), due=True)
 HELD_TWO = answers.HeldRead(Kind.RELEASE, IDS, frozenset(IDS[:1]))
 
 
-def test_a_refused_batch_is_halved_until_the_record_is_alone() -> None:
+def test_a_batch_is_halved_until_the_record_that_kafka_does_not_name_is_alone() -> None:
     four = manifest(AT, *FOUR)
     assert narrow(four) == Narrowing(4, 2)
     assert advance(Narrowing(4, 2), 2) == Narrowing(2, 1)
@@ -39,15 +39,28 @@ def test_a_refusal_is_no_failure_and_does_not_lengthen_the_rests() -> None:
     assert plan == (actions.DropHandle("refused"), actions.Rest(0.1))
 
 
-def test_a_record_refused_alone_is_retried_once_and_then_held() -> None:
-    once, plan = after(in_batch(FOUR[0]), REFUSED)
-    assert not any(isinstance(action, actions.HoldRecords) for action in plan)
-    again = replace(in_batch(FOUR[0]), narrowing=once.narrowing)
-    twice, plan = after(again, REFUSED)
-    assert again.batch is not None
-    hold = actions.HoldRecords(again.batch, (FOUR[0],), Refused.RECORD)
+def test_a_record_refused_alone_is_held() -> None:
+    begun = replace(in_batch(FOUR[0]), narrowing=Narrowing(2, 1))
+    state, plan = after(begun, REFUSED)
+    assert begun.batch is not None
+    hold = actions.HoldRecords(begun.batch, (FOUR[0],), Refused.RECORD)
     assert plan == (actions.DropHandle("refused"), hold, actions.Rest(0.1))
-    assert twice.narrowing == WIDE
+    assert state.narrowing == WIDE
+
+
+def test_the_record_that_kafka_names_is_held_without_halving_the_batch() -> None:
+    begun = in_batch(*FOUR)
+    state, plan = after(begun, answers.Delivered(3, Refused.TOPIC, FOUR[2]))
+    assert begun.batch is not None
+    hold = actions.HoldRecords(begun.batch, (FOUR[2],), Refused.TOPIC)
+    assert plan == (actions.DropHandle("refused"), hold, actions.Rest(0.1))
+    assert state.narrowing == WIDE
+
+
+def test_the_record_that_kafka_names_in_a_release_is_postponed() -> None:
+    begun, _ = after(running(), DUE, replace(HELD_TWO, before=frozenset()))
+    _, plan = after(begun, answers.Delivered(1, Refused.RECORD, IDS[1]))
+    assert actions.Postpone(IDS[1], Refused.RECORD) in plan
 
 
 def test_what_must_wait_is_stored_before_the_batch_that_lists_it() -> None:

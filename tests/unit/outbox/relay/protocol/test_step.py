@@ -8,7 +8,7 @@ import pytest
 
 from outbox.messages.manifest import HELD, PUBLISHED, START, Entry, Manifest, Position
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.state import Cursor, HaltReason, Phase, Progress
+from outbox.relay.protocol.state import Cursor, HaltReason, Phase, Progress, SignsOfLife
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
     AT,
     IDENTITY,
@@ -23,6 +23,8 @@ from tests.unit.outbox.relay.protocol.fixtures_steps import (
     stored,
 )
 
+SILENT = SignsOfLife(START)
+
 # -- IDLE and VERIFY -----------------------------------------------------------------------------
 
 
@@ -31,24 +33,30 @@ def test_a_relay_asks_for_the_lock_before_anything_else() -> None:
 
 
 def test_a_busy_lock_is_asked_for_again_within_a_second() -> None:
-    state, plan = after(IDLE, answers.LockBusy(0.0, START, False))
+    state, plan = after(IDLE, answers.LockBusy(0.0, SILENT, False))
     assert (state.phase, plan) == (Phase.IDLE, (actions.Rest(0.5),))
 
 
 def test_an_owner_with_work_and_no_progress_for_thirty_seconds_loses_its_session() -> None:
-    busy = [answers.LockBusy(at, START, True) for at in (0.0, 29.9)]
+    busy = [answers.LockBusy(at, SILENT, True) for at in (0.0, 29.9)]
     state, plan = after(IDLE, *busy)
     assert plan == (actions.Rest(0.5),)
-    assert after(state, answers.LockBusy(30.0, START, True))[1][0] == actions.TerminateHolder()
+    assert after(state, answers.LockBusy(30.0, SILENT, True))[1][0] == actions.TerminateHolder()
 
 
 @pytest.mark.parametrize(
     "later",
-    [answers.LockBusy(40.0, Position(1, 1), True), answers.LockBusy(40.0, START, False)],
-    ids=["it moved", "it has nothing to do"],
+    [
+        answers.LockBusy(40.0, SILENT._replace(position=Position(1, 1)), True),
+        answers.LockBusy(40.0, SILENT._replace(manifest_offset=1), True),
+        answers.LockBusy(40.0, SILENT._replace(gen=1), True),
+        answers.LockBusy(40.0, SILENT._replace(beat=1.0), True),
+        answers.LockBusy(40.0, SILENT, False),
+    ],
+    ids=["it moved", "it released", "it took over again", "it waits", "it has nothing to do"],
 )
 def test_an_owner_that_is_not_stuck_keeps_its_session(later: answers.LockBusy) -> None:
-    state, _ = after(IDLE, answers.LockBusy(0.0, START, True))
+    state, _ = after(IDLE, answers.LockBusy(0.0, SILENT, True))
     assert after(state, later)[1] == (actions.Rest(0.5),)
 
 
@@ -188,7 +196,9 @@ def test_manifests_are_read_on_until_the_end_is_reached() -> None:
 
 
 def test_an_end_that_is_not_reached_halts_and_is_retried() -> None:
-    state, plan = after(replaying(), answers.ManifestsRead((), False))
+    state, plan = after(replaying(), answers.ManifestsRead((), False, 59.0))
+    assert plan == (actions.Rest(0.0),)
+    state, plan = after(state, answers.ManifestsRead((), False, 1.0))
     assert plan == (actions.StoreHalt(HaltReason.REPLAY_STUCK), actions.Rest(5.0))
     assert after(state, answers.Rested())[1] == (actions.ReadManifests(5, 9),)
     assert after(state, answers.Rested(), answers.ManifestsRead((), True))[0].halt is None

@@ -1,0 +1,62 @@
+"""Stores what the relay's principal sees of topics in Kafka, and reports added partitions.
+
+Prepares compare with it (``api.ingest``). More partitions move keys: the order of a key across that
+change is not promised (O7), and its operator must know when it was. One checker works at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from checker.ports import AdvisoryLocks
+from outbox.errors import KafkaUnavailable
+from outbox.messages.seen_topics import SeenTopic, SeenTopics, TopicView
+from outbox.telemetry.events import Event, get_logger
+from outbox.telemetry.metrics import Metrics
+
+POLL_SECONDS: Final = 15.0
+
+
+class TopicWatch:
+    """Looks at every topic once per step."""
+
+    def __init__(
+        self, topics: SeenTopics, view: TopicView, locks: AdvisoryLocks, metrics: Metrics
+    ) -> None:
+        self._topics = topics
+        self._view = view
+        self._locks = locks
+        self._metrics = metrics
+        self._log = get_logger()
+
+    async def step(self) -> float:
+        """Store what has changed; return the seconds until the next step."""
+        async with self._locks.try_lock("topics") as held:
+            if held:
+                await self._look()
+        return POLL_SECONDS
+
+    async def _look(self) -> None:
+        """While Kafka is away the last view stays; the relay reports the outage."""
+        known = await self._topics.all()
+        try:
+            seen = await asyncio.to_thread(self._view.read, known.keys())
+        except KafkaUnavailable:
+            return
+        changed = {name: each for name, each in seen.items() if each != known[name]}
+        if changed:
+            await self._report_growth(known, changed)
+            await self._topics.store(changed)
+
+    async def _report_growth(
+        self, known: Mapping[str, SeenTopic], changed: Mapping[str, SeenTopic]
+    ) -> None:
+        """Report before the view is stored: a crash repeats the report."""
+        for name, each in changed.items():
+            before, after = known[name].partitions, each.partitions
+            if before is not None and after is not None and after > before:
+                self._log.warning(Event.TOPIC_GREW, topic=name, before=before, after=after)
+                self._metrics["topic_partitions_added_total"].labels(name).inc(after - before)
+                await self._topics.note_growth(name, before, after)

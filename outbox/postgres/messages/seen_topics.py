@@ -1,0 +1,51 @@
+"""The stored views of topics, in the table of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from psycopg.rows import tuple_row
+
+from outbox.messages.seen_topics import SeenTopic
+from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.statements import load
+
+if TYPE_CHECKING:
+    from outbox.postgres.sessions.connections import Pool
+
+SQL: Final = load(__name__)
+
+
+class PostgresSeenTopics:
+    """The SeenTopics on a pool of connections."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def all(self) -> Mapping[str, SeenTopic]:
+        """Return the stored view of every topic; see SeenTopics."""
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.cursor(row_factory=tuple_row) as cursor,
+        ):
+            await cursor.execute(SQL["all"])
+            return {name: SeenTopic(*view) for name, *view in await cursor.fetchall()}
+
+    async def store(self, seen: Mapping[str, SeenTopic]) -> None:
+        """Store new views."""
+        asked = {
+            "names": list(seen),
+            "partitions": [each.partitions for each in seen.values()],
+            "max_content_bytes": [each.max_content_bytes for each in seen.values()],
+            "may_write": [each.may_write for each in seen.values()],
+        }
+        async with available(), self._pool.connection() as connection:
+            await connection.execute(SQL["store"], asked)
+
+    async def note_growth(self, topic: str, before: int, after: int) -> None:
+        """Tell operators that a topic has more partitions: an audit row."""
+        asked = {"topic": topic, "before": before, "after": after}
+        async with available(), self._pool.connection() as connection:
+            await connection.execute(SQL["note_growth"], asked)

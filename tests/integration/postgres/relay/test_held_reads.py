@@ -1,0 +1,153 @@
+"""A batch reads what concerns its own messages, however many records of its shard are held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.load.committed import commit_directly, register
+from outbox.messages.manifest import Position
+from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.postgres.sessions.connections import Connection, connect
+
+pytestmark = pytest.mark.postgres
+
+SHARD = 3
+HELD = 100_000
+BATCH = 10
+AFTER = Position(0, 1 << 30)
+"""A position after every held record and before every commit."""
+HOLD = """
+INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, topic_wide, xid, n,
+    publish_error, attempts, next_attempt_at, payload)
+SELECT i, i, %(shard)s, t.id, %(key)s || convert_to((i %% %(keys)s)::text, 'UTF8'),
+    %(wide)s AND i = %(first)s, 0, i, 'e', (i = %(first)s)::int,
+    clock_timestamp() + make_interval(secs => CASE WHEN i = %(first)s THEN %(wait)s ELSE 0 END),
+    '{"value": "", "producer_group": "account", "transaction_id": null, "decided_by": 1,
+      "partition": null, "content_type": null, "traceparent": null, "headers": null}'
+FROM generate_series(%(first)s::int8, %(first)s + %(count)s - 1) i, outbox.topic t
+WHERE t.name = %(topic)s
+"""
+READ = """
+SELECT (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relid = 'outbox.held_record'::regclass)
+    + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes
+       WHERE relid = 'outbox.held_record'::regclass)
+"""
+
+
+class Shard:
+    """The commit log of one shard, and the session that it uses."""
+
+    def __init__(self, url: str) -> None:
+        self.session = connect(url, "relay-3")
+        self.log = PostgresCommitLog(
+            url, SHARD, batch_max=2000, owner="test", connect=lambda *_: self.session
+        )
+
+    def hold(self, topic: str, **asked: object) -> None:
+        """Hold records of a topic; the first is refused, the others wait."""
+        usual = {"shard": SHARD, "key": b"k", "keys": 1, "wide": False, "wait": 300.0, "first": 1}
+        register(self.session, topic)
+        self.session.execute(HOLD, {**usual, "count": HELD, "topic": topic, **asked})
+
+    def tuples(self) -> int:
+        """Return how many rows and index entries of held_record were ever read."""
+        self.session.execute("SELECT pg_stat_force_next_flush()")
+        self.session.execute("SELECT pg_stat_clear_snapshot()")
+        row = self.session.execute(READ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+@pytest.fixture
+def shard(database_url: str) -> Iterator[Shard]:
+    made = Shard(database_url)
+    yield made
+    made.log.close()
+
+
+def commit(session: Connection, topic: str, *keys: bytes) -> None:
+    template = register(session, topic)
+    made = [replace(template, content=replace(template.content, key=key)) for key in keys]
+    commit_directly(session, made, SHARD)
+
+
+@pytest.mark.parametrize(
+    ("wide", "keys"), [(True, HELD), (False, 1)], ids=["a topic with many keys", "one key"]
+)
+def test_a_batch_does_not_read_the_records_that_wait_in_a_scope(
+    shard: Shard, wide: bool, keys: int
+) -> None:
+    shard.hold("gone", wide=wide, keys=keys)
+    commit(shard.session, "live", *(b"%d" % n for n in range(BATCH)))
+    before = shard.tuples()
+    commits = shard.log.read(AFTER)
+    assert shard.tuples() - before < 20 * BATCH
+    assert (len(commits.message_ids), commits.held, commits.due) == (BATCH, frozenset(), False)
+
+
+def test_a_release_reads_its_batch_only(shard: Shard) -> None:
+    shard.hold("gone", keys=1, wait=-1.0)
+    shard.session.execute("UPDATE outbox.held_record SET dropped_at = now() WHERE attempts > 0")
+    before = shard.tuples()
+    held = shard.log.read_held(AFTER, BATCH)
+    assert shard.tuples() - before < 20 * BATCH
+    assert held is not None
+    assert [message.half_id for message in held.messages] == list(range(2, 2 + BATCH))
+
+
+def test_messages_of_a_held_scope_are_found_by_their_topic_and_key(shard: Shard) -> None:
+    shard.hold("gone", wide=True, count=2, keys=2)
+    shard.hold("slow", count=2, first=10)
+    commit(shard.session, "gone", b"other")
+    commit(shard.session, "slow", b"k0", b"other", b"k0")
+    commits = shard.log.read(AFTER)
+    assert [each in commits.held for each in commits.message_ids] == [True, True, False, True]
+
+
+def test_a_record_that_was_just_refused_holds_what_comes_after_it(shard: Shard) -> None:
+    commit(shard.session, "slow", b"a", b"a", b"b", b"a")
+    ids = [message.half_id for message in shard.log.read(AFTER).messages]
+    shard.hold("slow", count=1, first=ids[1], keys=1)
+    shard.session.execute("UPDATE outbox.held_record SET key = 'a', xid = half_id >> 15")
+    commits = shard.log.read(AFTER)
+    assert [each in commits.held for each in commits.message_ids] == [False, True, False, True]
+
+
+def test_scopes_are_due_by_their_first_record(shard: Shard) -> None:
+    shard.hold("gone", wide=True, count=10, keys=10)
+    shard.hold("slow", count=3, first=100)
+    assert shard.log.read_held(AFTER) is None
+    shard.session.execute(
+        "UPDATE outbox.held_record SET next_attempt_at = now() WHERE half_id = 100"
+    )
+    held = shard.log.read_held(AFTER)
+    assert held is not None
+    assert [message.half_id for message in held.messages] == [100]
+    shard.session.execute("UPDATE outbox.held_record SET released_at = now() WHERE half_id = 100")
+    held = shard.log.read_held(AFTER)
+    assert held is not None
+    assert [message.half_id for message in held.messages] == [101, 102]
+    assert shard.log.read_held(Position(0, 100)) is None
+
+
+def test_the_keys_of_a_topic_are_scopes_again_when_its_refused_record_is_gone(
+    shard: Shard,
+) -> None:
+    shard.hold("gone", wide=True, count=10, keys=5)
+    shard.session.execute("UPDATE outbox.held_record SET released_at = now() WHERE half_id = 1")
+    held = shard.log.read_held(AFTER)
+    assert held is not None
+    numbers = [message.half_id for message in held.messages]
+    assert len({number % 5 for number in numbers}) == 1
+    assert numbers == sorted(numbers)
+
+
+def test_a_topic_whose_refused_record_is_not_the_first_is_due_by_the_first(shard: Shard) -> None:
+    shard.hold("gone", wide=True, count=2, first=5)
+    shard.session.execute("UPDATE outbox.held_record SET n = 1, key = 'another' WHERE half_id = 6")
+    held = shard.log.read_held(AFTER)
+    assert held is not None
+    assert [message.half_id for message in held.messages] == [6]
