@@ -25,7 +25,9 @@ from spark.columns.staging import stage_frame
 from spark.compare import bucket_checksums, late_arrivals, open_items, placement, sha256_check
 from spark.compare.diagnosis import Judgement, findings_of_suspect, is_unverifiable
 from spark.compare.evidence import SUSPECTS_PER_CALL, look_up
+from spark.compare.expiry import earlier_runs
 from spark.compare.last_records import with_superseded
+from spark.compare.oldest_records import OldestRecords
 from spark.cut import log_history
 from spark.cut.checkpoint import MisplacedKeys, cut_of, cut_start_of, previous_of, time_bounds_of
 from spark.cut.cut_capture import capture_log_cut
@@ -98,6 +100,9 @@ def diagnose(compared: Compared) -> Diagnosed:
     options, snapshot = read.captured.options, read.snapshot
     with read.captured.context.progress.stage("look up findings") as stage:
         ledger.enter(coverage.cut_findings(read.plan, read.frames, options.grace_seconds))
+        previous = read.planned.previous
+        judged = previous.batches if previous else {}
+        ledger.enter(coverage.manifest_findings(read.frames, snapshot, judged, options.stage_uri))
         ledger.enter(stalled.findings(snapshot.stalled()))
         ledger.enter(coverage.retirement_findings(read.plan, read.frames, snapshot))
         judgement = _judgement(read)
@@ -139,13 +144,21 @@ def checkpoint(checked: Checked) -> Outcome:
     with context.progress.stage("carry what is open") as stage:
         earlier = captured.earlier_findings if read.planned.previous else ()
         before = [each for each in earlier if not each.by_sha256]
-        ledger.enter(foreign_records.findings(read.frames.new_records, rules, before))
+        unequal = bucket_checksums.mismatched_records(read.frames.new_records, compared.mismatch)
+        ledger.enter(foreign_records.findings(unequal, rules, before))
         ledger.keep(before)
         ledger.expired_evidence = unverifiable_of(
-            context.run_store, read.frames.commits, judgement, ledger.expired
+            context.run_store,
+            read.frames.commits,
+            judgement.retired_below,
+            ledger.expired,
+            checked.checks.starts,
         )
         open_ids = open_items.open_half_ids(
-            compared.unsettled, judgement.retired_below, diagnosed.expired
+            compared.unsettled,
+            judgement.retired_below,
+            diagnosed.expired,
+            judgement.kept_below,
         )
         rows = open_items.carried_rows(open_ids, read.frames, ledger.lasting.values())
         stage.rows = None if rows is None else len(rows)
@@ -228,10 +241,15 @@ def _ledger(read: Read) -> Ledger:
 
 
 def _judgement(read: Read) -> Judgement:
-    plan = read.plan
+    plan, stored = read.plan, read.captured.stored
+    carried = stored.carried if stored else ()
+    retired_below = read.snapshot.retired_below()
     return Judgement(
-        retired_below=read.snapshot.retired_below(),
-        starts={each.partition: each.start for each in plan.log.records},
+        retired_below=retired_below,
+        retired_leaves=read.snapshot.retired_leaves(),
+        kept_below=read.snapshot.kept_below(retired_below),
+        starts=plan.log.starts,
+        earlier=earlier_runs(previous_of(stored), carried, plan.log.starts, plan.log.accepted),
         unread_topics=plan.log.unread_topics,
         expired_topics=plan.log.expired_topics,
         compacted_topics=plan.log.compacted_topics,
@@ -248,9 +266,11 @@ def _enter_suspects(compared: Compared, judgement: Judgement, ledger: Ledger) ->
         compared.unsettled.where("suspect"), read.frames.records, read.frames.listings
     )
     expired, half_ids = ExpiredMessages(), list[HalfId]()
+    oldest = OldestRecords(read.frames.records)
     for rows in _chunks(gathered.toLocalIterator(prefetchPartitions=True)):
         looked_up = look_up(rows, read.snapshot, read.captured.context.log_reader)
         suspects = with_superseded(looked_up, judgement, read.frames.records)
+        suspects = oldest.with_outlived(suspects, judgement)
         ledger.unverifiable += sum(is_unverifiable(each, judgement) for each in suspects)
         ledger.enter(found for each in suspects for found in findings_of_suspect(each, judgement))
         expired.note(suspects, judgement)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812
@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from outbox.messages.message_id import LOW_BITS
 from outbox.reconciliation.log import WHOLE_TOPIC
 from outbox.reconciliation.ports import SourceSnapshot
+from spark.checks.manifest_contents import content_breaks
 from spark.checks.retention import retired_findings
 from spark.columns import manifests
 from spark.columns.frames import Frames
@@ -29,12 +30,25 @@ def cut_findings(plan: Plan, frames: Frames, grace_seconds: int) -> tuple[Findin
     """Return what is wrong with shards and partitions as a whole."""
     cut_at = F.lit(plan.cut_at)
     overdue = placement.late_by_shard(frames.segments, grace_seconds, cut_at).collect()
-    broken = manifests.breaks(frames.manifests).limit(BREAKS_READ).collect()
     return (
         *map(gap_finding, (*plan.log.gaps, *plan.log.changes)),
-        *break_findings(broken),
         *overdue_findings(overdue, grace_seconds),
     )
+
+
+def manifest_findings(
+    frames: Frames, snapshot: SourceSnapshot, judged: Mapping[int, int], stage_uri: str
+) -> tuple[Finding, ...]:
+    """Return the shards whose manifests do not chain, or list what the stores do not have.
+
+    ``judged`` is by shard the last batch that an earlier run has compared.
+    """
+    kept_from = snapshot.retired_below() >> LOW_BITS
+    broken = manifests.breaks(frames.manifests).limit(BREAKS_READ).collect()
+    retired = snapshot.retired_leaves()
+    differing = content_breaks(frames, kept_from, retired, judged, stage_uri)
+    found = (*broken, *differing.limit(BREAKS_READ).collect())
+    return break_findings(sorted(found, key=lambda row: (row["partition"], row["offset"])))
 
 
 def retirement_findings(
@@ -81,7 +95,7 @@ def overdue_findings(rows: Iterable[Any], grace_seconds: int) -> tuple[Finding, 
 
 
 def break_findings(rows: Sequence[Any]) -> tuple[Finding, ...]:
-    """Return one finding for each shard whose manifests do not chain, with the first breaks."""
+    """Return one finding for each shard whose manifests are wrong, with the first breaks."""
     shards = sorted({row["partition"] for row in rows})
     return tuple(
         Finding(

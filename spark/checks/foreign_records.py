@@ -1,6 +1,8 @@
-"""Checks topics that only the outbox may write for records without a valid ``outbox_message_id``.
+"""Counts the records that no message explains because they name none.
 
-Nothing else is known about such a record, so there is one finding per topic.
+A record without ``outbox_message_id`` is another writer's: FOREIGN, where a topic's rule forbids
+other writers. A record whose ``outbox_message_id`` is malformed claims to be ours: UNKNOWN_ID.
+Nothing else is known about them, so there is one finding per topic and class.
 """
 
 from __future__ import annotations
@@ -17,34 +19,35 @@ from spark.findings.topic_rules import TopicRules, rule_of
 
 PartitionRecords = Mapping[str, Mapping[str, int]]
 """By partition number: the number of records, the first offset and the last offset."""
+Group = tuple[FindingClass, str]
+"""The class of records, and their topic."""
 
 
 def findings(
     records: DataFrame, rules: TopicRules, before: Iterable[Finding] = ()
 ) -> Iterator[Finding]:
-    """Yield one finding per topic whose rule forbids other writers, with counts by partition.
+    """Yield one finding per class and topic, with counts by partition.
 
     ``before`` are the findings that earlier runs left open: the records they counted are not read
     again.
     """
-    if all(_allowed(name, rules) for name in rules):
-        return
-    known = {f.topic: f.detail for f in before if f.finding_class is FindingClass.FOREIGN}
-    by_topic: dict[str, dict[str, Mapping[str, int]]] = {}
+    known = {(f.finding_class, f.topic or ""): f.detail for f in before if f.half_id is None}
+    groups: dict[Group, dict[str, Mapping[str, int]]] = {}
     for row in count_by_partition(records).collect():
+        found = FindingClass.UNKNOWN_ID if row["malformed"] else FindingClass.FOREIGN
         counts = {name: row[name] for name in ("records", "first", "last")}
-        by_topic.setdefault(row["topic"], {})[str(row["partition"])] = counts
-    for topic, partitions in sorted(by_topic.items()):
-        if not _allowed(topic, rules):
-            earlier = known[topic]["partitions"] if topic in known else {}
-            yield topic_finding(topic, add_counts(earlier, partitions))
+        groups.setdefault((found, row["topic"]), {})[str(row["partition"])] = counts
+    for (found, topic), partitions in sorted(groups.items()):
+        if found is FindingClass.UNKNOWN_ID or not _allowed(topic, rules):
+            earlier = known.get((found, topic), {}).get("partitions", {})
+            yield topic_finding(found, topic, add_counts(earlier, partitions))
 
 
 def count_by_partition(records: DataFrame) -> DataFrame:
     """Return one row per partition with such records: their number, first and last offset."""
     return (
         records.where(F.col("half_id").isNull())
-        .groupBy("topic", "partition")
+        .groupBy("topic", "partition", F.col("message_id").isNotNull().alias("malformed"))
         .agg(
             F.count("*").alias("records"),
             F.min("offset").alias("first"),
@@ -68,13 +71,14 @@ def add_counts(earlier: PartitionRecords, now: PartitionRecords) -> dict[str, di
     }
 
 
-def topic_finding(topic: str, partitions: PartitionRecords) -> Finding:
+def topic_finding(found: FindingClass, topic: str, partitions: PartitionRecords) -> Finding:
     """Return the finding of a topic; its place is the first record in its first partition."""
     number, first = next(iter(partitions.items()))
+    name = "foreign" if found is FindingClass.FOREIGN else "malformed"
     detail: dict[str, Any] = {"records": sum(each["records"] for each in partitions.values())}
     return Finding(
-        finding_class=FindingClass.FOREIGN,
-        subject=f"foreign:{topic}",
+        finding_class=found,
+        subject=f"{name}:{topic}",
         topic=topic,
         partition=int(number),
         offset=first["first"],

@@ -71,8 +71,10 @@ class ExpiredMessages:
 
 def has_expired(suspect: Suspect, judgement: Judgement) -> bool:
     """Whether nothing can settle a message any more; a held message can still be released."""
-    expired = unverifiable_reason(suspect, judgement) not in (None, Unverifiable.UNREAD)
-    return expired and suspect.hold is None
+    reason = unverifiable_reason(suspect, judgement)
+    if reason is Unverifiable.EXPIRED:
+        return True
+    return reason not in (None, Unverifiable.UNREAD) and suspect.hold is None
 
 
 def retired_findings(

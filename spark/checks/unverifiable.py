@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
 from outbox.messages.message_id import HalfId
+from outbox.reconciliation.log import Partition
 from outbox.reconciliation.ports import RunStore
 from outbox.reconciliation.run import ExpiredEvidence
 from spark.columns import schemas
-from spark.compare.diagnosis import Judgement
 
 
 def unverifiable_of(
-    run_store: RunStore, commits: DataFrame, judgement: Judgement, expired: Sequence[HalfId]
+    run_store: RunStore,
+    commits: DataFrame,
+    retired_below: HalfId,
+    expired: Sequence[HalfId],
+    starts: Mapping[Partition, int],
 ) -> ExpiredEvidence:
     """Return the messages that no run can verify any more: expired, or retired before judged.
 
     A message whose half was retired is still judged while its commit is carried; its finding is
     then open or closed.
     """
-    retired = run_store.open_below(judgement.retired_below)
-    return ExpiredEvidence(
-        half_ids=[*expired, *unjudged_half_ids(retired, commits)], starts=judgement.starts
-    )
+    retired = run_store.open_below(retired_below)
+    return ExpiredEvidence(half_ids=[*expired, *unjudged_half_ids(retired, commits)], starts=starts)
 
 
 def unjudged_half_ids(half_ids: Collection[HalfId], commits: DataFrame) -> list[HalfId]:

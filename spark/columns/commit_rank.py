@@ -45,7 +45,7 @@ def batches(manifests: DataFrame, commits: DataFrame) -> DataFrame:
 
 def with_batches(records: DataFrame, batches: DataFrame) -> DataFrame:
     """Return the records with the facts about the batch that each names; null where unknown."""
-    return records.join(F.broadcast(batches), ["shard", "batch_no"], "left")
+    return records.join(batches, ["shard", "batch_no"], "left")
 
 
 def _ranked(listed: DataFrame, commits: DataFrame) -> DataFrame:

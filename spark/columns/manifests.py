@@ -107,7 +107,13 @@ def entries(manifests: DataFrame) -> DataFrame:
         "shard",
         "batch_no",
         "index",
+        "kind",
     )
+
+
+def newer_than(manifests: DataFrame, batches: Mapping[int, int]) -> DataFrame:
+    """Return the manifests after these batches, given by shard."""
+    return manifests.where(F.col("batch_no") > F.coalesce(_by_shard(batches), F.lit(-1)))
 
 
 def breaks(manifests: DataFrame) -> DataFrame:

@@ -56,11 +56,6 @@ and the last position that an earlier run has judged."""
 CARRIED: Final = pa.schema([("side", pa.string()), ("half_id", pa.int64()), ("facts", pa.string())])
 """What a run leaves open for the next one; the facts are a row as JSON."""
 
-STARTS: Final = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("start", pa.int64())]
-)
-"""One row per data partition: where its log begins."""
-
 HALF_IDS: Final = pa.schema([("half_id", pa.int64())])
 
 LAST_PARTITIONS: Final = pa.schema([("topic", pa.string()), ("last", pa.int32())])

@@ -58,7 +58,7 @@ def segments(flushes: DataFrame, batches: DataFrame, cuts: DataFrame) -> DataFra
 def open_commits(commits: DataFrame, segments: DataFrame) -> DataFrame:
     """Return one row per committed message: id, digest, position, rank, standing, slot."""
     joined = commits.select("shard", "xid", "half_ids", "content_digests").join(
-        F.broadcast(segments), ["shard", "xid"]
+        segments, ["shard", "xid"]
     )
     each = joined.select("*", F.posexplode(_digests()).alias("place", "digest"))
     at = F.col("skip") + F.col("place")

@@ -19,14 +19,17 @@ from spark.columns import digest
 MESSAGE_ID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
 """The canonical text of a UUIDv8 (RFC 9562)."""
 ID_BYTES: Final = 36
+SHOWN_CHARACTERS: Final = 64
+"""Of a malformed message id no more is kept."""
 INDEX_BITS: Final = (MAX_ENTRIES - 1).bit_length()
 """Bits of the index in a slot; the other bits are the batch."""
 
 
 def id_text() -> Column:
-    """Return the text that may be the record's message id; only its length is checked."""
+    """Return the text that a record gives as its message id; null if it gives none."""
     text = digest.leading(record.MESSAGE_ID)
-    return F.when(F.octet_length(text) == ID_BYTES, text)
+    right_size = F.octet_length(text) == ID_BYTES
+    return F.when(right_size, text).otherwise(F.substring(text, 1, SHOWN_CHARACTERS))
 
 
 def with_half_id(records: DataFrame) -> DataFrame:

@@ -20,6 +20,9 @@ PROBE_FILES: Final = 32
 def stage_frame(frame: DataFrame, uri: str) -> DataFrame:
     """Write a frame and return it as read back; its sources are not read again.
 
+    Spark knows the size of the files and broadcasts only a small frame. A forced broadcast of a
+    frame with a row per commit, batch or bucket would have to fit into the driver's heap.
+
     Hashes and ids repeat too rarely for a dictionary or a slow compression to pay: the files are
     read once or twice and dropped.
     """

@@ -161,7 +161,7 @@ def _ids(records: DataFrame) -> DataFrame:
 
 
 def _with_bucket(rows: DataFrame, buckets: DataFrame, bits: int) -> DataFrame:
-    marks = F.broadcast(buckets.withColumn("differs", F.lit(True)))
+    marks = buckets.withColumn("differs", F.lit(True))
     bucket = F.shiftright("slot", bits)
     return rows.withColumn("bucket", bucket).join(marks, ["shard", "bucket"], "left")
 

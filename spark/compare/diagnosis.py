@@ -13,12 +13,13 @@ from typing import Any
 
 from outbox.messages.manifest import Position
 from outbox.messages.message import Resolution
-from outbox.messages.message_id import HalfId, shard_in
+from outbox.messages.message_id import HalfId, leaf_in, shard_in
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import KnownHalf
 from spark.columns.segments import JUDGED
 from spark.compare.decision_table import Content, Decision, Facts, Held, Listed, classify
 from spark.compare.evidence import Copy, Suspect
+from spark.compare.expiry import EarlierRuns, may_have_expired
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass, Kind
 from spark.findings.finding_rules import RULES
@@ -30,7 +31,7 @@ class Unverifiable(Enum):
     UNREAD = auto()
     """Its topic was not read up to the cut."""
     EXPIRED = auto()
-    """The log begins after its place, or may do so where no place is recorded."""
+    """It was published, and its record can have expired before any run could read it."""
     COMPACTED = auto()
     """Compaction may have removed it."""
     ACCEPTED = auto()
@@ -42,8 +43,13 @@ class Judgement:
     """The facts about the run that are needed to judge a suspect."""
 
     retired_below: HalfId
+    retired_leaves: frozenset[int] = frozenset()
+    """Leaves above it that were removed before a lower one."""
+    kept_below: frozenset[HalfId] = frozenset()
+    """Messages below it that are stored, though their leaf was removed."""
     starts: Mapping[Partition, int]
     """Where each partition's log begins: a record with a place below it has expired."""
+    earlier: EarlierRuns = field(default_factory=EarlierRuns)
     unread_topics: frozenset[str] = frozenset()
     expired_topics: frozenset[str] = frozenset()
     """Topics with a finding about records that expired before they were read."""
@@ -112,7 +118,8 @@ def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
         held=_held(suspect),
         redriven=_redriven(suspect, matched_before),
         forgotten=any(c.message_id in map(str, suspect.forgotten) for c in suspect.found),
-        retired=suspect.half_id < judgement.retired_below,
+        retired=suspect.half_id < judgement.retired_below
+        or leaf_in(suspect.half_id) in judgement.retired_leaves,
         verifiable=_invisible_reason(suspect, judgement) is None,
     )
 
@@ -177,10 +184,8 @@ def _invisible_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable | 
         return Unverifiable.ACCEPTED
     if suspect.superseded:
         return Unverifiable.COMPACTED
-    starts = {p.number: start for p, start in judgement.starts.items() if p.topic == topic}
-    if suspect.place is None:
-        return Unverifiable.EXPIRED if any(starts.values()) else None
-    expired = suspect.place.offset < starts.get(suspect.place.partition, 0)
+    unlisted = shard_in(suspect.half_id) in judgement.unlisted_shards
+    expired = may_have_expired(suspect, judgement.starts, judgement.earlier, unlisted=unlisted)
     return Unverifiable.EXPIRED if expired else None
 
 

@@ -58,6 +58,8 @@ class Suspect:
     comparison: Comparison | None = None
     superseded: bool = False
     """Its topic is compacted and may contain a later record of its key instead."""
+    outlived: frozenset[int] = frozenset()
+    """The partitions of its topic that still have an older record of its shard."""
 
     @property
     def message_id(self) -> UUID | None:

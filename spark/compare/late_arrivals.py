@@ -57,6 +57,6 @@ def has_late_message(previous: Previous, frames: Frames) -> bool:
     seen = frames.records.where("carried").select("digest")
     missed = frames.commits.where(open_before).select("digest").join(seen, "digest", "left_anti")
     in_turn = frames.new_records.where("NOT redriven").join(
-        F.broadcast(frames.batches.where("NOT in_turn")), ["shard", "batch_no"], "left_anti"
+        frames.batches.where("NOT in_turn"), ["shard", "batch_no"], "left_anti"
     )
     return not in_turn.join(F.broadcast(missed), "digest", "left_semi").isEmpty()

@@ -32,12 +32,16 @@ TIMES: Final = ("decided_at", "record_time")
 
 
 def open_half_ids(
-    unsettled: DataFrame, retired_below: HalfId, expired: Sequence[HalfId]
+    unsettled: DataFrame,
+    retired_below: HalfId,
+    expired: Sequence[HalfId],
+    kept_below: Collection[HalfId] = (),
 ) -> DataFrame:
     """Return the half ids for the next run, without those that neither store keeps any more."""
     rows = [{"half_id": each} for each in expired]
     dropped = schemas.frame_of(unsettled.sparkSession, rows, schemas.HALF_IDS)
-    kept = unsettled.where(F.col("half_id") >= retired_below).select("half_id")
+    stored = (F.col("half_id") >= retired_below) | F.col("half_id").isin(*kept_below)
+    kept = unsettled.where(stored).select("half_id")
     return kept.join(dropped, "half_id", "left_anti")
 
 

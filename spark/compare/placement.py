@@ -92,7 +92,7 @@ def late_by_shard(segments: DataFrame, grace_seconds: int, cut_at: Column) -> Da
 
 
 def totals(segments: DataFrame, records: DataFrame) -> DataFrame:
-    """Return one row of counts: commits by standing, and records ahead of the cut or foreign."""
+    """Return one row of counts: commits by standing, and records ahead of the cut or not ours."""
     by_standing = segments.agg(
         *[
             F.sum(F.when(F.col("standing") == each, F.col("size")).otherwise(0)).alias(each)
@@ -101,7 +101,7 @@ def totals(segments: DataFrame, records: DataFrame) -> DataFrame:
     )
     by_record = records.agg(
         F.count(F.when(F.col("ahead"), True)).alias("ahead"),
-        F.count(F.when(F.col("half_id").isNull(), True)).alias("foreign"),
+        F.count(F.when(F.col("message_id").isNull(), True)).alias("foreign"),
     )
     return by_standing.crossJoin(by_record)
 

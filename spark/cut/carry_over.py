@@ -6,7 +6,8 @@ is judged by all that was ever seen of it. They contain ids, places and digests,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,8 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from outbox.reconciliation.checkpoint import CarriedRow
+from outbox.reconciliation.log import Partition
 from spark.columns import schemas
-from spark.cut.cut_plan import LogCut
+from spark.cut.checkpoint import Previous
 
 COMMIT: Final = "commit"
 RECORD: Final = "record"
@@ -47,13 +49,33 @@ class CarriedRows:
         return given.select(F.from_json("facts", schema, JSON_OPTIONS).alias("row")).select("row.*")
 
 
-def unexpired_records(records: DataFrame, log: LogCut) -> DataFrame:
-    """Return the records without the carried ones that the log no longer keeps."""
-    rows = [
-        {"topic": each.partition.topic, "partition": each.partition.number, "start": each.start}
-        for each in log.records
-    ]
-    starts = schemas.frame_of(records.sparkSession, rows, schemas.STARTS)
-    expired = F.col("carried") & (F.col("offset") < F.coalesce("start", F.lit(0)))
-    kept = records.join(F.broadcast(starts), ["topic", "partition"], "left").where(~expired)
-    return kept.drop("start")
+def unexpired_rows(previous: Previous, starts: Mapping[Partition, int]) -> tuple[CarriedRow, ...]:
+    """Return the carried rows without the records that the log no longer has.
+
+    A record that was ahead of the last cut is kept: it has been read, and no run has judged it.
+    """
+    return tuple(
+        r for r in previous.carried if not is_expired(r, starts) or _was_ahead(r, previous)
+    )
+
+
+def expired_ids(rows: Iterable[CarriedRow], starts: Mapping[Partition, int]) -> frozenset[str]:
+    """Return the message ids of the carried records that the log no longer has."""
+    return frozenset(
+        json.loads(each.facts)["message_id"] for each in rows if is_expired(each, starts)
+    )
+
+
+def is_expired(row: CarriedRow, starts: Mapping[Partition, int]) -> bool:
+    """Whether a carried row is a record that the log no longer has."""
+    if row.side != RECORD:
+        return False
+    facts = json.loads(row.facts)
+    start = starts.get(Partition(facts["topic"], facts["partition"]), 0)
+    return bool(facts["offset"] < start)
+
+
+def _was_ahead(row: CarriedRow, previous: Previous) -> bool:
+    facts = json.loads(row.facts)
+    cut = previous.shards.get(facts.get("shard"))
+    return facts.get("batch_no") is not None and (cut is None or facts["batch_no"] > cut.batch_no)

@@ -57,6 +57,8 @@ class Previous:
     carried: Sequence[CarriedRow] = ()
     misplaced: Mapping[str, MisplacedKeys] = field(default_factory=dict)
     """By topic, for each topic whose keys were checked."""
+    unread: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """By topic that was not read up to the cut, then by shard: the last batch when it was."""
 
     @property
     def origin(self) -> Origin:
@@ -67,6 +69,11 @@ class Previous:
     def positions(self) -> Mapping[int, Position]:
         """The position up to which each shard was judged."""
         return {shard: cut.position for shard, cut in self.shards.items()}
+
+    @property
+    def batches(self) -> Mapping[int, int]:
+        """The last batch of each shard that was judged."""
+        return {shard: cut.batch_no for shard, cut in self.shards.items()}
 
     @property
     def anchors(self) -> Mapping[int, int]:
@@ -93,6 +100,7 @@ def previous_of(chain: StoredCheckpoint | None) -> Previous | None:
         shards=shards,
         carried=chain.carried,
         misplaced=_misplaced_of(chain.cut.get("away", {})),
+        unread=_unread_of(chain.cut.get("unread", {})),
     )
 
 
@@ -122,6 +130,7 @@ def cut_of(
             for shard, end in sorted(manifest_ends.items())
         ],
         "away": _misplaced_json(misplaced),
+        "unread": _unread_json(plan.log.unread_topics, previous),
     }
 
 
@@ -278,6 +287,19 @@ def _misplaced_of(stored: Mapping[str, Any]) -> Mapping[str, MisplacedKeys]:
         )
         for topic, each in stored.items()
     }
+
+
+def _unread_json(topics: Iterable[str], previous: Previous | None) -> Mapping[str, Any]:
+    """Return for each topic that was not read the batches up to which it was read before."""
+    judged, before = (previous.batches, previous.unread) if previous else ({}, {})
+    return {
+        topic: {str(shard): batch_no for shard, batch_no in before.get(topic, judged).items()}
+        for topic in sorted(topics)
+    }
+
+
+def _unread_of(stored: Mapping[str, Any]) -> Mapping[str, Mapping[int, int]]:
+    return {topic: {int(shard): n for shard, n in each.items()} for topic, each in stored.items()}
 
 
 def _since(stored: StoredCheckpoint | None) -> datetime | None:

@@ -53,6 +53,7 @@ def capture_log_cut(
             *cut_plan.gaps(progress, (manifest_starts, manifest_ends), _only(progress, stalled)),
             *cut_plan.gaps(data, (_answers_for(data, highs), starts, ends), _only(data, stalled)),
         ),
+        begins=begins.offsets,
         bounds=bounds,
         first_manifests=time_bounds.first_manifests(log_reader, progress, bounds),
         topics=log_history.facts_in(described),

@@ -59,6 +59,8 @@ class LogCut:
     gaps: tuple[Gap, ...] = ()
     changes: tuple[Gap, ...] = ()
     """Faults of the partitions that were read: a truncated log, added partitions."""
+    begins: Mapping[Partition, int] = field(default_factory=dict)
+    """Where the log of each data partition begins, also where a time bound raises the range."""
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     accepted: frozenset[str] = frozenset()
     """Recreated topics that are judged from this run on."""
@@ -73,6 +75,11 @@ class LogCut:
         """Topics not completely read up to the cut: none of their messages is judged as missing."""
         unread = (gap for gap in self.gaps if gap.finding_class != "RETENTION_GAP")
         return frozenset(gap.partition.topic for gap in unread)
+
+    @property
+    def starts(self) -> Mapping[Partition, int]:
+        """Where the log of each partition begins that is read."""
+        return {r.partition: self.begins.get(r.partition, r.start) for r in self.records}
 
     @property
     def expired_topics(self) -> frozenset[str]:

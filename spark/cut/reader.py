@@ -19,7 +19,7 @@ from spark.columns import commit_rank, manifests, schemas, segments, slot
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_frame
 from spark.cut import cut_plan
-from spark.cut.carry_over import COMMIT, LISTING, RECORD, CarriedRows, unexpired_records
+from spark.cut.carry_over import COMMIT, LISTING, RECORD, CarriedRows, unexpired_rows
 from spark.cut.checkpoint import (
     Mark,
     Previous,
@@ -103,13 +103,12 @@ def read_frames(reader: Reader, planned: PlannedRead) -> Frames:
     cuts = schemas.frame_of(
         reader.sources.spark_session, _cut_rows(plan, previous), schemas.SHARD_CUTS
     )
-    rows = previous.carried if previous else ()
+    rows = unexpired_rows(previous, plan.log.starts) if previous else ()
     carried = CarriedRows(spark_session=reader.sources.spark_session, rows=rows)
     commits = _commits(reader, plan, previous)
     with reader.progress.stage("lay batches over commits"):
         layout = commit_layout(planned.manifests, commits, cuts, reader.stage_uri)
     records, size = _records(reader, plan)
-    kept = carried.with_carried(records, RECORD)
     return Frames(
         manifests=planned.manifests,
         listings=carried.with_carried(manifests.entries(planned.manifests), LISTING).drop(
@@ -118,7 +117,7 @@ def read_frames(reader: Reader, planned: PlannedRead) -> Frames:
         segments=layout.segments,
         batches=layout.batches,
         commits=with_carried_commits(carried, layout.commits, cuts),
-        records=place_records(unexpired_records(kept, plan.log) if rows else kept, cuts),
+        records=place_records(carried.with_carried(records, RECORD), cuts),
         size=size,
     )
 

@@ -56,7 +56,7 @@ class Sources:
     def read_records(self, ranges: Iterable[Range]) -> DataFrame:
         """Return the records of the ranges: place, identity, digest; no key and no value.
 
-        ``message_id`` is not known to be well formed (``slot.identified``).
+        ``message_id`` is not known to be well formed (``slot.with_half_id``).
         """
         read = self._log(ranges).select(
             *("topic", "partition", "offset", F.col("timestamp").alias("published_at")),

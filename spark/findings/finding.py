@@ -68,7 +68,8 @@ class Finding:
     @property
     def lasting(self) -> bool:
         """It stays open even if later runs do not see it."""
-        return self.rule.lasting or self.by_sha256
+        malformed = self.finding_class is FindingClass.UNKNOWN_ID and self.half_id is None
+        return self.rule.lasting or self.by_sha256 or malformed
 
     @property
     def finding_id(self) -> str:

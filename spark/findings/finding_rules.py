@@ -290,7 +290,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
     FindingClass.MANIFEST_BREAK: Rule(
         kind=Kind.COVERAGE,
         severity=Severity.CRITICAL,
-        meaning="the manifests of the relay do not form one chain",
+        meaning="the manifests of the relay do not form one chain, or list what is not there",
         action="Stop the relay of this shard and find the second writer.",
         command="outbox shard resolve {shard}",
         lasting=True,

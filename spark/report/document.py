@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from spark.columns.schemas import SCHEMA_VERSION
 from spark.findings.finding import Finding
+from spark.findings.finding_class import FindingClass
+from spark.findings.finding_rules import RULES
 from spark.findings.ledger import ACCEPTED, OPEN
 from spark.findings.sanitizer import sanitized
 from spark.report.report import Report
@@ -94,8 +96,10 @@ def finding_document(finding: Finding, report: Report, status: str = OPEN) -> di
 
 
 def command(finding: Finding, run_id: str) -> str:
-    """Return the next command for an operator."""
-    return finding.rule.command.format(
+    """Return the next command for an operator; without a message, who may write to the topic."""
+    named = finding.message_id is not None or "{message_id}" not in finding.rule.command
+    rule = finding.rule if named else RULES[FindingClass.FOREIGN]
+    return rule.command.format(
         run_id=run_id,
         finding_id=finding.finding_id,
         message_id=finding.message_id,

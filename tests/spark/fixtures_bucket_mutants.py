@@ -6,6 +6,7 @@ from typing import Final
 
 from spark.columns import segments
 from spark.compare import bucket_checksums
+from tests.spark.columns import test_join_sizes
 from tests.spark.compare import test_bucket_checksums
 from tests.spark.fixtures_mutant import Mutant, Needs
 
@@ -63,5 +64,18 @@ MUTANTS: Final = (
         broken="inside = F.lit(True)",
         killer=test_bucket_checksums.test_a_segment_is_in_one_batch_and_on_one_side_of_the_cut,
         needs=Needs.SPARK,
+    ),
+    Mutant(
+        name="segments broadcast whatever their size",
+        module=segments,
+        rule='segments, ["shard", "xid"]',
+        broken='F.broadcast(segments), ["shard", "xid"]',
+        killer=test_join_sizes.test_a_frame_that_does_not_fit_into_the_driver_is_not_broadcast,
+        needs=Needs.SPARK,
+        given={
+            "left": test_join_sizes.COMMITS,
+            "right": test_join_sizes.SEGMENTS,
+            "join": segments.open_commits,
+        },
     ),
 )

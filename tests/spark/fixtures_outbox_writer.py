@@ -22,10 +22,13 @@ from outbox.messages.manifest import START, Entry, Kind, Manifest, Position, crc
 from outbox.messages.message import DecidedBy, End, HalfMessage, Message, Prepared, Resolution
 from outbox.messages.message_id import HalfId
 from outbox.messages.record import Record
-from outbox.postgres.messages.half_store import PostgresHalfStore, read_halves
+from outbox.postgres.messages.half_reads import read_halves
+from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.sessions.connections import make_pool
 from outbox.reconciliation.log import LogEnd
 from spark.cut.cut_plan import open_transactions
+from tests.aged_installation.fixtures_choice import is_aged
+from tests.aged_installation.fixtures_log_starts import log_starts_above_zero
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 from tests.fixtures_records import render
 
@@ -71,6 +74,8 @@ class OutboxWriter:
         wanted = [NewTopic(self.progress_topic, 16, 1), *[NewTopic(t, 2, 1) for t in topics]]
         for future in admin.create_topics(wanted).values():
             future.result(30)
+        if is_aged():
+            log_starts_above_zero(self.bootstrap_servers, [self.progress_topic, *topics])
 
     def prepare(self, topic: str, count: int, **fields: Any) -> list[HalfMessage]:
         """Prepare messages with different keys and values."""

@@ -6,14 +6,14 @@ from typing import Final
 
 from outbox.postgres.reconciliation import stored_checkpoint
 from spark.checks import misplaced_keys
-from spark.compare import diagnosis, open_items
+from spark.compare import diagnosis, expiry, open_items
 from spark.cut import checkpoint
 from spark.findings.finding_class import FindingClass
 from tests.integration.postgres.reconciliation import test_run_lock, test_run_store
 from tests.spark.checks import test_misplaced_keys
 from tests.spark.cut import test_carry_over
 from tests.spark.fixtures_mutant import Mutant, Needs
-from tests.unit.spark.compare import test_diagnosis
+from tests.unit.spark.compare import test_diagnosis, test_expiry
 from tests.unit.spark.cut import test_checkpoint
 
 SOME: Final = {"count": 100, "most_cuts": 2}
@@ -74,6 +74,33 @@ MUTANTS: Final = (
         broken="    return False",
         killer=test_diagnosis.test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came_first,
         given={"redriven": (False,), "released": False, "expected": FindingClass.DUPLICATE_LATE},
+    ),
+    # What retention explains.
+    Mutant(
+        name="what was never published has expired",
+        module=expiry,
+        rule="if suspect.known is None or not _is_published(suspect, unlisted=unlisted):",
+        broken="if suspect.known is None:",
+        killer=test_expiry.test_what_was_never_published_has_not_expired,
+        given={
+            "suspect": test_diagnosis.make_suspect(listed=()),
+            "expected": FindingClass.SKIPPED,
+        },
+    ),
+    Mutant(
+        name="what was missing before has expired",
+        module=expiry,
+        rule="if suspect.half_id in earlier.missing and not since:",
+        broken="if False:",
+        killer=test_expiry.test_what_an_earlier_run_had_missed_has_not_expired_since_unless_published_again,
+    ),
+    Mutant(
+        name="what was read before has expired unread",
+        module=expiry,
+        rule="(earlier.ends.get(partition, 0) if since else 0)",
+        broken="0",
+        killer=test_expiry.test_what_was_published_since_the_last_cut_expires_only_behind_it,
+        given={"batch_no": 8, "start": 50, "place": None, "expected": ["LOST"]},
     ),
     # Where a run begins.
     Mutant(

@@ -18,6 +18,7 @@ RECORDS = pa.schema(
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("half_id", pa.int64()),
+        ("message_id", pa.string()),
     ]
 )
 RULES = topic_rules({"ours": {"foreign": "high"}, "ours.open": {}})
@@ -25,7 +26,7 @@ RULES = topic_rules({"ours": {"foreign": "high"}, "ours.open": {}})
 
 def records(session: SparkSession, *rows: tuple[str, int, int, int | None]) -> DataFrame:
     """Return records by topic, partition, offset and half id."""
-    given = [dict(zip(RECORDS.names, row, strict=True)) for row in rows]
+    given: list[dict[str, object]] = [dict(zip(RECORDS.names, row, strict=False)) for row in rows]
     return schemas.frame_of(session, given, RECORDS)
 
 
@@ -53,3 +54,12 @@ def test_each_run_adds_what_is_new_to_what_was_found_before(session: SparkSessio
     assert more.detail["records"] == 4
     assert more.detail["partitions"]["0"] == {"records": 3, "first": 3, "last": 12}
     assert list(foreign_records.findings(records(session, ("ours", 0, 13, 8)), RULES, [more])) == []
+
+
+def test_a_malformed_message_id_claims_to_be_ours_whatever_the_rule_of_its_topic(
+    session: SparkSession,
+) -> None:
+    given = [{"topic": "others", "partition": 1, "offset": at, "message_id": "?"} for at in (4, 6)]
+    (found,) = foreign_records.findings(schemas.frame_of(session, given, RECORDS), {})
+    assert (found.finding_class, found.topic, found.offset) == ("UNKNOWN_ID", "others", 4)
+    assert (found.detail["records"], found.lasting) == (2, True)

@@ -133,27 +133,21 @@ def test_records_of_other_writers_add_up_from_run_to_run_on_a_topic_that_forbids
         assert report.totals["unexpected"] == 0
 
 
-def test_what_was_lost_is_unverifiable_once_its_log_has_expired_and_not_resolved(
-    story: Story,
-) -> None:
+def test_what_was_lost_stays_lost_though_its_log_has_expired(story: Story) -> None:
     lost, foreign = story.first.findings
     found = PostgresRunStore(story.writer.database_url).statuses(story.first.run_id)
     assert {each.finding_id: each for each in found or ()} == {
-        lost.finding_id: (lost.finding_id, "LOST", "critical", "unverifiable"),
+        lost.finding_id: (lost.finding_id, "LOST", "critical", "open"),
         foreign.finding_id: (foreign.finding_id, "FOREIGN", "info", "open"),
     }
-    changes = story.second.changes
-    assert (changes.unverifiable, changes.unverifiable_by_class, changes.resolved) == (
-        1,
-        {"LOST": 1},
-        0,
-    )
-    assert story.third.changes.unverifiable == 0
+    for report in (story.second, story.third):
+        assert (report.changes.unverifiable, report.totals["missing"]) == (0, 1)
 
 
 def test_expired_recreated_and_grown_topics_are_each_reported_once(story: Story) -> None:
     found = Counter((each.finding_class.value, each.topic) for each in story.second.findings)
     assert found == {
+        ("LOST", story.topic("expired")): 1,
         ("RETENTION_GAP", story.topic("expired")): 2,
         ("TOPIC_RECREATED", story.topic("recreated")): 2,
         ("PARTITIONS_CHANGED", story.topic("grown")): 1,
@@ -168,7 +162,6 @@ def test_an_accepted_topic_and_its_growth_have_no_further_finding(
 ) -> None:
     topics = {each.topic for each in story.third.findings if each.finding_class != "FOREIGN"}
     assert topics <= {story.topic("expired")}
-    assert story.third.verdict is not Verdict.FINDINGS
 
 
 def test_the_anchor_that_spark_read_is_found_again_by_its_place_and_digest(story: Story) -> None:

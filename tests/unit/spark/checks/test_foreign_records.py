@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from spark.checks import foreign_records
 from spark.findings.finding_class import FindingClass
-from spark.findings.topic_rules import topic_rules
-
-
-def test_nothing_is_read_where_no_rule_forbids_other_writers() -> None:
-    unread = cast("Any", None)
-    rules = topic_rules({"a": {"foreign": "off"}, "b": {"ordered": False}})
-    assert list(foreign_records.findings(unread, rules)) == []
 
 
 def test_what_two_runs_have_counted_is_added_up_by_partition() -> None:
@@ -28,6 +19,7 @@ def test_what_two_runs_have_counted_is_added_up_by_partition() -> None:
 
 def test_a_topic_has_one_finding_whose_place_is_the_first_record() -> None:
     found = foreign_records.topic_finding(
+        FindingClass.FOREIGN,
         "points",
         {"1": {"records": 2, "first": 3, "last": 9}, "2": {"records": 1, "first": 0, "last": 0}},
     )

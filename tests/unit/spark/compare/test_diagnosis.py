@@ -160,6 +160,7 @@ def test_an_id_below_what_is_kept_is_not_unknown() -> None:
     suspect = make_suspect(make_copy(), standing=None, known=None, digest=None)
     assert classes(suspect) == [FindingClass.UNKNOWN_ID]
     assert classes(suspect, replace(HERE, retired_below=HalfId(10 << 15))) == []
+    assert classes(suspect, replace(HERE, retired_leaves=frozenset({0}))) == []
 
 
 def test_a_record_with_other_random_bits_is_a_stranger_and_no_copy() -> None:

@@ -1,0 +1,148 @@
+"""Faults in a topic whose log no longer begins at offset 0, as every topic after its retention.
+
+Retention explains that a published record is gone. It explains nothing that was never published,
+and nothing that an earlier run had already missed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from outbox.messages.message import HalfMessage, Resolution
+from outbox.messages.record import MESSAGE_ID, Record
+from spark.audit.audit import Audit
+from spark.columns.murmur2 import partition_of
+from spark.findings.verdict import Verdict
+from spark.report.report import Report
+from spark.report.store_run import store_run
+from spark.run_context import Options, RunContext
+from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+
+pytestmark = [*REAL_STORES, pytest.mark.deep]
+
+TO_THE_END = -1
+"""The log then begins where it ends."""
+FAULTS = ("SKIPPED", "SKIPPED", "SKIPPED", "HELD", "GIVEN_UP", "LOST")
+
+
+def run(parts: RunContext, options: Options) -> Report:
+    """Run and store the outcome."""
+    report = Audit(parts, options).run()
+    store_run(report, parts.run_store, samples=50)
+    return report
+
+
+def commit(writer: OutboxWriter, topic: str, count: int) -> list[HalfMessage]:
+    """Prepare and commit messages."""
+    halves = writer.prepare(topic, count)
+    writer.end(halves, Resolution.COMMIT)
+    return halves
+
+
+def without(*halves: HalfMessage) -> Callable[[Record], tuple[Record, ...]]:
+    """Return what publishes every record but those of these messages."""
+    lost = {str(half.message_id) for half in halves}
+    return lambda r: () if dict(r.headers)[MESSAGE_ID].decode() in lost else (r,)
+
+
+def plant(writer: OutboxWriter, halves: Sequence[HalfMessage]) -> set[tuple[str, str]]:
+    """Publish all but the first messages, each of which has a fault; return those faults."""
+    faulty = list(zip(FAULTS, halves, strict=False))
+    of = defaultdict(list)
+    for name, half in faulty:
+        of[name].append(half)
+    held = [*of["HELD"], *of["GIVEN_UP"]]
+    writer.publish(
+        without(*of["LOST"]),
+        held=[each.half_id for each in held],
+        skipped=[each.half_id for each in of["SKIPPED"]],
+    )
+    for half, dropped in zip(held, (False, True), strict=True):
+        writer.execute(
+            "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n,"
+            " publish_error, dropped_at)"
+            " VALUES (%s, %s, %s, %s, 1, 1, 'x', CASE WHEN %s THEN clock_timestamp() END)",
+            *(half.half_id, half.nonce, half.shard, half.message.topic_id, dropped),
+        )
+    return {(name, str(half.message_id)) for name, half in faulty}
+
+
+def record_place(writer: OutboxWriter, half: HalfMessage, partition: int, offset: int) -> None:
+    """Record a place for a message, as the relay does when Kafka has answered."""
+    state = writer.shards[half.shard]
+    writer.execute(
+        "INSERT INTO outbox.publication_log (shard, to_xid, to_n, batch_no, from_xid, from_n,"
+        " published_at, half_ids, partitions, offsets)"
+        " VALUES (%s, %s, %s, %s, 0, 0, clock_timestamp(), %s, %s, %s)",
+        *(half.shard, *state.position, state.batch_no, [half.half_id], [partition], [offset]),
+    )
+
+
+def named(report: Report) -> set[tuple[str, str]]:
+    """Return the class and the message of each finding about a message."""
+    return {(f.finding_class.value, f.message_id) for f in report.findings if f.message_id}
+
+
+def test_what_is_missing_is_named_and_stays_named_whatever_the_log_trims(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    commit(writer, topic, 20)
+    writer.publish()
+    writer.expire(topic, TO_THE_END)
+    before = run(parts, options)
+    assert (before.verdict, before.counts.unverifiable) == (Verdict.INCONCLUSIVE, 20)
+
+    faults = plant(writer, commit(writer, topic, 30))
+    assert named(run(parts, options)) == faults
+
+    (lost,) = commit(writer, topic, 1)
+    writer.publish(without(lost))
+    record_place(writer, lost, 0, 1)
+    faults |= {("LOST", str(lost.message_id))}
+    for full in (False, False, True):
+        writer.expire(topic, TO_THE_END)
+        after = run(parts, replace(options, full=full))
+        assert (named(after), after.verdict) == (faults, Verdict.FINDINGS)
+        assert (after.changes.unverifiable, after.changes.resolved) == (0, 0)
+
+    skipped, *_ = commit(writer, topic, 12)
+    writer.publish(skipped=[skipped.half_id])
+    writer.expire(topic, TO_THE_END)
+    unread = run(parts, options)
+    assert named(unread) == faults | {("SKIPPED", str(skipped.message_id))}
+    assert unread.counts.unverifiable == 11
+    assert "RETENTION_GAP" in {f.finding_class.value for f in unread.findings}
+
+
+def test_a_first_run_excuses_with_retention_only_what_it_can_have_removed(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    commit(writer, topic, 60)
+    writer.publish()
+    writer.expire(topic, TO_THE_END)
+    commit(writer, topic, 60)
+    writer.publish()
+    halves = commit(writer, topic, 60)
+    lost = next(each for each in halves[5:] if is_in_every_partition(halves, each.shard))
+    halves.remove(lost)
+    halves.insert(FAULTS.index("LOST"), lost)
+    faults = plant(writer, halves)
+    for unverifiable in (60, 0):
+        report = run(parts, options)
+        assert (named(report), report.verdict) == (faults, Verdict.FINDINGS)
+        assert report.counts.unverifiable == unverifiable
+
+
+def is_in_every_partition(halves: Sequence[HalfMessage], shard: int) -> bool:
+    """Whether both partitions have a record of the shard; all batches have the same keys."""
+    keys = [each.message.content.key or b"" for each in halves if each.shard == shard]
+    return {partition_of(key, 2) for key in keys} == {0, 1}

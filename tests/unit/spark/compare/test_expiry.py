@@ -1,0 +1,134 @@
+"""Retention explains a missing record only if it was published and can have expired unseen."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from outbox.messages.manifest import Position
+from outbox.reconciliation.checkpoint import CarriedRow
+from outbox.reconciliation.log import Partition
+from outbox.reconciliation.snapshot import HeldRecord, RecordedPlace
+from spark.compare.expiry import EarlierRuns, earlier_runs
+from spark.cut.carry_over import COMMIT, RECORD, unexpired_rows
+from spark.cut.checkpoint import Previous
+from spark.cut.cut_plan import ShardCut
+from spark.findings.finding_class import FindingClass
+from tests.unit.spark.compare.test_diagnosis import (
+    HALF,
+    HERE,
+    NOON,
+    P_LISTED,
+    classes,
+    make_suspect,
+)
+
+FIRST, SECOND = Partition("points", 0), Partition("points", 1)
+TRIMMED = replace(HERE, starts={FIRST: 60, SECOND: 0})
+HOLD = HeldRecord(
+    publish_error="", held_at=NOON, attempts=1, waiting=0, released=False, dropped=False
+)
+
+
+def listed(batch_no: int, status: str = "P") -> tuple[dict[str, Any], ...]:
+    """Return the message as a batch lists it."""
+    return ({**P_LISTED[0], "batch_no": batch_no, "status": status},)
+
+
+def previous(**fields: Any) -> Previous:
+    """Return a cut that has judged seven batches of the shard, and read up to offset 50."""
+    cut = ShardCut(shard=3, batch_no=7, position=Position(9, 1))
+    known: dict[str, Any] = {"ends": {FIRST: 50, SECOND: 50}, "shards": {3: cut}}
+    empty: dict[str, Any] = {"run_id": "one", "cut_at": NOON, "horizon": 1}
+    return Previous(**{**empty, **known, "manifest_ends": {}, "marks": {}, **fields})
+
+
+def after(**fields: Any) -> EarlierRuns:
+    """Return what the run of that cut has left."""
+    ends = {FIRST: 50, SECOND: 50}
+    return EarlierRuns(**{"previous": previous(), "ends": ends, **fields})
+
+
+@pytest.mark.parametrize(
+    ("suspect", "expected"),
+    [
+        (make_suspect(listed=()), FindingClass.SKIPPED),
+        (make_suspect(listed=listed(1, "K"), hold=HOLD), FindingClass.HELD),
+        (make_suspect(listed=listed(1, "K"), hold=replace(HOLD, dropped=True)), "GIVEN_UP"),
+        (make_suspect(listed=listed(1, "K")), FindingClass.SKIPPED),
+    ],
+)
+def test_what_was_never_published_has_not_expired(suspect: Any, expected: str) -> None:
+    assert classes(suspect, TRIMMED) == [expected]
+
+
+def test_without_manifests_only_a_hold_shows_that_a_message_was_not_published() -> None:
+    trimmed = replace(TRIMMED, unlisted_shards=frozenset({3}))
+    assert classes(make_suspect(listed=()), trimmed) == []
+    assert classes(make_suspect(listed=(), hold=HOLD), trimmed) == [FindingClass.HELD]
+    released = replace(HOLD, released=True)
+    assert classes(make_suspect(listed=listed(1, "K"), hold=released), trimmed) == []
+
+
+@pytest.mark.parametrize(
+    ("batch_no", "start", "place", "expected"),
+    [
+        (8, 50, None, ["LOST"]),
+        (8, 51, None, []),
+        (8, 51, RecordedPlace(partition=0, offset=50, batch_no=8), []),
+        (8, 51, RecordedPlace(partition=0, offset=51, batch_no=8), ["LOST"]),
+        (8, 51, RecordedPlace(partition=1, offset=0, batch_no=8), ["LOST"]),
+        (7, 50, None, []),
+    ],
+)
+def test_what_was_published_since_the_last_cut_expires_only_behind_it(
+    batch_no: int, start: int, place: RecordedPlace | None, expected: list[str]
+) -> None:
+    judgement = replace(HERE, starts={FIRST: start, SECOND: 50}, earlier=after())
+    assert classes(make_suspect(listed=listed(batch_no), place=place), judgement) == expected
+
+
+def test_what_an_earlier_run_had_missed_has_not_expired_since_unless_published_again() -> None:
+    missed = after(missing=frozenset({HALF.half_id}))
+    judgement = replace(HERE, starts={FIRST: 60, SECOND: 60}, earlier=missed)
+    place = RecordedPlace(partition=0, offset=5, batch_no=7)
+    assert classes(make_suspect(listed=listed(7)), judgement) == [FindingClass.LOST]
+    assert classes(make_suspect(listed=listed(7), place=place), judgement) == [FindingClass.LOST]
+    assert classes(make_suspect(listed=(*listed(7), *listed(9))), judgement) == []
+
+
+def test_of_a_topic_that_was_not_read_everything_is_since_the_last_cut() -> None:
+    missed = after(missing=frozenset({HALF.half_id}), previous=previous(unread={"points": {3: 5}}))
+    judgement = replace(HERE, starts={FIRST: 60, SECOND: 0}, earlier=missed)
+    assert classes(make_suspect(listed=listed(6)), judgement) == []
+    assert classes(make_suspect(listed=listed(5)), judgement) == [FindingClass.LOST]
+
+
+def test_nothing_has_expired_from_a_partition_that_has_an_older_record_of_the_shard() -> None:
+    both = replace(HERE, starts={FIRST: 60, SECOND: 60})
+    for outlived, expected in (((), []), ((0,), []), ((0, 1), [FindingClass.LOST])):
+        assert classes(make_suspect(outlived=frozenset(outlived)), both) == expected
+
+
+def record(offset: int, batch_no: int) -> CarriedRow:
+    """Return a record as a run leaves it open."""
+    facts = {"topic": "points", "partition": 0, "offset": offset, "shard": 3, "batch_no": batch_no}
+    text = json.dumps(facts | {"message_id": str(HALF.message_id)})
+    return CarriedRow(RECORD, HALF.half_id, text)
+
+
+def test_a_record_that_was_read_and_has_expired_is_neither_missing_nor_seen_again() -> None:
+    rows = (CarriedRow(COMMIT, HALF.half_id, "{}"), record(40, 7), record(60, 7), record(41, 8))
+    found = earlier_runs(previous(), rows, TRIMMED.starts, accepted=())
+    assert [*found.missing, *found.expired] == [HALF.half_id, str(HALF.message_id)]
+    assert classes(make_suspect(listed=listed(7)), replace(TRIMMED, earlier=found)) == []
+    kept = unexpired_rows(previous(carried=rows), TRIMMED.starts)
+    assert kept == (rows[0], rows[2], rows[3])
+
+
+def test_an_accepted_topic_has_no_earlier_end() -> None:
+    found = earlier_runs(previous(), (), TRIMMED.starts, accepted=("points",))
+    assert (found.ends, earlier_runs(None, (), {}, ())) == ({}, EarlierRuns())
