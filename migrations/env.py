@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from alembic import context
-from sqlalchemy import create_engine, pool, text
+from sqlalchemy import Connection, create_engine, pool, text
 
 from outbox.postgres.schema.metadata import METADATA
 from outbox.settings.environment import database_url
+
+GRANTS = Path(__file__).with_name("grants.sql")
 
 
 def _url() -> str:
@@ -14,6 +18,15 @@ def _url() -> str:
     given = context.config.attributes.get("database_url")
     url = str(given) if given is not None else database_url()
     return url.replace("postgresql://", "postgresql+psycopg://", 1)
+
+
+def _grant(connection: Connection) -> None:
+    """Create our roles and grant their rights again, if the schema is the newest one."""
+    if set(context.get_context().get_current_heads()) == set(context.script.get_heads()):
+        session = connection.connection.driver_connection
+        assert session is not None
+        session.execute(GRANTS.read_text("utf-8"))
+        connection.commit()
 
 
 def run() -> None:
@@ -32,6 +45,7 @@ def run() -> None:
         )
         with context.begin_transaction():
             context.run_migrations()
+        _grant(connection)
 
 
 run()

@@ -71,6 +71,7 @@ def _database(settings: Settings) -> Iterator[HealthCheck]:
             if state.is_current:
                 most = BEATS_MISSED * settings.checker_heartbeat_seconds
                 yield from heartbeat_findings(view.chores(), most)
+                yield leaf_finding(view.without_leaf())
     except DatabaseUnavailable as error:
         yield _finding("postgres", False, str(error))
 
@@ -90,11 +91,23 @@ def server_findings(server: Mapping[str, Any], now: float) -> Iterator[HealthChe
 
 def heartbeat_findings(chores: list[dict[str, Any]], most_seconds: float) -> Iterator[HealthCheck]:
     """Check the age of each chore's last heartbeat."""
-    if not chores:
-        yield _finding("checker", False, "no chore has ever run on this database")
+    from outbox.postgres.maintenance.readiness import NEEDED_CHORES
+
+    seen = {chore["chore"] for chore in chores}
+    for needed in NEEDED_CHORES:
+        if needed not in seen:
+            yield _finding(f"chore {needed}", False, "has never run on this database")
     for chore in chores:
         age = float(chore["seconds_ago"])
         yield _finding(f"chore {chore['chore']}", age <= most_seconds, f"{age:.1f} s ago")
+
+
+def leaf_finding(tables: list[str]) -> HealthCheck:
+    """Check that no table has rows outside every leaf."""
+    detail = "every row has its leaf"
+    if tables:
+        detail = f"rows of {', '.join(tables)} have no leaf yet: see that a checker runs"
+    return _finding("partitions", not tables, detail)
 
 
 def _kafka(settings: Settings) -> Iterator[HealthCheck]:

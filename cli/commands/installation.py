@@ -3,46 +3,42 @@
 Reads and writes the database directly.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.operator import operator_name
-from cli.invocation.output import print_object
+from cli.invocation.output import print_object, print_rows
 from cli.invocation.settings import database_url
-from outbox.errors import ShardsHeld
+from outbox.errors import InvalidMessageId, SessionsOpen, ShardsHeld
+from outbox.messages.message_id import HalfId, Nonce, message_id_text, parse_message_id
 from outbox.operators.message_view import OperatorAction
 
-QUESTION = "Is this database a copy that becomes an installation of its own from now on?"
+RENEW_QUESTION = "Is this database a copy that becomes an installation of its own from now on?"
+REBASE_QUESTION = "Was this database restored, and is every API and checker of it stopped?"
+ORPHAN_COLUMNS = ("message_id", "producer_group", "transaction_id", "found_at")
+START = (HalfId(0), Nonce(0))
+
+Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
 
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="The identity of this database in Kafka.", no_args_is_help=True)
-    app.callback()(_group)
+    app = typer.Typer(help="The identity and the ids of this database.", no_args_is_help=True)
     app.command("renew")(renew)
+    app.command("rebase")(rebase)
+    app.command("orphans")(orphans)
     return app
 
 
-def _group() -> None:
-    """The identity of this database in Kafka."""
-
-
-def renew(
-    context: typer.Context,
-    *,
-    reason: Annotated[str, typer.Option(help="Reason, kept in the audit log.")],
-) -> None:
+def renew(context: typer.Context, *, reason: Reason) -> None:
     """Give a copied database a new installation id; every shard is halted afterwards."""
     from outbox.postgres.operators.installation_admin import renew_installation
 
-    if not reason.strip():
-        raise CommandFailed("--reason must not be empty", ExitCode.USAGE)
-    invocation = context_of(context)
-    invocation.confirm(QUESTION)
-    action = OperatorAction(operator=operator_name(), reason=reason, key_id=None)
+    invocation, action = context_of(context), _action(reason)
+    invocation.confirm(RENEW_QUESTION)
     try:
         renewed = renew_installation(database_url(), action)
     except ShardsHeld as error:
@@ -51,3 +47,57 @@ def renew(
     invocation.say(
         "give the copy its own Kafka cluster, then run: outbox shard resolve SHARD --accept"
     )
+
+
+def rebase(context: typer.Context, *, reason: Reason) -> None:
+    """After a restore into another cluster: raise new ids above every stored one."""
+    from outbox.postgres.operators.installation_admin import rebase_installation
+
+    invocation, action = context_of(context), _action(reason)
+    invocation.confirm(REBASE_QUESTION)
+    try:
+        done = rebase_installation(database_url(), action)
+    except (ShardsHeld, SessionsOpen) as error:
+        raise CommandFailed(
+            f"{error}: stop every API and checker first", ExitCode.CONFLICT
+        ) from None
+    print_object(invocation, done._asdict())
+    invocation.say(
+        "new ids are above all stored ones"
+        if done.was == done.now
+        else "new ids begin above all stored ones; resolve the halted shards with --accept"
+    )
+
+
+def orphans(
+    context: typer.Context,
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=100_000)] = 1000,
+    after: Annotated[str | None, typer.Option(help="Continue after this message id.")] = None,
+) -> None:
+    """List messages that Kafka has and this database has not: lost by it, or retired since."""
+    from outbox.postgres.operators.installation_admin import read_orphans
+
+    try:
+        start = parse_message_id(after) if after else START
+    except InvalidMessageId:
+        raise CommandFailed(f"{after!r} is not a message id", ExitCode.USAGE) from None
+    rows = [_orphan(row) for row in read_orphans(database_url(), after=start, limit=limit)]
+    print_rows(context_of(context), rows, ORPHAN_COLUMNS)
+    if len(rows) == limit:
+        context_of(context).say(f"more: --after {rows[-1]['message_id']}")
+
+
+def _orphan(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "message_id": message_id_text(row["half_id"], row["nonce"]),
+        "producer_group": row["producer_group"] or None,
+        "transaction_id": row["transaction_id"],
+        "found_at": row["found_at"].isoformat(),
+    }
+
+
+def _action(reason: str) -> OperatorAction:
+    if not reason.strip():
+        raise CommandFailed("--reason must not be empty", ExitCode.USAGE)
+    return OperatorAction(operator=operator_name(), reason=reason, key_id=None)

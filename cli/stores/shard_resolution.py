@@ -11,6 +11,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from cli.invocation.exit_codes import CommandFailed, ExitCode
+from outbox.errors import IdsBehind
 from outbox.kafka.batch_scan import Seen, scan
 from outbox.kafka.client_config import consumer_config, producer_config, transactional_id
 from outbox.kafka.log_reader import KafkaLogReader
@@ -64,6 +65,12 @@ class ShardResolution:
 
     def resolve(self, way: HaltResolution, action: OperatorAction) -> dict[str, Any]:
         """Apply the decision; return where the shard continues. Raises CommandFailed."""
+        try:
+            return self._resolve(way, action)
+        except IdsBehind as error:
+            raise CommandFailed(str(error), ExitCode.CONFLICT) from None
+
+    def _resolve(self, way: HaltResolution, action: OperatorAction) -> dict[str, Any]:
         url = self.settings.required_database_url()
         log = PostgresCommitLog(url, self.shard, batch_max=1, owner="cli")
         with closing(log), closing(ShardAdmin(url, self.shard)) as desk:

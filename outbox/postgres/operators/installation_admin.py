@@ -1,22 +1,28 @@
-"""Gives a copied database a new installation id and halts every shard; audited."""
+"""The identity and the ids of this database: a copy is renewed, a restored one rebased; audited."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import psycopg
+from psycopg.rows import dict_row
 
-from outbox.errors import ShardsHeld
+from outbox.errors import SessionsOpen, ShardsHeld
+from outbox.messages.message_id import HalfId, Nonce
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.audit_log import audit_command
 from outbox.postgres.relay.shard_lock import hold_shards
 from outbox.postgres.sessions.availability import unavailable_on
-from outbox.postgres.sessions.connections import connect
+from outbox.postgres.sessions.connections import Connection, connect
+from outbox.postgres.sessions.id_counter import read_id_counter
 from outbox.postgres.sessions.statements import load
 from outbox.relay.protocol.state import HaltReason
 
 SQL: Final = load(__name__)
+LEAF_BITS: Final = 20
+"""A leaf holds 2^20 transaction ids."""
 
 
 class RenewedInstallation(NamedTuple):
@@ -47,3 +53,71 @@ def renew_installation(database_url: str, action: OperatorAction) -> RenewedInst
         detail = {"was": str(renewed.was), "now": str(renewed.now)}
         audit_command(session, "installation.renew", f"installation {renewed.now}", action, detail)
     return renewed
+
+
+class Rebase(NamedTuple):
+    """The base before and after, and the highest id that was stored."""
+
+    was: int
+    now: int
+    highest: int
+
+
+def rebase_installation(database_url: str, action: OperatorAction) -> Rebase:
+    """Raise the base if ids of this cluster would be too low, in one transaction; audited.
+
+    The next id is then the first of a leaf, with one whole leaf between it and every stored id.
+    Raises ShardsHeld, SessionsOpen while a program uses the database, DatabaseUnavailable.
+    """
+    with unavailable_on(psycopg.Error), connect(database_url, "cli") as session:
+        try:
+            with session.transaction():
+                return _rebase(session, action)
+        except psycopg.errors.LockNotAvailable:
+            raise SessionsOpen(["a transaction that reads or writes its tables"]) from None
+
+
+def _rebase(session: Connection, action: OperatorAction) -> Rebase:
+    _close_to_others(session)
+    counter = read_id_counter(session)
+    if not counter.is_behind:
+        base = _one(session, "base")
+        return Rebase(base, base, counter.highest)
+    leaf = (max(counter.highest, _one(session, "seen_in_kafka")) >> LEAF_BITS) + 2
+    row = session.execute(SQL["rebase"], {"leaf": leaf}).fetchone()
+    assert row is not None
+    rebase = Rebase(row[0], row[1], counter.highest)
+    session.execute(SQL["create_leaves"], {"leaf": leaf})
+    audit_command(session, "installation.rebase", "installation", action, rebase._asdict())
+    return rebase
+
+
+def read_orphans(
+    database_url: str, *, after: tuple[HalfId, Nonce], limit: int
+) -> Sequence[dict[str, Any]]:
+    """Return messages that Kafka has and this database has not, after a key; in id order."""
+    asked = {"after_half_id": after[0], "after_nonce": after[1], "limit": limit}
+    with (
+        unavailable_on(psycopg.Error),
+        connect(database_url, "cli") as session,
+        session.cursor(row_factory=dict_row) as cursor,
+    ):
+        return cursor.execute(SQL["orphans"], asked).fetchall()
+
+
+def _close_to_others(session: Connection) -> None:
+    """Keep every program from taking an id until the transaction ends."""
+    held = hold_shards(session)
+    if held:
+        raise ShardsHeld(held)
+    programs = [row[0] for row in session.execute(SQL["sessions"])]
+    if programs:
+        raise SessionsOpen(programs)
+    session.execute(SQL["wait_at_most"])
+    session.execute(SQL["close"])
+
+
+def _one(session: Connection, statement: str) -> int:
+    row = session.execute(SQL[statement]).fetchone()
+    assert row is not None
+    return int(row[0])

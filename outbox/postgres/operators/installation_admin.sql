@@ -11,3 +11,52 @@ SELECT 'relay:' || shard, %(reason)s, 'the installation was renewed', clock_time
 FROM generate_series(0, 15) AS s (shard)
 ON CONFLICT (name) DO UPDATE SET
     halt_reason = EXCLUDED.halt_reason, halt_detail = EXCLUDED.halt_detail, updated_at = EXCLUDED.updated_at
+
+-- name: sessions
+-- Reads the names of our programs that have a session in this database, this one excepted.
+SELECT DISTINCT application_name FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE 'outbox-%'
+ORDER BY application_name
+
+-- name: wait_at_most
+-- Bounds the wait of the next statements of this transaction for a lock.
+SET LOCAL lock_timeout = '2s'
+
+-- name: close
+-- Locks the table of the base against every reader of the base: waits for transactions that have taken an
+-- id, and no other can take one before this transaction ends. Takes no xid.
+LOCK TABLE outbox.installation IN ACCESS EXCLUSIVE MODE
+
+-- name: base
+-- Reads what is added to transaction ids.
+SELECT base FROM outbox.installation
+
+-- name: seen_in_kafka
+-- Reads the highest id that only recovery or an audit has stored, both by what Kafka holds: the last entry of an index,
+-- and the rows of progress.
+SELECT coalesce(greatest(
+    (SELECT max(half_id) >> 15 FROM outbox.already_published),
+    (SELECT max(position) FROM outbox.progress WHERE starts_with(name, 'reconcile:'))), 0)
+
+-- name: rebase
+-- Raises the base so that the next id is the first of a leaf; returns the old and the new base.
+UPDATE outbox.installation SET base = greatest(base, (%(leaf)s::int8 << 20) - pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
+FROM (SELECT base AS was FROM outbox.installation) AS before
+RETURNING was, base
+
+-- name: create_leaves
+-- Creates the leaf of the next id and two more; the same lock as the checker's own creation of leaves.
+SELECT outbox.create_leaf(leaf)
+FROM (SELECT pg_advisory_xact_lock(hashtext('outbox.create_leaves'))) AS locked,
+    generate_series(%(leaf)s::int8, %(leaf)s::int8 + 2) AS leaf
+
+-- name: orphans
+-- Reads messages that Kafka has and this database has not, with the producer that their record names, in id order
+-- after a key: by the primary keys.
+SELECT a.half_id, a.nonce, a.producer_group, a.transaction_id, a.found_at
+FROM outbox.already_published a
+WHERE (a.half_id, a.nonce) > (%(after_half_id)s, %(after_nonce)s)
+    AND NOT EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = a.half_id AND h.nonce = a.nonce)
+    AND NOT EXISTS (SELECT FROM outbox.parked_message p WHERE p.half_id = a.half_id AND p.nonce = a.nonce)
+ORDER BY a.half_id, a.nonce
+LIMIT %(limit)s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Final
 
 import psycopg
@@ -14,6 +15,7 @@ from outbox.postgres.operators.audit_log import audit_command
 from outbox.postgres.relay.recovery import recover_published
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import connect
+from outbox.postgres.sessions.id_counter import refuse_ids_behind
 from outbox.postgres.sessions.statements import load
 from outbox.relay.protocol.state import Cursor, HaltReason, Identity
 
@@ -24,8 +26,11 @@ class ShardAdmin:
     """One session; every method raises DatabaseUnavailable."""
 
     def __init__(self, database_url: str, shard: int) -> None:
-        with unavailable_on(psycopg.Error):
-            self._session = connect(database_url, "cli")
+        """Connect; raises IdsBehind for a restored database whose new ids would be too low."""
+        with unavailable_on(psycopg.Error), ExitStack() as unless_behind:
+            self._session = unless_behind.enter_context(connect(database_url, "cli"))
+            refuse_ids_behind(self._session)
+            unless_behind.pop_all()
         self._shard = shard
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ manifests in Kafka.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import AsyncConnectionPool
 
 from outbox.clock import SystemClock
+from outbox.errors import UnsafeServer
 from outbox.postgres.sessions.sync_replication import SyncReplication
 
 SESSION_OPTIONS: Final = (
@@ -33,7 +34,8 @@ IDLE_SECONDS: Final = 0.5
 
 AsyncConnection = psycopg.AsyncConnection[Any]
 Connection = psycopg.Connection[Any]
-Pool = AsyncConnectionPool[AsyncConnection]
+Admit = Callable[[AsyncConnection], Awaitable[None]]
+"""Raises UnsafeServer for a session of a server that must not be used."""
 
 
 def conninfo(database_url: str, application: str) -> str:
@@ -59,11 +61,28 @@ def _options(url_options: str) -> str:
 
 
 class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
-    """A pool whose blocks raise CommitUnconfirmed when a wait for the standby was given up."""
+    """A pool whose blocks raise CommitUnconfirmed when a wait for the standby was given up.
 
-    def __init__(self, conninfo: str, **settings: Any) -> None:
+    ``admit`` raises UnsafeServer for a server that must not be used; `refusal` is then its text.
+    """
+
+    def __init__(self, conninfo: str, admit: Admit | None, **settings: Any) -> None:
         self._waits = SyncReplication()
-        super().__init__(conninfo, configure=self._waits.listen, **settings)
+        self._admit = admit
+        self.refusal: str | None = None
+        super().__init__(conninfo, configure=self._configure_new, **settings)
+
+    async def _configure_new(self, connection: AsyncConnection) -> None:
+        await self._waits.listen(connection)
+        if self._admit is None:
+            return
+        try:
+            await self._admit(connection)
+        except UnsafeServer as error:
+            self.refusal = str(error)
+            await connection.close()
+            raise
+        self.refusal = None
 
     @asynccontextmanager
     async def connection(self, timeout: float | None = None) -> AsyncIterator[AsyncConnection]:
@@ -73,10 +92,21 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
                 yield connection
 
 
-def make_pool(database_url: str, application: str, *, pool_max: int, pool_min: int = 2) -> Pool:
+Pool = ConfirmingPool
+
+
+def make_pool(
+    database_url: str,
+    application: str,
+    *,
+    pool_max: int,
+    pool_min: int = 2,
+    admit: Admit | None = None,
+) -> Pool:
     """Return a closed pool of autocommit connections; open it with ``async with``."""
     return ConfirmingPool(
         conninfo(database_url, application),
+        admit,
         min_size=min(pool_min, pool_max),
         max_size=pool_max,
         open=False,

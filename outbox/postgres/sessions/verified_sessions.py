@@ -1,21 +1,24 @@
-"""Sessions of the relay, each opened only on a server whose settings are safe.
+"""Sessions that are opened only on a server that is safe to use.
 
-After a restart, a failover, or a change of the address behind the URL, PostgreSQL may have other
-settings than when the relay started.
+After a restart, a failover, a restore, or a change of the address behind the URL, PostgreSQL may
+have other settings than when the program started, or lower transaction ids.
 """
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 
-from outbox.errors import UnsafeServer
-from outbox.postgres.sessions.connections import Connection, connect
+import psycopg
+
+from outbox.errors import ConfigurationError, IdsBehind, UnsafeServer
+from outbox.postgres.sessions.connections import Connection, Pool, connect, make_pool
+from outbox.postgres.sessions.id_counter import refuse_ids_behind, refuse_pool_behind
 from outbox.postgres.sessions.server_facts import server_facts
 from outbox.relay.server_requirements import judge_postgres
 
 
 def connect_verified(database_url: str, application: str) -> Connection:
-    """Open a connection as `connect` does; raises UnsafeServer."""
+    """Open a relay's connection as `connect` does; raises UnsafeServer."""
     connection = connect(database_url, application)
     with ExitStack() as unless_safe:
         unless_safe.callback(connection.close)
@@ -23,5 +26,25 @@ def connect_verified(database_url: str, application: str) -> Connection:
         if unsafe:
             found = "; ".join(f"{each.setting}: {each.detail}" for each in unsafe)
             raise UnsafeServer(f"unsafe settings: {found}")
+        refuse_ids_behind(connection)
         unless_safe.pop_all()
     return connection
+
+
+def make_verified_pool(database_url: str, application: str, *, pool_max: int) -> Pool:
+    """Return a pool as `make_pool` does; it opens no session whose new ids would be too low."""
+    return make_pool(database_url, application, pool_max=pool_max, admit=refuse_pool_behind)
+
+
+def refuse_to_start_behind(database_url: str, application: str) -> None:
+    """Raise ConfigurationError if new ids would be too low; an unreachable server passes.
+
+    Its sessions are judged when they open.
+    """
+    try:
+        with connect(database_url, application) as connection:
+            refuse_ids_behind(connection)
+    except IdsBehind as error:
+        raise ConfigurationError(str(error)) from None
+    except psycopg.Error:
+        return

@@ -1,0 +1,202 @@
+"""Programs refuse a database whose stored ids are above what its cluster would issue next."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from api.wiring import refuse_to_start
+from benchmarks.load.committed import commit_directly, register
+from cli.__main__ import run
+from cli.invocation.exit_codes import ExitCode
+from outbox.errors import ConfigurationError, DatabaseUnavailable, IdsBehind
+from outbox.postgres.maintenance.readiness import PostgresReadiness
+from outbox.postgres.sessions.connections import connect
+from outbox.postgres.sessions.id_counter import SQL, read_id_counter, refuse_ids_behind
+from outbox.postgres.sessions.verified_sessions import connect_verified, make_verified_pool
+from outbox.settings.environment import load_settings
+
+pytestmark = pytest.mark.postgres
+
+COMMAND = "outbox installation rebase --reason TEXT"
+FAR = 1 << 34
+"""A transaction id that no test's cluster reaches."""
+HALF = FAR << 15
+AHEAD = {
+    "position": f"INSERT INTO outbox.progress (name, position) VALUES ('relay:3', {FAR})",
+    "sweep": f"INSERT INTO outbox.progress (name, position) VALUES ('sweep', {HALF})",
+    "check cursor": f"INSERT INTO outbox.check_class VALUES (1, 30, {HALF})",
+    "check queue": "INSERT INTO outbox.check_class VALUES (1, 30, 0);"
+    f" INSERT INTO outbox.check_queue VALUES (1, 30, {HALF}, 1, 1, 0, true, now(), now())",
+    "half": "INSERT INTO outbox.half_message (half_id, nonce, prepared_at, content_digest,"
+    f" producer_group_id, topic_id) VALUES ({HALF}, 1, now(), 0, 1, 1)",
+    "commit log": f"INSERT INTO outbox.commit_log VALUES (9, {FAR}, now(), '{{1}}', '{{1}}')",
+    "plain": "INSERT INTO outbox.plain_message (half_id, nonce, producer_group_id, topic_id)"
+    f" VALUES ({HALF}, 1, 1, 1)",
+}
+REBASE = ["-o", "json", "--yes", "installation", "rebase", "--reason", "restored"]
+
+
+@pytest.fixture
+def behind(database_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return a database whose relay has passed ids that its cluster has not issued yet."""
+    monkeypatch.setenv("OUTBOX_DATABASE_URL", database_url)
+    monkeypatch.setenv("OUTBOX_AUTH_MODE", "dev-insecure")
+    monkeypatch.setenv("OUTBOX_HTTP_BIND", "127.0.0.1:0")
+    monkeypatch.setenv("OUTBOX_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    with psycopg.connect(database_url) as session:
+        session.execute(AHEAD["position"].encode())
+    return database_url
+
+
+def ask(database_url: str, question: str) -> Any:
+    """Return the first row."""
+    with psycopg.connect(database_url, autocommit=True) as session:
+        return session.execute(question.encode()).fetchone()
+
+
+@pytest.mark.parametrize("statement", AHEAD.values(), ids=list(AHEAD))
+def test_any_stored_id_above_the_counter_is_refused(database_url: str, statement: str) -> None:
+    with connect(database_url, "test") as session:
+        refuse_ids_behind(session)
+        session.execute(statement.encode())
+        with pytest.raises(IdsBehind, match=COMMAND):
+            refuse_ids_behind(session)
+
+
+def test_a_database_in_use_passes_and_so_does_one_without_our_tables(
+    database_url: str, postgres_server: Any
+) -> None:
+    with connect(database_url, "test") as session:
+        for _ in range(20):
+            commit_directly(session, [register(session, "topic")])
+            refuse_ids_behind(session)
+        counter = read_id_counter(session)
+        assert 0 < counter.highest < counter.following
+    with connect(postgres_server.database_url, "test") as session:
+        refuse_ids_behind(session)
+
+
+def test_the_counter_is_read_by_index(database_url: str) -> None:
+    """However many rows there are: one tuple of an index for each leaf, shard and class."""
+    with connect(database_url, "test") as session:
+        template = register(session, "topic")
+        for _ in range(4):
+            commit_directly(session, [template] * 2000, shard=3)
+        session.execute("ANALYZE")
+        row = session.execute(b"EXPLAIN (ANALYZE, FORMAT JSON) " + SQL["counter"].encode())
+        (plan,) = row.fetchall()[0][0]
+    assert sum(tuples_read(plan["Plan"])) < 500
+
+
+def tuples_read(node: dict[str, Any]) -> list[float]:
+    """Return what each scan of a plan has read."""
+    mine = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+    children = [n for each in node.get("Plans", []) for n in tuples_read(each)]
+    return [mine, *children] if "Relation Name" in node else children
+
+
+def test_an_api_does_not_start(behind: str) -> None:
+    with pytest.raises(ConfigurationError, match=COMMAND):
+        refuse_to_start(load_settings())
+
+
+async def test_the_programs_exit_with_2_and_one_sentence(behind: str) -> None:
+    for program in ("outbox-api", "outbox-checker"):
+        process = await asyncio.create_subprocess_exec(
+            Path(sys.executable).with_name(program), stderr=asyncio.subprocess.PIPE
+        )
+        async with asyncio.timeout(60):
+            _, said = await process.communicate()
+        assert (process.returncode, said.count(b"\n")) == (2, 1)
+        assert COMMAND in said.decode()
+
+
+async def test_a_running_api_serves_nothing_and_its_readiness_names_the_command(
+    database_url: str,
+) -> None:
+    """The address of the database may lead to a restored one while the program runs."""
+    async with make_verified_pool(database_url, "api", pool_max=2) as pool:
+        readiness = PostgresReadiness(pool, "0001")
+        assert (await readiness.checks(5))["postgres"] == "ok"
+        ask_nothing(database_url, AHEAD["position"])
+        ask_nothing(
+            database_url,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'outbox-api' AND datname = current_database()",
+        )
+        async with asyncio.timeout(60):
+            while COMMAND not in (await readiness.checks(5))["postgres"]:
+                pass
+        ask_nothing(database_url, "DELETE FROM outbox.progress")
+        async with asyncio.timeout(60):
+            while (await readiness.checks(5))["postgres"] != "ok":
+                pass
+
+
+def ask_nothing(database_url: str, statement: str) -> None:
+    """Execute a statement."""
+    with psycopg.connect(database_url, autocommit=True) as session:
+        session.execute(statement.encode())
+
+
+def test_a_relay_opens_no_session(behind: str) -> None:
+    with pytest.raises(DatabaseUnavailable, match=COMMAND):
+        connect_verified(behind, "relay-3")
+
+
+def test_a_halted_shard_is_not_resolved(behind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ask_nothing(behind, "UPDATE outbox.progress SET halt_reason = 'database_changed'")
+    command = ["shard", "resolve", "3", "--accept", "--reason", "restored"]
+    assert run(command) == ExitCode.CONFLICT
+    assert COMMAND in capsys.readouterr().err
+    assert ask(behind, "SELECT halt_reason FROM outbox.progress") == ("database_changed",)
+
+
+def test_a_rebase_raises_new_ids_above_stored_ones_into_leaves_that_exist(
+    behind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask_nothing(
+        behind,
+        "INSERT INTO outbox.already_published (half_id, nonce, shard, manifest_offset)"
+        f" VALUES ({HALF + (5 << 35)}, 1, 3, 0)",
+    )
+    assert run(REBASE) == ExitCode.OK
+    done = json.loads(capsys.readouterr().out)
+    assert (done["was"], done["highest"]) == (0, FAR)
+    with connect(behind, "test") as session:
+        refuse_ids_behind(session)
+        (half_id,) = commit_directly(session, [register(session, "topic")])
+    assert half_id > HALF + (5 << 35)
+    assert ask(behind, "SELECT count(*) FROM outbox.half_message_default") == (0,)
+    audited = ask(behind, "SELECT action, reason, (detail->>'now')::int8 FROM outbox.audit_log")
+    assert audited == ("installation.rebase", "restored", done["now"])
+    assert run(REBASE) == ExitCode.OK
+    assert ask(
+        behind, "SELECT base, (SELECT count(*) FROM outbox.audit_log) FROM outbox.installation"
+    ) == (done["now"], 1)
+
+
+@pytest.mark.parametrize(
+    ("statement", "application"),
+    [
+        ("SELECT pg_advisory_lock(1869968482, 3)", "other"),
+        ("SELECT 1", "outbox-api"),
+        ("SELECT outbox.current_xid()", "shop"),
+    ],
+    ids=["a relay has a shard", "an API is connected", "a producer's transaction is open"],
+)
+def test_a_rebase_is_refused_while_the_database_is_in_use(
+    behind: str, statement: str, application: str
+) -> None:
+    with psycopg.connect(behind, application_name=application) as other:
+        other.execute(statement.encode())
+        assert run(REBASE) == ExitCode.CONFLICT
+    assert ask(behind, "SELECT base FROM outbox.installation") == (0,)
+    assert run(["installation", "rebase", "--reason", " "]) == ExitCode.USAGE

@@ -1,0 +1,58 @@
+"""One aged cluster for all runbooks, and an installation in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from devservers.kafka import EmbeddedKafka
+from devservers.postgres import EmbeddedPostgres
+from outbox.postgres.sessions.connections import connect
+from outbox.relay.protocol.state import SHARDS
+from tests.fixtures_databases import migrate
+from tests.fixtures_kafka import make_topic
+from tests.integration.checker.relay.fixtures_relay import RelayWorld
+from tests.integration.runbooks.fixtures_clusters import (
+    DATABASE,
+    OLDEST,
+    age,
+    cluster,
+    create_database,
+)
+
+LIVED = 20_000
+"""Transactions of the old cluster before the installation; a new one has had about 1 000."""
+
+
+@pytest.fixture(scope="session")
+def aged_cluster(servers_dir: Path) -> Iterator[EmbeddedPostgres]:
+    """A cluster of the oldest supported version whose transaction ids are far along."""
+    if not OLDEST.is_dir():
+        pytest.skip(f"no PostgreSQL in {OLDEST}")
+    with cluster(servers_dir / "aged") as server:
+        age(server, LIVED)
+        yield server
+
+
+@pytest.fixture
+def old(aged_cluster: EmbeddedPostgres, kafka_broker: EmbeddedKafka) -> Iterator[RelayWorld]:
+    """Yield a new installation in the aged cluster."""
+    url = create_database(aged_cluster)
+    migrate(url)
+    servers = kafka_broker.bootstrap_servers
+    with connect(url, "test") as connection:
+        made = RelayWorld(
+            url,
+            servers,
+            make_topic(servers, partitions=1),
+            make_topic(servers, partitions=SHARDS),
+            connection,
+        )
+        yield made
+        for relay in made.opened:
+            relay.close()
+    with psycopg.connect(aged_cluster.database_url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")

@@ -1,0 +1,145 @@
+"""Runbook `Restore into another cluster`: a dump is loaded where transaction ids start anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from cli.__main__ import run
+from cli.invocation.exit_codes import ExitCode
+from outbox.postgres.checks.sweep import PostgresSweep
+from outbox.postgres.sessions.connections import make_pool
+from outbox.relay.protocol.state import HaltReason, Phase
+from tests.fixtures_databases import migrate
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
+from tests.integration.runbooks.fixtures_clusters import (
+    OLDEST,
+    cluster,
+    create_database,
+    dump,
+    resolve_by_accepting,
+    restore,
+)
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+REBASE = ["-o", "json", "--yes", "installation", "rebase", "--reason", "restored"]
+UNENDED = """
+INSERT INTO outbox.half_message
+    (half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, value)
+SELECT outbox.current_xid() << 15 | 3, 7, now() - interval '1 hour', 0, g.id, t.id, 'open'
+FROM outbox.producer_group g, outbox.topic t RETURNING half_id
+"""
+
+
+@pytest.fixture(
+    params=[OLDEST, pytest.param(None, marks=pytest.mark.deep)], ids=["oldest", "embedded"]
+)
+def restored(
+    old: RelayWorld, tmp_path: Path, servers_dir: Path, request: pytest.FixtureRequest
+) -> Iterator[RelayWorld]:
+    """Yield a database that was dumped, worked on, lost, and restored into a new cluster."""
+    old.commit_values(b"published")
+    drain(old.relay())
+    old.commit_values(b"pending")
+    old.connection.execute(UNENDED)
+    dump(old.database_url, tmp_path / "outbox.dump")
+    old.commit_values(b"after the backup")
+    drain(old.relay_again())
+    old.relay_again().close()
+    with cluster(servers_dir / "restored", request.param) as server:
+        url = create_database(server)
+        restore(tmp_path / "outbox.dump", url)
+        migrate(url)
+        with psycopg.connect(url, autocommit=True) as connection:
+            made = replace(old, database_url=url, connection=connection, opened=[])
+            yield made
+            for relay in made.opened:
+                relay.close()
+
+
+async def swept(world: RelayWorld) -> int:
+    """Sweep until nothing is left; return how many half messages wait for a check."""
+    async with make_pool(world.database_url, "test", pool_max=2) as pool:
+        while (await PostgresSweep(pool).sweep(1000)).looked:
+            pass
+    return int(world.one("SELECT count(*) FROM outbox.check_queue"))
+
+
+RIGHTS = """
+SELECT kind, name, grantee, privilege_type FROM (
+    SELECT 'relation' AS kind, oid::regclass::text AS name,
+        coalesce(relacl, acldefault('r', relowner)) AS acl
+    FROM pg_class WHERE relnamespace = 'outbox'::regnamespace AND relkind IN ('r', 'p', 'v')
+    UNION ALL
+    SELECT 'column', attrelid::regclass || '.' || attname, attacl
+    FROM pg_attribute WHERE attacl IS NOT NULL AND attrelid::regclass::text LIKE 'outbox.%'
+    UNION ALL
+    SELECT 'function', proname || '(' || pg_get_function_identity_arguments(oid) || ')',
+        coalesce(proacl, acldefault('f', proowner))
+    FROM pg_proc WHERE pronamespace = 'outbox'::regnamespace
+    UNION ALL
+    SELECT 'schema', nspname, coalesce(nspacl, acldefault('n', nspowner))
+    FROM pg_namespace WHERE nspname = 'outbox'
+) AS objects CROSS JOIN LATERAL (
+    SELECT coalesce(r.rolname, 'public') AS grantee, a.privilege_type
+    FROM aclexplode(acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+) AS granted
+WHERE grantee <> 'outbox'
+ORDER BY 1, 2, 3, 4
+"""
+
+
+@pytest.fixture(autouse=True)
+def settings(restored: RelayWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Point the commands at the restored database."""
+    for name, value in restored.environment.items():
+        monkeypatch.setenv(name, value)
+
+
+async def test_every_commit_reaches_kafka_once_and_every_open_half_is_asked_about(
+    restored: RelayWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(REBASE) == ExitCode.OK
+    moved = json.loads(capsys.readouterr().out)
+    assert moved["now"] > moved["was"] == 0
+    assert drain(restored.relay()).halt is HaltReason.DATABASE_CHANGED
+    restored.relay_again().close()
+    resolve_by_accepting(restored)
+    new = [b"new %d" % n for n in range(40)]
+    for value in new:
+        restored.commit_values(value)
+        restored.connection.execute(UNENDED)
+    assert drain(restored.relay_again()).phase is Phase.RUN
+    assert restored.values(43) == [b"published", b"pending", b"after the backup", *new]
+    assert await swept(restored) == 41
+    assert restored.one("SELECT count(*) FROM ONLY outbox.half_message_default") == 0
+
+
+def test_migrate_up_creates_the_roles_and_every_right_that_the_dump_left_out(
+    old: RelayWorld, restored: RelayWorld
+) -> None:
+    had = old.connection.execute(RIGHTS).fetchall()
+    assert ("schema", "outbox", "outbox_reconcile", "USAGE") in had
+    has = restored.connection.execute(RIGHTS).fetchall()
+    assert sorted(set(had) ^ set(has)) == []
+
+
+def test_a_role_that_publishes_in_sql_gets_its_rights_from_migrate_up(
+    restored: RelayWorld,
+) -> None:
+    restored.message()
+    restored.connection.execute("CREATE ROLE shop")
+    restored.connection.execute(
+        "INSERT INTO outbox.plain_publisher VALUES ('shop', 1), ('gone', 1)"
+    )
+    migrate(restored.database_url)
+    granted = "SELECT has_function_privilege(%s, p.oid, 'EXECUTE') FROM pg_proc p"
+    granted += " WHERE p.pronamespace = 'outbox'::regnamespace AND p.proname = 'publish'"
+    assert restored.one(granted, "shop") is True
+    assert restored.one(granted, "outbox_reconcile") is False

@@ -1,0 +1,108 @@
+"""Runbook `Upgrade PostgreSQL`: pg_upgrade keeps transaction ids and changes the cluster's id.
+
+A dump that is restored into a newer version is in `test_restore.py`. pg_upgrade is tried between
+two clusters of one version: what matters here, it does the same between two versions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from cli.__main__ import run
+from cli.invocation.exit_codes import ExitCode
+from devservers.kafka import EmbeddedKafka
+from devservers.postgres import EmbeddedPostgres
+from devservers.unprivileged import unprivileged_user
+from outbox.relay.protocol.state import SHARDS, HaltReason, Phase
+from tests.fixtures_databases import migrate
+from tests.fixtures_kafka import make_topic
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
+from tests.integration.runbooks.fixtures_clusters import (
+    OLDEST,
+    age,
+    cluster,
+    create_database,
+    resolve_by_accepting,
+)
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
+
+REBASE = ["-o", "json", "--yes", "installation", "rebase", "--reason", "upgraded"]
+
+
+def upgrade(old: EmbeddedPostgres, new: EmbeddedPostgres) -> None:
+    """Move the databases of a cluster into an empty one; both are stopped."""
+    password = urlsplit(old.database_url).password or ""
+    with psycopg.connect(new.database_url, autocommit=True) as session:
+        session.execute(f"ALTER ROLE outbox PASSWORD '{password}'".encode())
+    (new.home / "password").write_text(password)
+    old.stop()
+    new.stop()
+    user = unprivileged_user()
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        if user is not None:
+            user.take(Path(folder))
+        folders = [f"--old-datadir={old.home / 'data'}", f"--new-datadir={new.home / 'data'}"]
+        programs = [f"--old-bindir={OLDEST}", f"--new-bindir={OLDEST}", "--username=outbox"]
+        done = subprocess.run(
+            [str(OLDEST / "pg_upgrade"), *folders, *programs, f"--socketdir={folder}"],
+            cwd=folder,
+            env={"PATH": os.defpath, "PGPASSWORD": password, "LC_ALL": "C"},
+            user=user.uid if user else None,
+            group=user.gid if user else None,
+            extra_groups=[] if user else None,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    new.start()
+
+
+def test_after_pg_upgrade_every_commit_reaches_kafka_once_without_a_rebase(
+    servers_dir: Path,
+    kafka_broker: EmbeddedKafka,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if not (OLDEST / "pg_upgrade").is_file():
+        pytest.skip(f"no pg_upgrade in {OLDEST}")
+    servers = kafka_broker.bootstrap_servers
+    topics = make_topic(servers, partitions=1), make_topic(servers, partitions=SHARDS)
+    with cluster(servers_dir / "before") as old, cluster(servers_dir / "after") as new:
+        age(old, 20_000)
+        url = create_database(old)
+        migrate(url)
+        with psycopg.connect(url, autocommit=True) as connection:
+            world = RelayWorld(url, servers, *topics, connection)
+            world.commit_values(b"published")
+            drain(world.relay())
+            world.commit_values(b"pending")
+            world.relay_again().close()
+        upgrade(old, new)
+        url = new.url_of("outbox")
+        with psycopg.connect(url, autocommit=True) as connection:
+            world = replace(world, database_url=url, connection=connection, opened=[])
+            for name, value in world.environment.items():
+                monkeypatch.setenv(name, value)
+            capsys.readouterr()
+            assert run(REBASE) == ExitCode.OK
+            moved = json.loads(capsys.readouterr().out)
+            assert moved["now"] == moved["was"]
+            assert drain(world.relay()).halt is HaltReason.DATABASE_CHANGED
+            world.relay_again().close()
+            resolve_by_accepting(world)
+            world.commit_values(b"new")
+            assert drain(world.relay_again()).phase is Phase.RUN
+            world.relay_again().close()
+            assert world.values(3) == [b"published", b"pending", b"new"]
