@@ -54,17 +54,31 @@ class PeriodicTaskLoop:
         self._next_beat = 0.0
         self._pause = FIRST_PAUSE_SECONDS
         self._lost = False
+        self._well = False
+        """The last step was good."""
         self._log = get_logger()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Repeat the step until ``stop`` is set; return after the current step."""
         while not stop.is_set():
-            delay = await self.run_once()
+            await self._rest(await self.run_once(), stop)
+
+    async def _rest(self, seconds: float, stop: asyncio.Event) -> None:
+        """Wait for the next step. A chore whose last step was good goes on beating meanwhile."""
+        over = self._clock.monotonic() + seconds
+        while not stop.is_set():
+            left = max(0.0, over - self._clock.monotonic())
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), delay)
+                await asyncio.wait_for(stop.wait(), min(left, self._beat_seconds))
+            if left <= self._beat_seconds:
+                return
+            if self._well:
+                with suppress(DatabaseUnavailable):
+                    await self._beat()
 
     async def run_once(self) -> float:
         """Do one step and handle its errors; return the seconds until the next."""
+        self._well = False
         try:
             delay = await self._task.step()
             await self._beat()
@@ -77,6 +91,7 @@ class PeriodicTaskLoop:
                 Event.STEP_FAILED, chore=self._task.name, error=type(error).__name__
             )
         else:
+            self._well = True
             self._note_back()
             return delay
         pause = self._pause

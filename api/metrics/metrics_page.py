@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 from prometheus_client import generate_latest
 
 from api.metrics.reconciliation_gauges import set_gauges
 from api.metrics.shared_metrics import page_registry
+from api.metrics.table_gauges import GaugeSource, clear_table_gauges, set_table_gauges
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 from outbox.reconciliation.ports import ReconciliationRuns
 from outbox.telemetry.metrics import Metrics
 
 FRESH_SECONDS: Final = 5.0
-PARKED: Final = "PARKED"
-PLAIN: Final = "PLAIN"
-"""Published in SQL mode and not yet admitted: not a state of a half message."""
-
-
-class UnfinishedCount(Protocol):
-    """The number of messages of a group in a state, and the age of the oldest in seconds."""
-
-    @property
-    def state(self) -> str: ...
-    @property
-    def producer_group(self) -> str: ...
-    @property
-    def messages(self) -> int: ...
-    @property
-    def oldest_age_seconds(self) -> float: ...
 
 
 class MetricsPage:
@@ -44,14 +29,14 @@ class MetricsPage:
     def __init__(
         self,
         metrics: Metrics,
-        unfinished: Callable[[], Awaitable[Iterable[UnfinishedCount]]],
+        source: GaugeSource,
         pool_use: Callable[[], tuple[int, int]],
         runs: ReconciliationRuns,
         clock: Clock,
     ) -> None:
         self._metrics = metrics
         self._registry = page_registry(metrics.registry)
-        self._unfinished = unfinished
+        self._source = source
         self._pool_use = pool_use
         self._runs = runs
         self._clock = clock
@@ -81,23 +66,10 @@ class MetricsPage:
         self._metrics["db_pool_max"].set(maximum)
 
     async def _read_gauges(self) -> None:
-        metrics = self._metrics
-        by_state, ages = metrics["half_messages"], metrics["half_oldest_age_seconds"]
-        parked = metrics["parked_messages"]
-        plain, plain_ages = metrics["plain_backlog_messages"], metrics["plain_oldest_age_seconds"]
-        for gauge in (by_state, ages, parked, plain, plain_ages):
-            gauge.clear()
+        clear_table_gauges(self._metrics)
         try:
-            counts = await self._unfinished()
-            await set_gauges(self._runs, metrics)
+            facts = await self._source.read()
+            await set_gauges(self._runs, self._metrics)
         except DatabaseUnavailable:
             return
-        for count in counts:
-            if count.state == PLAIN:
-                plain.labels(count.producer_group).set(count.messages)
-                plain_ages.labels(count.producer_group).set(count.oldest_age_seconds)
-                continue
-            by_state.labels(count.state, count.producer_group).set(count.messages)
-            ages.labels(count.state, count.producer_group).set(count.oldest_age_seconds)
-            if count.state == PARKED:
-                parked.labels(count.producer_group).set(count.messages)
+        set_table_gauges(facts, self._metrics)

@@ -35,6 +35,8 @@ class Event(StrEnum):
     """The relay does not start, because a server setting is unsafe."""
     RELAY_FENCED = "relay_fenced"
     """Another relay has taken the shard over."""
+    TOPIC_GREW = "topic_grew"
+    """A topic has more partitions: order across this change is not promised."""
     RELAY_HALTED = "relay_halted"
     """A shard waits for an operator."""
     HISTORY_RECOVERED = "history_recovered"

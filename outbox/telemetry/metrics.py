@@ -59,7 +59,13 @@ CATALOGUE: Final = (
         ("producer_group",),
     ),
     Metric(
-        "publish_backlog_messages", "gauge", "Committed messages, not yet published", ("topic",)
+        "publish_backlog_messages",
+        "gauge",
+        "Committed messages, not yet published; held ones too, dropped ones not",
+        ("topic",),
+    ),
+    Metric(
+        "kafka_queue_messages", "gauge", "Records in the relay's producers, not yet acknowledged"
     ),
     Metric("half_prepared_total", "counter", "Half messages stored", ("producer_group",)),
     Metric(
@@ -100,6 +106,18 @@ CATALOGUE: Final = (
         "0 closed, 1 half-open, 2 open",
         ("producer_group",),
     ),
+    Metric(
+        "check_failing_seconds",
+        "gauge",
+        "Time for which every check of a group with waiting messages has failed",
+        ("producer_group",),
+    ),
+    Metric(
+        "check_interval_seconds",
+        "gauge",
+        "Interval of the checks of a group with unfinished messages",
+        ("producer_group",),
+    ),
     Metric("check_ssrf_blocked_total", "counter", "Checks refused by the SSRF guard", ("rule",)),
     Metric("relay_drops_total", "counter", "Kafka producers dropped by the relay", ("reason",)),
     Metric(
@@ -113,6 +131,9 @@ CATALOGUE: Final = (
     ),
     Metric("publish_total", "counter", "Published records", ("topic",)),
     Metric("publish_errors_total", "counter", "Records that Kafka refused", ("topic", "error")),
+    Metric(
+        "topic_partitions_added_total", "counter", "Partitions added to a topic in use", ("topic",)
+    ),
     Metric("http_requests_total", "counter", "HTTP requests", ("route", "method", "status")),
     Metric(
         "http_request_duration_seconds",
@@ -125,6 +146,13 @@ CATALOGUE: Final = (
     Metric("db_pool_max", "gauge", "Limit of database connections", over_workers=OVER_WORKERS),
     Metric(
         "db_tx_duration_seconds", "histogram", "Duration of database transactions", ("operation",)
+    ),
+    Metric("op_table_rows", "gauge", "PostgreSQL's estimate of a table's rows", ("table",)),
+    Metric(
+        "last_vacuum_timestamp_seconds",
+        "gauge",
+        "Time of a table's last vacuum; none for a table that was never vacuumed",
+        ("table",),
     ),
     Metric(
         "default_leaf_rows",

@@ -12,17 +12,20 @@ from sqlalchemy import (
     Integer,
     Select,
     Subquery,
+    Table,
     Text,
-    and_,
     cast,
-    exists,
+    column,
     func,
     literal,
     select,
+    true,
+    tuple_,
     union,
 )
 
 from outbox.messages.message import Resolution, State
+from outbox.messages.message_id import SHARDS
 from outbox.operators.message_view import MessageFilter
 from outbox.postgres.schema.check_tables import check_attempt, check_class, check_queue, recheck
 from outbox.postgres.schema.codes import DECIDED_BY_CODE, DECISION_CODE
@@ -86,14 +89,17 @@ def _pool(wanted: MessageFilter) -> Subquery:
     """Return the rows to choose from: a slice of the newest halves, or those of a queue or key."""
     if _reads_slice(wanted):
         return _slice(wanted)
-    named = _named(wanted)
-    halves = select(*(half_message.c[name] for name in _SHOWN))
-    parked = select(*(parked_message.c[name] for name in _SHOWN))
+    named = _named(wanted).subquery("named")
     below = wanted.before if wanted.before is not None else (1 << 63) - 1
-    return union(
-        halves.where(half_message.c.half_id.in_(named), half_message.c.half_id < below),
-        parked.where(parked_message.c.half_id.in_(named), parked_message.c.half_id < below),
-    ).subquery("pool")
+    found = union(_by_key(half_message, named), _by_key(parked_message, named)).lateral("found")
+    shown = select(*(found.c[name] for name in _SHOWN))
+    return shown.select_from(named).where(named.c.half_id < below).subquery("pool")
+
+
+def _by_key(table: Table, named: Subquery) -> Select[Any]:
+    """Return the row of a named half; the union of two such keeps the look-up by key."""
+    columns = (table.c[name] for name in _SHOWN)
+    return select(*columns).where(table.c.half_id == named.c.half_id).correlate(named)
 
 
 def _slice(wanted: MessageFilter) -> Subquery:
@@ -126,29 +132,52 @@ def _unswept() -> Select[Any]:
 
 def _queued() -> Select[Any]:
     """Return halves with a reference of their current round that waits in the check queue."""
-    current = check_queue.outerjoin(recheck, recheck.c.half_id == check_queue.c.half_id).join(
-        check_class,
-        and_(
-            check_class.c.producer_group_id == check_queue.c.producer_group_id,
-            check_class.c.delay_seconds == check_queue.c.delay_seconds,
-        ),
-    )
-    return (
-        select(check_queue.c.half_id)
-        .select_from(current)
+    waiting = (
+        select(check_queue.c.half_id, check_queue.c.round)
         .where(
+            check_queue.c.producer_group_id == check_class.c.producer_group_id,
+            check_queue.c.delay_seconds == check_class.c.delay_seconds,
             check_queue.c.id > check_class.c.position,
-            check_queue.c.round == func.coalesce(recheck.c.round, 1),
         )
+        .offset(0)
+        .correlate(check_class)
+        .lateral("waiting")
+    )
+    standing = select(recheck.c.round).where(recheck.c.half_id == waiting.c.half_id)
+    return (
+        select(waiting.c.half_id)
+        .select_from(check_class.join(waiting, true()))
+        .where(waiting.c.round == func.coalesce(standing.scalar_subquery(), 1))
     )
 
 
 def _unpublished() -> Select[Any]:
-    """Return committed halves that the relay of their shard has not passed yet."""
-    name = literal("relay:") + cast(commit_log.c.shard, Text)
-    ids = func.unnest(commit_log.c.half_ids, type_=BigInteger).label("half_id")
-    position = select(progress.c.position).where(progress.c.name == name).scalar_subquery()
-    return select(ids).where(commit_log.c.xid >= func.coalesce(position, 0))
+    """Return committed halves that the relay of their shard has not passed yet.
+
+    Each shard's position bounds its range of the commit log's key; no older row is read.
+    """
+    shard = func.generate_series(0, SHARDS - 1).table_valued(column("shard", Integer), name="s")
+    shard = shard.render_derived(name="s")
+    name = literal("relay:") + cast(shard.c.shard, Text)
+    position = func.coalesce(progress.c.position, 0)
+    flushes = (
+        select(commit_log.c.xid, commit_log.c.half_ids)
+        .where(commit_log.c.shard == shard.c.shard, commit_log.c.xid >= position)
+        .offset(0)
+        .correlate(shard, progress)
+        .lateral("flushes")
+    )
+    ids = func.unnest(flushes.c.half_ids).table_valued(
+        column("half_id", BigInteger), with_ordinality="n", name="ids"
+    )
+    ids = ids.render_derived(name="ids")
+    relayed = shard.outerjoin(progress, progress.c.name == name)
+    passed = tuple_(position, func.coalesce(progress.c.position_n, 0))
+    return (
+        select(ids.c.half_id)
+        .select_from(relayed.join(flushes, true()).join(ids, true()))
+        .where(tuple_(flushes.c.xid, ids.c.n) > passed)
+    )
 
 
 def _held() -> Select[Any]:
@@ -174,20 +203,22 @@ def _own_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement
 
 
 def _joined_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:
-    """Return the conditions on the op message and on the checks."""
+    """Return the conditions on the op message and on the checks.
+
+    Scalar subqueries are looked up by key for each candidate; a join may read whole tables.
+    """
     conditions: list[ColumnElement[bool]] = []
-    op = op_message.c.half_id == pool.c.half_id
+    mine = op_message.c.half_id == pool.c.half_id
+    decision = select(op_message.c.decision).where(mine).scalar_subquery()
     if wanted.state in (State.PREPARED, State.PARKED):
-        conditions.append(~exists().where(op))
+        conditions.append(decision.is_(None))
     if wanted.state is State.ROLLED_BACK:
-        rolled_back = DECISION_CODE[Resolution.ROLLBACK]
-        conditions.append(exists().where(op, op_message.c.decision == rolled_back))
+        conditions.append(decision == DECISION_CODE[Resolution.ROLLBACK])
     if wanted.state in (State.COMMITTED, State.PUBLISHED):
-        committed = DECISION_CODE[Resolution.COMMIT]
-        conditions.append(exists().where(op, op_message.c.decision == committed))
+        conditions.append(decision == DECISION_CODE[Resolution.COMMIT])
     if wanted.decided_by is not None:
-        code = DECIDED_BY_CODE[wanted.decided_by]
-        conditions.append(exists().where(op, op_message.c.decided_by == code))
+        decided_by = select(op_message.c.decided_by).where(mine).scalar_subquery()
+        conditions.append(decided_by == DECIDED_BY_CODE[wanted.decided_by])
     return [*conditions, *_check_conditions(wanted, pool)]
 
 

@@ -25,12 +25,13 @@ from outbox.operators.message_view import (
     MessagePage,
     MessageView,
 )
+from outbox.postgres.messages.half_reads import read_halves
 from outbox.postgres.messages.half_rows import read_half
-from outbox.postgres.messages.half_store import read_halves
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.candidates import SLICE_ROWS, candidates, slice_end
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.connections import one_snapshot
+from outbox.postgres.sessions.key_order import read_in_key_order
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class PostgresMessageBrowser:
     async def _reading(self) -> AsyncIterator[AsyncConnection]:
         """Lend a connection whose statements have one snapshot: a message may move between two."""
         async with available(), self._pool.connection() as connection, one_snapshot(connection):
+            await read_in_key_order(connection)
             yield connection
 
 
@@ -110,6 +112,7 @@ async def candidate_ids(
     connection: AsyncConnection, wanted: MessageFilter, at_most: int
 ) -> list[HalfId]:
     """Return the newest ids that match, whatever their state is now; for bulk actions."""
+    await read_in_key_order(connection)
     rows = await _run(connection, candidates(replace(wanted, limit=at_most - 1)))
     return [HalfId(row["half_id"]) for row in rows]
 
@@ -173,15 +176,7 @@ def _last_check(row: Mapping[str, Any]) -> LastCheck | None:
 
 
 def _next_check_at(row: Mapping[str, Any]) -> datetime:
-    """Return the earliest time of the next check: after the immunity, or the check interval.
-
-    A back-off, a pause or an open breaker may delay it further; the queue is not searched for it.
-    """
-    resumed: datetime | None = row["resumed_at"]
-    if row["asked_at"] is not None and (resumed is None or row["asked_at"] >= resumed):
-        after: datetime = row["asked_at"] + timedelta(seconds=row["check_interval_seconds"])
-        return after
-    if resumed is not None:
-        return resumed
+    """Return when the half is due, by its row of the queue; before its sweep, by its immunity."""
+    due_at: datetime | None = row["due_at"]
     first: datetime = row["prepared_at"] + timedelta(seconds=row["immunity_seconds"])
-    return first
+    return due_at or first

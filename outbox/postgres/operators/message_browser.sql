@@ -1,11 +1,12 @@
 -- name: views
--- Reads, by key, messages without their values: the half or its parked copy, its parking, its current round and
--- the checks made since its age began. The bounds prune leaves.
+-- Reads, by key, messages without their values: the half or its parked copy, its parking, the checks made since its
+-- age began, and when the next is due: by its row of the queue, not before an open breaker's probe. The bounds prune
+-- leaves.
 SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
     h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.content_type,
     h.traceparent, h.tags, h.key_id, h.value_bytes,
     coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds) AS immunity_seconds,
-    g.check_interval_seconds, p.parked_at, p.parked_reason, p.resumed_at, r.rechecked_at,
+    p.parked_at, p.parked_reason, greatest(queued.due_at, b.probe_at) AS due_at,
     spent.checks, last.asked_at, last.outcome, last.http_status, last.latency_ms
 FROM (
     SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
@@ -32,6 +33,13 @@ LEFT JOIN LATERAL (
     WHERE half_id = h.half_id AND half_id BETWEEN %(low)s AND %(high)s
     ORDER BY look_id DESC LIMIT 1
 ) last ON true
+LEFT JOIN LATERAL (
+    SELECT due_at FROM outbox.check_queue
+    WHERE producer_group_id = h.producer_group_id AND age_from = coalesce(r.rechecked_at, h.prepared_at)
+        AND half_id = h.half_id AND round = coalesce(r.round, 1)
+    ORDER BY id DESC LIMIT 1
+) queued ON true
+LEFT JOIN outbox.check_breaker b ON b.producer_group_id = h.producer_group_id AND queued.due_at IS NOT NULL
 
 -- name: history
 -- Reads, by key, everything that happened to one half, oldest first; ``rank`` orders equal times.
@@ -57,6 +65,10 @@ SELECT at, type, facts FROM (
     UNION ALL
     SELECT parked_at, 4, 0, 'parked', jsonb_build_object('reason', parked_reason, 'check_count', check_count)
     FROM outbox.parked_message WHERE half_id = %(half_id)s
+    UNION ALL
+    SELECT (earlier ->> 'at')::timestamptz, 4, 0, 'parked', earlier - 'at'
+    FROM outbox.parked_message CROSS JOIN LATERAL jsonb_array_elements(earlier_parkings) AS earlier
+    WHERE half_id = %(half_id)s
     UNION ALL
     SELECT at, 2, id, 'recheck', jsonb_build_object('operator', operator, 'reason', reason)
     FROM outbox.audit_log WHERE half_id = %(half_id)s AND action = 'message.recheck'

@@ -42,6 +42,10 @@ class OperatorView:
         """Return each chore with the age of its last heartbeat in seconds."""
         return self._rows("chores")
 
+    def without_leaf(self) -> list[str]:
+        """Return the tables that have rows outside every leaf."""
+        return [row["table_name"] for row in self._rows("without_leaf")]
+
     def server(self) -> Row:
         """Return the version, the durability settings and the clock; see server_facts."""
         with self._reading():

@@ -18,3 +18,7 @@ ORDER BY s.shard
 -- Reads the heartbeats: one row per chore.
 SELECT substr(name, 11) AS chore, extract(epoch FROM clock_timestamp() - updated_at)::float8 AS seconds_ago
 FROM outbox.progress WHERE name LIKE 'heartbeat:%%' ORDER BY name
+
+-- name: without_leaf
+-- Reads the tables that have rows in their default leaf that belong in a leaf.
+SELECT table_name FROM outbox.missing_leaf WHERE leaf IS NOT NULL ORDER BY table_name

@@ -19,7 +19,7 @@ from outbox.messages.message_id import HalfId, Nonce, message_id_of, message_id_
 from outbox.messages.record import digest_of
 from outbox.operators.message_view import OperatorAction
 from outbox.operators.repairs import Repair
-from outbox.postgres.messages.half_store import read_halves
+from outbox.postgres.messages.half_reads import read_halves
 from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from checker.periodic_task import PeriodicTask, PeriodicTaskLoop, Silent
+from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
 from outbox.telemetry.metrics import Metrics
 from tests.unit.checker.checks.fixtures_fakes import Beats, ManualClock
@@ -71,6 +72,19 @@ async def test_a_silent_chore_continues_without_a_heartbeat() -> None:
     loop, beats, _ = loop_of(Silent())
     assert await loop.run_once() == 5.0
     assert beats.beaten == []
+
+
+@pytest.mark.parametrize("step", [60.0, Silent()])
+async def test_a_chore_beats_while_it_rests_after_a_good_step(step: float | Exception) -> None:
+    beats = Beats()
+    chore = PeriodicTask(name="retire", step=Scripted(step, 60.0).step)
+    loop = PeriodicTaskLoop(chore, beats, SystemClock(), Metrics(), beat_seconds=0.01)
+    stop = asyncio.Event()
+    running = asyncio.create_task(loop.run(stop))
+    await asyncio.sleep(0.2)
+    stop.set()
+    await running
+    assert (len(beats.beaten) > 3) is (step == 60.0)
 
 
 async def test_it_ends_when_stop_is_set() -> None:

@@ -16,6 +16,12 @@ from outbox.telemetry.metrics import CATALOGUE, NAMESPACE
 PROJECT = Path(__file__).parents[3]
 ALERTS = PROJECT / "deploy" / "alerts"
 CASES = sorted((PROJECT / "tests/unit/deploy/alerts").glob("*.yml"))
+CONTRACT = {
+    *("OutboxOldestPreparedTooOld", "OutboxParked", "OutboxPublishSlow", "OutboxBacklogGrowing"),
+    *("OutboxRelayHalted", "OutboxBreakerOpen", "OutboxCheckerSilent", "OutboxReconcileStale"),
+    *("OutboxDiscrepancies", "OutboxCheckBlocked", "OutboxEndConflicts", "OutboxPoolFull"),
+}
+"""The alerts that every installation may rely on."""
 PROMTOOL = shutil.which("promtool")
 
 
@@ -28,11 +34,19 @@ def rules() -> list[dict[str, Any]]:
 def test_alerts_speak_of_metrics_and_labels_in_the_catalogue() -> None:
     known = {f"{NAMESPACE}_{metric.name}": set(metric.labels) for metric in CATALOGUE}
     for rule in rules():
-        names = re.findall(rf"{NAMESPACE}_\w+", rule["expr"])
+        names = [
+            name.removesuffix("_bucket") for name in re.findall(rf"{NAMESPACE}_\w+", rule["expr"])
+        ]
         assert names, rule["alert"]
         assert set(names) <= set(known)
         for name, matchers in re.findall(r"(\w+)\{([^}]*)\}", rule["expr"]):
             assert set(re.findall(r"(\w+)\s*=", matchers)) <= known[name]
+
+
+def test_every_alert_of_the_contract_exists_and_has_a_runbook() -> None:
+    stored = {rule["alert"]: rule["annotations"].get("runbook") for rule in rules()}
+    assert stored.keys() >= CONTRACT
+    assert all(stored.values())
 
 
 def test_prometheus_reads_the_alerts() -> None:

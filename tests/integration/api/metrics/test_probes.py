@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from openapi_spec_validator import validate
@@ -10,6 +11,7 @@ from openapi_spec_validator import validate
 from api.http.problems import KINDS
 from outbox.postgres.maintenance.heartbeats import PostgresHeartbeats
 from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
 
 pytestmark = pytest.mark.postgres
@@ -21,14 +23,45 @@ async def test_ready_means_that_all_four_parts_work(service: Service, pool: Pool
     assert answer.json()["checks"] == {
         "postgres": "ok",
         "migrations": "ok",
-        "checker_heartbeat": "silent",
+        "checker_heartbeat": "silent: relay, check, sweep",
         "kafka": "ok",
     }
     assert int(answer.headers["retry-after"]) >= 1
-    await PostgresHeartbeats(pool).beat("sweep")
+    for chore in ("relay", "check", "sweep"):
+        await PostgresHeartbeats(pool).beat(chore)
     answer = await service.client.get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
     assert set(answer.json()["checks"].values()) == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("beating", "silent"),
+    [
+        (["sweep"], "relay, check"),
+        (["leaves", "retire", "plain", "check", "sweep"], "relay"),
+        (["relay", "sweep"], "check"),
+    ],
+)
+async def test_each_task_that_messages_wait_for_needs_its_own_heartbeat(
+    service: Service, pool: Pool, beating: list[str], silent: str
+) -> None:
+    for chore in beating:
+        await PostgresHeartbeats(pool).beat(chore)
+    answer = await service.client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["checker_heartbeat"] == f"silent: {silent}"
+
+
+async def test_a_heartbeat_of_the_past_is_none(service: Service, pool: Pool) -> None:
+    for chore in ("relay", "check", "sweep"):
+        await PostgresHeartbeats(pool).beat(chore)
+    await select(
+        pool,
+        "UPDATE outbox.progress SET updated_at = updated_at - interval '16 s'"
+        " WHERE name = 'heartbeat:relay'",
+    )
+    answer = await service.client.get("/readyz")
+    assert answer.json()["checks"]["checker_heartbeat"] == "silent: relay"
 
 
 async def test_without_postgresql_the_service_answers_503_and_keeps_running() -> None:
@@ -113,6 +146,27 @@ async def test_the_gauges_equal_the_tables(service: Service) -> None:
     metrics = (await service.client.get("/metrics")).text
     assert 'outbox_half_messages{producer_group="billing",state="PREPARED"} 3.0' in metrics
     assert 'outbox_half_messages{producer_group="billing",state="COMMITTED"} 1.0' in metrics
+    assert 'outbox_publish_backlog_messages{topic="invoices.issued"} 1.0' in metrics
+    assert 'outbox_check_interval_seconds{producer_group="billing"} 30.0' in metrics
+
+
+async def test_the_page_shows_heartbeats_and_the_statistics_of_tables(
+    service: Service, pool: Pool
+) -> None:
+    await PostgresHeartbeats(pool).beat("relay")
+    await service.prepared_id()
+    await select(pool, "VACUUM outbox.progress")
+    await select(pool, "SELECT pg_stat_force_next_flush()")
+    metrics = (await service.client.get("/metrics")).text
+    beats = dict(
+        re.findall(r'outbox_checker_heartbeat_timestamp_seconds{chore="(\w+)"} (\S+)', metrics)
+    )
+    assert {chore for chore, at in beats.items() if float(at) == 0} == {"check", "sweep", "retire"}
+    assert abs(float(beats["relay"]) - time.time()) < 60
+    rows = dict(re.findall(r'outbox_op_table_rows{table="(\w+)"} (\S+)', metrics))
+    assert {"half_message", "op_message", "check_queue", "progress"} <= rows.keys()
+    assert not any(re.search(r"_\d+$", table) for table in rows)
+    assert 'outbox_last_vacuum_timestamp_seconds{table="progress"}' in metrics
 
 
 async def test_messages_of_the_sql_mode_that_are_not_admitted_have_a_separate_gauge(

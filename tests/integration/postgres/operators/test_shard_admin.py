@@ -10,7 +10,7 @@ from outbox.operators.message_view import OperatorAction
 from outbox.relay.halt_resolution import RESOLUTIONS, HaltResolution
 from outbox.relay.protocol.state import SHARDS, HaltReason, Phase
 from outbox.settings.environment import load_settings
-from tests.fixtures_kafka import make_topic
+from tests.fixtures_kafka import first_offset, make_topic
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -59,7 +59,7 @@ def test_a_missing_cursor_is_rebuilt_from_the_topics_and_nothing_is_repeated(
 def test_a_lost_log_is_replaced_by_the_records_newer_than_the_cursor(world: RelayWorld) -> None:
     published(world, b"one")
     position = world.connection.execute(
-        "SELECT position, position_n, batch_no FROM outbox.progress"
+        "SELECT position, position_n, batch_no FROM outbox.progress WHERE name = 'relay:3'"
     ).fetchone()
     published(world, b"two")
     world.connection.execute(
@@ -79,7 +79,7 @@ def test_after_an_abort_of_a_transaction_that_kafka_lost_nothing_is_repeated(
     """The abort removes its manifest, but its records in other partitions are still there."""
     published(world, b"one")
     cursor = world.connection.execute(
-        "SELECT position, position_n, batch_no, crc FROM outbox.progress"
+        "SELECT position, position_n, batch_no, crc FROM outbox.progress WHERE name = 'relay:3'"
     ).fetchone()
     published(world, b"two")
     world.connection.execute(
@@ -106,7 +106,8 @@ def test_accepted_duplicates_are_published_again_and_the_shard_continues(world: 
 def test_a_broken_chain_is_scanned(world: RelayWorld) -> None:
     published(world, b"one")
     world.connection.execute(
-        "UPDATE outbox.progress SET position = 0, position_n = 0, manifest_offset = 0, crc = 7"
+        "UPDATE outbox.progress SET position = 0, position_n = 0, manifest_offset = %s, crc = 7",
+        (first_offset(),),
     )
     assert halted_for(world) is HaltReason.CHAIN_BROKEN
     resolve(world, HaltResolution.SCAN)
@@ -124,7 +125,7 @@ def test_a_new_topic_is_accepted_and_what_is_in_the_data_topics_is_not_repeated(
     )
     world.progress_topic = make_topic(world.bootstrap_servers, partitions=SHARDS)
     assert halted_for(world) is HaltReason.TOPIC_CHANGED
-    assert resolve(world, HaltResolution.ACCEPT)["manifest_offset"] == 0
+    assert resolve(world, HaltResolution.ACCEPT)["manifest_offset"] == first_offset()
     assert_continues(world)
     assert world.values(2) == [b"one", b"new"]
 
@@ -149,6 +150,7 @@ def test_the_running_relay_continues_by_itself_and_the_decision_is_audited(
     assert drain(relay).phase is Phase.RUN
     audited = world.connection.execute(
         "SELECT action, target, operator, reason, detail->>'way' FROM outbox.audit_log"
+        " WHERE operator IS DISTINCT FROM 'aged'"
     ).fetchone()
     assert audited == ("shard.resolve", "shard 3", "tester", "a test", "accept")
 
@@ -158,9 +160,14 @@ def test_a_resolution_that_the_halt_reason_does_not_allow_is_refused(
     world: RelayWorld, halt: HaltReason | None
 ) -> None:
     world.connection.execute(
-        "INSERT INTO outbox.progress (name, halt_reason) VALUES ('relay:3', %s)", (halt,)
+        "INSERT INTO outbox.progress (name, halt_reason) VALUES ('relay:3', %s)"
+        " ON CONFLICT (name) DO UPDATE SET halt_reason = EXCLUDED.halt_reason",
+        (halt,),
     )
     for way in set(HaltResolution) - set(RESOLUTIONS[halt] if halt else ()):
         with pytest.raises(CommandFailed, match="not halted" if halt is None else f"--{way}"):
             resolve(world, way)
-    assert world.one("SELECT count(*) FROM outbox.audit_log") == 0
+    assert (
+        world.one("SELECT count(*) FROM outbox.audit_log WHERE operator IS DISTINCT FROM 'aged'")
+        == 0
+    )

@@ -25,7 +25,7 @@ from outbox.messages.message_id import HalfId, Nonce
 from tests.fixtures_messages import make_group, make_message
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
-DAY, HOUR, SHORTEST_PAUSE = 86_400, 3600, 30
+DAY, HOUR = 86_400, 3600
 
 SPENT = {
     (Outcome.UNKNOWN, 200): True,
@@ -46,10 +46,9 @@ SPENT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One look: how late it comes, whether the group is paused then, and what would be answered."""
+    """One look: how late it comes, and what would be answered."""
 
     late: int = 0
-    paused: bool = False
     answer: Answer = Answer(outcome=Outcome.UNKNOWN, http_status=200)  # noqa: RUF009
     jitter: float = 0.0
 
@@ -88,7 +87,6 @@ VERDICTS = st.sampled_from([Outcome.COMMIT, Outcome.ROLLBACK]).map(
 TURNS = st.builds(
     Turn,
     late=st.one_of(st.just(0), st.integers(0, 200)),
-    paused=st.integers(0, 9).map(lambda n: n == 0),
     answer=st.one_of(ANSWERS, ANSWERS, ANSWERS, VERDICTS),
     jitter=st.floats(0, 1, exclude_max=True),
 )
@@ -136,7 +134,7 @@ def play(group: ProducerGroup, own_immunity: int | None, turns: Sequence[Turn]) 
 
 
 def _result(row: QueueRow, group: ProducerGroup, turn: Turn, now: datetime) -> CheckResult:
-    decision = decide(row, _as_set(group, turn), now)
+    decision = decide(row, _as_set(group), now)
     if isinstance(decision, Ask):
         return CheckResult(row=row, decision=decision, answer=turn.answer, asked_at=now)
     return CheckResult(row=row, decision=decision)
@@ -146,13 +144,13 @@ def _settle(
     row: QueueRow, group: ProducerGroup, turn: Turn, result: CheckResult, now: datetime
 ) -> Settlement:
     cursors = {row.delay_seconds: row.look_id - 1}
-    due = DueSlice(group=_as_set(group, turn), now=now, cursors=cursors, rows=(row,))
+    due = DueSlice(group=_as_set(group), now=now, cursors=cursors, rows=(row,))
     return settlement_of(due, [result], lambda: turn.jitter)
 
 
-def _as_set(group: ProducerGroup, turn: Turn) -> ProducerGroup:
+def _as_set(group: ProducerGroup) -> ProducerGroup:
     names = ("check_interval_seconds", "check_max", "on_check_max", "backoff", "max_age_seconds")
-    return make_group(paused=turn.paused, **{name: getattr(group, name) for name in names})
+    return make_group(**{name: getattr(group, name) for name in names})
 
 
 def _first_row(due_at: datetime) -> QueueRow:
@@ -217,22 +215,18 @@ def expected(
         at = due + turn.late
         if at >= group.max_age_seconds:
             return ended("max_age")
-        if turn.paused:
-            wait = min(group.check_interval_seconds, SHORTEST_PAUSE)
-            assert next(delays) == wait
-        elif spent == group.check_max:
+        if spent == group.check_max:
             rolls_back = group.on_check_max is OnCheckMax.ROLLBACK and honest
             return ended("policy" if rolls_back else "check_max")
-        else:
-            asked.append(Asked(at=at, attempt=spent + 1))
-            if turn.answer.verdict is not None:
-                return ended(turn.answer.verdict.value)
-            counts = SPENT[(turn.answer.outcome, turn.answer.http_status)]
-            spent += counts
-            honest = honest and not (counts and turn.answer.outcome is not Outcome.UNKNOWN)
-            low, high = shortest(group, spent, turn.answer)
-            wait = next(delays)
-            assert low <= wait <= high, f"{wait} s, not {low} to {high} s"
+        asked.append(Asked(at=at, attempt=spent + 1))
+        if turn.answer.verdict is not None:
+            return ended(turn.answer.verdict.value)
+        counts = SPENT[(turn.answer.outcome, turn.answer.http_status)]
+        spent += counts
+        honest = honest and not (counts and turn.answer.outcome is not Outcome.UNKNOWN)
+        low, high = shortest(group, spent, turn.answer)
+        wait = next(delays)
+        assert low <= wait <= high, f"{wait} s, not {low} to {high} s"
         seen.append(wait)
         due = at + wait
     return ended("open")

@@ -1,0 +1,138 @@
+"""Sets the gauges that show the tables: unfinished messages, heartbeats, failing checks, rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from outbox.telemetry.metrics import Metrics
+
+FROM_TABLES: Final = (
+    "half_messages",
+    "half_oldest_age_seconds",
+    "parked_messages",
+    "plain_backlog_messages",
+    "plain_oldest_age_seconds",
+    "publish_backlog_messages",
+    "check_interval_seconds",
+    "check_failing_seconds",
+    "checker_heartbeat_timestamp_seconds",
+    "op_table_rows",
+    "last_vacuum_timestamp_seconds",
+)
+PARKED: Final = "PARKED"
+COMMITTED: Final = "COMMITTED"
+HELD: Final = "HELD"
+"""COMMITTED, and refused by Kafka."""
+PLAIN: Final = "PLAIN"
+"""Published in SQL mode and not yet admitted: not a state of a half message."""
+
+
+class UnfinishedCount(Protocol):
+    """The messages of a group and topic in a state, and the age of the oldest in seconds."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def producer_group(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def messages(self) -> int: ...
+    @property
+    def oldest_age_seconds(self) -> float: ...
+    @property
+    def check_interval_seconds(self) -> int: ...
+
+
+class LastBeat(Protocol):
+    """The time of a chore's last heartbeat, in seconds since 1970; 0: never."""
+
+    @property
+    def chore(self) -> str: ...
+    @property
+    def beaten_at(self) -> float: ...
+
+
+class FailingGroup(Protocol):
+    """For how many seconds all checks of a group have failed."""
+
+    @property
+    def producer_group(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+
+
+class TableStatistics(Protocol):
+    """A table's estimated rows, and its last vacuum in seconds since 1970."""
+
+    @property
+    def table(self) -> str: ...
+    @property
+    def live_rows(self) -> float: ...
+    @property
+    def vacuumed_at(self) -> float | None: ...
+
+
+class TableFacts(Protocol):
+    """What one reading of the tables found."""
+
+    @property
+    def unfinished(self) -> Sequence[UnfinishedCount]: ...
+    @property
+    def heartbeats(self) -> Sequence[LastBeat]: ...
+    @property
+    def failing(self) -> Sequence[FailingGroup]: ...
+    @property
+    def tables(self) -> Sequence[TableStatistics]: ...
+
+
+class GaugeSource(Protocol):
+    """Where the gauges are read."""
+
+    async def read(self) -> TableFacts:
+        """Return the facts of now. Raises DatabaseUnavailable."""
+
+
+def clear_table_gauges(metrics: Metrics) -> None:
+    """Remove every value: what is not found again is gone, or cannot be read."""
+    for name in FROM_TABLES:
+        metrics[name].clear()
+
+
+def set_table_gauges(facts: TableFacts, metrics: Metrics) -> None:
+    """Set the gauges to what was found."""
+    _set_unfinished(facts.unfinished, metrics)
+    for beat in facts.heartbeats:
+        metrics["checker_heartbeat_timestamp_seconds"].labels(beat.chore).set(beat.beaten_at)
+    for failing in facts.failing:
+        metrics["check_failing_seconds"].labels(failing.producer_group).set(failing.seconds)
+    for table in facts.tables:
+        metrics["op_table_rows"].labels(table.table).set(table.live_rows)
+        if table.vacuumed_at is not None:
+            vacuumed = metrics["last_vacuum_timestamp_seconds"]
+            vacuumed.labels(table.table).set(table.vacuumed_at)
+
+
+def _set_unfinished(counts: Sequence[UnfinishedCount], metrics: Metrics) -> None:
+    messages: dict[tuple[str, str], int] = defaultdict(int)
+    ages: dict[tuple[str, str], float] = defaultdict(float)
+    for count in counts:
+        state = COMMITTED if count.state == HELD else count.state
+        place = (state, count.producer_group)
+        messages[place] += count.messages
+        ages[place] = max(ages[place], count.oldest_age_seconds)
+        if state == COMMITTED:
+            metrics["publish_backlog_messages"].labels(count.topic).inc(count.messages)
+        interval = metrics["check_interval_seconds"].labels(count.producer_group)
+        interval.set(count.check_interval_seconds)
+    for (state, group), number in messages.items():
+        if state == PLAIN:
+            metrics["plain_backlog_messages"].labels(group).set(number)
+            metrics["plain_oldest_age_seconds"].labels(group).set(ages[state, group])
+            continue
+        metrics["half_messages"].labels(state, group).set(number)
+        metrics["half_oldest_age_seconds"].labels(state, group).set(ages[state, group])
+        if state == PARKED:
+            metrics["parked_messages"].labels(group).set(number)
