@@ -15,7 +15,7 @@ import uvicorn
 
 from api.http.protocol import BoundedHttpProtocol
 from api.metrics.shared_metrics import Workers, shared_directory
-from api.wiring import build
+from api.wiring import build, refuse_to_start
 from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings
@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         host, port = read_bind(settings.http_bind)
         refuse_insecure_bind(settings, host)
+        refuse_to_start(settings)
         with _listen(host, port) as listener:
             return _serve(settings, listener)
     except ConfigurationError as error:

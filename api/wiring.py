@@ -38,10 +38,12 @@ from outbox.messages.message import End, EndOutcome, Message, PrepareOutcome
 from outbox.messages.ports import TopicCatalogue
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
+from outbox.postgres.maintenance.gauges import PostgresGauges
 from outbox.postgres.maintenance.readiness import PostgresReadiness, newest_revision
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.interned_names import PostgresInternedNames
 from outbox.postgres.messages.message_status import PostgresMessageStatuses
+from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.operators.acceptances import PostgresAcceptances
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.operators.bulk_actions import PostgresBulkActions
@@ -49,7 +51,8 @@ from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.operators.operations import PostgresOperations
 from outbox.postgres.operators.repairs import PostgresRepairs
 from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
-from outbox.postgres.sessions.connections import Pool, make_pool
+from outbox.postgres.sessions.connections import Pool
+from outbox.postgres.sessions.verified_sessions import make_verified_pool, refuse_to_start_behind
 from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings
 from outbox.telemetry.events import Event, configure_logging, get_logger
@@ -75,6 +78,11 @@ class Parts:
     workers: int
 
 
+def refuse_to_start(settings: Settings) -> None:
+    """Raise ConfigurationError if PostgreSQL answers and must not be used: it was restored."""
+    refuse_to_start_behind(settings.required_database_url(), "api")
+
+
 def application() -> Guard:
     """Return the service of this environment, for the server's worker processes."""
     settings = load_settings()
@@ -90,11 +98,14 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
     """
     arm(settings.failpoints)
     metrics, clock = Metrics(), SystemClock()
-    pool = make_pool(settings.required_database_url(), "api", pool_max=settings.database_pool_max)
+    pool = make_verified_pool(
+        settings.required_database_url(), "api", pool_max=settings.database_pool_max
+    )
     kafka = catalogue or KafkaTopicCatalogue(
         settings.required_bootstrap_servers(), settings.kafka_config
     )
-    topic_cache = TopicCache(kafka, clock, create=settings.create_topics)
+    seen = PostgresSeenTopics(pool)
+    topic_cache = TopicCache(kafka, clock, create=settings.create_topics, seen=seen)
     name_cache = NameCache(PostgresInternedNames(pool), clock)
     parts = _parts(settings, pool, topic_cache, metrics, clock)
     groups = PostgresProducerGroups(pool, _ring(settings))
@@ -207,7 +218,7 @@ def _parts(
         ends=MicroBatcher(timed(store.end, "end", metrics, clock), FlushLimits()),
         metrics_page=MetricsPage(
             metrics,
-            PostgresReadiness(pool, "").unfinished,
+            PostgresGauges(pool),
             pool_use,
             PostgresReconciliationRuns(pool),
             clock,

@@ -92,6 +92,8 @@ class RelayBuilder:
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
         self._consumer = consumer_config(self._servers, settings.kafka_config)
         self._admin = admin_client(self._servers, settings.kafka_config)
+        self._publishers: dict[int, KafkaPublisher] = {}
+        metrics["kafka_queue_messages"].set_function(self._queued)
 
     def open(self, shard: int) -> ShardRelay:
         """Return a relay that does not hold its shard yet."""
@@ -115,7 +117,13 @@ class RelayBuilder:
 
     def _publisher(self, shard: int) -> KafkaPublisher:
         kind = AtLeastOncePublisher if self._at_least_once else KafkaPublisher
-        return kind(lambda installed: self._producer(installed, shard), shard, self._topic)
+        publisher = kind(lambda installed: self._producer(installed, shard), shard, self._topic)
+        self._publishers[shard] = publisher
+        return publisher
+
+    def _queued(self) -> int:
+        """Return the records in all producers of this process; read when the page is."""
+        return sum(publisher.queued() for publisher in list(self._publishers.values()))
 
     def _producer(self, installation: UUID, shard: int) -> dict[str, object]:
         if self._at_least_once:

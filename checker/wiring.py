@@ -19,6 +19,7 @@ from checker.maintenance.orphan_names import OrphanNames
 from checker.maintenance.parked_copies import ParkedCopies
 from checker.maintenance.partition_maintenance import PartitionMaintenance
 from checker.maintenance.retention import Retirer
+from checker.maintenance.topic_watch import TopicWatch
 from checker.periodic_task import PeriodicTask
 from checker.relay_wiring import relay_threads
 from outbox.clock import SystemClock
@@ -27,6 +28,7 @@ from outbox.http_checks.endpoint import HttpCheckEndpoint
 from outbox.http_checks.own_listeners import ssrf_policy
 from outbox.kafka.parked_topic import KafkaParkedTopic
 from outbox.kafka.record_names import KafkaRecordNames
+from outbox.kafka.topic_view import KafkaTopicView
 from outbox.postgres.checks.check_queue import PostgresCheckQueue
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.sweep import PostgresSweep
@@ -34,10 +36,12 @@ from outbox.postgres.maintenance.heartbeats import PostgresHeartbeats
 from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.maintenance.retention import PostgresRetirement
+from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
 from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.advisory_locks import PostgresAdvisoryLocks
-from outbox.postgres.sessions.connections import Pool, make_pool
+from outbox.postgres.sessions.connections import Pool
+from outbox.postgres.sessions.verified_sessions import make_verified_pool, refuse_to_start_behind
 from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
 
@@ -54,7 +58,8 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
     metrics, clock = Metrics(), SystemClock()
     async with AsyncExitStack() as stack:
         url = settings.required_database_url()
-        pool = make_pool(url, "checker", pool_max=settings.database_pool_max)
+        await asyncio.to_thread(refuse_to_start_behind, url, "checker")
+        pool = make_verified_pool(url, "checker", pool_max=settings.database_pool_max)
         await stack.enter_async_context(pool)
         await stack.enter_async_context(metrics_server(settings.checker_metrics_bind, metrics))
         locks = PostgresAdvisoryLocks(url)
@@ -81,6 +86,7 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
             relay = await asyncio.to_thread(relay_threads, settings, metrics)
             tasks.append(relay_liveness_task(relay))
             tasks.append(_orphan_names(settings, pool, locks))
+            tasks.append(_topic_watch(settings, pool, locks, metrics))
         yield Daemon(
             tasks,
             PostgresHeartbeats(pool),
@@ -122,6 +128,15 @@ def _orphan_names(settings: Settings, pool: Pool, locks: PostgresAdvisoryLocks) 
     return PeriodicTask(
         name="orphans", step=OrphanNames(PostgresOrphans(pool), records, locks).step
     )
+
+
+def _topic_watch(
+    settings: Settings, pool: Pool, locks: PostgresAdvisoryLocks, metrics: Metrics
+) -> PeriodicTask:
+    """Return the task that looks at the topics with the relay's principal."""
+    view = KafkaTopicView(settings.required_bootstrap_servers(), settings.kafka_config)
+    watch = TopicWatch(PostgresSeenTopics(pool), view, locks, metrics)
+    return PeriodicTask(name="topics", step=watch.step)
 
 
 def chosen_chores(settings: Settings) -> frozenset[str]:

@@ -13,11 +13,13 @@ OutboxError
 ├── NotRecheckable              a decided message cannot be checked again
 ├── Overloaded                  a bounded queue is full; try again later
 ├── ShardsHeld                  relays hold shards that must be free for this operation
+├── SessionsOpen                programs use the database that must be alone for this operation
 ├── RunOvertaken                another reconciliation has moved the cut; nothing was stored
 │   └── RunUnderWay             another reconciliation is in progress; nothing was started
 ├── CursorMoved                 another process has settled these rows; nothing was written
 ├── DatabaseUnavailable         PostgreSQL is down, read-only or refuses connections
 │   ├── UnsafeServer            PostgreSQL answers, but a setting makes the guarantees void
+│   │   └── IdsBehind           new ids would be lower than stored ones: a restored database
 │   └── CommittedMessageMissing the row of a committed message is missing
 └── KafkaUnavailable            Kafka did not answer in time
     └── PublisherFenced         a newer producer of the shard exists, or ours is unusable
@@ -125,12 +127,30 @@ class ShardsHeld(OutboxError):
         super().__init__(f"relays hold the shards {', '.join(map(str, shards))}")
 
 
+class SessionsOpen(OutboxError):
+    """Programs use the database, which must be alone for this operation."""
+
+    def __init__(self, programs: Sequence[str]) -> None:
+        super().__init__(f"the database is in use by {', '.join(programs)}")
+
+
 class DatabaseUnavailable(OutboxError):
     """PostgreSQL cannot be reached or cannot write; the result of the last write is unknown."""
 
 
 class UnsafeServer(DatabaseUnavailable):
     """PostgreSQL is back with a setting that makes the guarantees void; it is not used."""
+
+
+class IdsBehind(UnsafeServer):
+    """New ids of this cluster would be lower than ids that are stored; it is not used."""
+
+    def __init__(self, following: int, highest: int) -> None:
+        super().__init__(
+            f"the next id of this PostgreSQL cluster ({following}) is not above the highest stored"
+            f" one ({highest}): after a restore into another cluster, stop every process and run:"
+            " outbox installation rebase --reason TEXT"
+        )
 
 
 class KafkaUnavailable(OutboxError):

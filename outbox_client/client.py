@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from outbox_client import protocol
-from outbox_client.errors import AlreadyEnded, OutboxError, PrepareFailed, Problem
+from outbox_client.errors import AlreadyEnded, OutboxError, PrepareFailed
 from outbox_client.listener import TransactionListener
 from outbox_client.message import (
     Ending,
@@ -83,15 +83,16 @@ class TransactionProducer:
         reach the service does not raise: the check-back decides the message.
         """
         run = local_transaction or self._listener_transaction()
-        prepared = self._prepare_undecided(message)
+        prepared = self._prepare_first(message)
         local_state = self._run(run, prepared)
         return self._end_quietly(prepared, local_state, wait)
 
     def prepare(self, message: Message) -> PreparedMessage:
         """Store a half message; it is durable when this returns.
 
-        Raises the ``ServiceError`` of the answer, or ``ServiceUnreachable``: then the local
-        transaction must not run. Repeating it with the same message is safe.
+        Raises ``AlreadyEnded`` if an earlier prepare of this message was decided, any other
+        ``ServiceError`` of the answer, or ``ServiceUnreachable``: then the local transaction must
+        not run. Repeating it with the same message is safe.
         """
         item = protocol.prepare_item(self._producer_group, message)
         request = protocol.prepare_request(item)
@@ -135,29 +136,13 @@ class TransactionProducer:
             raise TypeError("send_in_transaction needs a local_transaction or a listener")
         return self._listener.execute_local_transaction
 
-    def _prepare_undecided(self, message: Message) -> PreparedMessage:
+    def _prepare_first(self, message: Message) -> PreparedMessage:
         try:
-            prepared = self.prepare(message)
+            return self.prepare(message)
+        except AlreadyEnded:
+            raise
         except OutboxError as error:
             raise PrepareFailed(message.transaction_id, error) from error
-        if prepared.state != "PREPARED":
-            raise self._already_ended(prepared)
-        return prepared
-
-    def _already_ended(self, prepared: PreparedMessage) -> AlreadyEnded:
-        members: dict[str, object] = {"message_id": prepared.message_id, "state": prepared.state}
-        try:
-            ended = self.end(prepared.message_id, UNKNOWN)
-        except OutboxError:
-            log.warning("standing_decision_unread", extra={"message_id": prepared.message_id})
-        else:
-            decided_at = ended.decided_at.isoformat() if ended.decided_at else None
-            members |= {"winning_decision": ended.decision, "decided_by": ended.decided_by}
-            members |= {"decided_at": decided_at}
-        detail = f"message {prepared.message_id} was prepared before and is {prepared.state}"
-        return AlreadyEnded(
-            Problem(status=409, code="already-ended", detail=detail, members=members)
-        )
 
     def _run(self, run: LocalTransaction, prepared: PreparedMessage) -> LocalTransactionState:
         try:

@@ -129,13 +129,18 @@ class RequestTimeout(ServiceError):
 
 
 class AlreadyEnded(ServiceError):
-    """The message no longer waits for this decision.
+    """The message is decided: an end contradicts the decision, or a prepare was repeated.
 
     ``winning_decision``, ``decided_by`` and ``decided_at`` are those of the first decision, as
-    sent by the service; all three are None if a repeated prepare finds a PARKED message.
+    sent by the service. After a prepare the local transaction must not run.
     """
 
     slug = "already-ended"
+
+    @property
+    def message_id(self) -> str | None:
+        """The id of the decided message."""
+        return self._text("message_id")
 
     @property
     def winning_decision(self) -> str | None:

@@ -56,7 +56,9 @@ KINDS: Final[dict[str, ProblemKind]] = {
         403, "The key lacks a scope", "Use a key with the scope in `detail`."
     ),
     "topic-not-allowed": ProblemKind(
-        403, "The producer group may not write this topic", "Extend the group's `topics`."
+        403,
+        "The topic may not be written",
+        "Extend the group's `topics`, or grant the relay's Kafka principal WRITE: see `detail`.",
     ),
     "half-messages-refused": ProblemKind(
         403, "Prepares are refused for now", "An operator is draining this installation."
@@ -81,7 +83,10 @@ KINDS: Final[dict[str, ProblemKind]] = {
         408, "The request did not arrive in time", "Send headers within 10 s, the body within 30 s."
     ),
     "already-ended": ProblemKind(
-        409, "Decided the other way", "The first decision is final; it is in `winning_decision`."
+        409,
+        "Already decided",
+        "The first decision is final; it is in `winning_decision`. After a prepare: run no local"
+        " transaction.",
     ),
     "not-recheckable": ProblemKind(
         409, "Already decided", "A decided message is not checked any more."

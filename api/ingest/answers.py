@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 from api.http.problems import Problem, invalid
 from api.ingest.schemas import EndedHalf, PreparedHalf, PublicationAt
+from outbox.checks.producer_group import ProducerGroup
 from outbox.messages.message import (
+    AlreadyDecided,
     Ended,
     EndOutcome,
+    GroupDeleted,
     MessageStatus,
     Prepared,
     PrepareOutcome,
@@ -17,6 +21,14 @@ from outbox.messages.message import (
     Unstorable,
 )
 from outbox.messages.message_id import HalfId, message_id_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """A half message that is durable and undecided: its local transaction may run."""
+
+    half: PreparedHalf
+    replayed: bool
 
 
 def prepared_half(prepared: Prepared, transaction_timeout_seconds: int) -> PreparedHalf:
@@ -35,10 +47,17 @@ def prepared_half(prepared: Prepared, transaction_timeout_seconds: int) -> Prepa
     )
 
 
-def prepare_answer(outcome: PrepareOutcome) -> Prepared | Problem:
+def prepare_answer(
+    outcome: PrepareOutcome, groups: Mapping[str, ProducerGroup]
+) -> Accepted | Problem:
     """Return what was stored, or the reason why nothing was."""
     if isinstance(outcome, Prepared):
-        return outcome
+        timeout = groups[outcome.half.message.producer_group].transaction_timeout_seconds
+        return Accepted(half=prepared_half(outcome, timeout), replayed=outcome.replayed)
+    if isinstance(outcome, AlreadyDecided):
+        return already_ended(outcome.status)
+    if isinstance(outcome, GroupDeleted):
+        return invalid("/producer_group", "is not registered", "unknown-group")
     if isinstance(outcome, Unstorable):
         return invalid("", "the database cannot store this message")
     facts = {"existing_message_id": str(outcome.existing_message_id)}
@@ -63,10 +82,11 @@ def end_answer(
 
 
 def already_ended(status: MessageStatus) -> Problem:
-    """Return the refusal of an end that contradicts the final decision (P22)."""
+    """Return the refusal of a contradicting end, or of a repeated prepare (P22)."""
     op = status.op
     assert op is not None
     facts = {
+        "message_id": message_id_text(status.half_id, status.nonce),
         "winning_decision": op.decision,
         "decided_by": op.decided_by,
         "decided_at": op.decided_at,

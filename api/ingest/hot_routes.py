@@ -77,7 +77,7 @@ class HotRoutes:
         )
         if isinstance(outcome, Problem):
             raise outcome
-        half = self._ingest.resource(outcome)
+        half = outcome.half
         headers = [JSON, (b"location", f"{PREFIX}/{half.message_id}".encode()), *rate_fields]
         if outcome.replayed:
             headers.append((b"idempotency-replayed", b"true"))
@@ -108,7 +108,7 @@ class HotRoutes:
                 problem=document(outcome, request.request_id),
             )
             if isinstance(outcome, Problem)
-            else PrepareResult(index=index, status=201, result=self._ingest.resource(outcome))
+            else PrepareResult(index=index, status=201, result=outcome.half)
             for index, outcome in enumerate(outcomes)
         ]
         return HttpResponse(207, ENCODER.encode(PrepareBatchAnswer(results)), [JSON, *rate_fields])

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from msgspec import UNSET
 
 from api.http.problems import Problem, invalid
-from api.ingest.answers import awaits_publication, end_answer, prepare_answer, prepared_half
+from api.ingest.answers import Accepted, awaits_publication, end_answer, prepare_answer
 from api.ingest.batcher import MicroBatcher
 from api.ingest.ingest_metrics import IngestMetrics
 from api.ingest.name_cache import NameCache
-from api.ingest.prepare_rules import content_of, transaction_id_of
+from api.ingest.prepare_rules import content_of, transaction_id_of, unpublishable
 from api.ingest.publication_wait import PublicationWait
-from api.ingest.schemas import EndedHalf, PreparedHalf, PrepareRequest
+from api.ingest.schemas import EndedHalf, PrepareRequest
 from api.ingest.topic_cache import TopicCache
 from outbox.access import Caller
 from outbox.checks.producer_group import ProducerGroup
@@ -27,9 +27,9 @@ from outbox.messages.message import (
     End,
     Ended,
     EndOutcome,
+    GroupDeleted,
     Message,
     MessageStatus,
-    Prepared,
     PrepareOutcome,
 )
 from outbox.messages.message_id import HalfId
@@ -48,8 +48,13 @@ class IngestPolicy:
     reject_half_messages: bool = False
 
 
-Refusals = Mapping[tuple[str, int | None], str | None]
-"""By (topic, partition): the slug that refuses it, or None."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What the names of one call mean; ``refusals`` has the slug that refuses a target, or None."""
+
+    groups: Mapping[str, ProducerGroup]
+    topic_ids: Mapping[str, int]
+    refusals: Mapping[tuple[str, int | None], str | None]
 
 
 class Ingest:
@@ -87,7 +92,7 @@ class Ingest:
         *,
         traceparent: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Sequence[Prepared | Problem]:
+    ) -> Sequence[Accepted | Problem]:
         """Store half messages; answer each in order once its flush has committed.
 
         A Problem among the requests is returned in its place, so a batch keeps its order. Raises
@@ -96,11 +101,11 @@ class Ingest:
         if self._policy.reject_half_messages:
             raise Problem(slug="half-messages-refused")
         contents = [self._content(request, traceparent) for request in requests]
-        refusals = await self._look_up(requests, contents, caller)
+        names = await self._look_up(requests, contents, caller)
         checked = [
             content
             if isinstance(content, Problem) or isinstance(request, Problem)
-            else self._message(request, content, caller, idempotency_key, refusals)
+            else self._message(request, content, caller, idempotency_key, names)
             for request, content in zip(requests, contents, strict=True)
         ]
         messages = [message for message in checked if isinstance(message, Message)]
@@ -108,15 +113,11 @@ class Ingest:
             return [item for item in checked if isinstance(item, Problem)]
         outcomes = await self._prepares.submit(messages, _weight(messages))
         self._metrics.prepared(outcomes)
-        results = iter(outcomes)
-        return [
-            item if isinstance(item, Problem) else prepare_answer(next(results)) for item in checked
-        ]
-
-    def resource(self, prepared: Prepared) -> PreparedHalf:
-        """Return a stored half message as callers see it."""
-        group = self._names.group(prepared.half.message.producer_group)
-        return prepared_half(prepared, group.transaction_timeout_seconds if group else 0)
+        for message, outcome in zip(messages, outcomes, strict=True):
+            if isinstance(outcome, GroupDeleted):
+                self._names.forget(message.producer_group)
+        answers = iter([prepare_answer(outcome, names.groups) for outcome in outcomes])
+        return [item if isinstance(item, Problem) else next(answers) for item in checked]
 
     def _content(
         self, request: PrepareRequest | Problem, traceparent: str | None
@@ -138,25 +139,25 @@ class Ingest:
         requests: Sequence[PrepareRequest | Problem],
         contents: Sequence[Content | Problem],
         caller: Caller,
-    ) -> Refusals:
-        """Load the groups and the ids of allowed topics; return the targets that Kafka lacks."""
+    ) -> Names:
+        """Return the groups, the ids of allowed topics, and the targets that Kafka lacks."""
         pairs = [
             (request.producer_group, content)
             for request, content in zip(requests, contents, strict=True)
             if not isinstance(request, Problem) and not isinstance(content, Problem)
         ]
-        await self._names.load_groups({group for group, _ in pairs if caller.sees(group)})
-        allowed = [content for name, content in pairs if self._allowed(name, content.topic, caller)]
+        groups = await self._names.groups({group for group, _ in pairs if caller.sees(group)})
+        allowed = [
+            content
+            for name, content in pairs
+            if name in groups and may_write(groups[name], content.topic)
+        ]
         targets = {(content.topic, content.partition) for content in allowed}
         await self._topics.load(targets)
         refusals = {target: self._topics.refusal(*target) for target in targets}
         accepted = {topic for (topic, _), refusal in refusals.items() if refusal is None}
-        await self._names.load_topics(accepted)
-        return refusals
-
-    def _allowed(self, group_name: str, topic: str, caller: Caller) -> bool:
-        group = self._names.group(group_name) if caller.sees(group_name) else None
-        return group is not None and may_write(group, topic)
+        topic_ids = await self._names.topic_ids(accepted)
+        return Names(groups=groups, topic_ids=topic_ids, refusals=refusals)
 
     def _message(
         self,
@@ -164,19 +165,22 @@ class Ingest:
         content: Content,
         caller: Caller,
         idempotency_key: str | None,
-        refusals: Refusals,
+        names: Names,
     ) -> Message | Problem:
         """Return the message to store, or the rule that the request breaks."""
         name, topic = request.producer_group, content.topic
-        group = self._names.group(name) if caller.sees(name) else None
+        group = names.groups.get(name)
         if group is None:
             return invalid("/producer_group", "is not registered", "unknown-group")
         if not may_write(group, topic):
             return invalid("/topic", "the group may not write this topic", "topic-not-allowed")
-        refusal = refusals[(topic, content.partition)]
+        refusal = names.refusals[(topic, content.partition)]
         if refusal is not None:
             pointer = "/topic" if refusal == "unknown-topic" else "/partition"
             return invalid(pointer, "Kafka has no such target", refusal)
+        unfit = unpublishable(content, self._topics.seen(topic))
+        if unfit is not None:
+            return unfit
         try:
             transaction_id = transaction_id_of(request, idempotency_key)
         except Problem as problem:
@@ -186,7 +190,7 @@ class Ingest:
             content=content,
             producer_group=name,
             producer_group_id=group.id,
-            topic_id=self._names.topic_id(topic),
+            topic_id=names.topic_ids[topic],
             transaction_id=transaction_id,
             check_immunity_seconds=None if immunity is UNSET else immunity,
             tags=() if tags is UNSET or tags is None else tuple(tags),

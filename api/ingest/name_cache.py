@@ -6,7 +6,7 @@ A changed group setting takes effect within a second in every process; a topic's
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
 
@@ -18,7 +18,7 @@ from outbox.errors import DatabaseUnavailable
 
 FRESH_SECONDS: Final = 1.0
 CACHE_MAX: Final = 10_000
-"""Most groups or topics kept; above it the cache is emptied."""
+"""Most groups or topics kept; above it the cache is emptied. A request keeps what it was given."""
 
 
 class NameCache:
@@ -33,43 +33,39 @@ class NameCache:
         self._topics: dict[str, int] = {}
         self._group_names: dict[int, str] = {}
 
-    async def load_groups(self, names: Collection[str]) -> None:
-        """Load these groups, so that ``group`` can answer; raises DatabaseUnavailable."""
+    async def groups(self, names: Collection[str]) -> dict[str, ProducerGroup]:
+        """Return those of these groups that are registered; raises DatabaseUnavailable."""
         if not self._stale(names):
-            return
+            return self._kept(names)
         async with self._lock:
             stale = self._stale(names)
-            if stale:
-                self._store(stale, await self._names.groups(stale))
-
-    def group(self, name: str) -> ProducerGroup | None:
-        """Return a loaded group, or None when no such group is registered."""
-        return self._groups.get(name)
+            kept = self._kept(set(names).difference(stale))
+            found = await self._names.groups(stale) if stale else {}
+            self._store(stale, found)
+        return kept | found
 
     def forget(self, name: str) -> None:
         """Read this group again at its next use, because this process changed it."""
         self._read_at.pop(name, None)
 
-    async def load_topics(self, names: Iterable[str]) -> None:
-        """Load the ids of these topics, so that ``topic_id`` can answer; intern the new ones."""
-        missing = [name for name in names if name not in self._topics]
+    async def topic_ids(self, names: Collection[str]) -> dict[str, int]:
+        """Return the ids of these topics; intern the new ones. Raises DatabaseUnavailable."""
+        kept = {name: self._topics[name] for name in names if name in self._topics}
+        missing = [name for name in names if name not in kept]
         if not missing:
-            return
-        if len(self._topics) + len(missing) > CACHE_MAX:
+            return kept
+        interned = await self._names.intern_topics(missing)
+        if len(self._topics) + len(interned) > CACHE_MAX:
             self._topics.clear()
-        self._topics.update(await self._names.intern_topics(missing))
-
-    def topic_id(self, name: str) -> int:
-        """Return the interned id of a loaded topic."""
-        return self._topics[name]
+        self._topics.update(interned)
+        return kept | interned
 
     async def group_ids(self, caller: Caller) -> frozenset[int] | None:
         """Return the ids of the groups a caller is bound to; None means every group."""
         if caller.groups is None:
             return None
-        await self.load_groups(caller.groups)
-        found = (self._groups.get(name) for name in caller.groups)
-        return frozenset(group.id for group in found if group is not None)
+        found = await self.groups(caller.groups)
+        return frozenset(group.id for group in found.values())
 
     async def group_names(self, ids: Collection[int]) -> dict[int, str]:
         """Return the names of groups by id, deleted ones included.
@@ -79,8 +75,15 @@ class NameCache:
         missing = [group_id for group_id in ids if group_id not in self._group_names]
         if missing:
             with suppress(DatabaseUnavailable):
+                if len(self._group_names) > CACHE_MAX:
+                    self._group_names.clear()
+                    missing = list(ids)
                 self._group_names.update(await self._names.group_names(missing))
         return self._group_names
+
+    def _kept(self, names: Collection[str]) -> dict[str, ProducerGroup]:
+        found = ((name, self._groups.get(name)) for name in names)
+        return {name: group for name, group in found if group is not None}
 
     def _stale(self, names: Collection[str]) -> list[str]:
         old = self._clock.monotonic() - FRESH_SECONDS

@@ -18,6 +18,7 @@ from api.http.problems import Problem, invalid
 from api.ingest.schemas import GROUP_PATTERN, MEDIA_TYPE_PATTERN, TOPIC_PATTERN, PrepareRequest
 from outbox.messages.message import Content, Headers
 from outbox.messages.record import asks_for_delay, is_reserved
+from outbox.messages.seen_topics import SeenTopic
 
 KEY_MAX_BYTES: Final = 8192
 HEADERS_MAX: Final = 64
@@ -63,6 +64,22 @@ def content_of(
         content_type=request.content_type or None,
         traceparent=traceparent,
     )
+
+
+def unpublishable(content: Content, seen: SeenTopic) -> Problem | None:
+    """Return why Kafka would refuse this record for good, as the relay last saw its topic."""
+    if seen.may_write is False:
+        detail = "Kafka does not let the relay write this topic: grant its principal WRITE"
+        return invalid("/topic", detail, "topic-not-allowed")
+    limit = seen.max_content_bytes
+    if limit is None:
+        return None
+    size = len(content.key or b"") + len(content.value or b"")
+    size += sum(len(name) + len(text.encode()) for name, text in content.headers)
+    if size <= limit:
+        return None
+    detail = f"key, value and headers exceed the {limit} bytes that the topic accepts"
+    return invalid("", detail, "payload-too-large")
 
 
 def validate_names(request: PrepareRequest) -> None:

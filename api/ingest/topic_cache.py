@@ -2,17 +2,21 @@
 
 Topics are checked against metadata that is at most 30 s old, and it is read again before anything
 is refused. While Kafka is down nothing is refused: a prepare must not fail because of it.
+
+Size limits and permissions are those of the relay's principal: the checker stores them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Final
 
 from outbox.clock import Clock
-from outbox.errors import KafkaUnavailable
+from outbox.errors import DatabaseUnavailable, KafkaUnavailable
 from outbox.messages.ports import TopicCatalogue
+from outbox.messages.seen_topics import UNSEEN, SeenTopic, SeenTopics
 
 FRESH_SECONDS: Final = 30.0
 REFRESH_SECONDS: Final = 10.0
@@ -25,10 +29,19 @@ CREATED_PAUSE_SECONDS: Final = 0.05
 
 
 class TopicCache:
-    """Partition counts by topic."""
+    """Partition counts by topic, and what the relay's principal saw of it."""
 
-    def __init__(self, catalogue: TopicCatalogue, clock: Clock, *, create: bool) -> None:
+    def __init__(
+        self,
+        catalogue: TopicCatalogue,
+        clock: Clock,
+        *,
+        create: bool,
+        seen: SeenTopics | None = None,
+    ) -> None:
         self._catalogue = catalogue
+        self._stored = seen
+        self._seen: Mapping[str, SeenTopic] = {}
         self._clock = clock
         self._create = create
         self._counts: dict[str, int] = {}
@@ -65,6 +78,10 @@ class TopicCache:
             return None
         return "partition-out-of-range" if topic in self._counts else "unknown-topic"
 
+    def seen(self, topic: str) -> SeenTopic:
+        """Return what the relay's principal last saw of a topic; nothing while Kafka is down."""
+        return self._seen.get(topic, UNSEEN) if self.reachable else UNSEEN
+
     async def refresh(self) -> None:
         """Read Kafka's metadata; concurrent callers share one read."""
         if self._failed_recently():
@@ -78,6 +95,7 @@ class TopicCache:
         while not stop.is_set():
             await self.refresh()
             await self._create_postponed()
+            await self._read_seen()
             pause = REFRESH_SECONDS if self._failed_at is None else RETRY_SECONDS
             try:
                 async with asyncio.timeout(pause):
@@ -105,6 +123,12 @@ class TopicCache:
             self._failed_at = self._clock.monotonic()
         finally:
             self._reading = None
+
+    async def _read_seen(self) -> None:
+        """Read the stored views; without PostgreSQL the last ones stay."""
+        if self._stored is not None:
+            with suppress(DatabaseUnavailable):
+                self._seen = await self._stored.all()
 
     async def _create_postponed(self) -> None:
         """Create the topics that were accepted while Kafka was down, once it is back."""

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 import psycopg
 
 from outbox.errors import DatabaseUnavailable
-from outbox.postgres.maintenance import readiness
+from outbox.postgres.maintenance import gauges
 
-UNFINISHED: Final = readiness.SQL["unfinished"]
+UNFINISHED: Final = gauges.SQL["unfinished"]
 LOOK_SECONDS: Final = 0.25
 CALM_LOOKS: Final = 2
 
@@ -38,8 +38,8 @@ def backlog(database_url: str) -> Backlog:
     except psycopg.Error as error:
         raise DatabaseUnavailable(str(error)) from error
     counts = {"PREPARED": 0, "COMMITTED": 0, "PARKED": 0}
-    for state, _, messages, _ in rows:
-        counts[state] += messages
+    for state, _, _, messages, *_ in rows:
+        counts[state] = counts.get(state, 0) + messages
     return Backlog(counts["PREPARED"], counts["COMMITTED"], counts["PARKED"])
 
 

@@ -14,6 +14,8 @@ def judge_decisions(left: FinalState, calls: RecordedCalls, findings: Findings) 
     _listed(left, findings)
     _once(left, findings)
     _refused(left, calls, findings)
+    for message_id in calls.accepted_late:
+        findings.check("I4", False, "prepared again after its decision", id=message_id)
 
 
 def _answers(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:

@@ -53,6 +53,8 @@ class RecordedCalls:
     """transactions whose prepares were all refused"""
     doubtful: set[str] = field(default_factory=set)
     """transactions with a prepare that was answered or may have had its effect"""
+    accepted_late: set[str] = field(default_factory=set)
+    """messages that a repeated prepare was accepted for after their decision was shown"""
     truth: dict[str, str] = field(default_factory=dict)
     answered: dict[str, list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
     reads: dict[str, list[tuple[str, int, int, str | None]]] = field(
@@ -90,6 +92,7 @@ class _CallReader:
     def __init__(self, calls: RecordedCalls) -> None:
         self._calls = calls
         self._open: dict[int, Event] = {}
+        self._decided_at: dict[str, float] = {}
 
     def read(self, found: Iterable[Event]) -> None:
         for event in found:
@@ -152,13 +155,22 @@ class _CallReader:
         else:
             for item, answer in zip(call["items"], event["items"], strict=True):
                 self._prepared(item, answer)
+                self._note_late(call["t"], answer)
 
     def _prepared(self, item: Event, answer: Mapping[str, Any]) -> None:
         if "id" in answer:
             facts = [item[name] for name in ("topic", "key", "sha", "headers")]
             self._calls.prepared[answer["id"]] = Prepared(item["tx"], *facts)
-        known = "id" in answer or answer["status"] >= 500
+        if "ended" in answer:
+            self._calls.by_message[answer["ended"]].decisions.add(answer["decision"])
+        known = "id" in answer or "ended" in answer or answer["status"] >= 500
         (self._calls.doubtful if known else self._calls.refused).add(item["tx"])
+
+    def _note_late(self, sent: float, answer: Mapping[str, Any]) -> None:
+        """Note a prepare that was accepted though its message was already shown as decided."""
+        message_id = answer.get("id")
+        if message_id is not None and sent > self._decided_at.get(message_id, inf):
+            self._calls.accepted_late.add(message_id)
 
     def _end(self, call: Event, event: Event, outcome: str) -> None:
         if outcome != "ok":
@@ -175,6 +187,7 @@ class _CallReader:
                 message.decisions.add(item["d"])
         if shown is not None:
             message.decisions.add(shown)
+            self._decided_at.setdefault(item["id"], at)
         if shown == "COMMIT":
             message.committed_by = min(message.committed_by, at)
 

@@ -114,6 +114,9 @@ class Producer:
         self._history.write("local", "ok", items=facts)
         for ends in _rounds(items, ids, decided):
             await self._end(ends, batch=batch)
+        again = [item for item in items if item.replayed]
+        if again:
+            await self._calls.prepare(group, again, batch=batch)
 
     async def _prepared(self, group: str, items: list[Planned], *, batch: bool) -> Ids | None:
         ids = await self._calls.prepare(group, items, batch=batch)

@@ -112,7 +112,9 @@ def _outcome(f: str, status: int, answer: Any, *, replayed: bool | None) -> dict
         return {"status": 200, "already": answer["already_ended"], "state": answer["state"]}
     problem = {"status": status, "slug": _slug(answer)}
     winner = (answer or {}).get("winning_decision")
-    return problem if winner is None else {**problem, "decision": winner}
+    if winner is None:
+        return problem
+    return {**problem, "decision": winner, "ended": answer["message_id"]}
 
 
 def _slug(problem: Any) -> str:

@@ -72,15 +72,19 @@ class CheckBack:
             put_back=len(settlement.put_backs),
             parked=len(settled.parked),
             dropped=sum(result.decision is None for result in results),
-            more=(due.more or len(results) < len(due.rows))
-            and not (to_ask and stays_open(due, change)),
+            more=due.more_aged
+            or (
+                (due.more or len(results) < _count(due))
+                and not (to_ask and stays_open(due, change))
+            ),
         )
 
     def _split(self, due: DueSlice) -> tuple[list[CheckResult], list[QueueRow]]:
         """Split the due rows into those that are finished and those to ask about."""
         finished: list[CheckResult] = []
         to_ask: list[QueueRow] = []
-        for row in due.rows:
+        aged = {row.look_id for row in due.aged}
+        for row in (*due.aged, *(row for row in due.rows if row.look_id not in aged)):
             if row.drop is not None:
                 self._observer.dropped(due.group, row)
                 finished.append(CheckResult(row=row))
@@ -94,3 +98,7 @@ class CheckBack:
                 decision = Wait(delay=timedelta(seconds=due.group.check_interval_seconds))
             finished.append(CheckResult(row=row, decision=decision))
         return finished, to_ask
+
+
+def _count(due: DueSlice) -> int:
+    return len({row.look_id for row in (*due.rows, *due.aged)})

@@ -26,6 +26,8 @@ class CheckObserver:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self._shown: set[str] = set()
+        """The groups whose queue the gauges show."""
         self._log = get_logger()
 
     @contextmanager
@@ -105,9 +107,16 @@ class CheckObserver:
             self._breaker(group, settlement.breaker)
 
     def due(self, groups: Sequence[GroupDue]) -> None:
-        """Note the delay of each group's checks behind their schedule (s)."""
+        """Note the delay of each group's checks behind their schedule (s).
+
+        The gauges of a group without waiting halves vanish.
+        """
+        for gone in self._shown - {each.producer_group for each in groups}:
+            self._metrics["check_schedule_lag_seconds"].remove(gone)
+            self._metrics["check_breaker_state"].remove(gone)
+        self._shown = {each.producer_group for each in groups}
         for each in groups:
-            lag = max(each.overdue_seconds, 0.0)
+            lag = 0.0 if each.rests else max(each.overdue_seconds, 0.0)
             self._metrics["check_schedule_lag_seconds"].labels(each.producer_group).set(lag)
             state = BREAKER_STATES.index(each.breaker)
             self._metrics["check_breaker_state"].labels(each.producer_group).set(state)
@@ -117,6 +126,7 @@ class CheckObserver:
         closes = change.wait_seconds is None
         state = BreakerState.CLOSED if closes else BreakerState.OPEN
         self._metrics["check_breaker_state"].labels(group.name).set(BREAKER_STATES.index(state))
+        self._shown.add(group.name)
         self._log.warning(
             Event.BREAKER_CHANGED,
             producer_group=group.name,

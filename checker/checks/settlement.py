@@ -31,7 +31,12 @@ def settlement_of(
     """
     moves = _moves(due, {(each.row.delay_seconds, each.row.look_id) for each in results})
     goals = {move.delay_seconds: move.to for move in moves}
-    passed = [each for each in results if each.row.look_id <= goals.get(each.row.delay_seconds, 0)]
+    aged = {row.look_id for row in due.aged}
+    passed = [
+        each
+        for each in results
+        if each.row.look_id in aged or each.row.look_id <= goals.get(each.row.delay_seconds, 0)
+    ]
     draft = _Draft(due.group, jitter)
     for result in passed:
         draft.add(result)
@@ -39,17 +44,25 @@ def settlement_of(
     return Settlement(
         group=due.group,
         moves=moves,
+        removed=due.aged,
         ends=tuple(draft.ends),
         checks=tuple(each for each in passed if each.answer is not None),
         put_backs=tuple(draft.put_backs),
         parkings=tuple(draft.parkings),
         resumed=tuple(each.row.half_id for each in passed if each.row.parked and each.decision),
         pause_reason=ENDPOINT_GONE if gone else None,
+        answered=_answered(results),
     )
 
 
+def _answered(results: Sequence[CheckResult]) -> bool | None:
+    answers = [each.answer for each in results if each.answer is not None]
+    return any(answer.valid for answer in answers) if answers else None
+
+
 def _moves(due: DueSlice, done: set[tuple[int, int]]) -> tuple[CursorMove, ...]:
-    goals: dict[int, int] = {}
+    """Return how far each cursor gets; the cursor of a removed row stays, and is compared."""
+    goals = {row.delay_seconds: due.cursors[row.delay_seconds] for row in due.aged}
     stopped: set[int] = set()
     for row in due.rows:
         if (row.delay_seconds, row.look_id) not in done:

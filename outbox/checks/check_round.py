@@ -65,6 +65,11 @@ class Answer:
         return VERDICT_OF.get(self.outcome)
 
     @property
+    def valid(self) -> bool:
+        """Whether it is what the contract asks for: COMMIT, ROLLBACK or UNKNOWN."""
+        return self.outcome in (Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN)
+
+    @property
     def spent(self) -> bool:
         """Whether it counts toward ``check_max``: an answer without a decision."""
         if self.outcome is Outcome.HTTP_ERROR:
@@ -103,8 +108,12 @@ class DueSlice:
     now: datetime
     cursors: dict[int, int]
     rows: tuple[QueueRow, ...]
+    """None while the group rests: paused or deleted."""
+    aged: tuple[QueueRow, ...] = ()
+    """The rows at the max age, wherever they wait; they may be among the due rows too."""
     more: bool = False
     """The slice is full: there may be more due rows."""
+    more_aged: bool = False
     breaker: Breaker | None = None
     """The group's breaker, unless it is closed."""
 
@@ -117,6 +126,8 @@ class GroupDue:
     producer_group: str
     overdue_seconds: float
     breaker: BreakerState = BreakerState.CLOSED
+    rests: bool = False
+    """Paused or deleted: nobody asks it."""
 
 
 # -- What a round writes --------------------------------------------------------------------------
@@ -157,6 +168,9 @@ class Settlement:
 
     group: ProducerGroup
     moves: tuple[CursorMove, ...] = ()
+    """What a cursor passes leaves the queue."""
+    removed: tuple[QueueRow, ...] = ()
+    """Rows at their max age, which leave the queue wherever they wait."""
     ends: tuple[End, ...] = ()
     checks: tuple[CheckResult, ...] = ()
     """The checks that were answered, for the history."""
@@ -169,6 +183,8 @@ class Settlement:
     pause_reason: str | None = None
     """Set when the endpoint is gone: the group is paused for this reason."""
     breaker: BreakerChange | None = None
+    answered: bool | None = None
+    """Whether any check got a valid verdict, UNKNOWN included; None when nobody was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

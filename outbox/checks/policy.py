@@ -17,9 +17,6 @@ from outbox.messages.message import ParkedReason
 BACKOFF_CAP_SECONDS: Final = 3600
 """Exponential back-off doubles up to this interval."""
 
-PAUSED_SECONDS: Final = 30
-"""The longest wait of a paused group's half, so that unpausing has a quick effect."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
@@ -51,15 +48,13 @@ Decision = Ask | Wait | Park | RollBack
 def decide(row: QueueRow, group: ProducerGroup, now: datetime) -> Decision:
     """Decide what happens to a due half (P26-P34).
 
-    Age parks under either policy. Spent checks act only at the next due time. A paused group is
-    not asked and spends nothing, while its halves grow older.
+    Age parks under either policy. Spent checks act only at the next due time. A paused group has
+    no due rows: it is not asked and spends nothing, while its halves grow older.
     """
     if now - row.age_from >= timedelta(seconds=group.max_age_seconds):
         return Park(reason=ParkedReason.MAX_AGE)
     if now < row.due_at:
         return Wait(delay=row.due_at - now)
-    if group.paused:
-        return Wait(delay=timedelta(seconds=min(group.check_interval_seconds, PAUSED_SECONDS)))
     if row.check_count < group.check_max:
         return Ask()
     if group.on_check_max is OnCheckMax.ROLLBACK and row.only_unknown:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -35,10 +35,14 @@ class CheckQueue(Protocol):
     async def due_groups(self) -> Sequence[GroupDue]:
         """Return the groups that have waiting halves; one index probe per delay class."""
 
+    async def aged_groups(self) -> Mapping[int, str]:
+        """Return the names of groups with a half at its max age; one index probe per group."""
+
     async def claim(self, producer_group_id: int, limit: int) -> DueSlice | None:
         """Read up to ``limit`` due rows of a group and the group itself; locks nothing.
 
-        None when the group or its due rows are gone. Raises DatabaseUnavailable.
+        A group that is paused or deleted has no due rows, only those at their max age. None when
+        there is no row. Raises DatabaseUnavailable.
         """
 
     async def settle(self, settlement: Settlement) -> Settled:

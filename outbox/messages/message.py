@@ -187,10 +187,22 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyDecided:
+    """A repeated prepare of a message that has a decision: its local transaction must not run."""
+
+    status: MessageStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionIdReused:
     """The transaction id belongs to a message with other content; nothing was stored."""
 
     existing_message_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDeleted:
+    """The message's producer group was deleted meanwhile; nothing was stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +212,7 @@ class Unstorable:
     detail: str
 
 
-PrepareOutcome = Prepared | TransactionIdReused | Unstorable
+PrepareOutcome = Prepared | AlreadyDecided | TransactionIdReused | GroupDeleted | Unstorable
 
 
 EndOutcome = Ended | NoSuchMessage

@@ -27,6 +27,8 @@ SHARD_BITS: Final = 4
 ROWS_PER_TRANSACTION: Final = 2048
 LOW_BITS: Final = 15
 """The bits of a half id below the transaction id: 11 for the row, 4 for the shard."""
+LEAF_BITS: Final = 20
+"""A leaf (partition) of the tables has the rows of 2^20 transaction ids."""
 XID_LIMIT: Final = 1 << 48
 NONCE_BITS: Final = 59
 
@@ -61,6 +63,11 @@ def half_id_of(xid: int, row: int, shard: Shard) -> HalfId:
 def shard_in(half_id: HalfId) -> Shard:
     """Return the shard of a half id."""
     return Shard(half_id & (SHARDS - 1))
+
+
+def leaf_in(half_id: HalfId) -> int:
+    """Return the number of the leaf for a half id."""
+    return half_id >> LOW_BITS + LEAF_BITS
 
 
 def message_id_of(half_id: HalfId, nonce: Nonce) -> UUID:

@@ -85,6 +85,12 @@ class SourceSnapshot(Protocol):
     def retired_below(self) -> HalfId:
         """Return the lowest half id whose leaf is still kept."""
 
+    def retired_leaves(self) -> frozenset[int]:
+        """Return the leaves above that which were removed before a lower one."""
+
+    def kept_below(self, half_id: HalfId) -> frozenset[HalfId]:
+        """Return the half messages below an id that are stored, though their leaf is removed."""
+
     def undecided(self, *, whole: bool = True) -> UndecidedCounts:
         """Count the half messages without a decision.
 

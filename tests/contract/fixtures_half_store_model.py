@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from outbox.messages.message import (
+    AlreadyDecided,
     DecidedBy,
     End,
     Ended,
@@ -57,6 +58,10 @@ class Dictionary:
             return self._learn(answer.half)
         if known.half.message.content != message.content:
             assert answer == TransactionIdReused(existing_message_id=known.half.message_id)
+        elif known.decision is not None:
+            assert isinstance(answer, AlreadyDecided)
+            assert answer.status.half_id == known.half.half_id
+            self.check_status(known, Ended(status=answer.status, already_ended=True))
         else:
             assert answer == Prepared(half=known.half, state=known.state, replayed=True)
         return None

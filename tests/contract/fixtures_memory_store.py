@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from outbox.clock import Clock, SystemClock
 from outbox.messages.message import (
+    AlreadyDecided,
     End,
     Ended,
     EndOutcome,
@@ -72,7 +73,10 @@ class MemoryHalfStore:
     def _replay(self, half: HalfMessage, message: Message) -> PrepareOutcome:
         if not same_request(half.message, message):
             return TransactionIdReused(existing_message_id=half.message_id)
-        return Prepared(half=half, state=self._status(half).state, replayed=True)
+        status = self._status(half)
+        if status.op is not None:
+            return AlreadyDecided(status=status)
+        return Prepared(half=half, state=status.state, replayed=True)
 
     def _half(self, message: Message, row: int) -> HalfMessage:
         content, nonce = message.content, Nonce(secrets.randbits(NONCE_BITS))

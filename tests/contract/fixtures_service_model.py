@@ -113,9 +113,10 @@ class Dictionary:
         return [message_id for message_id, one in self.messages.items() if one.state == "PARKED"]
 
     def due(self, group: str) -> Iterator[tuple[str, Known]]:
-        """Return the messages that are due in a group."""
+        """Return the messages of a group that are due, or at their max age."""
         for message_id, known in self.messages.items():
-            if known.asked.group == group and known.waits and known.due <= self.now:
+            at_hand = known.due <= self.now or self.now - known.age_from >= MAX_AGE
+            if known.asked.group == group and known.waits and at_hand:
                 yield message_id, known
 
     def check(self, group: str, answers: Mapping[str, str], *, rolls_back: bool) -> None:

@@ -92,9 +92,14 @@ class ServiceTwins:
         known = self.model.messages[twin]
         if known.asked.value != asked.value:
             assert (answer.status_code, answer.json()["code"]) == (422, "transaction-id-reused")
+        elif known.decision is not None:
+            shown = answer.json()
+            assert (answer.status_code, shown["code"]) == (409, "already-ended"), answer.text
+            said = (shown["message_id"], shown["winning_decision"], shown["decided_by"])
+            assert said == (twin, known.decision, known.decided_by)
         else:
             shown = answer.json()
-            assert answer.status_code in (200, 201), answer.text
+            assert answer.status_code == 201, answer.text
             assert (shown["message_id"], shown["state"]) == (twin, known.state)
         return None
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from outbox.messages.message import (
+    AlreadyDecided,
     DecidedBy,
     End,
     Ended,
@@ -131,11 +132,21 @@ async def test_a_foreign_groups_message_looks_like_an_unknown_one(store: HalfSto
 
 async def test_a_repeated_prepare_answers_with_the_first_message(store: HalfStore) -> None:
     first = await prepared(store, transaction_id="invoice-1")
-    await store.end([ending(first, COMMIT)])
     again = await prepared(store, transaction_id="invoice-1")
     assert again.replayed
     assert again.half == first.half
-    assert again.state is State.COMMITTED
+    assert again.state is State.PREPARED
+
+
+@pytest.mark.parametrize("decision", [COMMIT, ROLLBACK])
+async def test_a_repeated_prepare_of_a_decided_message_answers_with_its_decision(
+    store: HalfStore, decision: Resolution
+) -> None:
+    first = await prepared(store, transaction_id="invoice-1")
+    op = (await ended(store, ending(first, decision))).status.op
+    (again,) = await store.prepare([make_message(transaction_id="invoice-1")])
+    assert isinstance(again, AlreadyDecided)
+    assert (again.status.message_id, again.status.op) == (first.half.message_id, op)
 
 
 async def test_a_transaction_id_with_other_content_is_refused(store: HalfStore) -> None:

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.postgres
 
 GROUP = "account"
 NEVER_ISSUED = "00000000-0000-8000-8000-000000000001"
+DECISION_OF = {"COMMITTED": "COMMIT", "PUBLISHED": "COMMIT", "ROLLED_BACK": "ROLLBACK"}
 OPERATOR = {"operator": "night shift", "reason": "asked by the producer"}
 Said = tuple[object, ...]
 NOT_FOUND: Said = (404, "message-not-found")
@@ -148,6 +149,11 @@ async def test_a_repeated_prepare_in_every_state_is_replayed_or_refused_and_chan
         with subtests.test(state):
             same = await place.call("", body(state))
             other = await place.call("", body(state, "other"))
-            assert (same.status_code, same.json()["message_id"]) == (201, message_id)
+            expected = 201 if state in ("PREPARED", "PARKED") else 409
+            assert (same.status_code, same.json()["message_id"]) == (expected, message_id)
+            assert ("idempotency-replayed" in same.headers) == (expected == 201)
+            if expected == 409:
+                assert same.json()["code"] == "already-ended"
+                assert same.json()["winning_decision"] == DECISION_OF[state]
             assert (other.status_code, other.json()["code"]) == (422, "transaction-id-reused")
             assert (await place.read(message_id))["state"] == state

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from psycopg import AsyncCursor
 from psycopg.rows import dict_row, kwargs_row
 
 from outbox.checks.breaker import Breaker, BreakerState
@@ -23,6 +24,7 @@ from outbox.postgres.checks.settlement import settle
 from outbox.postgres.messages.half_rows import read_half
 from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.key_order import read_in_key_order
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -52,6 +54,17 @@ class PostgresCheckQueue:
             await cursor.execute(SQL["due_groups"])
             return await cursor.fetchall()
 
+    async def aged_groups(self) -> Mapping[int, str]:
+        """Return the groups with halves at their max age; see CheckQueue.aged_groups."""
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            await read_in_key_order(connection)
+            cursor = await connection.execute(SQL["aged_groups"])
+            return dict(await cursor.fetchall())
+
     async def claim(self, producer_group_id: int, limit: int) -> DueSlice | None:
         """Read the due rows of a group; see CheckQueue.claim."""
         async with (
@@ -63,10 +76,10 @@ class PostgresCheckQueue:
             read = await self._read_group(connection, producer_group_id)
             if read is None:
                 return None
-            group, breaker, now = read
+            group, row = read
             limit = min(limit, PAYLOAD_ROWS) if group.check_payload else limit
-            due = await _read_slice(connection, group, now, limit)
-            return due and replace(due, breaker=breaker)
+            due = await _read_slice(connection, group, row, limit)
+            return due and replace(due, breaker=_breaker(row))
 
     async def settle(self, settlement: Settlement) -> Settled:
         """Write a round's results, all or nothing; see CheckQueue.settle."""
@@ -75,7 +88,8 @@ class PostgresCheckQueue:
 
     async def _read_group(
         self, connection: AsyncConnection, producer_group_id: int
-    ) -> tuple[ProducerGroup, Breaker | None, datetime] | None:
+    ) -> tuple[ProducerGroup, Mapping[str, Any]] | None:
+        """Read a group and its row: the breaker, whether the group rests, the time."""
         async with connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(SQL["group"], {"group": producer_group_id})
             row = await cursor.fetchone()
@@ -83,12 +97,7 @@ class PostgresCheckQueue:
             return None
         stored = [row["secret"], row["previous_secret"]]
         secrets = tuple(self._decrypt(bytes(secret)) for secret in stored if secret)
-        return read_group(row, secrets), _breaker(row), row["now"]
-
-
-async def read_in_key_order(connection: AsyncConnection) -> None:
-    """Make the rest of the transaction read by index in key order; see the statement."""
-    await connection.execute(SQL["in_key_order"])
+        return read_group(row, secrets), row
 
 
 def _breaker(row: Mapping[str, Any]) -> Breaker | None:
@@ -105,28 +114,41 @@ _group_due: Final = kwargs_row(_due)
 
 
 async def _read_slice(
-    connection: AsyncConnection, group: ProducerGroup, now: datetime, limit: int
+    connection: AsyncConnection, group: ProducerGroup, found: Mapping[str, Any], limit: int
 ) -> DueSlice | None:
+    """Read the rows at their max age and, unless the group rests, the due rows."""
+    now: datetime = found["now"]
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL["due_rows"], {"group": group.id, "now": now, "limit": limit})
-        found = in_due_order(await cursor.fetchall())
-        due = found[:limit]
-        if not due:
+        asked = {"group": group.id, "now": now, "limit": limit, "max_age": group.max_age_seconds}
+        await cursor.execute(SQL["aged_rows"], asked)
+        aged = await cursor.fetchall()
+        waiting: Sequence[Mapping[str, Any]] = ()
+        if not found["rests"]:
+            await cursor.execute(SQL["due_rows"], asked)
+            waiting = in_due_order(await cursor.fetchall())
+        due = waiting[:limit]
+        if not (due or aged):
             return None
-        half_ids = sorted({row["half_id"] for row in due})
-        bounds = {"low": half_ids[0], "high": half_ids[-1]}
-        await cursor.execute(
-            SQL["claimed_halves"],
-            {"half_ids": half_ids, "with_value": group.check_payload, **bounds},
-        )
-        halves = {row["half_id"]: row for row in await cursor.fetchall()}
+        halves = await _read_halves(cursor, [*due, *aged], with_value=group.check_payload)
     return DueSlice(
         group=group,
         now=now,
-        cursors={row["delay_seconds"]: row["position"] for row in due},
+        cursors={row["delay_seconds"]: row["position"] for row in (*due, *aged)},
         rows=tuple(_queue_row(row, halves[row["half_id"]]) for row in due),
-        more=len(found) >= limit,
+        aged=tuple(_queue_row(row, halves[row["half_id"]]) for row in aged),
+        more=len(waiting) >= limit,
+        more_aged=len(aged) >= limit,
     )
+
+
+async def _read_halves(
+    cursor: AsyncCursor[dict[str, Any]], rows: Sequence[Mapping[str, Any]], *, with_value: bool
+) -> dict[int, Mapping[str, Any]]:
+    half_ids = sorted({row["half_id"] for row in rows})
+    bounds = {"low": half_ids[0], "high": half_ids[-1]}
+    asked = {"half_ids": half_ids, "with_value": with_value, **bounds}
+    await cursor.execute(SQL["claimed_halves"], asked)
+    return {row["half_id"]: row for row in await cursor.fetchall()}
 
 
 def in_due_order(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -166,7 +188,8 @@ def _drop(row: Mapping[str, Any], found: Mapping[str, Any]) -> Drop | None:
         return Drop.UNKNOWN
     if found["decided"]:
         return Drop.DECIDED
-    return Drop.VOID if row["round"] < found["standing_round"] else None
+    void = row.get("passed", False) or row["round"] < found["standing_round"]
+    return Drop.VOID if void else None
 
 
 def _readable(found: Mapping[str, Any]) -> HalfMessage | None:

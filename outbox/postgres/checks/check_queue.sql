@@ -1,12 +1,7 @@
--- name: in_key_order
--- Makes the reads of this transaction use index ranges in key order. Leaves have no statistics. A plan that
--- collects and sorts the whole backlog for a short slice would make the backlog grow.
-SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)
-
 -- name: due_groups
 -- Reads the head of every delay class: which groups have waiting halves, and how long the oldest is overdue. One
--- index probe per class; locks nothing.
-SELECT c.producer_group_id, g.name AS producer_group,
+-- index probe per class; locks nothing. A group that is paused or deleted rests: nobody asks it.
+SELECT c.producer_group_id, g.name AS producer_group, g.paused OR g.deleted_at IS NOT NULL AS rests,
     extract(epoch FROM clock_timestamp() - min(head.due_at))::float8 AS overdue_seconds,
     CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open'
          ELSE 'half-open' END AS breaker
@@ -20,16 +15,28 @@ CROSS JOIN LATERAL (
     ORDER BY q.id
     LIMIT 1
 ) head
-GROUP BY c.producer_group_id, g.name, b.probe_at
+GROUP BY c.producer_group_id, g.name, rests, b.probe_at
+
+-- name: aged_groups
+-- Reads which groups, resting ones included, have a row whose half has reached the max age. One index probe per
+-- group; locks nothing.
+SELECT g.id, g.name
+FROM outbox.producer_group g
+CROSS JOIN LATERAL (
+    SELECT FROM outbox.check_queue
+    WHERE producer_group_id = g.id AND age_from <= now() - make_interval(secs => g.max_age_seconds)
+    ORDER BY age_from
+    LIMIT 1
+) aged
 
 -- name: group
--- Reads the present settings of a group, with the secrets that sign at this moment, its breaker, and the
--- database's time.
+-- Reads the present settings of a group, with the secrets that sign at this moment, its breaker, whether it rests
+-- (paused or deleted), and the database's time.
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
     max_age_seconds, paused, pause_reason, version, created_at, updated_at, secret,
     CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END AS previous_secret,
-    b.wait_seconds, b.probe_at, clock_timestamp() AS now
+    paused OR deleted_at IS NOT NULL AS rests, b.wait_seconds, b.probe_at, clock_timestamp() AS now
 FROM outbox.producer_group
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE id = %(group)s
@@ -51,6 +58,17 @@ CROSS JOIN LATERAL (
 ) q
 WHERE c.producer_group_id = %(group)s AND q.due
 ORDER BY c.delay_seconds, q.id
+
+-- name: aged_rows
+-- Reads the rows of a group whose halves have reached the max age, oldest first, wherever they wait. A row that a
+-- cursor has passed is void: a checker of an earlier version has left it.
+SELECT c.delay_seconds, c.position, q.id, q.half_id, q.round, q.check_count, q.only_unknown, q.age_from, q.due_at,
+    q.id <= c.position AS passed
+FROM outbox.check_queue q
+JOIN outbox.check_class c USING (producer_group_id, delay_seconds)
+WHERE q.producer_group_id = %(group)s AND q.age_from <= %(now)s - make_interval(secs => %(max_age)s)
+ORDER BY q.age_from
+LIMIT %(limit)s
 
 -- name: claimed_halves
 -- Reads, by key, the halves of due rows, whether they have an op, their current round and whether they are parked.

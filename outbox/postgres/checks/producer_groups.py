@@ -16,6 +16,7 @@ from outbox.errors import GroupInUse, UnknownGroup
 from outbox.postgres.checks.keyring import KeyRing, new_secret
 from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.key_order import read_in_key_order
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -112,11 +113,12 @@ class PostgresProducerGroups:
             stored = await _required(connection, name)
             if precondition is not None:
                 require_version(precondition, stored.version)
-            cursor = await connection.execute(SQL["in_use"], {"group": stored.id})
-            row = await cursor.fetchone()
-            if row is None or row[0]:
-                raise GroupInUse(name)
+            await read_in_key_order(connection)
+            await _refuse_in_use(connection, stored)
+            await connection.execute(SQL["wait_for_flushes"], {"group": stored.id})
+            await _refuse_in_use(connection, stored)
             await connection.execute(SQL["delete"], {"name": name})
+            await connection.execute(SQL["close_breaker"], {"group": stored.id})
             await _audit(connection, "group.delete", name, key_id)
 
     async def pause(
@@ -178,6 +180,13 @@ def settings_of(group: ProducerGroup) -> dict[str, Any]:
         "backoff": group.backoff.value,
         "topics": list(group.topics),
     }
+
+
+async def _refuse_in_use(connection: AsyncConnection, group: ProducerGroup) -> None:
+    cursor = await connection.execute(SQL["in_use"], {"group": group.id})
+    row = await cursor.fetchone()
+    if row is None or row[0]:
+        raise GroupInUse(group.name)
 
 
 async def _read(connection: AsyncConnection, name: str) -> ProducerGroup | None:

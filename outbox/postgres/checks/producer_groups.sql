@@ -65,34 +65,57 @@ WHERE name = %(name)s
 
 -- name: in_use
 -- Returns whether a group has undecided messages (not yet swept, queued, or parked) or committed ones that no
--- relay has passed yet. Reads only after the cursors, never history.
+-- relay has passed yet, or that are held. Reads only after the cursors, each half and op by key, never history: LATERAL
+-- ... OFFSET 0 and the scalar subqueries keep the planner from joining whole tables.
 SELECT EXISTS (
     SELECT FROM outbox.half_message h
     WHERE h.half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)
         AND h.producer_group_id = %(group)s
-        AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = h.half_id)
+        AND (SELECT decision FROM outbox.op_message WHERE half_id = h.half_id) IS NULL
 ) OR EXISTS (
-    SELECT FROM outbox.check_queue q
-    JOIN outbox.check_class c USING (producer_group_id, delay_seconds)
-    LEFT JOIN outbox.recheck r ON r.half_id = q.half_id
-    WHERE q.producer_group_id = %(group)s AND q.id > c.position AND q.round = coalesce(r.round, 1)
-        AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = q.half_id)
+    SELECT FROM outbox.check_class c
+    CROSS JOIN LATERAL (
+        SELECT half_id, round FROM outbox.check_queue
+        WHERE producer_group_id = c.producer_group_id AND delay_seconds = c.delay_seconds AND id > c.position
+        OFFSET 0
+    ) q
+    WHERE c.producer_group_id = %(group)s
+        AND q.round = coalesce((SELECT round FROM outbox.recheck WHERE half_id = q.half_id), 1)
+        AND (SELECT decision FROM outbox.op_message WHERE half_id = q.half_id) IS NULL
 ) OR EXISTS (
     SELECT FROM outbox.parked_message p
     WHERE p.producer_group_id = %(group)s
-        AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = p.half_id)
+        AND (SELECT decision FROM outbox.op_message WHERE half_id = p.half_id) IS NULL
 ) OR EXISTS (
-    SELECT FROM outbox.commit_log c
-    LEFT JOIN outbox.progress p ON p.name = 'relay:' || c.shard
+    SELECT FROM generate_series(0, 15) s (shard)
+    LEFT JOIN outbox.progress p ON p.name = 'relay:' || s.shard
+    CROSS JOIN LATERAL (
+        SELECT xid, half_ids FROM outbox.commit_log
+        WHERE shard = s.shard AND xid >= coalesce(p.position, 0)
+        OFFSET 0
+    ) c
     CROSS JOIN LATERAL unnest(c.half_ids) WITH ORDINALITY AS committed (half_id, n)
-    JOIN outbox.half_message h ON h.half_id = committed.half_id
+    CROSS JOIN LATERAL (
+        SELECT producer_group_id FROM outbox.half_message WHERE half_id = committed.half_id
+        UNION
+        SELECT producer_group_id FROM outbox.parked_message WHERE half_id = committed.half_id
+    ) h
     WHERE (c.xid, committed.n) > (coalesce(p.position, 0), coalesce(p.position_n, 0))
         AND h.producer_group_id = %(group)s
 ) OR EXISTS (
     SELECT FROM outbox.held_record r
-    JOIN outbox.half_message h ON h.half_id = r.half_id
+    CROSS JOIN LATERAL (
+        SELECT producer_group_id FROM outbox.half_message WHERE half_id = r.half_id
+        UNION
+        SELECT producer_group_id FROM outbox.parked_message WHERE half_id = r.half_id
+    ) h
     WHERE r.released_at IS NULL AND r.dropped_at IS NULL AND h.producer_group_id = %(group)s
 )
+
+-- name: wait_for_flushes
+-- Waits for the flushes that store messages of this group and stops new ones (outbox.begin_flush), until this
+-- transaction ends. It has no xid yet.
+SELECT pg_advisory_xact_lock(hashtext('outbox.begin_flush'), %(group)s & 63)
 
 -- name: delete
 -- Marks a group as deleted; its id and name are kept for its messages.
@@ -107,8 +130,10 @@ SET paused = %(paused)s, pause_reason = %(reason)s, version = version + 1, updat
 WHERE name = %(name)s AND deleted_at IS NULL
 
 -- name: close_breaker
--- Closes a group's breaker, so that its checks start at once: the change or the resume may have fixed the cause.
-DELETE FROM outbox.check_breaker WHERE producer_group_id = %(group)s
+-- Closes a group's breaker, so that its checks start at once: the change or the resume may have fixed the cause. So
+-- the time for which its checks have failed starts again.
+WITH closed AS (DELETE FROM outbox.check_breaker WHERE producer_group_id = %(group)s)
+DELETE FROM outbox.progress WHERE name = 'failing:' || %(group)s::int4
 
 -- name: rotate_secret
 -- Stores a new secret; the previous one also signs until the overlap ends.

@@ -35,6 +35,7 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
     group = settlement.group
     async with connection.transaction(), connection.cursor() as cursor:
         await _move(cursor, group, settlement.moves)
+        await _remove(cursor, settlement)
         decided = await decide(connection, settlement.ends, racing=True)
         await _resume(cursor, settlement.resumed)
         applied = {settlement.ends[place].half_id for place in decided}
@@ -45,6 +46,9 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
             await _pause(cursor, group, settlement.pause_reason)
         if settlement.breaker is not None:
             await _set_breaker(cursor, group, settlement.breaker)
+        if settlement.answered is not None:
+            statement = "answers" if settlement.answered else "fails"
+            await cursor.execute(SQL[statement], {"group": group.id})
         conflicts = await _conflicts(connection, settlement.ends, decided)
         hit("checker.before_commit")
     return Settled(
@@ -69,6 +73,21 @@ async def _move(cursor: Cursor, group: ProducerGroup, moves: Sequence[CursorMove
     )
     if cursor.rowcount != len(moves):
         raise CursorMoved
+
+
+async def _remove(cursor: Cursor, settlement: Settlement) -> None:
+    """Delete the rows that the cursors have passed, and those at their max age."""
+    gone = [(move.delay_seconds, move.position, move.to) for move in settlement.moves]
+    gone += [(row.delay_seconds, row.look_id - 1, row.look_id) for row in settlement.removed]
+    await cursor.execute(
+        SQL["remove"],
+        {
+            "group": settlement.group.id,
+            "delays": [delay for delay, _, _ in gone],
+            "after": [after for _, after, _ in gone],
+            "last": [last for _, _, last in gone],
+        },
+    )
 
 
 async def _resume(cursor: Cursor, half_ids: Sequence[HalfId]) -> None:

@@ -6,6 +6,12 @@ SET position = moved.goal
 FROM unnest(%(delays)s::int4[], %(positions)s::int8[], %(goals)s::int8[]) AS moved (delay, position, goal)
 WHERE c.producer_group_id = %(group)s AND c.delay_seconds = moved.delay AND c.position = moved.position
 
+-- name: remove
+-- Deletes the rows of ranges of ids, each by key: the queue keeps what is open alone.
+DELETE FROM outbox.check_queue q
+USING unnest(%(delays)s::int4[], %(after)s::int8[], %(last)s::int8[]) AS gone (delay, after, last)
+WHERE q.producer_group_id = %(group)s AND q.delay_seconds = gone.delay AND q.id > gone.after AND q.id <= gone.last
+
 -- name: open_classes
 -- Creates the delay classes that are missing. Sorted, so that two writers cannot deadlock.
 INSERT INTO outbox.check_class (producer_group_id, delay_seconds)
@@ -14,7 +20,8 @@ ORDER BY g, d
 ON CONFLICT DO NOTHING
 
 -- name: put_back
--- Appends one reference for each half that waits for a later check, due after its class's delay.
+-- Appends one reference for each half that waits for a later check, due after its class's delay. A half that was
+-- parked at its max age meanwhile does not wait.
 INSERT INTO outbox.check_queue (
     producer_group_id, delay_seconds, id, half_id, round, check_count, only_unknown, age_from, due_at)
 SELECT %(group)s, delay, (flush.xid << 15) + place, half_id, round, check_count, only_unknown, age_from,
@@ -24,6 +31,8 @@ FROM unnest(
     %(only_unknowns)s::bool[], %(ages_from)s::timestamptz[]
 ) WITH ORDINALITY AS back (delay, half_id, round, check_count, only_unknown, age_from, place)
 CROSS JOIN (SELECT outbox.current_xid() AS xid, clock_timestamp() AS at) flush
+WHERE NOT EXISTS (
+    SELECT FROM outbox.parked_message p WHERE p.half_id = back.half_id AND p.resumed_at IS NULL)
 
 -- name: attempts
 -- Appends the history of the checks that were made, in the leaf of each half. An answer counts as a spent check
@@ -45,8 +54,8 @@ LEFT JOIN outbox.parked_message p ON p.half_id = made.half_id AND p.resumed_at I
 
 -- name: park
 -- Parks halves undecided, with their payload, unless they have an op or a newer round by now (D8). A half that was
--- resumed and is parked again gets the new values.
-INSERT INTO outbox.parked_message (
+-- resumed and is parked again gets the new values; the earlier ones are kept for the history.
+INSERT INTO outbox.parked_message AS p (
     half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
     check_immunity_seconds, transaction_id, key, value, headers, content_type, traceparent, tags, key_id,
     parked_at, parked_reason, check_count)
@@ -67,7 +76,9 @@ LEFT JOIN outbox.recheck r ON r.half_id = aside.half_id
 WHERE o.decided IS NULL AND coalesce(r.round, 1) = aside.round
 ON CONFLICT (half_id) DO UPDATE SET
     parked_at = excluded.parked_at, parked_reason = excluded.parked_reason,
-    check_count = excluded.check_count, resumed_at = NULL, copied_at = NULL
+    check_count = excluded.check_count, resumed_at = NULL, copied_at = NULL,
+    earlier_parkings = p.earlier_parkings || jsonb_build_object(
+        'at', p.parked_at, 'reason', p.parked_reason, 'check_count', p.check_count)
 RETURNING half_id
 
 -- name: resume
@@ -91,3 +102,12 @@ ON CONFLICT (producer_group_id) DO UPDATE SET wait_seconds = excluded.wait_secon
 -- name: close_breaker
 -- Closes a group's breaker.
 DELETE FROM outbox.check_breaker WHERE producer_group_id = %(group)s
+
+-- name: fails
+-- Notes since when all checks of a group have failed. Writes nothing if that is noted already.
+INSERT INTO outbox.progress (name, updated_at) VALUES ('failing:' || %(group)s::int4, clock_timestamp())
+ON CONFLICT (name) DO NOTHING
+
+-- name: answers
+-- Forgets, by key, that the checks of a group have failed. Writes nothing if that was not noted.
+DELETE FROM outbox.progress WHERE name = 'failing:' || %(group)s::int4

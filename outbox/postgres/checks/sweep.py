@@ -17,9 +17,9 @@ from outbox.checks.check_round import SweepRound
 from outbox.checks.delays import class_of_first_check
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
-from outbox.postgres.checks.check_queue import read_in_key_order
 from outbox.postgres.checks.settlement import open_classes
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.key_order import read_in_key_order
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:

@@ -9,34 +9,31 @@ from __future__ import annotations
 import secrets
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
-from psycopg.rows import dict_row
 
 from outbox.failpoints import hit
 from outbox.messages.message import (
     End,
     EndOutcome,
+    GroupDeleted,
     HalfMessage,
     Message,
-    MessageStatus,
     Prepared,
     PrepareOutcome,
-    TransactionIdReused,
     Unstorable,
 )
-from outbox.messages.message_id import NONCE_BITS, HalfId, Nonce, half_id_of, shard_of
+from outbox.messages.message_id import NONCE_BITS, Nonce, half_id_of, shard_of
 from outbox.messages.record import digest_of
 from outbox.postgres.messages.decisions import answer_ends
-from outbox.postgres.messages.half_rows import read_half, same_request
 from outbox.postgres.messages.half_writer import append_halves, claim_transaction_ids
-from outbox.postgres.messages.message_status import read_statuses
+from outbox.postgres.messages.repeated_prepares import read_repeated
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
-from outbox.postgres.sessions.sync_replication import confirm_what_was_read
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
@@ -67,14 +64,26 @@ async def _prepare(
     connection: AsyncConnection, messages: Sequence[Message]
 ) -> Sequence[PrepareOutcome]:
     try:
-        halves, won = await _flush(connection, messages)
+        flush = await _flush(connection, messages)
     except psycopg.DataError as error:
         return await _bisect(connection, messages, error)
-    lost = [index for index in range(len(messages)) if index not in won]
-    replays = await _replay(connection, [messages[index] for index in lost]) if lost else []
-    answers: dict[int, PrepareOutcome] = {index: Prepared(half=halves[index]) for index in won}
-    answers.update(zip(lost, replays, strict=True))
-    return [answers[index] for index in range(len(messages))]
+    answers: dict[int, PrepareOutcome] = {n: Prepared(half=flush.halves[n]) for n in flush.won}
+    answers.update(dict.fromkeys(flush.deleted, GroupDeleted()))
+    lost = [n for n in range(len(messages)) if n not in answers]
+    if lost:
+        repeated = await _answer_repeated(connection, [messages[n] for n in lost])
+        answers.update(zip(lost, repeated, strict=True))
+    return [answers[n] for n in range(len(messages))]
+
+
+async def _answer_repeated(
+    connection: AsyncConnection, messages: Sequence[Message]
+) -> Sequence[PrepareOutcome]:
+    """Answer repeated prepares; store those whose first message has just been retired."""
+    answers = await read_repeated(connection, messages)
+    retired = [m for m, answer in zip(messages, answers, strict=True) if answer is None]
+    stored = iter(await _prepare(connection, retired) if retired else ())
+    return [next(stored) if answer is None else answer for answer in answers]
 
 
 async def _bisect(
@@ -88,23 +97,31 @@ async def _bisect(
     return [*first, *await _prepare(connection, messages[middle:])]
 
 
-async def _flush(
-    connection: AsyncConnection, messages: Sequence[Message]
-) -> tuple[list[HalfMessage], set[int]]:
-    """Store the batch in one transaction; return its halves and the places that were stored."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Flush:
+    """A committed flush: its halves, the places stored, and those of deleted groups."""
+
+    halves: Sequence[HalfMessage]
+    won: set[int]
+    deleted: set[int]
+
+
+async def _flush(connection: AsyncConnection, messages: Sequence[Message]) -> _Flush:
+    """Store the batch in one transaction, except messages of groups that are deleted."""
     async with connection.transaction(), connection.cursor() as cursor:
-        await cursor.execute(SQL["begin_flush"])
+        groups = {message.producer_group_id for message in messages}
+        await cursor.execute(SQL["begin_flush"], {"groups": sorted(groups)})
         row = await cursor.fetchone()
         assert row is not None
+        xid, at, gone = row
         nonces = _nonces(len(messages))
-        halves = [
-            _half(message, row[0], n, row[1], nonces[n]) for n, message in enumerate(messages)
-        ]
-        won = await _claim(cursor, halves)
-        await append_halves(cursor, [halves[index] for index in sorted(won)])
+        halves = [_half(message, xid, n, at, nonces[n]) for n, message in enumerate(messages)]
+        deleted = {n for n, each in enumerate(messages) if each.producer_group_id in gone}
+        won = await _claim(cursor, halves, deleted)
+        await append_halves(cursor, [halves[n] for n in sorted(won)])
         hit("api.prepare.before_commit")
     hit("api.prepare.after_commit")
-    return halves, won
+    return _Flush(halves=halves, won=won, deleted=deleted)
 
 
 def _nonces(count: int) -> list[Nonce]:
@@ -128,55 +145,12 @@ def _half(message: Message, xid: int, n: int, prepared_at: datetime, nonce: Nonc
     )
 
 
-async def _claim(cursor: psycopg.AsyncCursor[Any], halves: Sequence[HalfMessage]) -> set[int]:
+async def _claim(
+    cursor: psycopg.AsyncCursor[Any], halves: Sequence[HalfMessage], deleted: set[int]
+) -> set[int]:
     """Claim the batch's transaction ids; return the places of all rows that may be stored."""
-    won = await claim_transaction_ids(cursor, halves)
+    live = {n: half for n, half in enumerate(halves) if n not in deleted}
+    won = await claim_transaction_ids(cursor, list(live.values()))
     return {
-        n
-        for n, half in enumerate(halves)
-        if half.message.transaction_id is None or half.half_id in won
+        n for n, half in live.items() if half.message.transaction_id is None or half.half_id in won
     }
-
-
-async def _replay(connection: AsyncConnection, messages: Sequence[Message]) -> list[PrepareOutcome]:
-    """Answer prepares whose transaction ids an earlier prepare has used (P6, D23)."""
-    async with connection.cursor() as cursor:
-        await cursor.execute(
-            SQL["find_transaction_ids"],
-            {
-                "groups": [message.producer_group_id for message in messages],
-                "transaction_ids": [message.transaction_id for message in messages],
-            },
-        )
-        known = {(group, text): half_id for group, text, half_id in await cursor.fetchall()}
-    halves = await read_halves(connection, sorted(set(known.values())))
-    statuses = await read_statuses(connection, sorted(set(known.values())))
-    await confirm_what_was_read(connection)
-    return [_replayed(message, known, halves, statuses) for message in messages]
-
-
-def _replayed(
-    message: Message,
-    known: dict[tuple[int, str], HalfId],
-    halves: dict[HalfId, HalfMessage],
-    statuses: dict[HalfId, MessageStatus],
-) -> PrepareOutcome:
-    half_id = known[(message.producer_group_id, message.transaction_id or "")]
-    half = halves[half_id]
-    if not same_request(half.message, message):
-        return TransactionIdReused(existing_message_id=half.message_id)
-    return Prepared(half=half, state=statuses[half_id].state, replayed=True)
-
-
-async def read_halves(
-    connection: AsyncConnection, half_ids: Sequence[HalfId]
-) -> dict[HalfId, HalfMessage]:
-    """Read stored half messages by id; unknown ids are missing from the answer."""
-    if not half_ids:
-        return {}
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(
-            SQL["read_halves"],
-            {"half_ids": list(half_ids), "low": min(half_ids), "high": max(half_ids)},
-        )
-        return {row["half_id"]: read_half(row) for row in await cursor.fetchall()}

@@ -5,10 +5,11 @@ SELECT plain_outbox FROM outbox.installation
 -- name: look
 -- Reads whether a published message waits that the given older snapshot did not see, and returns the present
 -- snapshot. Reads by key: ids from the snapshot's end on, and ids of the few transactions that were open in it. So
--- deleted rows with lower ids are never read, however long another transaction keeps vacuum from removing them.
+-- deleted rows with lower ids are never read, however long another transaction keeps vacuum from removing them. The
+-- snapshot before every transaction (1:1:) has seen nothing, whatever base was added to the ids meanwhile.
 SELECT pg_current_snapshot()::text, EXISTS (
         SELECT FROM outbox.plain_message
-        WHERE half_id >= (pg_snapshot_xmax(seen)::text::bigint + base) << 15
+        WHERE half_id >= CASE pg_snapshot_xmax(seen)::text WHEN '1' THEN 0 ELSE (pg_snapshot_xmax(seen)::text::bigint + base) << 15 END
     ) OR EXISTS (
         SELECT FROM pg_snapshot_xip(seen) AS open (xid)
         CROSS JOIN LATERAL (
@@ -27,7 +28,7 @@ WITH chosen AS MATERIALIZED (
     SELECT waiting.half_id
     FROM outbox.installation, CAST(%(seen)s AS pg_snapshot) AS seen, LATERAL (
         SELECT half_id, place FROM outbox.plain_message
-        WHERE half_id >= (pg_snapshot_xmax(seen)::text::bigint + base) << 15
+        WHERE half_id >= CASE pg_snapshot_xmax(seen)::text WHEN '1' THEN 0 ELSE (pg_snapshot_xmax(seen)::text::bigint + base) << 15 END
         UNION ALL
         SELECT late.half_id, late.place FROM pg_snapshot_xip(seen) AS open (xid)
         CROSS JOIN LATERAL (

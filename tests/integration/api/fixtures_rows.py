@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any, LiteralString
 
 from outbox.postgres.sessions.connections import Pool
+from tests.fixtures_new_rows import NEW_COMMITS, NEW_HALVES
 
-_STORED: LiteralString = """
-SELECT (SELECT count(*) FROM outbox.half_message), (SELECT count(*) FROM outbox.op_message),
-    (SELECT count(*) FROM outbox.transaction_key), (SELECT count(*) FROM outbox.commit_log)
+_STORED: LiteralString = f"""
+SELECT (SELECT count(*) FROM outbox.half_message WHERE {NEW_HALVES}),
+    (SELECT count(*) FROM outbox.op_message WHERE {NEW_HALVES}),
+    (SELECT count(*) FROM outbox.transaction_key WHERE {NEW_HALVES}),
+    (SELECT count(*) FROM outbox.commit_log WHERE {NEW_COMMITS})
 """
 
 
 async def stored(pool: Pool) -> tuple[int, ...]:
-    """Count half messages, op messages, transaction keys and commit log rows."""
+    """Count the test's own half messages, op messages, transaction keys and commit log rows."""
     rows = await select(pool, _STORED)
     return tuple(rows[0])
 

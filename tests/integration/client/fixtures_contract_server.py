@@ -74,6 +74,8 @@ class ContractService:
         half = self.half_of(str(body["transaction_id"]))
         if half is not None and half.content != body:
             return problem(422, "transaction-id-reused", existing_message_id=half.message_id)
+        if half is not None and half.decision is not None:
+            return already_ended(half)
         headers = {"Idempotency-Replayed": "true"} if half else {}
         half = half or Half(body)
         self.halves[half.message_id] = half
@@ -87,13 +89,7 @@ class ContractService:
             return problem(404, "message-not-found")
         decision, already = str(body["decision"]), half.decision is not None
         if already and decision not in (half.decision, "UNKNOWN"):
-            return problem(
-                409,
-                "already-ended",
-                winning_decision=half.decision,
-                decided_by=half.decided_by,
-                decided_at=AT,
-            )
+            return already_ended(half)
         if not already and decision != "UNKNOWN":
             half.decide(decision, "producer")
         return 200, ended(half, already), {}
@@ -126,6 +122,12 @@ def ended(half: Half, already: bool) -> Members:
         "already_ended": already,
         "publication": None,
     }
+
+
+def already_ended(half: Half) -> tuple[int, Members, dict[str, str]]:
+    """Return the refusal that names the standing decision."""
+    decision: Members = {"winning_decision": half.decision, "decided_by": half.decided_by}
+    return problem(409, "already-ended", message_id=half.message_id, decided_at=AT, **decision)
 
 
 def problem(status: int, code: str, **members: object) -> tuple[int, Members, dict[str, str]]:

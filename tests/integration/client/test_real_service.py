@@ -73,6 +73,9 @@ def a_repeated_send_runs_nothing_and_names_who_decided(producer: TransactionProd
         producer.send_in_transaction(message, pay)
     assert (caught.value.winning_decision, caught.value.decided_by) == ("COMMIT", "producer")
     assert caught.value.decided_at is not None
+    assert caught.value.message_id == sent.message_id
+    [refused] = producer.prepare_batch([message])
+    assert isinstance(refused, AlreadyEnded)
     assert len(ran) == 1
 
 

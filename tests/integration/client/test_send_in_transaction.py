@@ -178,17 +178,28 @@ def test_a_repeated_message_that_was_decided_raises_and_runs_nothing(
     assert only_half(service).decision == "ROLLBACK"
 
 
-def test_a_repeated_message_that_is_parked_raises_and_runs_nothing(
+def test_a_prepare_in_a_batch_of_a_decided_message_is_an_error_with_its_decision(
     service: ContractService, producer: TransactionProducer
 ) -> None:
+    decided, fresh = Message("invoices", "1"), Message("invoices", "2")
+    sent = producer.send_in_transaction(decided, LocalTransaction(COMMIT))
+    refused, prepared = producer.prepare_batch([decided, fresh])
+    assert isinstance(refused, AlreadyEnded)
+    assert (refused.message_id, refused.winning_decision) == (sent.message_id, "COMMIT")
+    assert isinstance(prepared, PreparedMessage)
+
+
+def test_a_repeated_message_that_is_parked_runs_its_local_transaction(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    """It is undecided, and its end decides it as any other's."""
     message = Message("invoices", "v")
     producer.prepare(message)
     only_half(service).state = "PARKED"
-    again = LocalTransaction()
-    with pytest.raises(AlreadyEnded, match="PARKED") as caught:
-        producer.send_in_transaction(message, again)
-    assert caught.value.winning_decision is None
-    assert again.ran_with == []
+    local = LocalTransaction()
+    producer.send_in_transaction(message, local)
+    assert local.ran_with[0].replayed
+    assert only_half(service).decision == "COMMIT"
 
 
 def test_a_repeated_message_that_is_undecided_runs_its_local_transaction(

@@ -159,7 +159,7 @@ def test_a_prepared_message_is_read() -> None:
 def test_a_replayed_prepare_is_recognized_by_header_or_state() -> None:
     message = Message("invoices", "v")
     by_header = make_answer(201, make_prepared(), idempotency_replayed="true")
-    by_state = make_answer(201, make_prepared(state="PUBLISHED", next_check_at=None))
+    by_state = make_answer(201, make_prepared(state="PARKED", next_check_at=None))
     assert protocol.read_prepared(by_header, message).replayed
     assert protocol.read_prepared(by_state, message).replayed
 

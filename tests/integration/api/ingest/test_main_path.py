@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from outbox.postgres.sessions.connections import Pool
+from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.fixtures_rows import select, stored
 from tests.integration.api.fixtures_service import (
     CHECK_URL,
@@ -23,11 +24,11 @@ pytestmark = pytest.mark.postgres
 
 UNKNOWN = "00000000-0001-8001-8000-000000000000"
 
-PARK = """
+PARK = f"""
 INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest, producer_group_id,
     topic_id, "partition", check_immunity_seconds, transaction_id, key, value, headers,
     content_type, traceparent, tags, key_id, parked_at, parked_reason, check_count)
-SELECT *, clock_timestamp(), 'check_max', 15 FROM outbox.half_message
+SELECT *, clock_timestamp(), 'check_max', 15 FROM outbox.half_message WHERE {NEW_HALVES}
 """
 
 
@@ -97,7 +98,9 @@ async def test_a6_a_prepare_is_durable_before_its_answer(service: Service, pool:
     assert prepared["state"] == "PREPARED"
     assert "idempotency-replayed" not in answer.headers
     rows = await select(
-        pool, "SELECT prepared_at, key, value, check_immunity_seconds FROM outbox.half_message"
+        pool,
+        "SELECT prepared_at, key, value, check_immunity_seconds FROM outbox.half_message"
+        f" WHERE {NEW_HALVES}",
     )
     [(prepared_at, key, value, immunity)] = rows
     assert prepared_at.isoformat().replace("+00:00", "Z") == prepared["prepared_at"]
@@ -248,10 +251,29 @@ async def test_a37_a_repeated_prepare_is_replayed_and_a_changed_one_is_refused(
         assert (other.status_code, other.json()["code"]) == (422, "transaction-id-reused")
         assert other.json()["existing_message_id"] == first.json()["message_id"]
     await service.end(first.json()["message_id"], "ROLLBACK")
-    late = await service.prepare(transaction_id="t-1", key="a", headers={"x": "1", "y": "2"})
-    assert (late.status_code, late.json()["state"]) == (201, "ROLLED_BACK")
-    assert late.json()["next_check_at"] is None
     assert (await stored(pool))[0] == 1
+
+
+@pytest.mark.parametrize("decision", ["COMMIT", "ROLLBACK"])
+async def test_a_repeated_prepare_of_a_decided_message_is_refused_with_the_decision(
+    service: Service, pool: Pool, decision: str
+) -> None:
+    """Answered 201, a producer would run its local transaction a second time."""
+    message_id = (await service.prepare(transaction_id="t-1")).json()["message_id"]
+    ended = (await service.end(message_id, decision)).json()
+    alone = await service.prepare(transaction_id="t-1")
+    assert alone.status_code == 409
+    assert "idempotency-replayed" not in alone.headers
+    items = [prepare_body(transaction_id="t-1"), prepare_body(transaction_id="t-2")]
+    batch = await service.client.post(f"{HALVES}/batch", json={"items": items})
+    refused, fresh = batch.json()["items"]
+    assert (refused["status"], fresh["status"]) == (409, 201)
+    for problem in (alone.json(), refused["problem"]):
+        assert problem["code"] == "already-ended"
+        assert problem["message_id"] == message_id
+        assert problem["winning_decision"] == decision
+        assert (problem["decided_by"], problem["decided_at"]) == ("producer", ended["decided_at"])
+    assert (await stored(pool))[0] == 2
 
 
 async def test_concurrent_twins_over_two_processes_give_one_message(
@@ -275,7 +297,9 @@ async def test_the_trace_context_of_the_prepare_is_stored(service: Service, pool
     good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     for given in (good, "nonsense", "00-" + "0" * 32 + "-b7ad6b7169203331-01"):
         await service.client.post(HALVES, json=prepare_body(), headers={"traceparent": given})
-    rows = await select(pool, "SELECT traceparent FROM outbox.half_message ORDER BY half_id")
+    rows = await select(
+        pool, f"SELECT traceparent FROM outbox.half_message WHERE {NEW_HALVES} ORDER BY half_id"
+    )
     assert [row[0] for row in rows] == [good, None, None]
 
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from outbox.postgres.sessions.connections import Pool
+from tests.fixtures_new_rows import NEW_COMMITS
 from tests.integration.api.fixtures_rows import select, stored
 from tests.integration.api.fixtures_service import HALVES, TOPIC, Service, running, settings_for
 
@@ -25,9 +26,11 @@ async def test_prefer_wait_answers_committed_when_kafka_takes_longer(service: Se
 
 PUBLISH = (
     "INSERT INTO outbox.publication_log SELECT shard, xid, 1, 1, xid, 0, clock_timestamp(),"
-    " half_ids, ARRAY[2], ARRAY[41::bigint] FROM outbox.commit_log",
+    f" half_ids, ARRAY[2], ARRAY[41::bigint] FROM outbox.commit_log WHERE {NEW_COMMITS}",
     "INSERT INTO outbox.progress (name, position, position_n)"
-    " SELECT 'relay:' || shard, xid, 1 FROM outbox.commit_log",
+    f" SELECT 'relay:' || shard, xid, 1 FROM outbox.commit_log WHERE {NEW_COMMITS}"
+    " ON CONFLICT (name) DO UPDATE SET"
+    " position = EXCLUDED.position, position_n = EXCLUDED.position_n",
 )
 
 

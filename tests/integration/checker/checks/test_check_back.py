@@ -4,6 +4,7 @@ import pytest
 
 from outbox.checks.producer_group import OnCheckMax
 from outbox.messages.message import DecidedBy, Ended, State
+from tests.fixtures_new_rows import NEW_COMMITS, NEW_HALVES
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, in_turn, says, status
 
@@ -21,7 +22,9 @@ async def test_a2_a_due_half_is_decided_by_its_check(world: World) -> None:
     assert status.op is not None
     assert (status.op.decided_by, status.op.reason) == (DecidedBy.CHECK, "invoice exists")
     assert await world.attempts(half) == [(1, "commit", False, True)]
-    assert await world.rows("SELECT half_ids FROM outbox.commit_log") == [([half.half_id],)]
+    assert await world.rows(f"SELECT half_ids FROM outbox.commit_log WHERE {NEW_COMMITS}") == [
+        ([half.half_id],)
+    ]
 
 
 async def test_a_half_message_within_immunity_is_not_checked(world: World) -> None:
@@ -66,7 +69,7 @@ async def test_a8_checks_that_stay_unknown_end_in_parking(world: World) -> None:
         assert (await world.check(group)).asked == 0
     assert await world.states([half]) == [State.PARKED]
     assert await world.rows(
-        "SELECT parked_reason, check_count, value FROM outbox.parked_message"
+        f"SELECT parked_reason, check_count, value FROM outbox.parked_message WHERE {NEW_HALVES}"
     ) == [("check_max", 15, half.message.content.value)]
     assert [check["attempt"] for check in producer.asked] == list(range(1, 16))
 
@@ -81,7 +84,7 @@ async def test_a8_the_rollback_policy_decides_after_valid_unknowns_alone(world: 
     status = await world.status(half)
     assert status.op is not None
     assert (status.state, status.op.decided_by) == (State.ROLLED_BACK, DecidedBy.POLICY)
-    assert await world.rows("SELECT * FROM outbox.commit_log") == []
+    assert await world.rows(f"SELECT * FROM outbox.commit_log WHERE {NEW_COMMITS}") == []
 
 
 async def test_the_rollback_policy_parks_when_one_counted_answer_was_no_unknown(
@@ -122,14 +125,16 @@ async def test_a13_checking_leaves_the_stored_half_as_it_was(world: World) -> No
     async with Producer(says("UNKNOWN")) as producer:
         group = await world.group(producer.url)
         (half,) = await world.due(group)
-        (before,) = await world.rows("SELECT half_id, nonce, value, xmin FROM outbox.half_message")
+        (before,) = await world.rows(
+            f"SELECT half_id, nonce, value, xmin FROM outbox.half_message WHERE {NEW_HALVES}"
+        )
         for _ in range(5):
             await world.check(group)
             await world.execute("UPDATE outbox.check_queue SET due_at = clock_timestamp()")
     assert len(producer.asked) == 5
-    assert await world.rows("SELECT half_id, nonce, value, xmin FROM outbox.half_message") == [
-        before
-    ]
+    assert await world.rows(
+        f"SELECT half_id, nonce, value, xmin FROM outbox.half_message WHERE {NEW_HALVES}"
+    ) == [before]
     assert await world.states([half]) == [State.PREPARED]
 
 

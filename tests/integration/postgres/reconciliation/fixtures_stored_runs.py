@@ -49,9 +49,12 @@ def make_finding(finding_id: str) -> StoredFinding:
 
 
 def statuses(database_url: str) -> dict[str, str]:
-    """Return the status of every finding."""
+    """Return the status of every finding but those that an aged installation brings."""
     with psycopg.connect(database_url) as connection:
-        rows = connection.execute("SELECT finding_id, status FROM outbox.reconciliation_finding")
+        rows = connection.execute(
+            "SELECT finding_id, status FROM outbox.reconciliation_finding"
+            " WHERE finding_id NOT LIKE 'aged-%'"
+        )
         return dict(rows.fetchall())
 
 

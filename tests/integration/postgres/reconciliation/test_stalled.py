@@ -100,6 +100,16 @@ def test_a_half_in_the_queue_is_stalled_once_its_checks_are_spent(
     assert [each.reason for each in late.halves] == stuck
 
 
+def test_a_paused_groups_half_with_spent_checks_is_stalled_only_past_its_age(
+    half: HalfMessage, database_url: str
+) -> None:
+    put_back(database_url, half, count=2)
+    execute(database_url, "UPDATE outbox.producer_group SET paused = true")
+    assert stalled_at(database_url, after(half, MAX_AGE)).halves == ()
+    (found,) = stalled_at(database_url, after(half, MAX_AGE + 2 * INTERVAL + 1)).halves
+    assert found.reason == "max_age"
+
+
 async def test_a_decided_half_is_not_stalled(
     half: HalfMessage, database_url: str, pool: Pool
 ) -> None:

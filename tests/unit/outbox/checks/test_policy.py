@@ -75,12 +75,6 @@ def test_age_parks_under_either_policy(policy: OnCheckMax, count: int, paused: b
     assert decide(waiting(count), group, at(259_200)) == Park(reason=ParkedReason.MAX_AGE)
 
 
-def test_a_paused_group_is_not_asked_and_spends_nothing() -> None:
-    assert decide(waiting(15), make_group(paused=True), at(500)) == Wait(
-        delay=timedelta(seconds=30)
-    )
-
-
 @pytest.mark.parametrize(("interval", "last", "parked"), [(60, 846, 906), (30, 426, 456)])
 def test_the_schedules_of_rocketmq_4_and_5(interval: int, last: int, parked: int) -> None:
     """A38: checks at 6, 6 + interval, …; parked when it is due after the fifteenth."""

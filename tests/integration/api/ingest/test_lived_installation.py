@@ -1,0 +1,121 @@
+"""Prepares in an installation that has lived: many names, retired messages, deleted groups."""
+
+from __future__ import annotations
+
+import asyncio
+from threading import Timer
+
+import psycopg
+import pytest
+
+from api.ingest import name_cache
+from outbox.failpoints import arm
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_service import (
+    GROUP,
+    GROUPS,
+    HALVES,
+    Service,
+    prepare_body,
+    running,
+    settings_for,
+)
+
+pytestmark = pytest.mark.postgres
+
+RETIRED = "DELETE FROM outbox.half_message; DELETE FROM outbox.op_message"
+FORGOTTEN = "; DELETE FROM outbox.transaction_key"
+BEGIN_FLUSH = "SELECT xid FROM outbox.begin_flush(ARRAY(SELECT id FROM outbox.producer_group))"
+COPIED = """
+INSERT INTO outbox.half_message (
+    half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id)
+SELECT %s, 1, clock_timestamp(), 1, (SELECT min(id) FROM outbox.producer_group), 1
+"""
+
+
+async def test_a_batch_with_more_names_than_are_cached_is_answered(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_cache, "CACHE_MAX", 4)
+    names = [f"n-{number}" for number in range(6)]
+    service.topics.counts.update(dict.fromkeys(names, 1))
+    for name in names:
+        assert (await service.put_group(name)).status_code == 201
+    bodies = [prepare_body(producer_group=name, topic=name) for name in names]
+    for count in (2, 6, 6):
+        answer = await service.client.post(f"{HALVES}/batch", json={"items": bodies[:count]})
+        assert answer.status_code == 207, answer.text
+        items = answer.json()["items"]
+        assert [item["status"] for item in items] == [201] * count
+        first = items[0]["result"]
+        assert first["next_check_at"] > first["prepared_at"]
+
+
+async def test_a_repeated_prepare_whose_message_was_retired_is_stored_as_a_new_one(
+    service: Service, pool: Pool
+) -> None:
+    first = await service.prepared_id(transaction_id="t-1")
+    await service.end(first, "ROLLBACK")
+    await select(pool, RETIRED)
+    again = await service.prepare(transaction_id="t-1")
+    assert (again.status_code, "idempotency-replayed" in again.headers) == (201, False)
+    assert again.json()["message_id"] != first
+    repeated = await service.prepare(transaction_id="t-1")
+    assert repeated.json()["message_id"] == again.json()["message_id"]
+
+
+async def test_a_repeated_prepare_during_the_retirement_of_its_message_is_stored_as_a_new_one(
+    service: Service, database_url: str
+) -> None:
+    """Its transaction id was taken when the flush claimed it, and is free when it is read."""
+    first = await service.prepared_id(transaction_id="t-1")
+    await service.end(first, "ROLLBACK")
+
+    def retire() -> None:
+        with psycopg.connect(database_url) as connection:
+            connection.execute(RETIRED + FORGOTTEN)
+
+    timer = Timer(0.3, retire)
+    arm("api.prepare.after_commit=sleep:1500#1")
+    timer.start()
+    try:
+        again = await service.prepare(transaction_id="t-1")
+    finally:
+        arm(None)
+        timer.join()
+    assert again.status_code == 201, again.text
+    assert again.json()["message_id"] != first
+
+
+async def test_a_prepare_right_after_the_deletion_of_its_group_is_refused_by_every_process(
+    database_url: str, pool: Pool
+) -> None:
+    settings = settings_for(database_url)
+    async with running(settings) as one, running(settings) as other:
+        await one.put_group()
+        for service in (one, other):
+            await service.end(await service.prepared_id(), "ROLLBACK")
+        assert (await one.client.delete(f"{GROUPS}/{GROUP}")).status_code == 204
+        refused = await other.prepare(transaction_id="t-1")
+        assert (refused.status_code, refused.json()["code"]) == (404, "unknown-group")
+        assert await select(pool, "SELECT count(*) FROM outbox.half_message") == [(2,)]
+        assert await select(pool, "SELECT count(*) FROM outbox.transaction_key") == [(0,)]
+        await one.put_group()
+        await asyncio.sleep(name_cache.FRESH_SECONDS)
+        assert (await other.prepare(transaction_id="t-1")).status_code == 201
+
+
+async def test_a_deletion_waits_for_the_flush_that_stores_a_half_of_the_group(
+    service: Service, pool: Pool
+) -> None:
+    await service.end(await service.prepared_id(), "ROLLBACK")
+    async with pool.connection() as flush, flush.transaction():
+        cursor = await flush.execute(BEGIN_FLUSH)
+        [(xid,)] = await cursor.fetchall()
+        await flush.execute(COPIED, [xid << 15])
+        deletion = asyncio.create_task(service.client.delete(f"{GROUPS}/{GROUP}"))
+        _, waiting = await asyncio.wait([deletion], timeout=0.5)
+        assert waiting
+    answer = await deletion
+    assert (answer.status_code, answer.json()["code"]) == (409, "group-in-use")
