@@ -13,6 +13,8 @@ INSTALLED := $(VENV)/.installed
 RUNTIME := .runtime/.fetched
 # The longest first: what comes last is short, so all workers end together.
 SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract tests/model tests/unit
+# What runs a second time, on an installation that has lived (tests/aged_installation).
+AGED_SUITES := tests/integration/postgres tests/integration/checker/checks tests/integration/api/ingest
 # Tests wait for servers more than they compute, so two cores carry three workers.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 PROFILE ?= smoke
@@ -37,6 +39,7 @@ test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark:
 
 test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, all of the harness
 	@$(PYTEST) --durations=15 -m deep $(SUITES)
+	@$(PYTEST) --durations=15 -m "not deep" --installation aged $(AGED_SUITES)
 
 evidence: setup ## Run what takes hours: every ordered pair of failpoints, fuzzing, long chaos profiles
 	@$(BIN)/python -m tests.integration.failpoints --all-pairs

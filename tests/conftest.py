@@ -11,6 +11,8 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from devservers.postgres import EmbeddedPostgres
 from outbox.postgres.sessions.connections import Pool, make_pool
+from tests.aged_installation.fixtures_choice import add_option, choose, is_aged, skip_young_only
+from tests.aged_installation.fixtures_template import make_aged_template
 from tests.fixtures_databases import drop_database, make_database, make_template
 
 pytest_plugins = ["tests.fixtures_servers"]
@@ -40,6 +42,21 @@ class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]
         return next((f for f in TOGETHER if nodeid.startswith(f)), nodeid.partition("::")[0])
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a session run on an installation that has lived."""
+    add_option(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Remember which installation was asked for."""
+    choose(config)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what can run only on a young installation."""
+    skip_young_only(items)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeFiles | None:
     """Distribute by whole files where ``--dist loadscope`` asks for it."""
@@ -48,8 +65,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeFiles |
 
 @pytest.fixture(scope="session")
 def template_database(postgres_server: EmbeddedPostgres) -> str:
-    """Return the name of the migrated template database."""
-    return make_template(postgres_server.database_url)
+    """Return the name of the template database: migrated, and aged where that is asked for."""
+    make = make_aged_template if is_aged() else make_template
+    return make(postgres_server.database_url)
 
 
 @pytest.fixture

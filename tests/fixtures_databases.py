@@ -11,6 +11,7 @@ from alembic.config import Config
 
 from tests.fixtures_paths import PROJECT
 
+TEMPLATE = "outbox_template"
 _NUMBERS = count(1)
 
 
@@ -19,21 +20,20 @@ def with_database(url: str, name: str) -> str:
     return urlsplit(url)._replace(path=f"/{name}").geturl()
 
 
-def migrate(url: str) -> None:
-    """Bring a database to the newest revision."""
+def migrate(url: str, revision: str = "head") -> None:
+    """Bring a database to a revision: the newest one, unless another is named."""
     config = Config()
     config.set_main_option("script_location", str(PROJECT / "migrations"))
     config.attributes["database_url"] = url
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)
 
 
 def make_template(server_url: str) -> str:
     """Create the migrated template database; return its name."""
-    name = "outbox_template"
     with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    migrate(with_database(server_url, name))
-    return name
+        connection.execute(f"CREATE DATABASE {TEMPLATE}")
+    migrate(with_database(server_url, TEMPLATE))
+    return TEMPLATE
 
 
 def make_database(server_url: str, template: str | None) -> str:

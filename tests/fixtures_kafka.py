@@ -16,6 +16,8 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.messages.record import Record
+from tests.aged_installation.fixtures_choice import is_aged
+from tests.aged_installation.fixtures_log_starts import EXPIRED, log_starts_above_zero
 
 QUIET_SECONDS = 0.3
 READ_SECONDS = 60.0
@@ -28,12 +30,22 @@ def make_topic(
     name: str | None = None,
     config: dict[str, str] | None = None,
 ) -> str:
-    """Create a topic with a fresh name; return the name once it can be used."""
+    """Create a topic with a fresh name; return the name once it can be used.
+
+    On an aged installation the log of a topic with a fresh name starts above 0.
+    """
     topic = name or f"topic-{uuid4()}"
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config or {})
     admin.create_topics([new])[topic].result(timeout=60)
+    if is_aged() and name is None:
+        log_starts_above_zero(bootstrap_servers, [topic])
     return topic
+
+
+def first_offset() -> int:
+    """Return the first offset that a record can have in a topic of ``make_topic``."""
+    return EXPIRED if is_aged() else 0
 
 
 def delete_topic(bootstrap_servers: str, topic: str) -> None:

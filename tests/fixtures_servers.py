@@ -1,4 +1,5 @@
-"""One PostgreSQL server and one Kafka broker for a whole test session.
+"""One PostgreSQL server and one Kafka broker for a whole test session; with ``--installation aged``
+both have lived.
 
 Durability settings are the servers' own: what the tests prove must hold as it runs in earnest.
 """
@@ -12,6 +13,9 @@ import pytest
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from devservers.unprivileged import stand_ins_for
+from tests.aged_installation.fixtures_broker_traits import aged_broker
+from tests.aged_installation.fixtures_choice import is_aged
+from tests.aged_installation.fixtures_xids import pass_2_32_xids
 from tests.fixtures_memory_folder import has_room, memory_folder
 
 
@@ -38,6 +42,8 @@ def postgres_server(servers_dir: Path) -> Iterator[EmbeddedPostgres]:
     """A running PostgreSQL on a free port; `database_url` is its maintenance database."""
     server = EmbeddedPostgres(servers_dir / "postgres")
     server.start()
+    if is_aged():
+        pass_2_32_xids(server)
     try:
         yield server
     finally:
@@ -50,6 +56,8 @@ def kafka_broker(servers_dir: Path) -> Iterator[EmbeddedKafka]:
     """A running Kafka broker on free ports; `bootstrap_servers` is its address."""
     broker = EmbeddedKafka(servers_dir / "kafka")
     broker.start()
+    if is_aged():
+        aged_broker(broker.bootstrap_servers)
     try:
         yield broker
     finally:

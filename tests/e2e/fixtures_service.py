@@ -17,6 +17,8 @@ import httpx2
 import psycopg
 
 from outbox.settings.environment import process_environment
+from tests.aged_installation.fixtures_choice import is_aged
+from tests.aged_installation.fixtures_data_dir import age_data_dir
 from tests.e2e.fixtures_topic_reader import Seen, read_topic
 from tests.fixtures_waiting import wait_for
 
@@ -101,6 +103,8 @@ class Service:
 def outbox_dev(data_dir: Path, **environment: str) -> Iterator[Service]:
     """Run ``outbox dev`` in ``data_dir`` until the block ends."""
     command = [str(Path(sys.executable).parent / "outbox"), "dev", "--data-dir", str(data_dir)]
+    if is_aged() and not data_dir.exists():
+        age_data_dir(data_dir)
     data_dir.mkdir(parents=True, exist_ok=True)
     log = data_dir.with_suffix(".log")
     with log.open("wb") as output:

@@ -7,6 +7,7 @@ import pytest
 from cli.commands.doctor import (
     HealthStatus,
     heartbeat_findings,
+    leaf_finding,
     progress_topic_findings,
     server_findings,
 )
@@ -63,8 +64,19 @@ def test_a_skewed_clock_is_a_warning() -> None:
 def test_an_old_heartbeat_fails_and_so_does_a_missing_checker() -> None:
     chores = [{"chore": "relay", "seconds_ago": 1.0}, {"chore": "sweep", "seconds_ago": 60.0}]
     found = {each.check: each.verdict for each in heartbeat_findings(chores, 15)}
-    assert found == {"chore relay": HealthStatus.OK, "chore sweep": HealthStatus.FAILED}
-    assert [each.verdict for each in heartbeat_findings([], 15)] == [HealthStatus.FAILED]
+    assert found == {
+        "chore relay": HealthStatus.OK,
+        "chore sweep": HealthStatus.FAILED,
+        "chore check": HealthStatus.FAILED,
+    }
+    assert [each.verdict for each in heartbeat_findings([], 15)] == [HealthStatus.FAILED] * 3
+
+
+def test_rows_without_a_leaf_fail_and_are_named() -> None:
+    assert leaf_finding([]).verdict is HealthStatus.OK
+    found = leaf_finding(["commit_log", "half_message"])
+    assert found.verdict is HealthStatus.FAILED
+    assert "commit_log, half_message" in found.detail
 
 
 def topic_verdicts(

@@ -1,0 +1,61 @@
+"""Tests that can run only on a young installation, and why; the mark ``young_only`` does the same.
+
+They make a whole table, a whole log or a missing row their own. A test leaves this list when it
+asks about its own rows alone.
+"""
+
+from __future__ import annotations
+
+NO_ROW = "begins with a shard that has no progress row"
+WHOLE = "compares a whole table with its own rows"
+FROM_ZERO = "reads the log from position 0, so the commits of a former life as well"
+CHAIN = "compares the whole chain of runs"
+
+YOUNG_ONLY: dict[str, dict[str, str]] = {
+    "tests/integration/api/ingest/test_lived_installation.py": {
+        "test_a_prepare_right_after_the_deletion_of_its_group_is_refused_by_every_process": WHOLE,
+    },
+    "tests/integration/checker/checks/test_resting_groups.py": {"": WHOLE},
+    "tests/integration/postgres/relay/test_progress_row.py": {
+        "test_the_row_is_read_as_it_was_saved": NO_ROW,
+        "test_an_older_cursor_moves_nothing": NO_ROW,
+        "test_a_halted_shard_stores_no_cursor": NO_ROW,
+        "test_a_halt_by_a_foreign_transaction_ends_with_the_next_saved_cursor": NO_ROW,
+        "test_a_missing_row_halts_the_shard": NO_ROW,
+        "test_a_row_that_another_owner_has_just_created_is_not_missing": NO_ROW,
+    },
+    "tests/integration/postgres/relay/test_held_reads.py": {"": FROM_ZERO},
+    "tests/integration/postgres/operators/test_history_reads.py": {
+        "": "writes a history of its own, from xid 1 to the present"
+    },
+    "tests/integration/postgres/reconciliation/test_findings.py": {
+        "test_an_acceptance_that_stores_nothing_leaves_no_event": CHAIN,
+        "test_what_reruns_have_closed_is_counted_once_by_the_next_run_that_is_stored": CHAIN,
+    },
+    "tests/integration/postgres/reconciliation/test_run_store.py": {
+        "test_past_runs_come_oldest_first_with_their_open_findings_and_without_the_run_itself": (
+            CHAIN
+        ),
+        "test_all_new_and_resolved_findings_are_counted_by_kind_and_never_decrease": CHAIN,
+        "test_saving_a_run_again_changes_nothing": CHAIN,
+    },
+    "tests/integration/postgres/reconciliation/test_source.py": {
+        "test_the_snapshot_shows_each_decision": WHOLE,
+        "test_topics_are_those_that_were_ever_prepared_for": WHOLE,
+        "test_the_role_may_run_an_audit_and_nothing_else": WHOLE,
+    },
+    "tests/integration/postgres/reconciliation/test_stalled.py": {
+        "test_a_parked_half_is_counted_and_not_stalled": WHOLE,
+        "test_a_group_is_silent_two_intervals_after_a_half_was_due": (
+            "begins without a heartbeat of any checker"
+        ),
+    },
+}
+"""By file and by the test's name without its parameters; an empty name means the whole file."""
+
+
+def reason_for(nodeid: str) -> str | None:
+    """Return why a test can run only on a young installation; None if it can run on both."""
+    path, _, name = nodeid.partition("::")
+    tests = YOUNG_ONLY.get(path, {})
+    return tests.get(name.partition("[")[0]) or tests.get("")
