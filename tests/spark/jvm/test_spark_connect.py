@@ -46,7 +46,7 @@ def test_a_spark_connect_server_gives_back_what_an_audit_hands_it(
     assert {"topic", "partition", "offset", "message_id", "digest", "key_hash"} <= {
         *seen["records"]
     }
-    refused = "OUTBOX_RECONCILE_SPARK_CONF: spark.executor.memory can only be set on the Spark Connect"
+    refused = "OUTBOX_RECONCILE_SPARK_CONF: spark.executor.memory can only be set on the Spark"
     assert seen["refused"].startswith(refused)
 
 
