@@ -113,10 +113,18 @@ class Demo:
             self._report("opposite end", False, "accepted")
 
     def repeated_prepare(self) -> None:
-        """A repeated prepare returns the same message, whatever its state."""
-        again = self._prepare("order-1")
-        same = again["message_id"] == self.first["message_id"]
+        """A repeated prepare returns the same undecided message, or the decision."""
+        first, again = self._prepare("order-5"), self._prepare("order-5")
+        self._end(first["message_id"], "ROLLBACK")
+        same = again["message_id"] == first["message_id"]
         self._report("repeated prepare", same, "the same message" if same else "another message")
+        try:
+            self._prepare("order-1")
+        except ApiProblem as problem:
+            seen = f"{problem.status} {problem.problem.get('code')}"
+            self._report("prepare after the end", problem.status == 409, seen)
+        else:
+            self._report("prepare after the end", False, "accepted")
 
     def read_back(self, bootstrap_servers: str) -> None:
         """A read_committed consumer reads exactly the committed messages, each once."""

@@ -166,7 +166,7 @@ def test_the_demonstration_succeeds_with_keys_and_without_a_network(tmp_path: Pa
     data_dir = str(tmp_path / "data")
     ended = outbox("dev", "--demo", "--auth", "keys", "--data-dir", data_dir, prefix=UNPLUGGED)
     assert ended.code == 0, ended.out + ended.err
-    assert ended.out.count("  ok  ") == 7
+    assert ended.out.count("  ok  ") == 8
 
 
 @pytest.mark.skipif(not OLDEST_POSTGRES.is_dir(), reason="PostgreSQL 15 is not installed")

@@ -127,13 +127,13 @@ def _checked_within_bounds(
 
 
 def _one_successor_per_round(stored: StoredState) -> None:
-    """I12: swept once, and each check without a verdict left exactly one row for the next check."""
-    for half_id, looks in stored.looks.items():
-        attempts = stored.attempts.get(half_id, [])
-        put_back = sum(outcome not in DECISIVE for _, outcome, *_ in attempts)
-        assert len(looks) == 1 + put_back, f"{half_id}: {looks} after {attempts}"
-        assert {look for look, *_ in attempts} <= set(looks)
-    assert stored.attempts.keys() <= stored.looks.keys()
+    """I12: each queue row is asked once, and a half has at most one row that is still to come."""
+    for half_id, attempts in stored.attempts.items():
+        asked = [look for look, *_ in attempts]
+        assert len(set(asked)) == len(asked), f"{half_id}: asked twice from one row: {attempts}"
+        assert all(row > max(asked) for row in stored.looks.get(half_id, ()))
+    for half_id, rows in stored.looks.items():
+        assert len(rows) == 1, f"{half_id}: {rows}"
 
 
 def _only_verdicts_decide(stored: StoredState) -> None:

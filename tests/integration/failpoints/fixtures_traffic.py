@@ -188,8 +188,10 @@ class Traffic:
             )
         )
         if answer is not None:
-            assert answer.status_code in (200, 201), answer.text
+            assert answer.status_code in (201, 409), answer.text
             transaction.message_ids.add(answer.json()["message_id"])
+            if answer.status_code == 409:
+                transaction.decisions.add(answer.json()["winning_decision"])
 
     def _end(self, client: httpx2.Client, transaction: Transaction, decision: str) -> None:
         if not transaction.message_ids:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -64,7 +65,9 @@ def restored(
 
 
 async def swept(world: RelayWorld) -> int:
-    """Sweep until nothing is left; return how many half messages wait for a check."""
+    """Sweep what is more than a second old; return how many half messages wait for a check."""
+    young = "SELECT greatest(0, 1.1 - extract(epoch FROM clock_timestamp() - max(prepared_at)))"
+    await asyncio.sleep(float(world.one(f"{young} FROM outbox.half_message")))
     async with make_pool(world.database_url, "test", pool_max=2) as pool:
         while (await PostgresSweep(pool).sweep(1000)).looked:
             pass

@@ -115,12 +115,12 @@ def test_headers_out_of_place_are_found_by_name(
     ],
     ids=["null", "none", "malformed", "null value", "upper case"],
 )
-def test_a_record_without_a_well_formed_id_is_foreign(
+def test_a_record_without_a_well_formed_id_names_no_half(
     session: SparkSession, given: list[dict[str, Any]] | None
 ) -> None:
     (row,) = named(session, {"headers": given}).select("message_id", "half_id").collect()
     assert row["half_id"] is None
-    assert row["message_id"] is None or len(row["message_id"]) == len(ID)
+    assert row["message_id"] in (None, "not an id", ID.upper())
 
 
 @pytest.mark.parametrize("batch", ["", "5", "5.17", "5.17.3.1", "a.b.c", "99999999999.1.1"])
