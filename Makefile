@@ -21,7 +21,7 @@ PROFILE ?= smoke
 PROFILES ?= kill mixed alone checks outage brokers
 SEED ?= 1
 
-.PHONY: help setup demo dev test test-deep evidence lint check bench chaos chaos-controls up down
+.PHONY: help setup demo dev test test-deep test-aged evidence lint check bench chaos chaos-controls up down
 
 help: ## Show these words
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -39,6 +39,8 @@ test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark:
 
 test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, all of the harness
 	@$(PYTEST) --durations=15 -m deep $(SUITES)
+
+test-aged: setup ## Run the suites of the database on an installation that has lived
 	@$(PYTEST) --durations=15 -m "not deep" --installation aged $(AGED_SUITES)
 
 evidence: setup ## Run what takes hours: every ordered pair of failpoints, fuzzing, long chaos profiles

@@ -39,6 +39,7 @@ def run(
     )
 
 
+@pytest.mark.deep
 def test_the_command_exits_7_with_findings_and_ends_with_verdict_totals_and_report(
     database_url: str, own_broker: EmbeddedKafka, tmp_path: Path
 ) -> None:

@@ -155,6 +155,7 @@ def test_what_is_in_flight_at_one_cut_is_judged_at_the_next_though_its_record_wa
     assert third.verdict is Verdict.CLEAN
 
 
+@pytest.mark.deep
 def test_of_two_runners_one_wins_and_the_other_stores_nothing(
     writer: OutboxWriter, session: SparkSession, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from tests.spark.fixtures_outbox_writer import OutboxWriter
 pytestmark = REAL_STORES
 
 
+@pytest.mark.deep
 def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:

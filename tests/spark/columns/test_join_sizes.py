@@ -16,7 +16,7 @@ from spark.columns.staging import stage_frame
 from spark.compare.bucket_checksums import records_in_buckets
 from tests.spark.fixtures_markers import ON_SPARK
 
-pytestmark = ON_SPARK
+pytestmark = [*ON_SPARK, pytest.mark.deep]
 
 FEW: Final = 10
 MANY: Final = 2_000_000

@@ -28,6 +28,7 @@ def simplest(found: Sequence[tuple[History, str]]) -> str:
     return f"{len(found)} wrong, the simplest: {history.commands} cut at {history.cuts}: {what}"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("count", "most_cuts"), [(HISTORIES, 3)])
 def test_any_split_of_a_history_into_runs_ends_with_what_counting_finds(
     session: SparkSession, tmp_path: Path, count: int, most_cuts: int

@@ -129,7 +129,7 @@ def test_make_has_the_documented_words_and_no_others() -> None:
         "up",
         "down",
     }
-    assert words == daily | {"test-deep", "evidence", "chaos-controls"}
+    assert words == daily | {"test-deep", "test-aged", "evidence", "chaos-controls"}
 
 
 def pom(name: str) -> str:
