@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import psycopg
+import pytest
 
 from outbox.messages.message import Resolution
 from outbox.messages.record import Record
