@@ -26,6 +26,15 @@ IMMUNITY_SECONDS = 1
 SMALLEST, USUAL = 2000, 1_048_588
 PARTITIONS = 2
 
+UNSEEN_LIMITS = """
+CREATE OR REPLACE FUNCTION outbox.forget_limit() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN NEW.max_content_bytes := NULL; RETURN NEW; END';
+CREATE OR REPLACE TRIGGER forget_limit BEFORE UPDATE ON outbox.topic
+    FOR EACH ROW EXECUTE FUNCTION outbox.forget_limit();
+UPDATE outbox.topic SET max_content_bytes = NULL
+"""
+"""Forgets the limits of topics, so that prepares are accepted which Kafka will refuse."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumedRecord:
@@ -102,8 +111,9 @@ class CrashEnvironment:
         self.connection.execute("UPDATE outbox.held_record SET next_attempt_at = clock_timestamp()")
 
     def lower(self) -> None:
-        """Make the small topic refuse large records."""
+        """Make the small topic refuse large records, which the API shall not know."""
         if not self.is_lowered:
+            self.connection.execute(UNSEEN_LIMITS)
             set_max_message_bytes(self.bootstrap_servers, self.topics.small, SMALLEST)
             self.is_lowered = True
 
