@@ -68,6 +68,7 @@ def message_id(record: Record) -> str:
     return dict(record.headers)[MESSAGE_ID].decode()
 
 
+@pytest.mark.deep
 def test_a_run_reads_what_is_new_and_judges_again_what_is_open(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
