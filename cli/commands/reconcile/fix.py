@@ -104,10 +104,8 @@ def fix(
 
     A record that differs from its message is published again only if --finding names it.
     """
-    if apply + exporting + bool(accepted) > 1:
-        raise CommandFailed("use only one of --apply, --accept and --export", ExitCode.USAGE)
-    if classes and names:
-        raise CommandFailed("use only one of --class and --finding", ExitCode.USAGE)
+    _require_one("--apply, --accept and --export", apply, accepted, exporting)
+    _require_one("--class and --finding", classes, names)
     if (apply or accepted) and not (reason or "").strip():
         raise CommandFailed("--reason is required; it is kept in the audit log", ExitCode.USAGE)
     who = {"operator": operator or operator_name(), "reason": reason or PLANNING}
@@ -123,6 +121,12 @@ def fix(
         more = {"max_items": max_items, "accept_order": accept_order, "rate": rate}
         order = {**who, "action": REPUBLISH, **more}
         _republish(context, run_id, wanted, order, plan_file, apply=apply)
+
+
+def _require_one(options: str, *given: object) -> None:
+    """Raise CommandFailed if more than one of these options is given."""
+    if sum(map(bool, given)) > 1:
+        raise CommandFailed(f"use only one of {options}", ExitCode.USAGE)
 
 
 def _republish(
