@@ -169,6 +169,7 @@ def test_the_demonstration_succeeds_with_keys_and_without_a_network(tmp_path: Pa
     assert ended.out.count("  ok  ") == 8
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not OLDEST_POSTGRES.is_dir(), reason="PostgreSQL 15 is not installed")
 def test_the_demonstration_succeeds_on_the_oldest_supported_postgres(tmp_path: Path) -> None:
     data_dir = str(tmp_path / "data")

@@ -240,6 +240,7 @@ def test_the_run_its_findings_and_its_reports_are_stored(planted: Planted) -> No
     assert formats == [("csv",), ("html",), ("json",), ("md",)]
 
 
+@pytest.mark.deep
 def test_a_second_run_shows_new_and_resolved_findings(
     planted: Planted, session: SparkSession, tmp_path: Path
 ) -> None:

@@ -221,6 +221,7 @@ class History:
     suppress_health_check=list(HealthCheck),
 )
 @given(drawn=HISTORIES)
+@pytest.mark.deep
 def test_the_findings_equal_the_oracles_with_and_without_bucket_checksums(
     session: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Drawn]]
 ) -> None:
