@@ -6,8 +6,11 @@ the producer answers it (``CheckEndpoint``). With a barrier row in the producer'
 answer is definitive.
 """
 
-from outbox_client.barrier import Barrier
-from outbox_client.check_endpoint import CheckEndpoint, Reply
+from outbox_client.async_client import AsyncTransactionProducer
+from outbox_client.barrier import AsyncBarrier, Barrier
+from outbox_client.checks.async_endpoint import AsyncCheckEndpoint
+from outbox_client.checks.endpoint import CheckEndpoint
+from outbox_client.checks.verdicts import Reply
 from outbox_client.client import TransactionProducer
 from outbox_client.errors import (
     AlreadyEnded,
@@ -19,7 +22,14 @@ from outbox_client.errors import (
     ServiceUnreachable,
     TransactionFenced,
 )
-from outbox_client.listener import Check, CheckListener, TransactionListener, Unknown
+from outbox_client.listener import (
+    AsyncCheckListener,
+    AsyncTransactionListener,
+    Check,
+    CheckListener,
+    TransactionListener,
+    Unknown,
+)
 from outbox_client.message import (
     Ending,
     EndResult,
@@ -32,6 +42,11 @@ from outbox_client.message import (
 
 __all__ = [
     "AlreadyEnded",
+    "AsyncBarrier",
+    "AsyncCheckEndpoint",
+    "AsyncCheckListener",
+    "AsyncTransactionListener",
+    "AsyncTransactionProducer",
     "BadAnswer",
     "Barrier",
     "BarrierUnsupported",

@@ -48,6 +48,26 @@ class Barrier(Protocol[Local, Source]):
         ...
 
 
+class AsyncBarrier(Protocol[Local, Source]):
+    """``Barrier`` for asyncio: each call does the same and is awaited."""
+
+    async def record(self, db: Local, prepared: PreparedMessage, /) -> None:
+        """Insert ``committed`` inside the local transaction; raises ``TransactionFenced``."""
+        ...
+
+    async def check(self, db: Source, check: Check, /) -> LocalTransactionState:
+        """Fence the message unless it is recorded; return its result."""
+        ...
+
+    async def create_table(self, db: Source, /) -> None:
+        """Create the table if it is missing."""
+        ...
+
+    async def purge(self, db: Source, older_than: timedelta, /) -> int:
+        """Delete rows older than ``older_than`` (at least 7 days) and return how many."""
+        ...
+
+
 def answer(
     outcome: str | None, prepared_at: datetime, purged_before: datetime | None
 ) -> LocalTransactionState:

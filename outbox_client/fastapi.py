@@ -2,11 +2,10 @@
 
 from fastapi import APIRouter, Request, Response
 
-from outbox_client.check_endpoint import CheckEndpoint
-from outbox_client.starlette import DEFAULT_PATH, answer
+from outbox_client.starlette import DEFAULT_PATH, Endpoint, answer
 
 
-def check_router(endpoint: CheckEndpoint, path: str = DEFAULT_PATH) -> APIRouter:
+def check_router(endpoint: Endpoint, path: str = DEFAULT_PATH) -> APIRouter:
     """Return a router that answers check-backs with POST at ``path``; include it in the app.
 
     It is not in the app's OpenAPI document: only the outbox service calls it.

@@ -71,3 +71,23 @@ class TransactionListener(CheckListener, Protocol):
     ) -> LocalTransactionState | None:
         """Run the local transaction of a prepared message; None means UNKNOWN."""
         ...
+
+
+class AsyncCheckListener(Protocol):
+    """Answers check-backs on an event loop."""
+
+    async def check_local_transaction(
+        self, check: Check, /
+    ) -> LocalTransactionState | Unknown | None:
+        """Return the result of the local transaction, as ``CheckListener``."""
+        ...
+
+
+class AsyncTransactionListener(AsyncCheckListener, Protocol):
+    """Runs local transactions and answers check-backs on an event loop."""
+
+    async def execute_local_transaction(
+        self, message: PreparedMessage, /
+    ) -> LocalTransactionState | None:
+        """Run the local transaction of a prepared message; None means UNKNOWN."""
+        ...

@@ -1,11 +1,16 @@
-"""The barrier on psycopg 3 (PostgreSQL).
+"""The barriers on psycopg 3 (PostgreSQL): for connections, and for asynchronous connections.
 
 ``record`` takes the connection (or cursor) of the local transaction; the other calls take an idle
 connection or a pool (``psycopg_pool.ConnectionPool``) and run separate transactions.
 """
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -21,6 +26,8 @@ from outbox_client.message import LocalTransactionState, PreparedMessage
 
 Connection = psycopg.Connection[Any]
 Cursor = psycopg.Cursor[Any]
+AsyncConnection = psycopg.AsyncConnection[Any]
+AsyncCursor = psycopg.AsyncCursor[Any]
 
 CREATE_TABLE = """
 CREATE TABLE IF NOT EXISTS outbox_barrier (
@@ -68,6 +75,14 @@ class Pool(Protocol):
         ...
 
 
+class AsyncPool(Protocol):
+    """A source of connections, for example ``psycopg_pool.AsyncConnectionPool``."""
+
+    def connection(self) -> AbstractAsyncContextManager[AsyncConnection]:
+        """Lend an idle connection."""
+        ...
+
+
 class PsycopgBarrier:
     """A ``Barrier`` whose check waits at most ``lock_timeout`` for an open local transaction.
 
@@ -84,9 +99,7 @@ class PsycopgBarrier:
         else. Raises ``BarrierUnsupported`` outside a transaction (autocommit).
         """
         connection = _connection_of(db)
-        idle = connection.info.transaction_status == TransactionStatus.IDLE
-        if connection.autocommit and idle:
-            raise BarrierUnsupported("call record inside the local transaction")
+        _refuse_autocommit(connection)
         try:
             connection.execute(RECORD, (prepared.producer_group, prepared.message_id))
         except errors.UniqueViolation as error:
@@ -136,10 +149,75 @@ class PsycopgBarrier:
         return True
 
 
+class AsyncPsycopgBarrier:
+    """``PsycopgBarrier`` on asynchronous connections: the same statements, the same promise."""
+
+    def __init__(self, lock_timeout: timedelta = barrier.LOCK_TIMEOUT) -> None:
+        self._lock_timeout = f"{barrier.milliseconds(lock_timeout)}ms"
+
+    async def record(self, db: AsyncConnection | AsyncCursor, prepared: PreparedMessage, /) -> None:
+        """Insert ``committed`` inside the local transaction; as ``PsycopgBarrier.record``."""
+        connection = _async_connection_of(db)
+        _refuse_autocommit(connection)
+        try:
+            await connection.execute(RECORD, (prepared.producer_group, prepared.message_id))
+        except errors.UniqueViolation as error:
+            raise TransactionFenced(prepared.message_id) from error
+
+    async def check(
+        self, db: AsyncConnection | AsyncPool, check: Check, /
+    ) -> LocalTransactionState:
+        """Fence the message unless it is recorded; as ``PsycopgBarrier.check``."""
+        ids = (check.producer_group, check.message_id)
+        async with _async_opened(db) as connection:
+            if not await self._fence(connection, ids):
+                return LocalTransactionState.UNKNOWN
+            outcome, purged_before = await _async_read(connection, ids)
+        return barrier.answer(outcome, check.prepared_at, purged_before)
+
+    async def create_table(self, db: AsyncConnection | AsyncPool, /) -> None:
+        """Create the table if it is missing."""
+        async with _async_opened(db) as connection, connection.transaction():
+            await connection.execute(CREATE_TABLE)
+
+    async def purge(self, db: AsyncConnection | AsyncPool, older_than: timedelta, /) -> int:
+        """Delete rows older than ``older_than`` (at least 7 days) and return how many."""
+        age = barrier.purge_age(older_than)
+        mark = (barrier.PURGE_GROUP, barrier.PURGE_MARK, age)
+        async with _async_opened(db) as connection:
+            async with connection.transaction():
+                cursor = connection.cursor(row_factory=tuple_row)
+                horizon = await (await cursor.execute(MARK_PURGE, mark)).fetchone()
+            async with connection.transaction():
+                bound = (horizon and horizon[0], barrier.PURGE_GROUP)
+                return (await connection.execute(PURGE, bound)).rowcount
+
+    async def _fence(self, connection: AsyncConnection, ids: tuple[str, str]) -> bool:
+        try:
+            async with connection.transaction():
+                await connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+                await connection.execute(SET_LOCK_TIMEOUT, (self._lock_timeout,))
+                await connection.execute(MAKE_DURABLE)
+                await connection.execute(FENCE, ids)
+        except errors.LockNotAvailable:
+            return False
+        return True
+
+
 def _read(connection: Connection, ids: tuple[str, str]) -> tuple[str | None, datetime | None]:
     with connection.transaction():
         mark = (barrier.PURGE_GROUP, barrier.PURGE_MARK)
         row = _tuples(connection).execute(READ, (*ids, *mark)).fetchone()
+    return (row[0], row[1]) if row else (None, None)
+
+
+async def _async_read(
+    connection: AsyncConnection, ids: tuple[str, str]
+) -> tuple[str | None, datetime | None]:
+    async with connection.transaction():
+        mark = (barrier.PURGE_GROUP, barrier.PURGE_MARK)
+        cursor = connection.cursor(row_factory=tuple_row)
+        row = await (await cursor.execute(READ, (*ids, *mark))).fetchone()
     return (row[0], row[1]) if row else (None, None)
 
 
@@ -156,16 +234,43 @@ def _connection_of(db: object) -> Connection:
     return db
 
 
+def _async_connection_of(db: object) -> AsyncConnection:
+    if isinstance(db, psycopg.AsyncCursor):
+        return db.connection
+    if not isinstance(db, psycopg.AsyncConnection):
+        name = type(db).__name__
+        raise BarrierUnsupported(f"record needs an asynchronous psycopg connection, not {name}")
+    return db
+
+
+def _refuse_autocommit(connection: Connection | AsyncConnection) -> None:
+    idle = connection.info.transaction_status == TransactionStatus.IDLE
+    if connection.autocommit and idle:
+        raise BarrierUnsupported("call record inside the local transaction")
+
+
 @contextmanager
 def _opened(db: Connection | Pool) -> Iterator[Connection]:
     if isinstance(db, psycopg.Connection):
-        yield _idle(db)
+        _refuse_busy(db)
+        yield db
         return
     with db.connection() as connection:
-        yield _idle(connection)
+        _refuse_busy(connection)
+        yield connection
 
 
-def _idle(connection: Connection) -> Connection:
+@asynccontextmanager
+async def _async_opened(db: AsyncConnection | AsyncPool) -> AsyncIterator[AsyncConnection]:
+    if isinstance(db, psycopg.AsyncConnection):
+        _refuse_busy(db)
+        yield db
+        return
+    async with db.connection() as connection:
+        _refuse_busy(connection)
+        yield connection
+
+
+def _refuse_busy(connection: Connection | AsyncConnection) -> None:
     if connection.info.transaction_status != TransactionStatus.IDLE:
         raise BarrierUnsupported("this call needs a connection that is not in a transaction")
-    return connection

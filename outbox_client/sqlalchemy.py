@@ -2,7 +2,8 @@
 
 ``record`` takes the session or connection of the local transaction; the other calls take the
 engine and run separate transactions. Other databases, and SQLite in memory (where every thread
-shares, or misses, the uncommitted rows), are refused: the guarantee was not tested there.
+shares, or misses, the uncommitted rows), are refused: the guarantee was not tested there. For
+asyncio there is ``async_sqlalchemy``.
 """
 
 from collections.abc import Iterator

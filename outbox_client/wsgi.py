@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from outbox_client.check_endpoint import BODY_MAX_BYTES, CheckEndpoint, Reply, refusal
+from outbox_client.checks.endpoint import CheckEndpoint
+from outbox_client.checks.verdicts import BODY_MAX_BYTES, Reply, refusal
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

@@ -1,4 +1,4 @@
-"""A server of the contract, and an empty PostgreSQL database of the producer."""
+"""A server of the contract, both clients, and an empty PostgreSQL database of the producer."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,11 @@ from devservers.postgres import EmbeddedPostgres
 from outbox_client import TransactionProducer
 from tests.fixtures_databases import drop_database, make_database
 from tests.integration.client.fixtures_contract_server import ContractService, serving
+from tests.integration.client.fixtures_producers import (
+    OpenProducer,
+    open_on_asyncio,
+    open_on_threads,
+)
 
 
 @pytest.fixture
@@ -23,10 +28,17 @@ def service_url(service: ContractService) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(params=[open_on_threads, open_on_asyncio], ids=["threads", "asyncio"])
+def open_producer(request: pytest.FixtureRequest) -> OpenProducer:
+    """Opens a producer: once as the client for threads, once as the client for asyncio."""
+    opener: OpenProducer = request.param
+    return opener
+
+
 @pytest.fixture
-def producer(service_url: str) -> Iterator[TransactionProducer]:
+def producer(service_url: str, open_producer: OpenProducer) -> Iterator[TransactionProducer]:
     """A producer of the group `billing`."""
-    with TransactionProducer(service_url, "billing", api_key="obx_key", timeout=3.0) as producer:
+    with open_producer(service_url, "billing", api_key="obx_key", timeout=3.0) as producer:
         yield producer
 
 

@@ -27,14 +27,14 @@ def asgi_server(app: Any) -> Iterator[str]:
     thread.join()
 
 
-def fastapi_server(endpoint: CheckEndpoint) -> AbstractContextManager[str]:
+def fastapi_server(endpoint: starlette.Endpoint) -> AbstractContextManager[str]:
     """Serve the endpoint by FastAPI."""
     app = FastAPI()
     app.include_router(fastapi.check_router(endpoint))
     return asgi_server(app)
 
 
-def starlette_server(endpoint: CheckEndpoint) -> AbstractContextManager[str]:
+def starlette_server(endpoint: starlette.Endpoint) -> AbstractContextManager[str]:
     """Serve the endpoint by Starlette."""
     return asgi_server(Starlette(routes=[starlette.check_route(endpoint)]))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from uuid import uuid4
 
 Members = dict[str, object]
@@ -53,6 +53,8 @@ class ContractService:
         self.requests: list[tuple[str, Mapping[str, str], Members]] = []
         self.faults: deque[Fault | str] = deque()
         self.item_faults: deque[Fault | None] = deque()
+        self.release = Event()
+        self.release.set()
         self._lock = Lock()
 
     def half_of(self, transaction_id: str) -> Half | None:
@@ -106,7 +108,9 @@ class ContractService:
         if path.endswith("/end-batch"):
             status, members, _ = self._end(str(item.pop("message_id")), item)
         else:
-            status, members, _ = self._prepare(item)
+            status, members, headers = self._prepare(item)
+            if headers:
+                return {"index": index, "status": status, "result": members, "replayed": True}
         part = "result" if status < 300 else "problem"
         return {"index": index, "status": status, part: members}
 
@@ -166,6 +170,7 @@ def _handler_of(service: ContractService) -> Callable[..., BaseHTTPRequestHandle
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             service.requests.append((self.path, dict(self.headers.items()), body))
+            service.release.wait(30)
             fault = service.faults.popleft() if service.faults else None
             if isinstance(fault, Fault):
                 self._send(fault.status, fault.members, dict(fault.headers))

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,8 +24,14 @@ from outbox_client import (
     PreparedMessage,
     TransactionFenced,
 )
-from outbox_client.psycopg import PsycopgBarrier
+from outbox_client.async_sqlalchemy import AsyncSqlAlchemyBarrier
+from outbox_client.psycopg import AsyncPsycopgBarrier, PsycopgBarrier
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
+from tests.fixtures_waiting import wait_for
+from tests.integration.client.fixtures_async_barriers import (
+    async_psycopg_parts,
+    async_sqlalchemy_parts,
+)
 
 COMMIT = LocalTransactionState.COMMIT
 ROLLBACK = LocalTransactionState.ROLLBACK
@@ -77,14 +84,38 @@ def sqlalchemy_place(url: str) -> Iterator[Place]:
     engine.dispose()
 
 
-@pytest.fixture(params=["psycopg", "sqlalchemy", "sqlite"])
+@contextmanager
+def async_psycopg_place(url: str) -> Iterator[Place]:
+    with async_psycopg_parts(url, PATIENCE) as parts:
+        yield Place(*parts)
+
+
+@contextmanager
+def async_sqlalchemy_place(url: str) -> Iterator[Place]:
+    with async_sqlalchemy_parts(named(url), PATIENCE) as parts:
+        yield Place(*parts)
+
+
+ON_POSTGRES: dict[str, Callable[[str], AbstractContextManager[Place]]] = {
+    "psycopg": psycopg_place,
+    "sqlalchemy": lambda url: sqlalchemy_place(named(url)),
+    "psycopg async": async_psycopg_place,
+    "sqlalchemy async": async_sqlalchemy_place,
+}
+
+
+def named(url: str) -> str:
+    """Return a URL that names its driver, as SQLAlchemy takes it."""
+    return url.replace("postgresql:", "postgresql+psycopg:")
+
+
+@pytest.fixture(params=[*ON_POSTGRES, "sqlite"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    opened: AbstractContextManager[Place]
     if request.param == "sqlite":
         opened = sqlalchemy_place(f"sqlite:///{tmp_path}/local.db")
     else:
-        url = request.getfixturevalue("local_database")
-        named = url.replace("postgresql:", "postgresql+psycopg:")
-        opened = psycopg_place(url) if request.param == "psycopg" else sqlalchemy_place(named)
+        opened = ON_POSTGRES[request.param](request.getfixturevalue("local_database"))
     with opened as place:
         place.barrier.create_table(place.db)
         with place.local() as db:
@@ -168,6 +199,33 @@ def test_a_check_waits_for_an_open_local_transaction_and_then_is_unknown(place: 
         pay(place, db, make_prepared())
         assert place.barrier.check(place.db, make_check()) == UNKNOWN
     assert place.barrier.check(place.db, make_check()) == COMMIT
+
+
+def test_a_check_that_waited_for_the_local_transaction_answers_what_it_committed(
+    local_database: str, subtests: pytest.Subtests
+) -> None:
+    """A row that was read before the fence is older than the fence: it proves nothing."""
+    for open_place in ON_POSTGRES.values():
+        with open_place(local_database) as place:
+            patient = type(place.barrier)(timedelta(seconds=60))
+            patient.create_table(place.db)
+            message_id = type(place.barrier).__name__
+            with ThreadPoolExecutor(1) as threads, subtests.test(message_id):
+                with place.local() as db:
+                    place.barrier.record(db, make_prepared(message_id))
+                    checked = threads.submit(patient.check, place.db, make_check(message_id))
+                    wait_for(lambda: waits_for_a_lock(local_database))
+                assert checked.result(60) == COMMIT
+
+
+def waits_for_a_lock(url: str) -> bool:
+    with psycopg.connect(url) as connection:
+        statement = (
+            "SELECT EXISTS (SELECT FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock')"
+        )
+        row = connection.execute(statement).fetchone()
+    return row is not None and bool(row[0])
 
 
 def test_a_message_recorded_twice_is_refused_the_second_time(place: Place) -> None:
@@ -289,6 +347,26 @@ def test_recording_through_what_cannot_record_is_refused() -> None:
         recorder: Any = barrier
         with pytest.raises(BarrierUnsupported, match="not object"):
             recorder.record(object(), make_prepared())
+
+
+async def test_recording_asynchronously_through_what_cannot_record_is_refused(
+    local_database: str,
+) -> None:
+    """A plain connection would block the event loop; an asynchronous one records nothing here."""
+    with psycopg.connect(local_database) as connection:
+        for barrier in (AsyncPsycopgBarrier(), AsyncSqlAlchemyBarrier()):
+            recorder: Any = barrier
+            with pytest.raises(BarrierUnsupported, match="not Connection"):
+                await recorder.record(connection, make_prepared())
+
+
+async def test_recording_asynchronously_outside_a_transaction_is_refused(
+    local_database: str,
+) -> None:
+    connect = psycopg.AsyncConnection.connect
+    async with await connect(local_database, autocommit=True) as connection:
+        with pytest.raises(BarrierUnsupported, match="inside the local transaction"):
+            await AsyncPsycopgBarrier().record(connection, make_prepared())
 
 
 def test_a_scoped_session_records_too(local_database: str) -> None:

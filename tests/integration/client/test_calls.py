@@ -29,6 +29,7 @@ from tests.integration.client.fixtures_contract_server import (
     Fault,
     fault,
 )
+from tests.integration.client.fixtures_producers import OpenProducer
 
 COMMIT = LocalTransactionState.COMMIT
 ROLLBACK = LocalTransactionState.ROLLBACK
@@ -89,12 +90,12 @@ def test_a_refusal_is_not_repeated(service: ContractService, producer: Transacti
 
 
 def test_retries_end_with_the_last_error_when_the_time_is_over(
-    service: ContractService, service_url: str
+    service: ContractService, service_url: str, open_producer: OpenProducer
 ) -> None:
     service.faults.extend([fault(503, "overloaded")] * 1000)
     started = monotonic()
     with (
-        TransactionProducer(service_url, "billing", timeout=0.5) as producer,
+        open_producer(service_url, "billing", timeout=0.5) as producer,
         pytest.raises(Overloaded),
     ):
         producer.prepare(Message("invoices", "v"))
@@ -114,14 +115,14 @@ def test_a_retry_after_beyond_the_time_is_not_waited_for(
 
 
 def test_closing_the_producer_ends_a_call_that_waits_for_its_next_attempt(
-    service: ContractService, service_url: str
+    service: ContractService, service_url: str, open_producer: OpenProducer
 ) -> None:
     service.faults.append(fault(503, "database-unavailable", retry_after="20"))
-    producer = TransactionProducer(service_url, "billing", timeout=30.0)
+    producer = open_producer(service_url, "billing", timeout=30.0)
     failed = Event()
 
     def prepare() -> None:
-        with pytest.raises(DatabaseUnavailable):
+        with pytest.raises(OutboxError):
             producer.prepare(Message("invoices", "v"))
         failed.set()
 
@@ -143,9 +144,9 @@ def test_a_redirect_is_not_followed(
     assert service.halves == {}
 
 
-def test_an_unreachable_service_raises_service_unreachable() -> None:
+def test_an_unreachable_service_raises_service_unreachable(open_producer: OpenProducer) -> None:
     with (
-        TransactionProducer("http://127.0.0.1:1", "billing", timeout=0.2) as producer,
+        open_producer("http://127.0.0.1:1", "billing", timeout=0.2) as producer,
         pytest.raises(ServiceUnreachable) as caught,
     ):
         producer.end("some-id", COMMIT)
@@ -191,11 +192,14 @@ def test_the_api_key_travels_as_a_bearer_token(
 
 
 def test_the_environments_proxies_are_not_used(
-    service: ContractService, service_url: str, monkeypatch: pytest.MonkeyPatch
+    service: ContractService,
+    service_url: str,
+    open_producer: OpenProducer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    with TransactionProducer(service_url, "billing", timeout=1.0) as producer:
+    with open_producer(service_url, "billing", timeout=1.0) as producer:
         assert producer.prepare(Message("invoices", "v")).state == "PREPARED"
 
 

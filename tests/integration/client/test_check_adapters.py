@@ -1,5 +1,6 @@
 """The check endpoint in real servers: FastAPI, Starlette and WSGI give the same answers."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -7,8 +8,8 @@ from contextlib import AbstractContextManager
 import httpx2
 import pytest
 
-from outbox_client import Check, CheckEndpoint, LocalTransactionState
-from outbox_client.check_endpoint import BODY_MAX_BYTES
+from outbox_client import AsyncCheckEndpoint, Check, CheckEndpoint, LocalTransactionState
+from outbox_client.checks.verdicts import BODY_MAX_BYTES
 from tests.integration.client.fixtures_check_servers import (
     fastapi_server,
     starlette_server,
@@ -90,3 +91,19 @@ def test_the_body_is_verified_as_it_came(check_url: str) -> None:
 def test_an_over_long_body_is_413(check_url: str, listener: Listener) -> None:
     assert ask(check_url, b"x" * (BODY_MAX_BYTES + 1)).status_code == 413
     assert listener.asked == []
+
+
+@pytest.mark.parametrize("open_server", [fastapi_server, starlette_server])
+def test_an_asynchronous_listener_answers_on_the_servers_event_loop(
+    open_server: Callable[[AsyncCheckEndpoint], AbstractContextManager[str]],
+) -> None:
+    class OnTheLoop(Listener):
+        async def check_local_transaction(  # type: ignore[override]
+            self, check: Check, /
+        ) -> LocalTransactionState:
+            asyncio.get_running_loop()
+            return super().check_local_transaction(check)
+
+    with open_server(AsyncCheckEndpoint(GROUP, SECRET, OnTheLoop())) as url:
+        assert ask(url, single()).json()["decision"] == "COMMIT"
+        assert ask(url, single(), OTHER_SECRET).status_code == 401

@@ -1,5 +1,6 @@
 """The SQL, the shell line and vector of docs/barrier.md and docs/check-endpoint.md are correct."""
 
+import asyncio
 import hmac
 import json
 import re
@@ -15,6 +16,7 @@ import pytest
 from fastapi import FastAPI
 from psycopg import errors
 from sqlalchemy import create_engine, text
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from standardwebhooks import Webhook
 
 import outbox_client
@@ -143,7 +145,7 @@ def test_the_producer_of_the_clients_page_sends_and_answers(
     service: ContractService, service_url: str, tmp_path: Path
 ) -> None:
     page = (PROJECT / "docs" / "clients.md").read_text("utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    example, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {
         "outbox_url": service_url,
         "check_secret": VECTOR["secret"],
@@ -157,6 +159,33 @@ def test_the_producer_of_the_clients_page_sends_and_answers(
         (half,) = service.halves.values()
         assert (half.decision, sent.transaction_id) == ("COMMIT", "p-1")
         assert names["Payments"]().check_local_transaction(make_check()) == "ROLLBACK"
+
+
+@pytest.mark.postgres
+async def test_the_asynchronous_producer_of_the_clients_page_sends_and_answers(
+    service: ContractService, service_url: str, local_database: str
+) -> None:
+    page = (PROJECT / "docs" / "clients.md").read_text("utf-8")
+    _, example = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+
+    async def take_100_from_the_balance(db: AsyncConnection, member: str) -> None:
+        await db.execute(text("SELECT 1"))
+
+    names: dict[str, Any] = {
+        "asyncio": asyncio,
+        "outbox_url": service_url,
+        "check_secret": VECTOR["secret"],
+        "engine": create_async_engine(local_database.replace("postgresql:", "postgresql+psycopg:")),
+        "app": FastAPI(),
+        "take_100_from_the_balance": take_100_from_the_balance,
+    }
+    exec(example, names)
+    sent = await names["buy_many"]([(f"p-{number}", "m-1") for number in range(20)])
+    assert [each.state for each in sent] == ["COMMITTED"] * 20
+    assert {half.decision for half in service.halves.values()} == {"COMMIT"}
+    check = replace(make_check(sent[0].message_id), producer_group="account-service")
+    assert await names["Payments"]().check_local_transaction(check) == "COMMIT"
+    await names["engine"].dispose()
 
 
 def test_the_listener_of_the_migration_guide_sends_and_answers(

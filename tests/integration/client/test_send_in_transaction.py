@@ -21,6 +21,7 @@ from tests.integration.client.fixtures_contract_server import (
     Half,
     fault,
 )
+from tests.integration.client.fixtures_producers import OpenProducer, thread_of
 
 COMMIT = LocalTransactionState.COMMIT
 ROLLBACK = LocalTransactionState.ROLLBACK
@@ -91,13 +92,13 @@ def test_none_and_invalid_values_mean_unknown_and_decide_nothing(
     assert only_half(service).decision is None
 
 
-def test_the_message_is_prepared_before_the_local_transaction_runs_in_the_callers_thread(
+def test_the_message_is_prepared_before_the_local_transaction_runs_where_it_was_called(
     service: ContractService, producer: TransactionProducer
 ) -> None:
     local = LocalTransaction()
     producer.send_in_transaction(Message("invoices", "v"), local)
     assert local.ran_with[0].message_id == only_half(service).message_id
-    assert local.ran_in == [get_ident()]
+    assert local.ran_in == [thread_of(producer)]
 
 
 def test_an_exception_ends_with_unknown_and_propagates_unchanged(
@@ -125,10 +126,10 @@ def test_an_exception_propagates_unchanged_while_the_service_is_down(
 
 
 def test_without_a_callable_the_listener_runs_the_local_transaction(
-    service: ContractService, service_url: str
+    service: ContractService, service_url: str, open_producer: OpenProducer
 ) -> None:
     listener = Listener()
-    with TransactionProducer(service_url, "billing", listener=listener) as producer:
+    with open_producer(service_url, "billing", listener=listener) as producer:
         producer.send_in_transaction(Message("invoices", "v"))
     assert [prepared.message.value for prepared in listener.executed] == ["v"]
     assert only_half(service).decision == "ROLLBACK"
@@ -154,10 +155,12 @@ def test_a_failed_prepare_never_runs_the_local_transaction(
     assert local.ran_with == []
 
 
-def test_an_unreachable_service_never_runs_the_local_transaction() -> None:
+def test_an_unreachable_service_never_runs_the_local_transaction(
+    open_producer: OpenProducer,
+) -> None:
     local = LocalTransaction()
     with (
-        TransactionProducer("http://127.0.0.1:1", "billing", timeout=0.3) as producer,
+        open_producer("http://127.0.0.1:1", "billing", timeout=0.3) as producer,
         pytest.raises(PrepareFailed) as caught,
     ):
         producer.send_in_transaction(Message("invoices", "v"), local)
@@ -239,13 +242,13 @@ def test_an_end_that_is_refused_does_not_raise(
 
 
 def test_an_end_that_does_not_reach_the_service_does_not_raise(
-    service: ContractService, service_url: str
+    service: ContractService, service_url: str, open_producer: OpenProducer
 ) -> None:
     def pay(prepared: PreparedMessage) -> LocalTransactionState:
         service.faults.extend([CUT] * 100)
         return COMMIT
 
-    with TransactionProducer(service_url, "billing", timeout=0.5) as producer:
+    with open_producer(service_url, "billing", timeout=0.5) as producer:
         result = producer.send_in_transaction(Message("invoices", "v"), pay)
     assert not result.end_delivered
     assert only_half(service).decision is None

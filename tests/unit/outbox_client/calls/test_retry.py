@@ -1,36 +1,16 @@
-"""Attempts are limited in time, spread by jitter, and end when the producer closes."""
+"""Attempts are limited in time, and spread by jitter."""
 
-from threading import Event
-
+from outbox_client.calls.retry import Attempts, pause_ceiling
 from outbox_client.errors import BadAnswer, ServiceUnreachable
-from outbox_client.retry import Attempts, pause_ceiling
-
-
-class RecordingEvent(Event):
-    """Records the requested waits, and does not wait."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waits: list[float] = []
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self.waits.append(timeout or 0.0)
-        return self.is_set()
 
 
 def make_attempts(budget: float = 10.0, times: list[float] | None = None) -> Attempts:
     moments = iter(times or [0.0] * 100)
     return Attempts(
         budget_seconds=budget,
-        closing=RecordingEvent(),
         now=lambda: next(moments),
         jitter=lambda: 1.0,
     )
-
-
-def waits_of(attempts: Attempts) -> list[float]:
-    assert isinstance(attempts.closing, RecordingEvent)
-    return attempts.closing.waits
 
 
 def test_the_pause_doubles_up_to_a_cap() -> None:
@@ -42,8 +22,7 @@ def test_the_pause_is_a_random_share_of_its_ceiling() -> None:
     attempts = make_attempts()
     attempts.jitter = lambda: 0.25
     attempts.attempt_seconds()
-    assert attempts.wait_for_retry(ServiceUnreachable("down"))
-    assert waits_of(attempts) == [0.0125]
+    assert attempts.pause_before_retry(ServiceUnreachable("down")) == 0.0125
 
 
 def test_one_attempt_takes_at_most_half_of_the_time() -> None:
@@ -65,13 +44,13 @@ def test_the_last_attempt_gets_only_what_is_left() -> None:
 def test_no_attempt_follows_when_the_time_is_used_up() -> None:
     attempts = make_attempts(budget=10.0, times=[0.0, 0.0, 9.97])
     attempts.attempt_seconds()
-    assert not attempts.wait_for_retry(ServiceUnreachable("down"))
+    assert attempts.pause_before_retry(ServiceUnreachable("down")) is None
 
 
 def test_an_error_that_is_not_retryable_is_not_retried() -> None:
     attempts = make_attempts()
     attempts.attempt_seconds()
-    assert not attempts.wait_for_retry(BadAnswer("html"))
+    assert attempts.pause_before_retry(BadAnswer("html")) is None
 
 
 def test_retry_after_is_honoured_within_the_time() -> None:
@@ -79,8 +58,7 @@ def test_retry_after_is_honoured_within_the_time() -> None:
     error.retry_after_seconds = 3.0
     attempts = make_attempts()
     attempts.attempt_seconds()
-    assert attempts.wait_for_retry(error)
-    assert waits_of(attempts) == [3.0]
+    assert attempts.pause_before_retry(error) == 3.0
 
 
 def test_a_retry_after_beyond_the_time_ends_the_attempts() -> None:
@@ -88,12 +66,4 @@ def test_a_retry_after_beyond_the_time_ends_the_attempts() -> None:
     error.retry_after_seconds = 30.0
     attempts = make_attempts()
     attempts.attempt_seconds()
-    assert not attempts.wait_for_retry(error)
-    assert waits_of(attempts) == []
-
-
-def test_closing_the_producer_ends_the_attempts() -> None:
-    attempts = make_attempts()
-    attempts.attempt_seconds()
-    attempts.closing.set()
-    assert not attempts.wait_for_retry(ServiceUnreachable("down"))
+    assert attempts.pause_before_retry(error) is None

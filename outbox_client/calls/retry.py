@@ -1,9 +1,8 @@
-"""Retries: limited in time, spread by full jitter, stopped at once by ``close``."""
+"""Retries: limited in time, spread by full jitter."""
 
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Event
 from time import monotonic
 
 from outbox_client.errors import OutboxError
@@ -28,7 +27,6 @@ class Attempts:
     """
 
     budget_seconds: float
-    closing: Event
     floor_seconds: float = 0.0
     made: int = 0
     now: Callable[[], float] = monotonic
@@ -43,17 +41,17 @@ class Attempts:
         share = max(self.budget_seconds / 2, self.floor_seconds)
         return max(min(share, self._left()), SHORTEST_ATTEMPT_SECONDS)
 
-    def wait_for_retry(self, error: OutboxError) -> bool:
-        """Wait before a retry; return False if ``error`` or the budget allows no retry."""
+    def pause_before_retry(self, error: OutboxError) -> float | None:
+        """Return the pause before a retry; None if ``error`` or the budget allows no retry."""
         if not error.retryable:
-            return False
+            return None
         pause = max(
             self.jitter() * pause_ceiling(self.made),
             error.retry_after_seconds or 0.0,
         )
         if pause + SHORTEST_ATTEMPT_SECONDS > self._left():
-            return False
-        return not self.closing.wait(pause)
+            return None
+        return pause
 
     def _left(self) -> float:
         spent = 0.0 if self.started is None else self.now() - self.started

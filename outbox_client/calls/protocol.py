@@ -35,11 +35,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One HTTP answer; the names of ``headers`` are lower case."""
+    """One HTTP answer; the names of ``headers`` are lower case.
+
+    The answer to one item of a batch has its ``members``, and no ``body``.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    members: Members | None = None
 
 
 def prepare_item(producer_group: str, message: Message) -> bytes:
@@ -144,13 +148,16 @@ def _item_answer(item: object, index: int, batch: Answer) -> Answer:
     status = item.get("status")
     if not isinstance(status, int):
         raise BadAnswer(f"item {index} of the batch has no status")
-    body = _json(item.get("result") if "result" in item else item.get("problem"))
+    members = item.get("result") if "result" in item else item.get("problem")
     kept = {name: batch.headers[name] for name in ("retry-after",) if name in batch.headers}
-    return Answer(status=status, headers=kept, body=body)
+    if item.get("replayed") is True:
+        kept["idempotency-replayed"] = "true"
+    members = members if isinstance(members, dict) else {}
+    return Answer(status=status, headers=kept, body=b"", members=members)
 
 
 def _success(answer: Answer, expected: set[int]) -> Members:
-    members = _object_or_none(answer.body)
+    members = _object_or_none(answer.body) if answer.members is None else answer.members
     if answer.status in expected and members is not None:
         return members
     error = _error(answer, members)
@@ -196,6 +203,7 @@ def _publication(value: object) -> Publication | None:
         partition=partition,
         offset=offset,
         published_at=_time_or_none(value, "published_at"),
+        visible=value.get("visible") is True if "visible" in value else None,
     )
 
 

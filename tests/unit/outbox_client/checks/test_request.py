@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from outbox_client.check_request import Refused, read_check_request
+from outbox_client.checks.request import Refused, read_check_request
 from tests.unit.outbox_client.fixtures_checks import MESSAGE_ID, SENT_AT, batch, make_check, single
 
 

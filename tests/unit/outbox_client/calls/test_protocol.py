@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from api.http.problems import KINDS, RETRYABLE_STATUSES
-from outbox_client import Ending, LocalTransactionState, Message, protocol
+from outbox_client import Ending, LocalTransactionState, Message
+from outbox_client.calls import protocol
+from outbox_client.calls.protocol import Answer
 from outbox_client.errors import (
     BY_CODE,
     AlreadyEnded,
@@ -18,7 +20,6 @@ from outbox_client.errors import (
     ServiceError,
     ServiceUnreachable,
 )
-from outbox_client.protocol import Answer
 
 MESSAGE_ID = "0f6c1c0e-8d0b-4c55-9a54-6f2b7c1d9e10"
 COMMIT = LocalTransactionState.COMMIT

@@ -1,0 +1,167 @@
+"""AsyncTransactionProducer: ``TransactionProducer`` for asyncio, with the same contract."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from outbox_client.calls.async_shared_requests import AsyncSharedRequests
+from outbox_client.calls.async_transport import AsyncTransport
+from outbox_client.calls.producer_calls import ProducerCalls, local_state_of
+from outbox_client.calls.shared_items import OPERATIONS
+from outbox_client.calls.steps import Exchange, Share, Step, Steps
+from outbox_client.errors import OutboxError
+from outbox_client.listener import AsyncTransactionListener
+from outbox_client.message import (
+    Ending,
+    EndResult,
+    LocalTransactionState,
+    Message,
+    PreparedMessage,
+    TransactionSendResult,
+)
+
+LocalTransaction = Callable[[PreparedMessage], Awaitable[LocalTransactionState | None]]
+Result = TypeVar("Result")
+
+
+class AsyncTransactionProducer:
+    """Sends messages that are published if, and only if, their local transaction committed.
+
+    An asynchronous context manager for the tasks of one event loop. ``timeout`` is the
+    seconds one call may take, including retries. Connection failures, 429, 503 and every error the
+    service marks as retryable are retried within it, with jitter. ``listener`` is needed only for
+    ``send_in_transaction`` without a callable; both are asynchronous functions.
+
+    Calls of several tasks at the same time share requests: fewer requests, and each call has its
+    own result and its own errors. A call without company is sent at once.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        producer_group: str,
+        api_key: str | None = None,
+        listener: AsyncTransactionListener | None = None,
+        timeout: float = 10.0,
+    ) -> None:
+        self._calls = ProducerCalls(producer_group, timeout)
+        self._listener = listener
+        self._closing = asyncio.Event()
+        self._transport = AsyncTransport(url, api_key)
+        self._shared = {name: AsyncSharedRequests(self._transport) for name in OPERATIONS}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections; every call that still waits fails at once."""
+        self._closing.set()
+        await self._transport.close()
+        for requests in self._shared.values():
+            await requests.close()
+
+    async def send_in_transaction(
+        self,
+        message: Message,
+        local_transaction: LocalTransaction | None = None,
+        wait: int = 0,
+    ) -> TransactionSendResult:
+        """Prepare ``message``, run the local transaction, end accordingly.
+
+        Without ``local_transaction`` the listener runs it. ``wait`` is the seconds (0..30) to wait
+        for Kafka's acknowledgement of a COMMIT. Raises ``PrepareFailed`` (the local transaction
+        did not run) and ``AlreadyEnded`` (a repeated message was decided before, and the local
+        transaction did not run; or the final decision contradicts the local state). An exception
+        of the local transaction ends with UNKNOWN and propagates unchanged. An end that does not
+        reach the service does not raise: the check-back decides the message.
+        """
+        run = local_transaction or self._listener_transaction()
+        prepared = await self._take(self._calls.prepare_first(message))
+        try:
+            local_state = local_state_of(await run(prepared), prepared)
+        except Exception:
+            await self._take(self._calls.end_unknown(prepared))
+            raise
+        return await self._take(self._calls.end_quietly(prepared, local_state, wait))
+
+    async def prepare(self, message: Message) -> PreparedMessage:
+        """Store a half message; it is durable when this returns.
+
+        Raises ``AlreadyEnded`` if an earlier prepare of this message was decided, any other
+        ``ServiceError`` of the answer, or ``ServiceUnreachable``: then the local transaction must
+        not run. Repeating it with the same message is safe.
+        """
+        return await self._take(self._calls.prepare(message))
+
+    async def end(
+        self,
+        message_id: str,
+        decision: LocalTransactionState,
+        reason: str | None = None,
+        wait: int = 0,
+    ) -> EndResult:
+        """Decide a message; UNKNOWN decides nothing and returns the current decision.
+
+        Raises ``AlreadyEnded`` if the opposite was decided, ``MessageNotFound``, any other
+        ``ServiceError``, or ``ServiceUnreachable``. Repeating it is safe.
+        """
+        return await self._take(self._calls.end(Ending(message_id, decision, reason), wait))
+
+    async def prepare_batch(
+        self, messages: Sequence[Message]
+    ) -> list[PreparedMessage | OutboxError]:
+        """Store many half messages, each with its own result.
+
+        Returns, in order, the prepared message or the error of each; raises nothing. Long lists
+        are split into requests of at most 1 000 items.
+        """
+        return await self._take(self._calls.prepare_batch(messages))
+
+    async def end_batch(
+        self, endings: Sequence[Ending], wait: int = 0
+    ) -> list[EndResult | OutboxError]:
+        """Decide many messages, each with its own result, as ``prepare_batch``."""
+        return await self._take(self._calls.end_batch(endings, wait))
+
+    def _listener_transaction(self) -> LocalTransaction:
+        if self._listener is None:
+            raise TypeError("send_in_transaction needs a local_transaction or a listener")
+        return self._listener.execute_local_transaction
+
+    async def _take(self, steps: Steps[Result]) -> Result:
+        """Take the steps of a call, one after the other."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    reply = await self._reply(step)
+                except OutboxError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(reply)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+    async def _reply(self, step: Step) -> Any:
+        if isinstance(step, Share):
+            return await self._shared[step.item.operation].exchange(step.item, step.seconds)
+        if isinstance(step, Exchange):
+            return await self._transport.exchange(step.request, step.seconds)
+        return not await self._closes_within(step.seconds)
+
+    async def _closes_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._closing.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True

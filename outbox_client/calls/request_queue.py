@@ -1,0 +1,70 @@
+"""Items that wait for a shared request, without input or output and without locks."""
+
+from collections import deque
+from typing import Final, Generic, Protocol, TypeVar
+
+from outbox_client.calls.protocol import BATCH_MAX_BYTES, BATCH_MAX_ITEMS
+from outbox_client.calls.shared_items import SharedItem
+
+REQUESTS_UNDER_WAY: Final = 2
+"""Requests of one operation at a time. With one, the next batch is read only after the answer to
+the last was parsed; more make smaller batches, so each message costs more."""
+
+
+class Waiting(Protocol):
+    """A call that waits for its turn."""
+
+    @property
+    def item(self) -> SharedItem:
+        """What the call sends."""
+        ...
+
+
+Call = TypeVar("Call", bound=Waiting)
+
+
+class RequestQueue(Generic[Call]):
+    """First come, first served; a request takes all that wait, up to the limits of a batch.
+
+    A call that comes while a request may start is sent at once and alone. A call that comes later
+    is sent with all others that wait, as soon as a request ends. No call waits for company.
+    """
+
+    def __init__(self, most_requests: int = REQUESTS_UNDER_WAY) -> None:
+        self._most_requests = most_requests
+        self._under_way = 0
+        self._waiting: deque[Call] = deque()
+
+    def __len__(self) -> int:
+        """Return how many calls wait for a request."""
+        return len(self._waiting)
+
+    def add(self, call: Call) -> None:
+        """Let a call wait for the next request."""
+        self._waiting.append(call)
+
+    def withdraw(self, call: Call) -> bool:
+        """Remove a call that still waits; False if a request has taken it."""
+        try:
+            self._waiting.remove(call)
+        except ValueError:
+            return False
+        return True
+
+    def start_request(self) -> list[Call]:
+        """Start a request and return its calls; nothing if none waits or none may start."""
+        if not self._waiting or self._under_way == self._most_requests:
+            return []
+        self._under_way += 1
+        calls = [self._waiting.popleft()]
+        size = len(calls[0].item.body)
+        while self._waiting and len(calls) < BATCH_MAX_ITEMS:
+            size += len(self._waiting[0].item.body) + 1
+            if size > BATCH_MAX_BYTES:
+                break
+            calls.append(self._waiting.popleft())
+        return calls
+
+    def end_request(self) -> None:
+        """Count a started request as ended, answered or not."""
+        self._under_way -= 1

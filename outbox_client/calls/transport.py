@@ -1,0 +1,106 @@
+"""One HTTP exchange over a shared connection pool: limited in time and size, no redirects."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+import httpx2
+
+from outbox_client.calls.protocol import Answer, Request
+from outbox_client.errors import BadAnswer, ServiceUnreachable
+
+ANSWER_MAX_BYTES = 16 * 1024 * 1024
+CONNECTIONS_MAX = 100
+CONNECT_SECONDS = 2.0
+USER_AGENT = "outbox-client/0.1"
+
+
+class Transport:
+    """Sends requests to one service; may be shared by any number of threads.
+
+    Proxies of the environment are not used: an API key is sent only to the service.
+    """
+
+    def __init__(self, url: str, api_key: str | None) -> None:
+        self._http = httpx2.Client(**client_options(url, api_key))
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._http.close()
+
+    def exchange(self, request: Request, timeout_seconds: float) -> Answer:
+        """Send ``request`` once; raises ``ServiceUnreachable`` without a complete answer in time.
+
+        Raises ``BadAnswer`` for an unreadable answer. After ``close`` every call raises.
+        """
+        if self._http.is_closed:
+            raise ServiceUnreachable("the producer is closed")
+        body = AnswerBody(timeout_seconds)
+        with (
+            one_kind_of_error(),
+            self._http.stream("POST", **request_options(request, timeout_seconds)) as response,
+        ):
+            for chunk in response.iter_bytes():
+                body.add(chunk)
+        return body.answer(response)
+
+
+class AnswerBody:
+    """The body of one answer: limited in size, and complete within ``timeout_seconds``."""
+
+    def __init__(self, timeout_seconds: float) -> None:
+        self._deadline = monotonic() + timeout_seconds
+        self._received = bytearray()
+
+    def add(self, chunk: bytes) -> None:
+        """Append a part; raises ``BadAnswer`` (too long) or ``ServiceUnreachable`` (too late)."""
+        self._received += chunk
+        if len(self._received) > ANSWER_MAX_BYTES:
+            raise BadAnswer(f"the answer is longer than {ANSWER_MAX_BYTES} bytes")
+        if monotonic() > self._deadline:
+            raise ServiceUnreachable("the answer did not end in time")
+
+    def answer(self, response: httpx2.Response) -> Answer:
+        """Return the complete answer."""
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return Answer(status=response.status_code, headers=headers, body=bytes(self._received))
+
+
+def client_options(url: str, api_key: str | None) -> dict[str, Any]:
+    """Return the options of an HTTP client for one service."""
+    headers = {"user-agent": USER_AGENT, "content-type": "application/json"}
+    if api_key is not None:
+        headers["authorization"] = f"Bearer {api_key}"
+    limits = httpx2.Limits(
+        max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX
+    )
+    return {
+        "base_url": url,
+        "headers": headers,
+        "trust_env": False,
+        "follow_redirects": False,
+        "limits": limits,
+    }
+
+
+def request_options(request: Request, timeout_seconds: float) -> dict[str, Any]:
+    """Return the options of one exchange."""
+    connect = min(CONNECT_SECONDS, timeout_seconds)
+    return {
+        "url": request.path,
+        "content": request.body,
+        "headers": dict(request.headers),
+        "timeout": httpx2.Timeout(timeout_seconds, connect=connect),
+    }
+
+
+@contextmanager
+def one_kind_of_error() -> Iterator[None]:
+    """Raise the errors of the HTTP library as errors of this one."""
+    try:
+        yield
+    except httpx2.TransportError as error:
+        raise ServiceUnreachable(f"{type(error).__name__}: {error}") from error
+    except httpx2.DecodingError as error:
+        raise BadAnswer(f"the answer's content-encoding is not valid: {error}") from error

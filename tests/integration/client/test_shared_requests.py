@@ -1,0 +1,206 @@
+"""Concurrent calls share requests over real HTTP, and each has its own result and errors."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from outbox_client import (
+    AlreadyEnded,
+    EndResult,
+    LocalTransactionState,
+    Message,
+    OutboxError,
+    PreparedMessage,
+    ServiceUnreachable,
+    TransactionProducer,
+)
+from outbox_client.calls.request_queue import REQUESTS_UNDER_WAY
+from outbox_client.errors import TransactionIdReused, Unauthenticated, UnknownTopic
+from tests.fixtures_waiting import wait_for
+from tests.integration.client.fixtures_contract_server import (
+    LOSE_ANSWER,
+    ContractService,
+    Fault,
+    fault,
+)
+from tests.integration.client.fixtures_producers import OpenProducer, calls_waiting
+
+COMMIT = LocalTransactionState.COMMIT
+ROLLBACK = LocalTransactionState.ROLLBACK
+COMPANY = 9
+
+
+@contextmanager
+def requests_under_way(
+    service: ContractService, producer: TransactionProducer
+) -> Iterator[ThreadPoolExecutor]:
+    """Keep every request of the prepares under way until the block ends; no more may start."""
+    service.release.clear()
+    with ThreadPoolExecutor(REQUESTS_UNDER_WAY + COMPANY) as threads:
+        try:
+            for number in range(REQUESTS_UNDER_WAY):
+                threads.submit(producer.prepare, Message("early", str(number)))
+            wait_for(lambda: len(service.requests) == REQUESTS_UNDER_WAY)
+            yield threads
+        finally:
+            service.release.set()
+
+
+def prepared_together(
+    service: ContractService, producer: TransactionProducer, messages: Sequence[Message]
+) -> list[PreparedMessage | OutboxError]:
+    """Prepare each message in a thread of its own; all of them wait for the same request."""
+    with requests_under_way(service, producer) as threads:
+        calls: list[Future[PreparedMessage]] = []
+        for message in messages:
+            calls.append(threads.submit(producer.prepare, message))
+            wait_for(lambda: calls_waiting(producer) == len(calls), every=0.002)
+        service.requests.clear()
+    return [outcome_of(call) for call in calls]
+
+
+def outcome_of(call: Future[PreparedMessage]) -> PreparedMessage | OutboxError:
+    error = call.exception()
+    if error is None:
+        return call.result()
+    assert isinstance(error, OutboxError)
+    return error
+
+
+def make_messages(count: int = COMPANY) -> list[Message]:
+    return [Message("invoices", str(number)) for number in range(count)]
+
+
+def sizes_of(service: ContractService) -> list[int]:
+    """Return the number of items of each request; 1 for a request without company."""
+    bodies = [body for _, _, body in service.requests]
+    return [len(items) if isinstance(items := body.get("items"), list) else 1 for body in bodies]
+
+
+def test_calls_that_come_during_a_request_share_the_next_and_each_gets_its_own_half(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    prepared = prepared_together(service, producer, make_messages())
+    assert sizes_of(service) == [COMPANY]
+    halves = [service.halves[p.message_id] for p in prepared if isinstance(p, PreparedMessage)]
+    assert [half.content["value"] for half in halves] == [str(n) for n in range(COMPANY)]
+
+
+def test_a_call_without_company_is_a_request_of_the_single_form(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    producer.prepare(Message("invoices", "v"))
+    assert [path for path, _, _ in service.requests] == ["/v1/half-messages"]
+
+
+def test_ends_share_requests_too(service: ContractService, producer: TransactionProducer) -> None:
+    def end(prepared: PreparedMessage) -> EndResult:
+        return producer.end(prepared.message_id, COMMIT)
+
+    prepared = [producer.prepare(message) for message in make_messages()]
+    service.requests.clear()
+    service.release.clear()
+    with ThreadPoolExecutor(COMPANY) as threads:
+        ended = [threads.submit(end, one) for one in prepared]
+        wait_for(lambda: calls_waiting(producer) == COMPANY - REQUESTS_UNDER_WAY)
+        service.release.set()
+    assert {end.result().state for end in ended} == {"COMMITTED"}
+    assert sorted(sizes_of(service)) == [1] * REQUESTS_UNDER_WAY + [COMPANY - REQUESTS_UNDER_WAY]
+
+
+def test_an_end_that_waits_for_publication_travels_alone(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    prepared = [producer.prepare(message) for message in make_messages()]
+    service.requests.clear()
+    with ThreadPoolExecutor(COMPANY) as threads:
+        for one in prepared:
+            threads.submit(producer.end, one.message_id, COMMIT, wait=1)
+    assert sizes_of(service) == [1] * COMPANY
+
+
+def test_an_error_of_one_item_is_raised_for_its_caller_alone(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    first = producer.prepare(Message("invoices", "v", transaction_id="invoice-7"))
+    producer.end(first.message_id, ROLLBACK)
+    service.requests.clear()
+    reused = Message("invoices", "other", transaction_id="invoice-7")
+    decided = Message("invoices", "v", transaction_id="invoice-7")
+    a, b, c = prepared_together(service, producer, [reused, decided, Message("invoices", "w")])
+    assert isinstance(a, TransactionIdReused)
+    assert isinstance(b, AlreadyEnded)
+    assert isinstance(c, PreparedMessage)
+
+
+def test_a_lost_answer_of_a_shared_request_is_resolved_by_the_transaction_ids(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    service.faults.extend([fault(422, "unknown-topic")] * REQUESTS_UNDER_WAY + [LOSE_ANSWER])
+    prepared = prepared_together(service, producer, make_messages())
+    assert all(isinstance(p, PreparedMessage) and p.replayed for p in prepared)
+    assert len(service.halves) == COMPANY
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 429])
+def test_a_batch_that_is_refused_for_its_content_or_its_size_is_sent_item_by_item(
+    service: ContractService, producer: TransactionProducer, status: int
+) -> None:
+    early = [fault(422, "unknown-topic")] * REQUESTS_UNDER_WAY
+    service.faults.extend([*early, fault(status, "refused"), fault(422, "unknown-topic")])
+    outcomes = prepared_together(service, producer, make_messages())
+    assert sizes_of(service) == [COMPANY] + [1] * COMPANY
+    refused = [outcome for outcome in outcomes if isinstance(outcome, OutboxError)]
+    assert [type(error) for error in refused] == [UnknownTopic]
+    assert len(service.halves) == COMPANY - 1
+
+
+def test_a_refused_key_is_an_error_of_every_caller(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    service.faults.extend([fault(401, "unauthenticated")] * (REQUESTS_UNDER_WAY + 1))
+    outcomes = prepared_together(service, producer, make_messages())
+    assert [type(outcome) for outcome in outcomes] == [Unauthenticated] * COMPANY
+    assert len({id(outcome) for outcome in outcomes}) == COMPANY
+    assert sizes_of(service) == [COMPANY]
+
+
+def test_a_broken_answer_of_a_batch_fails_every_caller_and_no_later_call(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    early = [fault(422, "unknown-topic")] * REQUESTS_UNDER_WAY
+    service.faults.extend([*early, Fault(207, {"items": []})])
+    outcomes = prepared_together(service, producer, make_messages())
+    assert all(isinstance(outcome, OutboxError) for outcome in outcomes)
+    assert producer.prepare(Message("invoices", "later")).state == "PREPARED"
+
+
+def test_a_caller_whose_time_is_over_leaves_the_others_their_turn(
+    service: ContractService, service_url: str, open_producer: OpenProducer
+) -> None:
+    """Requests hang longer than the calls may take; the calls after them are served."""
+    with open_producer(service_url, "billing", timeout=0.4) as producer:
+        with requests_under_way(service, producer) as threads:
+            calls = [threads.submit(producer.prepare, message) for message in make_messages()]
+            outcomes = [outcome_of(call) for call in calls]
+        assert {type(outcome) for outcome in outcomes} == {ServiceUnreachable}
+        assert calls_waiting(producer) == 0
+        assert producer.prepare(Message("invoices", "later")).state == "PREPARED"
+
+
+def test_closing_the_producer_ends_the_calls_that_wait(
+    service: ContractService, service_url: str, open_producer: OpenProducer
+) -> None:
+    producer = open_producer(service_url, "billing", timeout=30.0)
+    with requests_under_way(service, producer) as threads:
+        calls = [threads.submit(producer.prepare, message) for message in make_messages()]
+        wait_for(lambda: calls_waiting(producer) == COMPANY)
+        closing: Callable[[], None] = producer.close
+        threads_free = ThreadPoolExecutor(1)
+        closed = threads_free.submit(closing)
+        service.release.set()
+        closed.result()
+        threads_free.shutdown()
+    assert all(call.done() for call in calls)

@@ -1,0 +1,71 @@
+"""Calls wait only while a request is under way, and are sent in the order they came."""
+
+from dataclasses import dataclass
+
+from outbox_client.calls.protocol import BATCH_MAX_BYTES, BATCH_MAX_ITEMS, Request
+from outbox_client.calls.request_queue import RequestQueue
+from outbox_client.calls.shared_items import PREPARE, SharedItem
+
+
+@dataclass(eq=False)
+class Call:
+    item: SharedItem
+
+
+def make_call(body: bytes = b"{}") -> Call:
+    return Call(SharedItem(PREPARE, body, Request(path="/", body=body)))
+
+
+def make_queue(*calls: Call, most_requests: int = 1) -> RequestQueue[Call]:
+    queue: RequestQueue[Call] = RequestQueue(most_requests)
+    for call in calls:
+        queue.add(call)
+    return queue
+
+
+def test_a_call_without_company_is_sent_at_once() -> None:
+    call = make_call()
+    assert make_queue(call).start_request() == [call]
+
+
+def test_calls_that_come_during_a_request_are_sent_together_after_it() -> None:
+    first, second, third = make_call(), make_call(), make_call()
+    queue = make_queue(first)
+    queue.start_request()
+    queue.add(second)
+    queue.add(third)
+    assert queue.start_request() == []
+    queue.end_request()
+    assert queue.start_request() == [second, third]
+
+
+def test_no_request_starts_when_nothing_waits() -> None:
+    assert make_queue().start_request() == []
+
+
+def test_a_call_that_was_withdrawn_is_not_sent() -> None:
+    gone, stays = make_call(), make_call()
+    queue = make_queue(gone, stays)
+    assert queue.withdraw(gone)
+    assert queue.start_request() == [stays]
+    assert not queue.withdraw(stays)
+
+
+def test_a_request_takes_at_most_the_items_of_a_batch_and_the_oldest_first() -> None:
+    calls = [make_call() for _ in range(BATCH_MAX_ITEMS + 1)]
+    queue = make_queue(*calls, most_requests=2)
+    assert queue.start_request() == calls[:-1]
+    assert queue.start_request() == calls[-1:]
+
+
+def test_a_request_takes_at_most_the_bytes_of_a_batch() -> None:
+    large = b"x" * (BATCH_MAX_BYTES // 2)
+    calls = [make_call(large) for _ in range(3)]
+    queue = make_queue(*calls, most_requests=3)
+    assert [len(queue.start_request()) for _ in range(3)] == [1, 1, 1]
+
+
+def test_an_item_larger_than_a_batch_is_sent_alone() -> None:
+    calls = [make_call(b"x" * (BATCH_MAX_BYTES + 1)), make_call()]
+    queue = make_queue(*calls, most_requests=2)
+    assert queue.start_request() == calls[:1]
