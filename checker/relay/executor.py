@@ -9,11 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from checker.relay.observer import RelayObserver
+from checker.relay.settlement import BatchSettlement
+from checker.relay.visibility import VisibilityWatch
 from outbox.clock import Clock
 from outbox.failpoints import hit
 from outbox.messages.manifest import PUBLISHED, Kind, Manifest, crc_of, encode
 from outbox.messages.message_id import message_id_bytes
+from outbox.messages.offset_run import OffsetRuns, runs_of
 from outbox.messages.record import Committed, Record, record_of
+from outbox.reconciliation.log import Partition
 from outbox.relay.ports import (
     CommitLog,
     DeliveryReport,
@@ -23,7 +27,7 @@ from outbox.relay.ports import (
     Refusal,
 )
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.state import Identity, Relay
+from outbox.relay.protocol.state import Identity, Relay, Visible
 
 
 class RelayExecutor:
@@ -34,12 +38,16 @@ class RelayExecutor:
         commit_log: CommitLog,
         publisher: Publisher,
         progress_log: ProgressLog,
+        settlement: BatchSettlement,
+        visibility: VisibilityWatch,
         clock: Clock,
         observer: RelayObserver,
     ) -> None:
         self._commit_log = commit_log
         self._publisher = publisher
         self._progress_log = progress_log
+        self._settlement = settlement
+        self._visibility = visibility
         self._clock = clock
         self._observer = observer
         self._ahead = 0.0
@@ -54,6 +62,9 @@ class RelayExecutor:
         """The batch whose transaction may or may not be committed."""
         self._published: list[PublishedBatch] = []
         """Batches that Kafka has and ``publication_log`` has not: at most one second of them."""
+        self._ends: dict[Partition, int] = {}
+        """The offset after the open batch's last record in each partition."""
+        self._manifest_end = 0
 
     def perform(self, state: Relay, plan: tuple[actions.Action, ...]) -> answers.Answer:
         """Execute the plan in order; return the last action's answer. The first error ends it."""
@@ -72,11 +83,12 @@ class RelayExecutor:
         rival = self._commit_log.rival()
         return answers.LockBusy(self._clock.monotonic(), rival.signs, rival.waiting)
 
-    def _terminate_holder(self, _: Relay, __: actions.TerminateHolder) -> None:
-        self._commit_log.terminate_holder()
+    def _terminate_holder(self, _: Relay, __: actions.TerminateHolder) -> answers.Answer:
+        return answers.Rested() if self._commit_log.terminate_holder() else answers.LockTaken()
 
-    def _close_session(self, _: Relay, __: actions.CloseSession) -> None:
+    def _close_session(self, state: Relay, _: actions.CloseSession) -> None:
         self._commit_log.close()
+        self._visibility.released(state.shard)
         self._doubtful = None
         self._published.clear()
 
@@ -144,10 +156,31 @@ class RelayExecutor:
                 self._published.append(doubtful)
             self._doubtful = None
 
+    # -- Settling what the last owner published --------------------------------------------------
+
+    def _settle(self, state: Relay, asked: actions.Settle) -> answers.Answer:
+        if hit("relay.settle"):
+            return answers.BatchesSettled((), (), proven=True)
+        self._commit_log.beat()
+        settled = self._settlement.read(state, asked)
+        self._visibility.settled(state.shard, proven=settled.proven)
+        return settled
+
+    def _heal(self, _: Relay, asked: actions.Heal) -> None:
+        self._publisher.heal(asked.partitions)
+
+    def _order_repairs(self, state: Relay, asked: actions.OrderRepairs) -> None:
+        ordered = self._commit_log.order_repairs(asked.gen, asked.message_ids)
+        self._observer.repaired(state, asked.message_ids, ordered)
+
+    def _read_open_manifests(self, _: Relay, asked: actions.ReadOpenManifests) -> answers.Answer:
+        first = self._progress_log.stable_end()
+        return answers.OpenManifestsRead(self._progress_log.read_all(first, asked.end))
+
     # -- Publishing ------------------------------------------------------------------------------
 
-    def _read_commits(self, _: Relay, asked: actions.ReadCommits) -> answers.Answer:
-        self._sent, self._delivery = [], None
+    def _read_commits(self, state: Relay, asked: actions.ReadCommits) -> answers.Answer:
+        self._sent, self._delivery, self._ends = [], None, {}
         began = self._clock.monotonic()
         commits = self._commit_log.read(asked.after, asked.most)
         self._messages, self._redriven = commits.messages, None
@@ -159,6 +192,7 @@ class RelayExecutor:
             commits.before,
             commits.held,
             commits.due,
+            self._visibility.visible(state.shard),
         )
 
     def _hold(self, state: Relay, asked: actions.HoldRecords) -> None:
@@ -191,11 +225,16 @@ class RelayExecutor:
         self._delivery = delivery = self._publisher.publish(records, self._stamp())
         refused = delivery.refused
         if refused is None:
-            return answers.Delivered(delivery.good, None)
+            runs = self._runs(delivery) if state.at.is_listed else None
+            self._ends = {Partition(r.topic, r.partition): r.end for r in runs or ()}
+            return answers.Delivered(delivery.good, None, runs=runs)
         message = self._sent[refused.place]
         self._observer.refused(state, message, refused.error)
         named = message_id_bytes(message.half_id, message.nonce) if refused.named else None
         return answers.Delivered(delivery.good, refused.refused, named)
+
+    def _runs(self, delivery: DeliveryReport) -> OffsetRuns | None:
+        return runs_of([message.topic for message in self._sent], *delivery.places)
 
     def _render(self, batch: Manifest, *, listed: bool) -> list[Record]:
         prefix = f"{batch.shard}.{batch.batch_no}."
@@ -215,6 +254,7 @@ class RelayExecutor:
     def _publish_manifest(self, _: Relay, asked: actions.PublishManifest) -> answers.Answer:
         batch, value = asked.batch, encode(asked.batch)
         offset, crc = self._publisher.publish_manifest(value, self._stamp()), crc_of(value)
+        self._manifest_end = offset + 1
         self._settle_doubtful(batch.batch_no - 1, batch.prev_crc)
         if self._delivery is not None:
             half_ids = [message.half_id for message in self._sent]
@@ -228,9 +268,18 @@ class RelayExecutor:
         began = self._clock.monotonic()
         self._publisher.commit()
         ended = self._clock.monotonic()
+        self._await_visibility(state)
         self._observer.committed(state, [message.topic for message in self._sent], ended - began)
         self._observer.visible(self._sent, [ended - decided for decided in self._decided])
         return answers.CommitEnded(ended, ended - began)
+
+    def _await_visibility(self, state: Relay) -> None:
+        """Let the batch be watched until consumers see it."""
+        if state.batch is not None and state.at.is_listed:
+            end = self._manifest_end
+            ends = {**self._ends, Partition(self._progress_log.topic, state.shard): end}
+            seen = Visible(state.batch.batch_no, end)
+            self._visibility.committed(state.shard, seen, ends)
 
     def _stamp(self) -> int:
         """Return PostgreSQL's time (ms): this machine's clock may be days off, and no broker takes
@@ -240,6 +289,7 @@ class RelayExecutor:
 
     def _drop_handle(self, state: Relay, asked: actions.DropHandle) -> None:
         self._publisher.drop()
+        self._visibility.doubted(state.shard)
         self._observer.dropped(state, asked.reason)
 
     def _rest(self, _: Relay, __: actions.Rest) -> None:
@@ -263,6 +313,10 @@ _DO: Final[dict[type[Any], Callable[[RelayExecutor, Relay, Any], answers.Answer 
     actions.ReadHeld: RelayExecutor._read_held,
     actions.Postpone: RelayExecutor._postpone,
     actions.MarkReleased: RelayExecutor._mark_released,
+    actions.Settle: RelayExecutor._settle,
+    actions.Heal: RelayExecutor._heal,
+    actions.OrderRepairs: RelayExecutor._order_repairs,
+    actions.ReadOpenManifests: RelayExecutor._read_open_manifests,
     actions.Begin: RelayExecutor._begin,
     actions.Publish: RelayExecutor._publish,
     actions.PublishManifest: RelayExecutor._publish_manifest,
@@ -283,6 +337,9 @@ _AFTER: Final[dict[type[Any], str]] = {
     actions.ReadHeld: "relay.after_held_select",
     actions.Postpone: "relay.after_postpone",
     actions.MarkReleased: "relay.after_release_mark",
+    actions.Settle: "relay.after_settle",
+    actions.Heal: "relay.after_heal",
+    actions.OrderRepairs: "relay.after_repair_order",
     actions.Begin: "relay.after_begin",
     actions.Publish: "relay.after_data_flush",
     actions.PublishManifest: "relay.after_manifest",

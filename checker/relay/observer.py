@@ -113,6 +113,15 @@ class RelayObserver:
             latency = self._metrics["publish_latency_seconds"].labels(topic=message.topic)
             latency.observe(max(0.0, seconds))
 
+    def repaired(self, state: Relay, message_ids: Sequence[bytes], ordered: int) -> None:
+        """Note messages that Kafka lost with a transaction, and that are published again."""
+        self._log.error(
+            Event.PUBLISHED_AGAIN,
+            shard=state.shard,
+            absent=[str(UUID(bytes=message_id)) for message_id in message_ids],
+            ordered=ordered,
+        )
+
     def recovered(self, state: Relay, ids: int, *, rolled_back: int) -> None:
         """Note ids that Kafka had and PostgreSQL had lost, or rolled back in the meantime."""
         self._metrics["relay_history_ids_total"].inc(ids)

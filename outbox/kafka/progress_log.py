@@ -62,6 +62,11 @@ class KafkaProgressLog:
         self._clock = clock or SystemClock()
         self._wait_seconds = wait_seconds
 
+    @property
+    def topic(self) -> str:
+        """The topic of the manifests."""
+        return self._topic
+
     def cluster(self) -> Cluster:
         """Return the identity of the cluster and the progress topic.
 
@@ -98,6 +103,27 @@ class KafkaProgressLog:
                 self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
             return found, reached
 
+    def read_all(self, first: int, end: int) -> tuple[Found, ...]:
+        """Read every manifest in a range; see ProgressLog."""
+        config = {**self._config, "isolation.level": "read_uncommitted"}
+        found: list[Found] = []
+        reached = first >= end
+        with _translated(), closing(Consumer(config)) as consumer:
+            while not reached:
+                consumer.assign([TopicPartition(self._topic, self._shard, first)])
+                deadline = self._clock.monotonic() + self._wait_seconds
+                read, reached = self._read(consumer, end, deadline)
+                if not (read or reached):
+                    raise KafkaUnavailable("the shard's manifests cannot be read to their end")
+                found += read
+                first = read[-1].offset + 1 if read else first
+        return tuple(each for each in found if each.offset < end)
+
+    def stable_end(self) -> int:
+        """Return the offset below which every transaction has ended."""
+        with _translated():
+            return self._end(OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
+
     def _read(
         self, consumer: Consumer, end: int, deadline: float
     ) -> tuple[tuple[Found, ...], bool]:
@@ -115,7 +141,7 @@ class KafkaProgressLog:
         (partition,) = consumer.position([TopicPartition(self._topic, self._shard)])
         return max(partition.offset, _offset(message) if message and message.error() else 0)
 
-    def _end(self, spec: Any) -> int:
+    def _end(self, spec: Any, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> int:
         """Return one end of the log.
 
         When the connection breaks, librdkafka returns no error and no offset (-1001).
@@ -123,7 +149,7 @@ class KafkaProgressLog:
         partition = TopicPartition(self._topic, self._shard)
         futures = self._admin.list_offsets(
             {partition: spec},
-            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            isolation_level=isolation,
             request_timeout=REQUEST_SECONDS,
         )
         offset = int(futures[partition].result().offset)
@@ -145,7 +171,7 @@ def _is_end(message: Message) -> bool:
 def _found(message: Message) -> Found:
     offset, value = _offset(message), bytes(message.value() or b"")
     try:
-        return Found(offset, decode(value), crc_of(value))
+        return Found(offset, decode(value), crc_of(value), message.timestamp()[1])
     except InvalidManifest:
         return Found(offset, None, 0)
 

@@ -28,6 +28,8 @@ ZOOKEEPER: Final = "zookeeper.connect"
 its value, as with every unknown setting."""
 CORDONED: Final = "cordoned.log.dirs"
 """A setting that brokers know from 4.3 on (KIP-1066)."""
+MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
+DEFAULT_MAX_TIMEOUT_SECONDS: Final = 900.0
 TIMEOUT_SECONDS: Final = 30.0
 
 
@@ -44,7 +46,9 @@ class ProgressTopicFacts:
     older_than_4: bool
     """At least one broker is."""
     newer_than_4_2: bool = False
-    """At least one broker is: 4.3.0 and 4.3.1 leave transactions open (ADR 0017)."""
+    """At least one broker is: 4.3.0, 4.3.1 and 4.4.0 leave transactions open (ADR 0017)."""
+    longest_transaction_seconds: float = DEFAULT_MAX_TIMEOUT_SECONDS
+    """`transaction.max.timeout.ms`: the largest of all brokers, else Kafka's default."""
 
 
 def ensure_progress_topic(
@@ -90,6 +94,7 @@ def progress_topic_facts(
             partition_verification=_verification(brokers),
             older_than_4=any(ZOOKEEPER in broker for broker in brokers),
             newer_than_4_2=any(CORDONED in broker for broker in brokers),
+            longest_transaction_seconds=_longest_transaction(brokers),
         )
 
 
@@ -150,6 +155,11 @@ def _broker_settings(
 def _verification(brokers: Iterable[Mapping[str, str]]) -> str:
     values = {broker.get(VERIFICATION, NOT_SHOWN) for broker in brokers}
     return "false" if "false" in values else next(iter(values), NOT_SHOWN)
+
+
+def _longest_transaction(brokers: Iterable[Mapping[str, str]]) -> float:
+    shown = [broker[MAX_TIMEOUT] for broker in brokers if MAX_TIMEOUT in broker]
+    return max((int(each) / 1000 for each in shown), default=DEFAULT_MAX_TIMEOUT_SECONDS)
 
 
 def _create(admin: AdminClient, replication: int, timeout_seconds: float) -> bool:

@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from outbox.errors import KafkaUnavailable, PublisherFenced
 from outbox.failpoints import hit
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
-from outbox.messages.record import Record
+from outbox.messages.record import HEAL, Record, heal_name
 from outbox.relay.ports import THIS_CLOCK, DeliveryReport, Places, Refusal
 from outbox.relay.protocol.state import Refused
 
@@ -67,9 +67,11 @@ class KafkaPublisher:
         self._shard = shard
         self._progress_topic = progress_topic
         self._handle: Producer | None = None
+        self._installation: UUID | None = None
 
     def fence(self, installation: UUID) -> None:
         """Create a handle; return when older ones are fenced and their transactions complete."""
+        self._installation = installation
         with _translated():
             self._renew(installation).init_transactions(FENCE_SECONDS)
 
@@ -106,6 +108,20 @@ class KafkaPublisher:
         """Commit the transaction within the rest of its time limit; see Publisher."""
         with _translated():
             self._open().commit_transaction(-1)
+
+    def heal(self, partitions: Sequence[tuple[str, int]]) -> None:
+        """Produce one record to each partition, and flush; see Publisher."""
+        reports = _Reports(len(partitions))
+        name = heal_name(self._installation, self._shard)
+        with _translated():
+            handle = self._open()
+            for place, (topic, partition) in enumerate(partitions):
+                handle.produce(
+                    topic, b"", name, partition, reports.at(place), headers=[(HEAL, name)]
+                )
+            handle.flush(FLUSH_SECONDS)
+        if reports.delivery().good != len(partitions):
+            raise KafkaUnavailable("a partition did not take the record that ends a transaction")
 
     def drop(self) -> None:
         """Drop the handle without waiting for it; its late reports are ignored."""

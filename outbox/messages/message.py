@@ -120,6 +120,8 @@ class Publication:
     partition: int
     offset: int
     published_at: datetime
+    visible: bool
+    """Consumers are known to see it; until then Kafka has only acknowledged it."""
 
 
 # -- Requests to the store, and its answers ------------------------------------------------------

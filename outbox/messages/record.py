@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from outbox.messages.content_digest import content_digest
 from outbox.messages.message import Content, Headers
@@ -18,6 +19,8 @@ MESSAGE_ID: Final = "outbox_message_id"
 BATCH: Final = "outbox_batch"
 DECIDED_BY: Final = "outbox_decided_by"
 REDRIVEN: Final = "outbox_redriven"
+HEAL: Final = "outbox_heal"
+"""The only header of a record that ends a transaction which Kafka left open; always aborted."""
 PRODUCER_GROUP: Final = "outbox_producer_group"
 TRANSACTION_ID: Final = "outbox_transaction_id"
 CONTENT_TYPE: Final = "content-type"
@@ -107,6 +110,11 @@ def record_of(committed: Committed, batch: str | None, redriven: str | None = No
     ):
         headers.append((name, text.encode()))
     return Record(topic, key, value, partition, tuple(headers))
+
+
+def heal_name(installation: UUID | None, shard: int) -> bytes:
+    """Return the value of the header ``outbox_heal``: whose transaction the record ends."""
+    return f"{installation}.{shard}".encode()
 
 
 def is_reserved(name: str) -> bool:

@@ -5,12 +5,13 @@ The relay's decisions are in ``outbox.relay.protocol``; these ports are its inpu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from outbox.messages.manifest import Kind, Manifest, Position
 from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.offset_run import OffsetRuns
 from outbox.messages.record import Committed, Record
 from outbox.relay.protocol.state import (
     Cursor,
@@ -105,6 +106,46 @@ class PublishedBatch(NamedTuple):
     places: Places
 
 
+class InDoubt(NamedTuple):
+    """The messages of the shard that an ended transaction may have left open in Kafka."""
+
+    topics: Mapping[bytes, str]
+    """The topic of each listed message that is still stored."""
+    next_topics: frozenset[str]
+    """Of the next messages; what was open of them is published next."""
+    next_ids: frozenset[bytes]
+
+
+class Doubt(NamedTuple):
+    """What a takeover must know of the data topics before it publishes."""
+
+    name: bytes
+    """The shard's name in the records that end an open transaction."""
+    next_topics: frozenset[str]
+    next_ids: frozenset[bytes]
+    """Messages that are published next; an aborted transaction may have left them open."""
+    listed: Mapping[bytes, str]
+    """The messages of batches that consumers were not known to see, and their topics."""
+    runs: OffsetRuns
+    last_since_ms: int | None
+    """Records of the last batch are not older; they come after all runs. None: it has none."""
+    since_ms: int | None
+    """Records of other batches without known runs are not older; None: there are none."""
+
+
+class SettledRecords(NamedTuple):
+    """The state of the data topics."""
+
+    hanging: tuple[tuple[str, int], ...]
+    """Partitions whose oldest open transaction is one of the shard."""
+    seen: frozenset[bytes] | None
+    """The messages that consumers see; None: not known while another transaction is open."""
+    unprovable: frozenset[bytes] = frozenset()
+    """The listed messages whose absence proves nothing: retention or compaction explains it."""
+    doubtful: bool = False
+    """The next messages may be in a transaction that another one hides."""
+
+
 class Cluster(NamedTuple):
     """The current identity of the Kafka cluster and its progress topic."""
 
@@ -128,8 +169,8 @@ class CommitLog(Protocol):
     def beat(self) -> None:
         """Renew the time in the stored row, if there is one: a sign of life for other owners."""
 
-    def terminate_holder(self) -> None:
-        """End the session that holds the lock."""
+    def terminate_holder(self) -> bool:
+        """End the session that holds the lock; False: a stranger's, which we may not end."""
 
     def installation(self) -> tuple[UUID, str]:
         """Return this installation's id and PostgreSQL's system identifier."""
@@ -205,6 +246,16 @@ class CommitLog(Protocol):
         rolled back in PostgreSQL; their records cannot be removed from Kafka.
         """
 
+    def in_doubt(self, listed: Sequence[bytes], position: Position) -> InDoubt:
+        """Return the topics of these messages, and the next messages with theirs."""
+
+    def order_repairs(self, gen: int, message_ids: Sequence[bytes]) -> int:
+        """Store messages that no consumer will see, to be published again; audited.
+
+        Those that wait already are unchanged. Raises CursorMoved when the generation is not the
+        stored one. Returns how many were stored.
+        """
+
     def close(self) -> None:
         """Close the session, which frees the lock; never raises."""
 
@@ -247,12 +298,22 @@ class Publisher(Protocol):
     def commit(self) -> None:
         """Commit the transaction; after an exception its result is unknown."""
 
+    def heal(self, partitions: Sequence[tuple[str, int]]) -> None:
+        """Produce one record to each partition in the open transaction, and flush.
+
+        The transaction is not committed: the next fence aborts it, and with it what hangs there.
+        """
+
     def drop(self) -> None:
         """Drop the handle without waiting for it; its late reports are ignored. Never raises."""
 
 
 class ProgressLog(Protocol):
     """The manifests of one shard in Kafka. Methods raise KafkaUnavailable."""
+
+    @property
+    def topic(self) -> str:
+        """The topic of the manifests."""
 
     def cluster(self) -> Cluster:
         """Return the identity of the cluster and the progress topic."""
@@ -265,6 +326,22 @@ class ProgressLog(Protocol):
 
         It may return only some of them. After some seconds it returns none and False if the broker
         answers.
+        """
+
+    def read_all(self, first: int, end: int) -> tuple[Found, ...]:
+        """Read every manifest in a range, also those of aborted and open transactions."""
+
+    def stable_end(self) -> int:
+        """Return the offset below which every transaction has ended."""
+
+
+class UnseenRecords(Protocol):
+    """What became of the shard's last transactions in the data topics."""
+
+    def read(self, doubt: Doubt, *, patient: bool) -> SettledRecords:
+        """Return what is still open, or what consumers see. Raises KafkaUnavailable.
+
+        ``patient``: wait a moment for open transactions, which are usually other shards'.
         """
 
 

@@ -7,19 +7,34 @@ from collections.abc import Iterator
 from outbox.messages.manifest import PUBLISHED
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import CLEAN_COMMIT_SECONDS, PROGRESS_SECONDS
-from outbox.relay.protocol.replay import STUCK_SECONDS
+from outbox.relay.protocol.settlement import OPEN_SECONDS, STUCK_SECONDS
 from outbox.relay.protocol.state import Failure, Found, Refused, require
+from outbox.relay.unseen_batches import UnseenBatches
 from tests.model.kafka import (
     Broker,
     Record,
     abort,
+    all_manifests,
     end_transaction,
     found,
     produce,
+    produce_healing,
     produce_manifest,
+    skips,
 )
 from tests.model.relays import ReadEnd
-from tests.model.scene import LONG_REPLAY, AtBroker, Fault, Outcome, message_id, named, numbers
+from tests.model.scene import (
+    HEALED,
+    HEALED_MANIFEST,
+    KNOWN,
+    LONG_REPLAY,
+    AtBroker,
+    Fault,
+    Outcome,
+    message_id,
+    named,
+    numbers,
+)
 
 
 def fence(scene: AtBroker, _: actions.Fence) -> Iterator[Outcome]:
@@ -28,6 +43,55 @@ def fence(scene: AtBroker, _: actions.Fence) -> Iterator[Outcome]:
     if not scene.rules.fence_moves_epoch:
         broker = broker._replace(frame=scene.broker.frame, old_frame=False)
     yield Outcome("Fence", answers.Fenced(), broker=broker, owns=True)
+    for skip in skips(scene.broker):
+        hanging = abort(scene.broker, skip)
+        text = f"Fence: no marker for {skip.name}"
+        yield Outcome(text, answers.Fenced(), broker=hanging, cost=Fault.SKIP, owns=True)
+
+
+def settle(scene: AtBroker, asked: actions.Settle) -> Iterator[Outcome]:
+    """Tell what hangs, or which listed messages no consumer sees."""
+    broker = scene.broker
+    if broker.hanging or (broker.open and broker.open.has_data):
+        hanging = (("data", 0),)
+        text = "Settle: a transaction hangs"
+        yield Outcome(text, answers.BatchesSettled(hanging, (), proven=False), reached=(HEALED,))
+        return
+    found = [
+        each
+        for each in all_manifests(broker, asked.visible.offset, asked.end)
+        if require(each.manifest).batch_no > asked.visible.batch_no
+    ]
+    batches = UnseenBatches(
+        tuple(each for each in found if each.offset not in broker.aborted),
+        tuple(each for each in found if each.offset in broker.aborted),
+    )
+    seen = frozenset(message_id(record.message) for record in broker.data)
+    settled = batches.judge(seen, asked.position)
+    known = require(settled.known.manifest).published if settled.known else ()
+    text = f"Settle: nobody sees {named(numbers(settled.absent))}"
+    told = f", consumers see {named(numbers(known))}" if known else ""
+    yield Outcome(text + told, settled, reached=(KNOWN,) if known else ())
+    doubtful = batches.may_be_repeated(asked.position)
+    hidden = answers.BatchesSettled((), (), proven=False, doubtful=doubtful)
+    yield Outcome("Settle: behind another transaction", hidden, cost=Fault.SKIP)
+
+
+def heal(scene: AtBroker, asked: actions.Heal) -> Iterator[Outcome]:
+    """Append a record; the next fence aborts it."""
+    if not scene.owner:
+        yield _fenced(scene, asked)
+        return
+    yield Outcome("Heal", None, broker=produce_healing(scene.broker))
+
+
+def read_open_manifests(scene: AtBroker, asked: actions.ReadOpenManifests) -> Iterator[Outcome]:
+    """Read from the last stable offset on."""
+    broker = scene.broker
+    seen = tuple(all_manifests(broker, broker.stable, asked.end))
+    reached = (HEALED_MANIFEST,) if seen and broker.hanging_at >= 0 else ()
+    text = f"ReadOpenManifests: batches {[require(f.manifest).batch_no for f in seen]}"
+    yield Outcome(text, answers.OpenManifestsRead(seen), reached=reached)
 
 
 def read_end(scene: AtBroker, asked: ReadEnd) -> Iterator[Outcome]:
@@ -42,8 +106,12 @@ def read_manifests(scene: AtBroker, asked: actions.ReadManifests) -> Iterator[Ou
     if broker.stable >= asked.end or _stable_manifests(broker, asked):
         yield _manifests_read(scene, asked, broker)
         return
-    later = abort(broker)
-    yield _manifests_read(scene, asked, later)._replace(broker=later, owns=False)
+    if broker.hanging_at < 0:
+        later = abort(broker)
+        yield _manifests_read(scene, asked, later)._replace(broker=later, owns=False)
+    else:
+        waiting = answers.ManifestsRead((), False, OPEN_SECONDS)
+        yield Outcome("ReadManifests: nothing for some seconds", waiting)
     yield Outcome("ReadManifests: nothing yet", answers.ManifestsRead((), False))
     yield Outcome("ReadManifests: stuck", answers.ManifestsRead((), False, STUCK_SECONDS))
 
@@ -107,6 +175,11 @@ def commit(scene: AtBroker, asked: actions.Commit) -> Iterator[Outcome]:
         yield Outcome(f"Commit: {text}", answers.CommitEnded(at, 0.0), broker=done)
     unknown = answers.Failed(Failure.KAFKA)
     yield Outcome("Commit: done, answer lost", unknown, broker=done, cost=Fault.CRASH)
+    for skip in skips(scene.broker):
+        hanging = end_transaction(scene.broker, skip)
+        text = f"Commit: clean, no marker for {skip.name}"
+        ok = answers.CommitEnded(0.0, 0.0)
+        yield Outcome(text, ok, broker=hanging, cost=Fault.SKIP)
     if not scene.broker.frame:
         waiting, again = scene.broker._replace(frame=True), done._replace(frame=True)
         yield Outcome("Commit: error, frame late", unknown, broker=waiting, cost=Fault.FRAME)

@@ -72,6 +72,16 @@ SEARCHED: Final = (
         faults=_faults(sign=1, crash=1),
     ),
     Configuration(
+        name="one relay: two markers skipped, crash",
+        faults=_faults(skip=2, crash=1),
+    ),
+    Configuration(
+        name="two relays: a marker skipped, takeover",
+        relays=2,
+        messages=1,
+        faults=_faults(skip=1, takeover=1),
+    ),
+    Configuration(
         name="one relay: refusals, crash",
         faults=_faults(refuse=3, crash=1),
     ),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from outbox.messages.manifest import Kind, Position
+from outbox.messages.manifest import START, Kind, Position
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.publication import PROGRESS_SECONDS, SIGN_OF_LIFE_SECONDS
+from outbox.relay.protocol.publication import SIGN_OF_LIFE_SECONDS
+from outbox.relay.protocol.settlement import UNPROVEN_SECONDS
 from outbox.relay.protocol.state import Failure
 from tests.model.postgres import (
     Database,
@@ -23,12 +24,14 @@ from tests.model.postgres import (
     save,
     store_halt,
 )
+from tests.model.postgres import order_repairs as enter_repairs
 from tests.model.relays import RowRead
 from tests.model.scene import (
     FAST_THEN_HISTORY,
     K_ENTRY,
     ORPHAN,
     RELEASE,
+    REPAIR,
     REPLAYED_RELEASE,
     S_ENTRY,
     AtDatabase,
@@ -126,16 +129,33 @@ def hold_messages(scene: AtDatabase, asked: actions.HoldRecords) -> Iterator[Out
     yield Outcome(text, None, database=hold(database, rows), reached=(K_ENTRY,))
 
 
+def order_repairs(scene: AtDatabase, asked: actions.OrderRepairs) -> Iterator[Outcome]:
+    """Store messages that are published again; only the generation's owner may."""
+    database = scene.database
+    if not owns(database, asked.gen):
+        yield Outcome("OrderRepairs: overtaken", answers.Failed(Failure.OVERTAKEN))
+        return
+    ids = numbers(asked.message_ids)
+    rows = [
+        Held(at, i, refused=False, repair=True) for at, i in positions(database, START) if i in ids
+    ]
+    ordered = enter_repairs(database, rows)
+    yield Outcome(f"OrderRepairs: {named(ids)}", None, database=ordered, reached=(REPAIR,))
+
+
 def read_held(scene: AtDatabase, asked: actions.ReadHeld) -> Iterator[Outcome]:
     """Answer with the first open rows at or below the position; a refused one comes alone."""
     database = scene.database
     rows = [row for row in open_held(database) if row.at <= asked.position]
     most = scene.batch_max if asked.most is None else min(asked.most, scene.batch_max)
+    rows = [row for row in rows if row.repair] or rows
+    repairs = any(row.repair for row in rows)
     run = list(takewhile(lambda row: not row.refused, rows)) or rows[:1]
     ids = tuple(row.message for row in run[:most])
     known = database.already_published if scene.rules.skip_published else frozenset[int]()
-    before = frozenset(message_id(i) for i in ids if i in known)
-    answer = answers.HeldRead(Kind.RELEASE, tuple(map(message_id, ids)), before)
+    before = frozenset(message_id(i) for i in ids if i in known and not repairs)
+    kind = Kind.REPAIR if repairs else Kind.RELEASE
+    answer = answers.HeldRead(kind, tuple(map(message_id, ids)), before)
     yield Outcome(f"ReadHeld: {named(ids)}", answer)
 
 
@@ -172,7 +192,7 @@ def read_commits(scene: AtDatabase, asked: actions.ReadCommits) -> Iterator[Outc
         yield from _nothing_to_do(asked, due=due)
         return
     yield _commits_read(scene, found, due=due)
-    if due:
+    if due and not any(row.repair and not row.refused for row in open_held(database)):
         yield _commits_read(scene, found, due=False)
 
 
@@ -182,8 +202,9 @@ def _commits_read(
     database = scene.database
     ids = tuple(i for _, i in found)
     known = database.already_published | {row.message for row in database.held if row.released}
-    held = {row.message for row in open_held(database)}
-    first = min((row.at for row in open_held(database)), default=None)
+    waiting = [row for row in open_held(database) if not row.repair]
+    held = {row.message for row in waiting}
+    first = min((row.at for row in waiting), default=None)
     if first is not None and scene.rules.hold_scope:
         held.update(i for at, i in found if at > first)
     answer = answers.CommitsRead(
@@ -203,7 +224,7 @@ def _nothing_to_do(asked: actions.ReadCommits, *, due: bool) -> Iterator[Outcome
     if due:
         answer = answers.CommitsRead(0.0, asked.after, (), frozenset(), due=True)
         yield Outcome("ReadCommits: some held are due", answer)
-    for text, at in (("a second has passed", PROGRESS_SECONDS), ("nothing", 0.0)):
+    for text, at in (("seconds have passed", UNPROVEN_SECONDS), ("nothing", 0.0)):
         yield Outcome(f"ReadCommits: {text}", answers.CommitsRead(at, asked.after, (), frozenset()))
     day = answers.CommitsRead(SIGN_OF_LIFE_SECONDS, asked.after, (), frozenset())
     yield Outcome("ReadCommits: a day has passed", day, cost=Fault.SIGN)

@@ -14,6 +14,7 @@ from outbox.messages.manifest import Kind
 from outbox.relay.protocol.actions import Action, Commit, Fence, MarkReleased, Recover, SaveProgress
 from outbox.relay.protocol.answers import (
     Answer,
+    BatchesSettled,
     CommitEnded,
     Compared,
     Fenced,
@@ -140,6 +141,34 @@ def generation_of_two(state: Relay, answer: Answer) -> Next:
     return after, tuple(shared)
 
 
+def believe_the_fence(state: Relay, answer: Answer) -> Next:
+    """Publish after the fence without a look at what it has left open."""
+    if isinstance(answer, BatchesSettled):
+        answer = BatchesSettled((), (), proven=True)
+    return step(state, answer)
+
+
+def end_nothing(state: Relay, answer: Answer) -> Next:
+    """Go on although a transaction hangs."""
+    if isinstance(answer, BatchesSettled) and answer.hanging:
+        answer = BatchesSettled((), (), proven=False)
+    return step(state, answer)
+
+
+def repair_nothing(state: Relay, answer: Answer) -> Next:
+    """Count a batch as visible though its records are absent."""
+    if isinstance(answer, BatchesSettled):
+        answer = replace(answer, absent=())
+    return step(state, answer)
+
+
+def learn_nothing(state: Relay, answer: Answer) -> Next:
+    """Publish again what is visible though its manifest was aborted."""
+    if isinstance(answer, BatchesSettled):
+        answer = replace(answer, known=None)
+    return step(state, answer)
+
+
 _CUT = Configuration(name="tail lost, crash", faults={Fault.FAILOVER: 1, Fault.CRASH: 1})
 _PAIR = replace(_CUT, name="tail lost, crash, two messages a flush", flush_sizes=(2,))
 _ANEW = SEARCHED[0]
@@ -154,6 +183,10 @@ _REFUSED = Configuration(
     open_flushes=1,
 )
 _REFUSED_TAIL, _REFUSED_TWICE = SEARCHED[-2:]
+_SKIPPED = Configuration(name="a marker skipped, crash", faults={Fault.SKIP: 1, Fault.CRASH: 1})
+_SKIPPED_TWICE = replace(
+    _SKIPPED, name="two markers skipped, crash", faults={Fault.SKIP: 2, Fault.CRASH: 1}
+)
 
 MUTANTS: Final = (
     Mutant("mark before commit", _ONE, "I3", mark_before_commit),
@@ -188,9 +221,14 @@ MUTANTS: Final = (
     ),
     Mutant("a fenced relay may hold", _REFUSED_TWICE, "I1", rules=Rules(own_to_hold=False)),
     Mutant("a generation of two owners", _REFUSED_TWICE, "I1", generation_of_two),
+    Mutant("a fence believed, losing", _SKIPPED, "I3", believe_the_fence),
+    Mutant("a fence believed, doubling", _SKIPPED, "I1", believe_the_fence),
+    Mutant("nothing that hangs is ended", _SKIPPED, "I1", end_nothing),
+    Mutant("nothing absent is repaired", _SKIPPED, "I3", repair_nothing),
+    Mutant("what is visible is not learned", _SKIPPED_TWICE, "I1", learn_nothing),
     Mutant("a fence that keeps the epoch", _LATE, "I1", rules=Rules(fence_moves_epoch=False)),
 )
 """Each must fail with real damage: a message lost, doubled, or published undecided."""
 
-WORLDS: Final = (_CUT, _PAIR, _LATE, _RIVALS, _ONE, _CALM, _REFUSED)
+WORLDS: Final = (_CUT, _PAIR, _LATE, _RIVALS, _ONE, _CALM, _REFUSED, _SKIPPED)
 """The mutants' own worlds: the relay's protocol must hold in each of them."""

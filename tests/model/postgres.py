@@ -33,6 +33,8 @@ class Held(NamedTuple):
     refused: bool
     """Kafka refused this record itself."""
     released: bool = False
+    repair: bool = False
+    """Its batch is published, and no consumer sees the record."""
 
 
 class Database(NamedTuple):
@@ -113,6 +115,14 @@ def hold(database: Database, rows: Iterable[Held]) -> Database:
     known = {row.message for row in database.held}
     added = (row for row in rows if row.message not in known)
     return database._replace(held=tuple(sorted((*database.held, *added))))
+
+
+def order_repairs(database: Database, rows: Iterable[Held]) -> Database:
+    """Enter repairs; a message that waits already is unchanged."""
+    waiting = {row.message for row in open_held(database)}
+    added = {row.message: row for row in rows if row.message not in waiting}
+    kept = (row for row in database.held if row.message not in added)
+    return database._replace(held=tuple(sorted((*kept, *added.values()))))
 
 
 def postpone(database: Database, message: int) -> Database:

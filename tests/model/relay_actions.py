@@ -28,9 +28,13 @@ _ON_DATABASE: Final[dict[type[Any], Perform]] = {
     actions.ReadHeld: database_actions.read_held,
     actions.Postpone: database_actions.postpone_held,
     actions.MarkReleased: database_actions.mark_rows,
+    actions.OrderRepairs: database_actions.order_repairs,
 }
 _ON_BROKER: Final[dict[type[Any], Perform]] = {
     actions.Fence: broker_actions.fence,
+    actions.Settle: broker_actions.settle,
+    actions.Heal: broker_actions.heal,
+    actions.ReadOpenManifests: broker_actions.read_open_manifests,
     ReadEnd: broker_actions.read_end,
     actions.ReadManifests: broker_actions.read_manifests,
     actions.Publish: broker_actions.publish,

@@ -140,6 +140,7 @@ def canonical(state: Relay) -> Relay:
         waited=0.0,
         signed_at=0.0,
         saved_at=None if state.saved_at is None else 0.0,
+        settled_at=None if state.settled_at is None else 0.0,
         end=state.end if state.phase is Phase.REPLAY else 0,
     )
     if state.phase in (Phase.IDLE, Phase.VERIFY):

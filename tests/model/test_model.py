@@ -9,10 +9,14 @@ from tests.model.mutants import MUTANTS
 from tests.model.report import Report, reached
 from tests.model.scene import (
     FAST_THEN_HISTORY,
+    HEALED,
+    HEALED_MANIFEST,
     K_ENTRY,
+    KNOWN,
     LONG_REPLAY,
     ORPHAN,
     RELEASE,
+    REPAIR,
     REPLAYED_RELEASE,
     S_ENTRY,
     STALE_FRAME,
@@ -34,10 +38,14 @@ def test_the_searches_reached_what_they_must_not_miss(report: Report) -> None:
     """A search that never reached one of these proves nothing about it."""
     assert reached(report) >= {
         FAST_THEN_HISTORY,
+        HEALED,
+        HEALED_MANIFEST,
         K_ENTRY,
+        KNOWN,
         LONG_REPLAY,
         ORPHAN,
         RELEASE,
+        REPAIR,
         REPLAYED_RELEASE,
         S_ENTRY,
         STALE_FRAME,

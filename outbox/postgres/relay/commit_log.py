@@ -19,6 +19,7 @@ from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_me
 from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.relay import held_records, shard_lock
 from outbox.postgres.relay.commit_reader import BATCH_BYTES, CommitReader
+from outbox.postgres.relay.doubts import order_repairs, read_in_doubt
 from outbox.postgres.relay.recovery import recover_published
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
@@ -26,12 +27,20 @@ from outbox.relay.ports import (
     Commits,
     Comparison,
     HeldBatch,
+    InDoubt,
     Places,
     PublishedBatch,
     Refusal,
     Rival,
 )
-from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress, SignsOfLife
+from outbox.relay.protocol.state import (
+    Cursor,
+    HaltReason,
+    Identity,
+    Progress,
+    SignsOfLife,
+    Visible,
+)
 
 SQL: Final = load(__name__)
 COMPARISONS: Final = 3
@@ -82,10 +91,10 @@ class PostgresCommitLog:
         with self._session() as session:
             session.execute(SQL["beat"], {"name": self._name})
 
-    def terminate_holder(self) -> None:
-        """End the session that has the lock."""
+    def terminate_holder(self) -> bool:
+        """End the session that has the lock; see CommitLog."""
         with self._session() as session:
-            shard_lock.terminate_holder(session, self._shard)
+            return shard_lock.terminate_holder(session, self._shard)
 
     def close(self) -> None:
         """Close the session, which frees the lock; never raises."""
@@ -208,6 +217,18 @@ class PostgresCommitLog:
             self._save(session, cursor, identity)
             self._save_publications(session, published)
 
+    # -- Batches that consumers may not see ------------------------------------------------------
+
+    def in_doubt(self, listed: Sequence[bytes], position: Position) -> InDoubt:
+        """Return the topics of listed messages, and the next messages; see CommitLog."""
+        with self._session() as session:
+            return read_in_doubt(session, self._shard, listed, position, self._most)
+
+    def order_repairs(self, gen: int, message_ids: Sequence[bytes]) -> int:
+        """Store messages to be published again, in one transaction; see CommitLog."""
+        with self._session() as session, session.transaction():
+            return order_repairs(session, self._name, self._shard, gen, message_ids)
+
     # -- Internal ---------------------------------------------------------------------------------
 
     @property
@@ -242,6 +263,8 @@ class PostgresCommitLog:
             "crc": cursor.crc,
             "gen": cursor.gen,
             "after_gen": cursor.gen - 1 if begins else cursor.gen,
+            "visible_batch_no": cursor.visible.batch_no,
+            "visible_offset": cursor.visible.offset,
             **identity._asdict(),
             "owner": self._owner,
         }
@@ -250,12 +273,14 @@ class PostgresCommitLog:
 
 
 def _progress(row: Sequence[Any]) -> Progress:
-    xid, n, manifest_offset, batch_no, crc, gen, cluster_id, topic_id, pg_system_id, halt = row
-    cursor = (
-        None
-        if manifest_offset is None
-        else Cursor(Position(xid, n), manifest_offset, batch_no, crc, gen)
-    )
+    xid, n, manifest_offset, batch_no, crc, gen, visible_batch_no, visible_offset, *rest = row
+    cluster_id, topic_id, pg_system_id, halt = rest
+    cursor = None
+    if manifest_offset is not None:
+        known = visible_batch_no is not None
+        visible = (visible_batch_no, visible_offset) if known else (batch_no, manifest_offset)
+        position = Position(xid, n)
+        cursor = Cursor(position, manifest_offset, batch_no, crc, gen, Visible(*visible))
     identity = None if cluster_id is None else Identity(cluster_id, topic_id, pg_system_id)
     return Progress(cursor, identity, None if halt is None else HaltReason(halt))
 

@@ -20,20 +20,22 @@ SELECT extract(epoch FROM clock_timestamp())::float8
 
 -- name: progress
 -- Reads the shard's row by key.
-SELECT position, position_n, manifest_offset, batch_no, crc, gen, cluster_id, topic_id, pg_system_id, halt_reason
+SELECT position, position_n, manifest_offset, batch_no, crc, gen, visible_batch_no, visible_offset, cluster_id,
+    topic_id, pg_system_id, halt_reason
 FROM outbox.progress WHERE name = %(name)s
 
 -- name: save_progress
 -- Writes the shard's one row. Writes nothing if the stored row is ahead, belongs to a newer owner, is halted, or
 -- already has the generation that begins here: each generation has one owner.
 INSERT INTO outbox.progress AS p (name, position, position_n, manifest_offset, batch_no, crc, gen,
-    cluster_id, topic_id, pg_system_id, owner, updated_at)
+    visible_batch_no, visible_offset, cluster_id, topic_id, pg_system_id, owner, updated_at)
 VALUES (%(name)s, %(position)s, %(position_n)s, %(manifest_offset)s, %(batch_no)s, %(crc)s, %(gen)s,
-    %(cluster_id)s, %(topic_id)s, %(pg_system_id)s, %(owner)s, clock_timestamp())
+    %(visible_batch_no)s, %(visible_offset)s, %(cluster_id)s, %(topic_id)s, %(pg_system_id)s, %(owner)s, clock_timestamp())
 ON CONFLICT (name) DO UPDATE SET
     position = EXCLUDED.position, position_n = EXCLUDED.position_n,
     manifest_offset = EXCLUDED.manifest_offset, batch_no = EXCLUDED.batch_no, crc = EXCLUDED.crc,
-    gen = EXCLUDED.gen, cluster_id = EXCLUDED.cluster_id, topic_id = EXCLUDED.topic_id,
+    gen = EXCLUDED.gen, visible_batch_no = EXCLUDED.visible_batch_no, visible_offset = EXCLUDED.visible_offset,
+    cluster_id = EXCLUDED.cluster_id, topic_id = EXCLUDED.topic_id,
     pg_system_id = EXCLUDED.pg_system_id, owner = EXCLUDED.owner, updated_at = EXCLUDED.updated_at,
     halt_reason = NULL, halt_detail = NULL
 WHERE p.manifest_offset IS NULL

@@ -96,6 +96,11 @@ def _due_head(session: Connection, shard: int, position: Position) -> int | None
     return None if row is None else row[0]
 
 
+def is_owner(session: Connection, name: str, gen: int) -> bool:
+    """Return whether a generation is the stored one; it stays so until the transaction ends."""
+    return session.execute(SQL["owns"], {"name": name, "gen": gen}).fetchone() is not None
+
+
 def hold(
     session: Connection,
     name: str,
@@ -104,7 +109,7 @@ def hold(
     refusal: Refusal | None,
 ) -> None:
     """Store messages of a batch as held; see CommitLog. Runs in the caller's transaction."""
-    if session.execute(SQL["owns"], {"name": name, "gen": batch.gen}).fetchone() is None:
+    if not is_owner(session, name, batch.gen):
         raise CursorMoved
     half_ids = [_split(message_id)[0] for message_id in message_ids]
     row = {

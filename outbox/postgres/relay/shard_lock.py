@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from psycopg.errors import InsufficientPrivilege
+
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 
@@ -21,9 +23,13 @@ def try_lock(session: Connection, shard: int) -> bool:
     return bool(row and row[0])
 
 
-def terminate_holder(session: Connection, shard: int) -> None:
-    """End the session that holds a shard's lock."""
-    session.execute(SQL["terminate_holder"], {"space": LOCK_SPACE, "shard": shard})
+def terminate_holder(session: Connection, shard: int) -> bool:
+    """End the session that holds a shard's lock; False if its role is one that we may not end."""
+    try:
+        session.execute(SQL["terminate_holder"], {"space": LOCK_SPACE, "shard": shard})
+    except InsufficientPrivilege:
+        return False
+    return True
 
 
 def hold_shards(session: Connection) -> list[int]:

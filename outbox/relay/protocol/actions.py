@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from outbox.messages.manifest import Manifest, Position
-from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Refused
+from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Refused, Visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,10 @@ class TryLock:
 
 @dataclass(frozen=True, slots=True)
 class TerminateHolder:
-    """End the session of an owner that holds the lock and makes no progress."""
+    """End the session of an owner that holds the lock and makes no progress.
+
+    The answer is Rested, or LockTaken if a stranger holds the lock: the fence makes that safe.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,44 @@ class MarkReleased:
 
 
 @dataclass(frozen=True, slots=True)
+class Settle:
+    """Find what of the shard is open after the fence, and which of the last batches is visible."""
+
+    visible: Visible
+    """Batches after it may be open, aborted or visible."""
+    end: int
+    """The end of the shard's manifests."""
+    position: Position
+    patient: bool = True
+    """Wait a moment for the transactions of other shards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heal:
+    """Produce one record to each partition, in a transaction that the next fence aborts."""
+
+    partitions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRepairs:
+    """Store messages to be published again, in one database transaction.
+
+    Only the owner of the stored generation may do so: a newer owner may have published them.
+    """
+
+    gen: int
+    message_ids: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOpenManifests:
+    """Read the shard's manifests below ``end`` whose transactions have not ended."""
+
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Begin:
     """Begin a Kafka transaction."""
 
@@ -185,6 +226,10 @@ Action = (
     | ReadHeld
     | Postpone
     | MarkReleased
+    | Settle
+    | Heal
+    | OrderRepairs
+    | ReadOpenManifests
     | Begin
     | Publish
     | PublishManifest

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from outbox.messages.manifest import Kind, Position
-from outbox.relay.protocol.state import Failure, Found, Identity, Progress, Refused, SignsOfLife
+from outbox.messages.offset_run import OffsetRuns
+from outbox.relay.protocol.state import (
+    Failure,
+    Found,
+    Identity,
+    Progress,
+    Refused,
+    SignsOfLife,
+    Visible,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,8 @@ class CommitsRead:
     """The ids that have a row in ``held_record`` or whose scope has an open one."""
     due: bool = False
     """A scope of held messages at or below the position is due for a retry."""
+    visible: Visible | None = None
+    """The last batch of this owner that consumers see; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +116,29 @@ class HeldRead:
     kind: Kind
     message_ids: tuple[bytes, ...]
     before: frozenset[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchesSettled:
+    """The answer to Settle."""
+
+    hanging: tuple[tuple[str, int], ...]
+    """Partitions with an open transaction of the shard."""
+    absent: tuple[bytes, ...]
+    """Messages that the manifests list as published, and that no consumer will ever see."""
+    proven: bool
+    """All batches were read to their end."""
+    doubtful: bool = False
+    """If not proven: consumers may see messages that would be published next."""
+    known: Found | None = None
+    """The messages that consumers see although their manifest was aborted, as a manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenManifestsRead:
+    """The answer to ReadOpenManifests."""
+
+    found: tuple[Found, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +154,8 @@ class Delivered:
     refused: Refused | None
     named: bytes | None = None
     """The message that Kafka names in its refusal; None: it is one of those not acknowledged."""
+    runs: OffsetRuns | None = None
+    """Where the acknowledged records are; None if an offset is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +195,8 @@ Answer = (
     | CommitsRead
     | HeldRead
     | Marked
+    | BatchesSettled
+    | OpenManifestsRead
     | Delivered
     | ManifestDelivered
     | CommitEnded

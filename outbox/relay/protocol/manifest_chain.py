@@ -19,4 +19,5 @@ def next_manifest(state: Relay, kind: Kind, to: Position, entries: tuple[Entry, 
         after=cursor.position,
         to=to,
         entries=entries,
+        before=state.before,
     )

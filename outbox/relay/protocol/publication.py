@@ -19,7 +19,13 @@ from outbox.relay.protocol.answers import CommitEnded, CommitsRead, Delivered, M
 from outbox.relay.protocol.bisection import advance
 from outbox.relay.protocol.manifest_chain import next_manifest
 from outbox.relay.protocol.record_hold import on_refused, on_release_committed, release
-from outbox.relay.protocol.state import NO_MANIFESTS, Cursor, Relay, require
+from outbox.relay.protocol.settlement import (
+    is_settling_due,
+    note_visible,
+    on_healed,
+    settle_again,
+)
+from outbox.relay.protocol.state import NO_MANIFESTS, Cursor, Phase, Relay, Visible, require
 from outbox.relay.protocol.transition import Next, drop
 
 CLEAN_COMMIT_SECONDS: Final = 0.5
@@ -27,6 +33,8 @@ CLEAN_COMMIT_SECONDS: Final = 0.5
 PROGRESS_SECONDS: Final = 1.0
 """The shortest time between two writes of the progress row, which is a lower bound."""
 IDLE_SECONDS: Final = 1.0
+FOLLOW_SECONDS: Final = 5.0
+"""A shard that is idle for this long lists the offsets of its last batch in an empty manifest."""
 SIGN_OF_LIFE_SECONDS: Final = 86_400.0
 """An idle shard writes an empty manifest this often, so that its log never expires."""
 
@@ -36,7 +44,12 @@ def on_commits_read(state: Relay, read: CommitsRead) -> Next:
 
     Due held records and new commits alternate.
     """
-    if read.due and not (read.message_ids and state.released_last):
+    state = note_visible(state, read.visible)
+    if is_settling_due(state, read.at):
+        return settle_again(state, read.at)
+    if not read.due:
+        state = replace(state, repairing=False)
+    elif state.repairing or not (read.message_ids and state.released_last):
         return release(state)
     if not read.message_ids:
         return on_nothing_to_do(state, read)
@@ -58,9 +71,9 @@ def on_nothing_to_do(state: Relay, read: CommitsRead) -> Next:
     quiet = replace(state, failures=0)
     if state.signed_at is None:
         quiet = replace(quiet, signed_at=read.at)
-    elif read.at - state.signed_at >= SIGN_OF_LIFE_SECONDS:
+    elif read.at - state.signed_at >= (FOLLOW_SECONDS if state.before else SIGN_OF_LIFE_SECONDS):
         batch = next_manifest(state, Kind.BATCH, state.at.position, ())
-        return replace(quiet, batch=batch), (Begin(), PublishManifest(batch))
+        return replace(quiet, batch=batch, placed=()), (Begin(), PublishManifest(batch))
     quiet, saving = save_if_due(quiet, read.at)
     return quiet, (*saving, Rest(_until_next_save(quiet, read.at), until_commits=True))
 
@@ -72,7 +85,7 @@ def on_delivered(state: Relay, delivered: Delivered) -> Next:
         return on_refused(state, delivered)
     if delivered.good != len(batch.published):
         return drop(state, "undelivered")
-    return state, (PublishManifest(batch),)
+    return replace(state, placed=delivered.runs), (PublishManifest(batch),)
 
 
 def on_manifest_delivered(state: Relay, delivered: ManifestDelivered) -> Next:
@@ -81,7 +94,8 @@ def on_manifest_delivered(state: Relay, delivered: ManifestDelivered) -> Next:
     if delivered.offset < cursor.manifest_offset:
         return drop(state, "manifest")
     following = delivered.offset + 1 if cursor.is_listed else NO_MANIFESTS
-    candidate = Cursor(batch.to, following, batch.batch_no, delivered.crc, cursor.gen)
+    visible = cursor.visible if cursor.is_listed else Visible(batch.batch_no, NO_MANIFESTS)
+    candidate = Cursor(batch.to, following, batch.batch_no, delivered.crc, cursor.gen, visible)
     return replace(state, candidate=candidate), (Commit(),)
 
 
@@ -89,8 +103,17 @@ def on_commit_ended(state: Relay, ended: CommitEnded) -> Next:
     """Keep the handle only if the commit cannot have been sent twice (the CLEAN rule)."""
     if ended.seconds >= CLEAN_COMMIT_SECONDS:
         return drop(state, "slow_commit")
+    if state.phase is Phase.REPLAY:
+        return on_healed(state)
     batch = require(state.batch)
-    moved = replace(state, cursor=state.candidate, candidate=None, failures=0, signed_at=ended.at)
+    moved = replace(
+        state,
+        cursor=state.candidate,
+        candidate=None,
+        before=state.placed,
+        failures=0,
+        signed_at=ended.at,
+    )
     if batch.kind is not Kind.BATCH:
         return on_release_committed(moved)
     narrowing = advance(state.narrowing, len(batch.entries))

@@ -6,22 +6,18 @@ The fence comes first: a log that is read before the fence may still grow.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from outbox.messages.manifest import HELD, START, Kind, Manifest, Position
 from outbox.relay.protocol.actions import (
     Compare,
     MarkReleased,
     ReadBounds,
-    ReadCommits,
     ReadManifests,
     Recover,
-    Rest,
-    SaveProgress,
-    StoreHalt,
 )
 from outbox.relay.protocol.answers import Bounds, Compared, Fenced, ManifestsRead, Marked, Recovered
 from outbox.relay.protocol.delivery_mode import enter_at_least_once, leave_at_least_once
+from outbox.relay.protocol.settlement import on_nothing_read, settle
 from outbox.relay.protocol.state import (
     NO_MANIFESTS,
     Cursor,
@@ -29,13 +25,10 @@ from outbox.relay.protocol.state import (
     HaltReason,
     Phase,
     Relay,
+    Visible,
     require,
 )
 from outbox.relay.protocol.transition import Next, halt
-
-STUCK_SECONDS: Final = 60.0
-"""Longer than any transaction of the relay: a blocking one belongs to another program."""
-STUCK_POLL_SECONDS: Final = 5.0
 
 
 def on_fenced(state: Relay, _: Fenced) -> Next:
@@ -54,15 +47,15 @@ def on_bounds(state: Relay, bounds: Bounds) -> Next:
     cursor = stored or Cursor(START, 0, 0, 0, 0)
     if state.at_least_once:
         entered = enter_at_least_once(cursor, bounds.end)
-        return run(replace(state, cursor=entered, end=NO_MANIFESTS))
+        return settle(replace(state, cursor=entered, end=NO_MANIFESTS))
     if not cursor.is_listed:
-        return run(replace(state, cursor=leave_at_least_once(cursor), end=bounds.end))
+        return settle(replace(state, cursor=leave_at_least_once(cursor), end=bounds.end))
     if not bounds.start <= cursor.manifest_offset <= bounds.end:
         return halt(state, HaltReason.PROGRESS_LOST)
     return read_on(
         replace(
             state,
-            cursor=cursor,
+            cursor=cursor._replace(visible=_within(cursor, bounds)),
             end=bounds.end,
             found=(),
             reached=False,
@@ -72,32 +65,31 @@ def on_bounds(state: Relay, bounds: Bounds) -> Next:
     )
 
 
+def _within(cursor: Cursor, bounds: Bounds) -> Visible:
+    """Return from where batches may be unseen; manifests that are gone were visible long ago."""
+    batch_no, offset = cursor.visible
+    return Visible(batch_no, min(max(offset, bounds.start), cursor.manifest_offset))
+
+
 def read_on(state: Relay) -> Next:
     """Read the next manifests, or run when there are none."""
     cursor = state.at
     if cursor.manifest_offset == state.end:
-        return run(state)
+        return settle(state)
     return state, (ReadManifests(cursor.manifest_offset, state.end),)
 
 
 def on_manifests_read(state: Relay, read: ManifestsRead) -> Next:
     """Use the manifests read; none within the allowed time means a foreign transaction."""
     if not read.found and not read.reached:
-        return _read_nothing(replace(state, waited=state.waited + read.waited))
+        return on_nothing_read(replace(state, waited=state.waited + read.waited))
     return examine_next(replace(state, found=read.found, reached=read.reached, waited=0.0))
-
-
-def _read_nothing(state: Relay) -> Next:
-    if state.waited < STUCK_SECONDS:
-        return state, (Rest(0.0),)
-    stuck = replace(state, halt=HaltReason.REPLAY_STUCK)
-    return stuck, (StoreHalt(HaltReason.REPLAY_STUCK), Rest(STUCK_POLL_SECONDS))
 
 
 def examine_next(state: Relay) -> Next:
     """Check the next manifest that was read: its place in the chain, then its content."""
     if not state.found:
-        return run(state) if state.reached else read_on(state)
+        return settle(state) if state.reached else read_on(state)
     found = state.found[0]
     broken = _broken(state, found)
     if broken is not None:
@@ -170,16 +162,5 @@ def _past_first(state: Relay, position: Position) -> Relay:
     found = state.found[0]
     manifest = require(found.manifest)
     gen = max(manifest.gen, state.at.gen)
-    cursor = Cursor(position, found.offset + 1, manifest.batch_no, found.crc, gen)
+    cursor = Cursor(position, found.offset + 1, manifest.batch_no, found.crc, gen, state.at.visible)
     return replace(state, cursor=cursor, found=state.found[1:])
-
-
-def run(state: Relay) -> Next:
-    """Start to publish under a new generation: everything below the end is known."""
-    was = state.at
-    cursor = was._replace(manifest_offset=state.end, gen=was.gen + 1)
-    running = replace(
-        state, phase=Phase.RUN, cursor=cursor, halt=None, found=(), batch=None, dirty=False
-    )
-    begin = SaveProgress(cursor, state.who, begins=True)
-    return running, (begin, ReadCommits(cursor.position, state.narrowing.most))

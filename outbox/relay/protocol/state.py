@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from outbox.messages.manifest import Manifest, Position
+from outbox.messages.offset_run import OffsetRuns
 
 SHARDS: Final = 16
 NO_MANIFESTS: Final = -1
@@ -94,6 +95,13 @@ class Identity(NamedTuple):
     pg_system_id: str
 
 
+class Visible(NamedTuple):
+    """The last batch that consumers are known to see, and the manifest that comes after it."""
+
+    batch_no: int = 0
+    offset: int = 0
+
+
 class Cursor(NamedTuple):
     """A consistent pair: the position, and the manifest that comes next (a lower bound)."""
 
@@ -102,6 +110,7 @@ class Cursor(NamedTuple):
     batch_no: int
     crc: int
     gen: int
+    visible: Visible = Visible()
 
     @property
     def is_listed(self) -> bool:
@@ -123,6 +132,8 @@ class Found(NamedTuple):
     offset: int
     manifest: Manifest | None
     crc: int
+    at_ms: int = 0
+    """The time of the record (ms since the epoch)."""
 
 
 class SignsOfLife(NamedTuple):
@@ -168,7 +179,17 @@ class Relay:
     """RUN: the batch whose transaction is open."""
     candidate: Cursor | None = None
     """RUN: the cursor if that transaction commits."""
+    placed: OffsetRuns | None = ()
+    """RUN: where the records of that batch are; None if Kafka did not say."""
+    before: OffsetRuns | None = None
+    """RUN: where the records of the last committed batch are; None after a takeover."""
     failures: int = 0
+    unproven: bool = False
+    """RUN: another program's transaction hides the last batches of the former owner."""
+    settled_at: float | None = None
+    """When these were last read."""
+    repairing: bool = False
+    """RUN: messages that are proven absent come first."""
     dirty: bool = False
     """The cursor is after the stored one."""
     saved_at: float | None = None

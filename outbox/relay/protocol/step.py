@@ -8,6 +8,7 @@ from typing import Any, Final
 from outbox.relay.protocol.actions import Fence, IdentifyStores, ReadCommits, TryLock
 from outbox.relay.protocol.answers import (
     Answer,
+    BatchesSettled,
     Bounds,
     CommitEnded,
     CommitsRead,
@@ -21,6 +22,7 @@ from outbox.relay.protocol.answers import (
     ManifestDelivered,
     ManifestsRead,
     Marked,
+    OpenManifestsRead,
     Recovered,
     Rested,
     StopAsked,
@@ -42,6 +44,7 @@ from outbox.relay.protocol.replay import (
     on_recovered,
     read_on,
 )
+from outbox.relay.protocol.settlement import on_open_manifests_read, on_settled
 from outbox.relay.protocol.state import Phase, Relay
 from outbox.relay.protocol.takeover import on_lock_busy, on_lock_taken, on_stores_identified
 from outbox.relay.protocol.transition import Next, on_failed, on_stop_asked
@@ -85,6 +88,8 @@ _ON: Final[dict[type[Any], Callable[[Relay, Any], Next]]] = {
     CommitsRead: on_commits_read,
     HeldRead: on_held_read,
     Marked: on_marked,
+    BatchesSettled: on_settled,
+    OpenManifestsRead: on_open_manifests_read,
     Delivered: on_delivered,
     ManifestDelivered: on_manifest_delivered,
     CommitEnded: on_commit_ended,

@@ -20,13 +20,16 @@ It is longer than any single wait of an owner for Kafka; before each it renews i
 
 
 def on_lock_busy(state: Relay, busy: LockBusy) -> Next:
-    """Wait for the owner; end its session if it has work and shows no sign of life for 30 s."""
+    """Wait for the owner; end its session if it has work and shows no sign of life for 30 s.
+
+    A lock that a stranger holds is then left to it: the relay goes on without.
+    """
     watch = state.watch
     if watch is None or not busy.waiting or watch.signs != busy.signs:
         return replace(state, watch=Watch(busy.signs, busy.at)), (Rest(LOCK_RETRY_SECONDS),)
     if busy.at - watch.since < STALL_SECONDS:
         return state, (Rest(LOCK_RETRY_SECONDS),)
-    return replace(state, watch=None), (TerminateHolder(), Rest(LOCK_RETRY_SECONDS))
+    return replace(state, watch=None), (TerminateHolder(),)
 
 
 def on_lock_taken(state: Relay, _: LockTaken) -> Next:

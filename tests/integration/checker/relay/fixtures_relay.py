@@ -25,6 +25,7 @@ from outbox.postgres.sessions.connections import Connection
 from outbox.relay.protocol.state import Phase
 from outbox.settings.environment import load_settings
 from outbox.telemetry.metrics import Metrics
+from tests.fixtures_databases import as_role
 from tests.fixtures_kafka import committed_records
 from tests.fixtures_paths import PROJECT
 
@@ -48,7 +49,7 @@ class RelayWorld:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The settings of a process in this world."""
+        """The settings of an operator's command in this world."""
         return {
             "OUTBOX_DATABASE_URL": self.database_url,
             "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": self.bootstrap_servers,
@@ -56,9 +57,17 @@ class RelayWorld:
             "OUTBOX_RELAY_DELIVERY": self.delivery,
         }
 
+    @property
+    def checker_environment(self) -> dict[str, str]:
+        """The settings of a checker in this world, which has its own role."""
+        return self.environment | {
+            "OUTBOX_DATABASE_URL": as_role(self.database_url, "outbox_checker")
+        }
+
     def builder(self) -> RelayBuilder:
         """Return a process's builder of relays."""
-        return RelayBuilder(load_settings(self.environment), self.metrics, self.progress_topic)
+        settings = load_settings(self.checker_environment)
+        return RelayBuilder(settings, self.metrics, self.progress_topic)
 
     def relay(self) -> ShardRelay:
         """Open a relay of the shard, as another process would; it is closed after the test."""
@@ -82,7 +91,7 @@ class RelayWorld:
     def process(self, failpoints: str = "") -> Iterator[subprocess.Popen[str]]:
         """Run a relay of the shard as a process; it is killed at the end of the block."""
         asked = {
-            "environment": {**self.environment, "OUTBOX_FAILPOINTS": failpoints},
+            "environment": {**self.checker_environment, "OUTBOX_FAILPOINTS": failpoints},
             "progress_topic": self.progress_topic,
             "shard": SHARD,
         }
@@ -125,11 +134,12 @@ class RelayWorld:
         stored = self.one("SELECT batch_no FROM outbox.progress WHERE name = %s", f"relay:{SHARD}")
         return f"{SHARD}.{(stored or 0) + 1}"
 
-    def log_end(self) -> int:
-        """Return the end of the topic's first partition, with open and aborted transactions."""
+    def log_length(self) -> int:
+        """Return how many offsets the topic's first partition has, also of aborted transactions."""
         reading = {"bootstrap.servers": self.bootstrap_servers, "group.id": "end", "log_level": 0}
         with closing(Consumer({**reading, "isolation.level": "read_uncommitted"})) as consumer:
-            return int(consumer.get_watermark_offsets(TopicPartition(self.topic, 0))[1])
+            start, end = consumer.get_watermark_offsets(TopicPartition(self.topic, 0))
+            return int(end - start)
 
     def values(self, expected: int) -> list[bytes | None]:
         """Return the values of those records."""

@@ -13,7 +13,7 @@ from outbox.messages.manifest import decode
 from outbox.messages.record import Record
 from outbox.relay.protocol.state import NO_MANIFESTS
 from tests.fixtures_kafka import read_committed
-from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 from tests.integration.checker.relay.test_crashes import (
     KEYS,
     commit_backlog,
@@ -135,20 +135,21 @@ def test_a_record_that_kafka_refuses_is_held_with_its_key(unlisted: RelayWorld) 
     unlisted.commit(unlisted.message(b"other", b"other"))
     drain(unlisted.relay())
     assert unlisted.values(1) == [b"other"]
-    assert unlisted.one("SELECT count(*) FROM outbox.held_record") == 2
+    assert unlisted.one("SELECT count(*) FROM outbox.held_record WHERE shard = 3") == 2
 
 
 # -- From one delivery mode to the other -----------------------------------------------------------
 
 
 def test_the_lane_goes_on_where_exactly_once_stood(world: RelayWorld) -> None:
+    first = world.next_batch()
     world.commit_values(b"one")
     drain(world.relay())
     world.delivery = "at_least_once"
     world.commit_values(b"two")
     drain(world.relay_again())
     assert world.values(2) == [b"one", b"two"]
-    assert manifests(world, 1) == [1]
+    assert [f"{SHARD}.{number}" for number in manifests(world, 1)] == [first]
 
 
 def test_exactly_once_continues_after_at_least_once_and_lists_its_batches_again(

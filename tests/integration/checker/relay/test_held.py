@@ -39,7 +39,9 @@ def raise_again(world: RelayWorld) -> None:
 
 
 def due_now(world: RelayWorld) -> None:
-    world.connection.execute("UPDATE outbox.held_record SET next_attempt_at = clock_timestamp()")
+    world.connection.execute(
+        "UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() WHERE shard = 3"
+    )
 
 
 def commit(world: RelayWorld, key: bytes | None, *values: bytes) -> list[HalfId]:
@@ -54,7 +56,7 @@ def open_rows(world: RelayWorld) -> int:
     return int(
         world.one(
             "SELECT count(*) FROM outbox.held_record"
-            " WHERE released_at IS NULL AND dropped_at IS NULL"
+            " WHERE shard = 3 AND released_at IS NULL AND dropped_at IS NULL"
         )
     )
 
@@ -93,7 +95,7 @@ def test_f15_a_record_too_large_is_held_with_its_key_and_all_others_flow(
     drain(world.relay_again())
     assert heads(world, 2) == [b"1", b"4"]
     rows = world.connection.execute(
-        "SELECT publish_error, attempts FROM outbox.held_record ORDER BY xid, n"
+        "SELECT publish_error, attempts FROM outbox.held_record WHERE shard = 3 ORDER BY xid, n"
     ).fetchall()
     assert rows[0] == ("MSG_SIZE_TOO_LARGE", 1)
     assert [attempts for _, attempts in rows] == [1, 0, 0]
@@ -137,11 +139,11 @@ def test_f15_a_refused_retry_waits_longer_and_the_scope_stays_held(world: RelayW
 
     def tried_again() -> bool:
         drain(relay)
-        return bool(world.one("SELECT max(attempts) = 2 FROM outbox.held_record"))
+        return bool(world.one("SELECT max(attempts) = 2 FROM outbox.held_record WHERE shard = 3"))
 
     until(tried_again, seconds=60)
     wait = "SELECT extract(epoch FROM next_attempt_at - clock_timestamp()) FROM outbox.held_record"
-    assert 5 < float(world.one(f"{wait} WHERE attempts = 2")) <= 10
+    assert 5 < float(world.one(f"{wait} WHERE shard = 3 AND attempts = 2")) <= 10
     assert world.values(0) == []
 
 
@@ -159,12 +161,12 @@ def test_f15_a_deleted_topic_is_held_as_a_whole_until_it_is_there_again(world: R
 
     def others_flow() -> bool:
         relay.run_once()
-        return int(world.one("SELECT count(*) FROM outbox.held_record")) == 2
+        return int(world.one("SELECT count(*) FROM outbox.held_record WHERE shard = 3")) == 2
 
     until(others_flow, seconds=90)
     drain(relay)
     assert heads(world, 1) == [b"3"]
-    assert world.one("SELECT bool_or(topic_wide) FROM outbox.held_record")
+    assert world.one("SELECT bool_or(topic_wide) FROM outbox.held_record WHERE shard = 3")
     relay.close()
     make_topic(world.bootstrap_servers, partitions=1, name=gone)
     due_now(world)

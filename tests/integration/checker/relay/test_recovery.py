@@ -73,7 +73,7 @@ def test_a_batch_whose_progress_was_not_yet_written_is_adopted_and_not_repeated(
     drain(relay)
     assert world.values(3) == [b"one", b"two", b"three"]
     assert world.metrics["relay_history_ids_total"]._value.get() == 0
-    assert world.one("SELECT count(*) FROM outbox.already_published") == 0
+    assert world.one("SELECT count(*) FROM outbox.already_published WHERE shard = 3") == 0
 
 
 def test_a_slow_commit_drops_the_handle_and_changes_nothing_else(world: RelayWorld) -> None:
@@ -103,7 +103,7 @@ def test_f10_a_lost_commit_is_recovered_from_kafka_and_not_published_again(
         "SELECT decision, decided_by FROM outbox.op_message WHERE half_id = %s", (forgotten,)
     ).fetchone()
     assert decided == (1, 5)
-    assert world.one("SELECT half_id FROM outbox.already_published") == forgotten
+    assert world.one("SELECT half_id FROM outbox.already_published WHERE shard = 3") == forgotten
     assert world.one("SELECT count(*) FROM outbox.commit_log WHERE %s = ANY (half_ids)", forgotten)
 
 
@@ -116,7 +116,10 @@ def test_f10_the_next_relay_finishes_an_interrupted_recovery(
     world.commit_values(b"new")
     drain(world.relay())
     assert world.values(3) == [b"kept", b"forgotten", b"new"]
-    assert world.one("SELECT array_agg(half_id) FROM outbox.already_published") == forgotten
+    assert (
+        world.one("SELECT array_agg(half_id) FROM outbox.already_published WHERE shard = 3")
+        == forgotten
+    )
 
 
 def test_f10_an_orphan_is_named_and_new_commits_are_not_skipped(world: RelayWorld) -> None:
@@ -125,7 +128,7 @@ def test_f10_an_orphan_is_named_and_new_commits_are_not_skipped(world: RelayWorl
     world.commit_values(b"new")
     drain(world.relay())
     assert world.values(3) == [b"kept", b"forgotten", b"new"]
-    assert world.one("SELECT half_id FROM outbox.already_published") == orphan
+    assert world.one("SELECT half_id FROM outbox.already_published WHERE shard = 3") == orphan
 
 
 def test_f10_a_message_that_was_rolled_back_again_stays_rolled_back_and_is_an_incident(
@@ -182,5 +185,7 @@ def relay_with_slow_commit(world: RelayWorld) -> tuple[ShardRelay, SlowFirstComm
         clock,
         RelayObserver(world.metrics, clock),
         PublishSlots(SystemClock()),
+        world.builder().settlement,
+        world.builder().visibility,
     )
     return relay, publisher

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.load.committed import append_committed
 from outbox.messages.content_digest import content_digest
 from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Position, decode
+from outbox.messages.offset_run import OffsetRun
 from outbox.postgres.sessions.connections import connect
 from outbox.relay.protocol.state import HaltReason, Phase
 from tests.fixtures_kafka import (
@@ -18,6 +19,7 @@ from tests.fixtures_kafka import (
     make_topic,
     read_committed,
 )
+from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -75,7 +77,7 @@ def test_an_uncommitted_half_and_a_rolled_back_one_are_never_written(world: Rela
     world.connection.execute(
         "INSERT INTO outbox.half_message (half_id, nonce, prepared_at, content_digest,"
         " producer_group_id, topic_id, value) SELECT half_id + 16, nonce, prepared_at, 1,"
-        " producer_group_id, topic_id, 'no' FROM outbox.half_message"
+        f" producer_group_id, topic_id, 'no' FROM outbox.half_message WHERE {NEW_HALVES}"
     )
     drain(world.relay())
     assert world.values(1) == [b"yes"]
@@ -115,13 +117,14 @@ def test_the_progress_row_is_written_at_once_and_never_ahead_of_the_manifests(
 
 
 def test_the_publication_log_has_the_place_of_each_record(world: RelayWorld) -> None:
-    ids = world.commit_values(b"one", b"two", b"three")
+    ids, batch = world.commit_values(b"one", b"two", b"three"), world.next_batch()
+    first = first_offset()
     relay = world.relay()
     drain(relay)
     row = world.connection.execute(
-        "SELECT shard, batch_no, half_ids, partitions, offsets FROM outbox.publication_log"
+        "SELECT shard || '.' || batch_no, half_ids, partitions, offsets FROM outbox.publication_log"
     ).fetchone()
-    assert row == (SHARD, 1, ids, [0, 0, 0], [0, 1, 2])
+    assert row == (batch, ids, [0, 0, 0], [first, first + 1, first + 2])
 
 
 def test_the_first_and_last_record_of_a_batch_measure_the_publish_latency(
@@ -161,6 +164,7 @@ def test_a_message_that_was_evacuated_to_parked_is_published_from_there(world: R
 
 
 def test_messages_that_kafka_already_has_are_listed_and_not_repeated(world: RelayWorld) -> None:
+    batch = world.next_batch()
     known, _ = world.commit_values(b"known", b"new")
     world.connection.execute(
         "INSERT INTO outbox.already_published (half_id, nonce, shard, manifest_offset)"
@@ -172,7 +176,7 @@ def test_messages_that_kafka_already_has_are_listed_and_not_repeated(world: Rela
     manifest = decode(bytes(message.value() or b""))
     assert [entry.status for entry in manifest.entries] == [PUBLISHED_BEFORE, PUBLISHED]
     (record,) = world.records(1)
-    assert dict(record.headers)["outbox_batch"] == b"3.1.1"
+    assert dict(record.headers)["outbox_batch"] == f"{batch}.1".encode()
 
 
 def test_d30_a_refused_record_is_not_stored_as_published_and_delays_no_other(
@@ -185,7 +189,10 @@ def test_d30_a_refused_record_is_not_stored_as_published_and_delays_no_other(
     assert errors.labels(topic=world.topic, error="MSG_SIZE_TOO_LARGE")._value.get() > 0
     assert world.values(1) == [b"small"]
     assert world.one("SELECT sum(cardinality(half_ids)) FROM outbox.publication_log") == 1
-    assert world.one("SELECT publish_error FROM outbox.held_record") == "MSG_SIZE_TOO_LARGE"
+    assert (
+        world.one("SELECT publish_error FROM outbox.held_record WHERE shard = 3")
+        == "MSG_SIZE_TOO_LARGE"
+    )
 
 
 def test_d31_the_position_survives_a_restart_and_skips_nothing(world: RelayWorld) -> None:
@@ -288,3 +295,19 @@ def test_a_halted_shard_continues_after_a_resolution(world: RelayWorld) -> None:
     world.commit_values(b"two")
     drain(relay)
     assert world.values(2) == [b"one", b"two"]
+
+
+def test_each_manifest_lists_where_the_records_of_the_batch_before_it_are(
+    world: RelayWorld,
+) -> None:
+    relay = world.relay()
+    for values in ((b"one", b"two"), (b"three",), (b"four",)):
+        world.commit_values(*values)
+        drain(relay)
+    world.commit_values(b"five")
+    drain(world.relay_again())
+    messages = read_committed(world.bootstrap_servers, world.progress_topic, 4)
+    manifests = [decode(bytes(message.value() or b"")) for message in messages]
+    first, nothing = first_offset(), () if manifests[0].batch_no == 1 else None
+    runs = [OffsetRun(world.topic, 0, first, 2), OffsetRun(world.topic, 0, first + 3, 1)]
+    assert [each.before for each in manifests] == [nothing, (runs[0],), (runs[1],), None]

@@ -1,15 +1,44 @@
-"""The relay reads the two stores one after the other, in the safe order."""
+"""The relay reads the two stores in the safe order, and logs as published what Kafka has."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from checker.relay.executor import RelayExecutor
+from checker.relay.observer import RelayObserver
+from checker.relay.visibility import VisibilityWatch
 from outbox.clock import SystemClock
-from outbox.messages.manifest import Position
-from outbox.relay.protocol.actions import ReadBounds
+from outbox.messages.manifest import (
+    PUBLISHED,
+    START,
+    Entry,
+    Kind,
+    Manifest,
+    Position,
+    crc_of,
+    encode,
+)
+from outbox.messages.message_id import HalfId, Nonce, message_id_bytes
+from outbox.messages.record import Committed
+from outbox.reconciliation.log import Offsets
+from outbox.relay.ports import Commits, PublishedBatch
+from outbox.relay.protocol.actions import (
+    Begin,
+    Commit,
+    Fence,
+    Publish,
+    PublishManifest,
+    ReadBounds,
+    ReadCommits,
+    SaveProgress,
+)
 from outbox.relay.protocol.answers import Bounds
 from outbox.relay.protocol.state import Cursor, Phase, Progress, Relay
+from outbox.telemetry.metrics import Metrics
+from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
+from tests.unit.outbox.relay.protocol.fixtures_steps import IDENTITY, INSTALLATION
 
 
 class GrowingStores:
@@ -30,9 +59,137 @@ class GrowingStores:
 def test_the_row_is_never_ahead_of_the_log_while_another_owner_works() -> None:
     """The row first: read last, it could lie beyond the end and halt a healthy shard."""
     stores: Any = GrowingStores()
-    work = RelayExecutor(stores, stores, stores, SystemClock(), cast(Any, None))
+    work = RelayExecutor(
+        stores, stores, stores, cast(Any, None), cast(Any, None), SystemClock(), cast(Any, None)
+    )
     answer = work.perform(Relay(shard=0, phase=Phase.REPLAY), (ReadBounds(),))
     assert isinstance(answer, Bounds)
     assert answer.progress is not None
     assert answer.progress.cursor is not None
     assert answer.progress.cursor.manifest_offset <= answer.end
+
+
+SHARD = 3
+CREATED = Cursor(START, 0, 0, 0, 1)
+
+
+class WrittenRow:
+    """The commit log of a shard, one message a row, and what is saved as published."""
+
+    def __init__(self) -> None:
+        self.saved: list[tuple[int, int]] = []
+
+    def beat(self) -> None:
+        """Do nothing: no other owner looks."""
+
+    def read(self, after: Position, most: int | None = None) -> Commits:
+        """Return the message of the row after a position."""
+        message = message_of(after.xid + 1)
+        ids = (message_id_bytes(message.half_id, message.nonce),)
+        return Commits(Position(after.xid + 1, 1), (message,), ids, frozenset(), ages=(0.0, 0.0))
+
+    def save(
+        self, cursor: Cursor, identity: Any, published: Sequence[PublishedBatch], **_: bool
+    ) -> None:
+        """Remember the batches and the xids that they end at."""
+        self.saved += [(batch.batch_no, batch.to.xid) for batch in published]
+
+
+def message_of(xid: int) -> Committed:
+    half_id = HalfId(xid << 15 | SHARD)
+    return Committed(
+        half_id, Nonce(7), "producer", "billing", None, "invoices", None, b"v", None, None, None, ()
+    )
+
+
+def batch_after(cursor: Cursor) -> Manifest:
+    """Return the manifest of the batch that publishes the next row."""
+    message = message_of(cursor.position.xid + 1)
+    return Manifest(
+        installation=INSTALLATION,
+        shard=SHARD,
+        gen=cursor.gen,
+        kind=Kind.BATCH,
+        batch_no=cursor.batch_no + 1,
+        prev_crc=cursor.crc,
+        after=cursor.position,
+        to=Position(cursor.position.xid + 1, 1),
+        entries=(Entry(message_id_bytes(message.half_id, message.nonce), PUBLISHED),),
+    )
+
+
+class Publishing:
+    """A relay's executor on Kafka in memory, driven batch by batch."""
+
+    def __init__(self) -> None:
+        self.row = WrittenRow()
+        rows: Any = self.row
+        clock, metrics, kafka = SystemClock(), Metrics(), MemoryKafka()
+        self._executor = RelayExecutor(
+            rows,
+            MemoryPublisher(kafka, SHARD),
+            MemoryProgressLog(kafka, SHARD),
+            cast(Any, None),
+            VisibilityWatch(lambda _: Offsets(offsets={}), clock, metrics),
+            clock,
+            RelayObserver(metrics, clock),
+        )
+        self._state = Relay(
+            shard=SHARD, phase=Phase.RUN, installation=INSTALLATION, identity=IDENTITY
+        )
+        self.fence()
+
+    def fence(self) -> None:
+        self._executor.perform(self._state, (Fence(),))
+
+    def send(self, cursor: Cursor, *, commit: bool = True) -> Cursor:
+        """Publish the row after a cursor; return where the chain continues if it is committed."""
+        batch = batch_after(cursor)
+        state = replace(self._state, cursor=cursor, batch=batch)
+        ending = (Commit(),) if commit else ()
+        plan = (ReadCommits(cursor.position), Begin(), Publish(batch), PublishManifest(batch))
+        self._executor.perform(state, (*plan, *ending))
+        crc = crc_of(encode(batch))
+        return Cursor(batch.to, cursor.manifest_offset + 1, batch.batch_no, crc, cursor.gen)
+
+    def save(self, cursor: Cursor) -> None:
+        self._executor.perform(self._state, (SaveProgress(cursor, IDENTITY),))
+
+
+def test_each_batch_between_two_saves_is_logged_as_published() -> None:
+    relay = Publishing()
+    cursor = CREATED
+    for _ in range(3):
+        cursor = relay.send(cursor)
+    relay.save(cursor)
+    assert relay.row.saved == [(1, 1), (2, 2), (3, 3)]
+    relay.save(relay.send(cursor))
+    assert relay.row.saved[3:] == [(4, 4)]
+
+
+def test_an_aborted_batch_is_never_logged_as_published() -> None:
+    relay = Publishing()
+    first = relay.send(CREATED)
+    relay.send(first, commit=False)
+    relay.fence()
+    relay.save(first)
+    assert relay.row.saved == [(1, 1)]
+
+
+def test_an_aborted_batch_is_not_logged_where_another_owner_used_its_number() -> None:
+    relay = Publishing()
+    first = relay.send(CREATED)
+    relay.send(first, commit=False)
+    relay.fence()
+    relay.save(first._replace(position=Position(2, 2), batch_no=2, crc=0xAB))
+    assert relay.row.saved == [(1, 1)]
+
+
+def test_a_batch_in_doubt_is_logged_once_its_manifest_is_found_in_the_chain() -> None:
+    relay = Publishing()
+    first = relay.send(CREATED)
+    in_doubt = relay.send(first, commit=False)
+    relay.save(first)
+    assert relay.row.saved == [(1, 1)]
+    relay.save(in_doubt)
+    assert relay.row.saved == [(1, 1), (2, 2)]

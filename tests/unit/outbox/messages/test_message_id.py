@@ -62,6 +62,8 @@ def test_any_other_text_is_no_message_id(text: str) -> None:
         "0f6c1c0e8d0b8c559a546f2b7c1d9e10",
         "0f6c1c0e-8d0b-8c55-1a54-6f2b7c1d9e10",
         "urn:uuid:0f6c1c0e-8d0b-8c55-9a54-6f2",
+        "0f6c1c0e-8d0b-8c55-9a54-6f2b7c1d9e10a",
+        "0f6c1c0e-8d0b-8c55-9a54-6f2b7c1d9e10\n",
     ],
 )
 def test_other_spellings_and_versions_are_refused(text: str) -> None:

@@ -8,12 +8,13 @@ import pytest
 
 from outbox.messages.manifest import HELD, PUBLISHED, START, Entry, Manifest, Position
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.state import Cursor, HaltReason, Phase, Progress, SignsOfLife
+from outbox.relay.protocol.state import Cursor, HaltReason, Phase, Progress, SignsOfLife, Visible
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
     AT,
     IDENTITY,
     IDLE,
     IDS,
+    PROVEN,
     after,
     manifest,
     read,
@@ -96,7 +97,7 @@ def test_the_log_is_read_only_after_the_fence() -> None:
 
 def test_the_first_start_begins_at_nothing() -> None:
     state, _ = after(IDLE, answers.LockTaken(), standing(), answers.Fenced())
-    state, plan = after(state, answers.Bounds(None, 0, 0))
+    state, plan = after(state, answers.Bounds(None, 0, 0), PROVEN)
     begun = Cursor(START, 0, 0, 0, 1)
     assert (state.phase, state.cursor) == (Phase.RUN, begun)
     assert plan == (actions.SaveProgress(begun, IDENTITY, begins=True), actions.ReadCommits(START))
@@ -125,7 +126,9 @@ def test_a_manifest_that_equals_the_commit_log_moves_the_position() -> None:
     state, plan = after(replaying(), read(made))
     assert plan == (actions.Compare(AT.position, made),)
     state, plan = after(state, same(made))
-    assert state.cursor == Cursor(made.to, 9, 4, 0xB0, 5)
+    assert plan == (actions.Settle(Visible(0, 0), 9, made.to),)
+    state, plan = after(state, PROVEN)
+    assert state.cursor == Cursor(made.to, 9, 4, 0xB0, 5, Visible(4, 9))
     assert plan[0] == actions.SaveProgress(state.at, IDENTITY, begins=True)
 
 
@@ -196,15 +199,21 @@ def test_manifests_are_read_on_until_the_end_is_reached() -> None:
 
 
 def test_an_end_that_is_not_reached_halts_and_is_retried() -> None:
-    state, plan = after(replaying(), answers.ManifestsRead((), False, 59.0))
+    nothing = answers.ManifestsRead((), False, 4.9)
+    state, plan = after(replaying(), nothing)
     assert plan == (actions.Rest(0.0),)
-    state, plan = after(state, answers.ManifestsRead((), False, 1.0))
+    state, plan = after(state, answers.ManifestsRead((), False, 50.0))
+    assert plan == (actions.ReadOpenManifests(9),)
+    foreign = answers.OpenManifestsRead(())
+    assert after(state, foreign)[1] == (actions.Rest(0.0),)
+    state, plan = after(state, answers.ManifestsRead((), False, 10.0), foreign)
     assert plan == (actions.StoreHalt(HaltReason.REPLAY_STUCK), actions.Rest(5.0))
     assert after(state, answers.Rested())[1] == (actions.ReadManifests(5, 9),)
-    assert after(state, answers.Rested(), answers.ManifestsRead((), True))[0].halt is None
+    reached = (answers.Rested(), answers.ManifestsRead((), True), PROVEN)
+    assert after(state, *reached)[0].halt is None
 
 
 def test_a_new_owner_writes_a_higher_generation() -> None:
     made = manifest(gen=9)
-    state, _ = after(replaying(), read(made), same(made))
+    state, _ = after(replaying(), read(made), same(made), PROVEN)
     assert state.at.gen == 10

@@ -1,0 +1,63 @@
+"""Reads what became of a shard's last batches, from its manifests, PostgreSQL and the topics."""
+
+from __future__ import annotations
+
+from outbox.errors import KafkaUnavailable
+from outbox.relay.ports import CommitLog, ProgressLog, UnseenRecords
+from outbox.relay.protocol import actions, answers
+from outbox.relay.protocol.state import Relay, Visible
+from outbox.relay.unseen_batches import UnseenBatches, doubt_of, ids_of
+
+
+class BatchSettlement:
+    """Answers ``Settle`` for one shard."""
+
+    def __init__(
+        self, commit_log: CommitLog, progress_log: ProgressLog, settlement: UnseenRecords
+    ) -> None:
+        self._commit_log = commit_log
+        self._progress_log = progress_log
+        self._settlement = settlement
+
+    def read(self, state: Relay, asked: actions.Settle) -> answers.BatchesSettled:
+        """Return what hangs, or what became of the messages of the last batches."""
+        batches = self._batches_after(state, asked.visible, asked.end)
+        listed = ids_of(batches.committed + batches.aborted)
+        in_doubt = self._commit_log.in_doubt(listed, asked.position)
+        doubt = doubt_of(state, batches, in_doubt)
+        if not (doubt.next_ids or doubt.listed):
+            return answers.BatchesSettled((), (), proven=True)
+        hanging, seen, unprovable, hidden = self._settlement.read(doubt, patient=asked.patient)
+        if seen is None:
+            repeated = hidden or batches.may_be_repeated(asked.position)
+            doubtful = not hanging and repeated
+            return answers.BatchesSettled(hanging, (), proven=False, doubtful=doubtful)
+        gone = frozenset(each for each in listed if each not in in_doubt.topics)
+        return batches.judge(seen, asked.position, unprovable | gone)
+
+    def _batches_after(self, state: Relay, visible: Visible, end: int) -> UnseenBatches:
+        """Return the batches that consumers were not known to see."""
+        found = [
+            each
+            for each in self._progress_log.read_all(visible.offset, end)
+            if each.manifest is not None
+            and (each.manifest.installation, each.manifest.shard)
+            == (state.installation, state.shard)
+            and each.manifest.batch_no > visible.batch_no
+        ]
+        committed = self._committed_offsets(visible.offset, end) if found else frozenset()
+        return UnseenBatches(
+            tuple(each for each in found if each.offset in committed),
+            tuple(each for each in found if each.offset not in committed),
+        )
+
+    def _committed_offsets(self, first: int, end: int) -> frozenset[int]:
+        offsets: set[int] = set()
+        reached = False
+        while not reached:
+            read, reached = self._progress_log.read(first, end)
+            if not (read or reached):
+                raise KafkaUnavailable("the shard's manifests cannot be read to their end")
+            offsets.update(each.offset for each in read)
+            first = read[-1].offset + 1 if read else first
+        return frozenset(offsets)

@@ -1,0 +1,88 @@
+"""Partitions whose last stable offset is behind: an open transaction, or one that never ended.
+
+Kafka ends a transaction that is open for too long. One that is older than its time limit hangs: its
+marker was skipped, and no `read_committed` consumer gets past it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from outbox.kafka.client_config import PRODUCER_FIXED
+from outbox.kafka.log_reader import KafkaLogReader
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
+from outbox.messages.record import MESSAGE_ID
+from outbox.reconciliation.log import LogEnd, Partition
+
+READ_SECONDS: Final = 10.0
+SWEEP_SECONDS: Final = 50.0
+"""Kafka looks for transactions that are too old every ten seconds, and ends them with a marker."""
+RELAY_SECONDS: Final = PRODUCER_FIXED["transaction.timeout.ms"] / 1000 + SWEEP_SECONDS
+"""After this time a transaction of the relay has ended, or hangs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    """The first open transaction of a partition."""
+
+    partition: Partition
+    offset: int
+    """the last stable offset: its first record"""
+    began: float | None
+    """time of that record, epoch seconds; None: it could not be read"""
+    ours: bool = False
+    """It is one of a relay."""
+
+    def hangs(self, now: float, longest_seconds: float) -> bool:
+        """Return whether it is older than its limit; `longest_seconds` is that of strangers."""
+        limit = RELAY_SECONDS if self.ours else longest_seconds + SWEEP_SECONDS
+        return self.began is not None and now - self.began > limit
+
+
+def open_transactions(
+    bootstrap_servers: str, kafka_config: Mapping[str, Any], topics: Collection[str]
+) -> Sequence[OpenTransaction]:
+    """Return the first open transaction of each partition that has one. Raises KafkaUnavailable."""
+    log = KafkaLogReader(bootstrap_servers, kafka_config)
+    partitions = log.partitions(topics)
+    # The stable offsets are read last: a transaction that has ended meanwhile is not behind.
+    ends = log.offsets(partitions, LogEnd.HIGH_WATERMARK).offsets
+    stable = log.offsets(partitions, LogEnd.LAST_STABLE).offsets
+    behind = {each: at for each, at in stable.items() if at < ends.get(each, at)}
+    config = {**kafka_config, "bootstrap.servers": bootstrap_servers, **_READER}
+    with closing(Consumer(config, logger=None)) as consumer:
+        return [_at(consumer, partition, offset) for partition, offset in sorted(behind.items())]
+
+
+_READER: Final[Mapping[str, Any]] = {
+    "group.id": "outbox-doctor",
+    "enable.auto.commit": False,
+    "isolation.level": "read_uncommitted",
+    "auto.offset.reset": "error",
+    "enable.partition.eof": True,
+    "log_level": 0,
+}
+
+
+def _at(consumer: Consumer, partition: Partition, offset: int) -> OpenTransaction:
+    """Read the first record of the transaction: its time, and whether it is a relay's."""
+    consumer.assign([TopicPartition(partition.topic, partition.number, offset)])
+    message = consumer.poll(READ_SECONDS)
+    if message is None or message.error() is not None:
+        return OpenTransaction(partition=partition, offset=offset, began=None)
+    return OpenTransaction(
+        partition=partition,
+        offset=offset,
+        began=message.timestamp()[1] / 1000,
+        ours=partition.topic == PROGRESS_TOPIC or _names_a_message(message),
+    )
+
+
+def _names_a_message(message: Message) -> bool:
+    headers: Any = message.headers() or ()
+    return any(name == MESSAGE_ID for name, _ in headers)

@@ -1,0 +1,82 @@
+"""How durable topics are: replicas, in-sync replicas, unclean leader election."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+
+from outbox.errors import KafkaUnavailable
+
+REQUEST_SECONDS: Final = 10.0
+SAFE_REPLICAS: Final = 3
+SAFE_IN_SYNC: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDurability:
+    """One topic; None: this principal may not read the setting."""
+
+    topic: str
+    replicas: int
+    """of the partition that has the fewest"""
+    in_sync: int | None
+    """min.insync.replicas"""
+    unclean: bool | None
+    """unclean.leader.election.enable"""
+
+    @property
+    def survives_one_broker(self) -> bool:
+        """Return whether a partition keeps a leader when one broker dies."""
+        enough = self.in_sync is None or self.in_sync >= SAFE_IN_SYNC
+        return self.replicas >= SAFE_REPLICAS and enough
+
+
+def topic_durability(
+    bootstrap_servers: str, kafka_config: Mapping[str, Any], topics: Collection[str]
+) -> Sequence[TopicDurability]:
+    """Return the durability of the topics that exist, by name. Raises KafkaUnavailable."""
+    admin = AdminClient({"log_level": 0, **kafka_config, "bootstrap.servers": bootstrap_servers})
+    try:
+        known = admin.list_topics(timeout=REQUEST_SECONDS).topics
+    except KafkaException as error:
+        raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
+    found = sorted(name for name in topics if name in known and known[name].partitions)
+    settings = _settings(admin, found)
+    return [
+        TopicDurability(
+            topic=name,
+            replicas=min(len(each.replicas) for each in known[name].partitions.values()),
+            in_sync=_number(settings.get(name, {}).get("min.insync.replicas")),
+            unclean=_flag(settings.get(name, {}).get("unclean.leader.election.enable")),
+        )
+        for name in found
+    ]
+
+
+def _settings(admin: AdminClient, topics: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """Return the settings of each topic that shows them to this principal."""
+    if not topics:
+        return {}
+    asked = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
+    settings: dict[str, Mapping[str, Any]] = {}
+    for resource, future in admin.describe_configs(asked, request_timeout=REQUEST_SECONDS).items():
+        try:
+            entries = future.result(timeout=2 * REQUEST_SECONDS)
+        except (KafkaException, TimeoutError):
+            continue
+        settings[resource.name] = {name: entry.value for name, entry in entries.items()}
+    return settings
+
+
+def _number(value: object) -> int | None:
+    return None if value is None else int(str(value))
+
+
+def _flag(value: object) -> bool | None:
+    return None if value is None else value == "true"

@@ -1,0 +1,191 @@
+"""Reads from the data topics what a fence has left open, and which records consumers see.
+
+Call it only when the shard's older producers are fenced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from threading import Event
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from outbox.clock import Clock
+from outbox.errors import InvalidMessageId, KafkaUnavailable
+from outbox.kafka.batch_scan import read_to_ends
+from outbox.kafka.log_reader import KafkaLogReader
+from outbox.messages.message_id import message_id_bytes, parse_message_id
+from outbox.messages.record import HEAL, MESSAGE_ID
+from outbox.reconciliation.log import LogEnd, Offsets, Partition, TopicFacts
+from outbox.relay.ports import Doubt, SettledRecords
+
+PATIENCE_SECONDS: Final = 2.0
+"""Longer than transactions of other shards usually take."""
+POLL_SECONDS: Final = 0.05
+FORBIDDEN: Final = KafkaError.TOPIC_AUTHORIZATION_FAILED
+FORBIDDEN_WORDS: Final = KafkaError(FORBIDDEN).str()
+
+_PAUSE: Final = Event()
+
+
+class _Identified(NamedTuple):
+    """A record, whatever became of its transaction."""
+
+    offset: int
+    heals: bytes | None
+    message_id: bytes | None
+
+
+class _Fate(NamedTuple):
+    """What is open of the shard in a partition."""
+
+    partition: Partition
+    hangs: bool
+    hidden: bool
+    """Records of the next messages lie behind an open transaction."""
+
+
+class KafkaUnseenRecords:
+    """The UnseenRecords of one cluster; all shards of a process share it."""
+
+    def __init__(
+        self, facts: KafkaLogReader, consumer_config: Mapping[str, Any], clock: Clock
+    ) -> None:
+        self._facts = facts
+        self._config = dict(consumer_config)
+        self._clock = clock
+
+    def read(self, doubt: Doubt, *, patient: bool) -> SettledRecords:
+        """Return what is open of the shard, or what consumers see; see UnseenRecords."""
+        try:
+            return self._read(doubt, patient=patient)
+        except KafkaException as error:
+            raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
+
+    def _read(self, doubt: Doubt, *, patient: bool) -> SettledRecords:
+        partitions = self._facts.partitions({*doubt.listed.values()} | doubt.next_topics)
+        known = self._facts.offsets(partitions, LogEnd.HIGH_WATERMARK)
+        ends = known.offsets
+        self._require_leaders(doubt, known)
+        behind = self._behind(ends, PATIENCE_SECONDS if patient else 0.0)
+        fates = [
+            self._fate(p, at, ends[p] if patient else at + 1, doubt)
+            for p, at in sorted(behind.items())
+        ]
+        hanging = tuple(fate.partition for fate in fates if fate.hangs)
+        starts = None if behind or known.errors else self._starts(doubt, ends)
+        if starts is None:
+            return SettledRecords(hanging, None, doubtful=any(fate.hidden for fate in fates))
+        topics = self._unprovable_topics(starts)
+        topics |= {*doubt.listed.values()} - {p.topic for p in ends}
+        gone = frozenset(each for each, topic in doubt.listed.items() if topic in topics)
+        return SettledRecords((), self._visible(doubt, starts, ends), gone)
+
+    def _require_leaders(self, doubt: Doubt, known: Offsets) -> None:
+        """Raise KafkaUnavailable while a partition of the next messages has no leader."""
+        for partition, error in known.errors.items():
+            if partition.topic in doubt.next_topics and error != FORBIDDEN_WORDS:
+                raise KafkaUnavailable(f"Kafka: {error}")
+
+    def _behind(self, ends: Mapping[Partition, int], patience: float) -> dict[Partition, int]:
+        """Return the last stable offset of each partition that stays below its end."""
+        deadline = self._clock.monotonic() + patience
+        waiting: Collection[Partition] = ends.keys()
+        while True:
+            stable = self._facts.offsets(waiting, LogEnd.LAST_STABLE)
+            if stable.errors:
+                raise KafkaUnavailable(f"Kafka: {next(iter(stable.errors.values()))}")
+            behind = {p: at for p, at in stable.offsets.items() if at < ends[p]}
+            if not behind or self._clock.monotonic() >= deadline:
+                return behind
+            waiting = behind.keys()
+            _PAUSE.wait(POLL_SECONDS)
+
+    def _fate(self, partition: Partition, stable: int, end: int, doubt: Doubt) -> _Fate:
+        """Return whether a transaction of the shard is open between two offsets.
+
+        The oldest open one begins at the last stable offset. Records of the next messages behind
+        it may be open, too; a later record that ends them shows that this was tried. While the
+        shard publishes, only the oldest one is looked at.
+        """
+        config = {**self._config, "isolation.level": "read_uncommitted"}
+        with closing(Consumer(config)) as consumer:
+            consumer.assign([TopicPartition(*partition, stable)])
+            records = list(read_to_ends(consumer, {partition: end}, _identified))
+        first = min(records, default=None)
+        ours = [r for r in records if r.heals == doubt.name or r.message_id in doubt.next_ids]
+        listed = first is not None and first.offset == stable and first.message_id in doubt.listed
+        hidden = bool(ours)
+        hangs = listed or (hidden and (ours[0].offset == stable or ours[-1].heals is None))
+        return _Fate(partition, hangs, hidden)
+
+    def _unprovable_topics(self, starts: Mapping[Partition, int]) -> frozenset[str]:
+        """Return topics in which a record may be gone although consumers have seen it."""
+        if not starts:
+            return frozenset()
+        first = self._facts.offsets(starts.keys(), LogEnd.START).offsets
+        trimmed = {p.topic for p, start in starts.items() if 0 < first.get(p, 0) >= start}
+        described = self._facts.describe({p.topic for p in starts})
+        whole = {
+            topic
+            for topic, facts in described.items()
+            if isinstance(facts, TopicFacts) and not facts.compacts
+        }
+        return frozenset(trimmed | ({p.topic for p in starts} - whole))
+
+    def _visible(
+        self, doubt: Doubt, starts: Mapping[Partition, int], ends: Mapping[Partition, int]
+    ) -> frozenset[bytes]:
+        """Return which of the listed messages a read_committed consumer reads."""
+        unread = {p: ends[p] for p, start in starts.items() if start < ends[p]}
+        if not (doubt.listed and unread):
+            return frozenset()
+        with closing(Consumer(self._config)) as consumer:
+            consumer.assign([TopicPartition(*each, starts[each]) for each in unread])
+            try:
+                return frozenset(read_to_ends(consumer, unread, _message_id))
+            except KafkaException as error:
+                if error.args[0].code() != FORBIDDEN:
+                    raise
+                return frozenset(doubt.listed)
+
+    def _starts(self, doubt: Doubt, ends: Mapping[Partition, int]) -> dict[Partition, int] | None:
+        """Return where the listed batches begin: by their offset runs, or by their time.
+
+        None: a partition does not say.
+        """
+        topics = {*doubt.listed.values()}
+        touched = [p for p in ends if p.topic in topics]
+        starts: dict[Partition, int] = {}
+        for run in doubt.runs:
+            place = Partition(run.topic, run.partition)
+            if ends.get(place, 0) < run.end:
+                return None
+            starts[place] = min(run.first, starts.get(place, run.first))
+        unplaced = [p for p in touched if p not in starts]
+        for since_ms, places in ((doubt.last_since_ms, unplaced), (doubt.since_ms, touched)):
+            if since_ms is not None:
+                at = datetime.fromtimestamp(max(0, since_ms) / 1000, UTC)
+                later = self._facts.offsets_since(places, at)
+                if later.errors:
+                    return None
+                for place in places:
+                    first = later.offsets.get(place, ends[place])
+                    starts[place] = min(first, starts.get(place, first))
+        return starts
+
+
+def _identified(message: Message) -> _Identified:
+    headers: dict[str, Any] = dict(message.headers() or ())
+    return _Identified(message.offset() or 0, headers.get(HEAL), _message_id(message))
+
+
+def _message_id(message: Message) -> bytes | None:
+    headers: dict[str, Any] = dict(message.headers() or ())
+    try:
+        return message_id_bytes(*parse_message_id(bytes(headers[MESSAGE_ID]).decode()))
+    except (KeyError, ValueError, TypeError, InvalidMessageId):
+        return None

@@ -1,0 +1,211 @@
+"""What Kafka has acknowledged and consumers do not see: it is reported, and never lost or doubled.
+
+A broker that skips the marker of a transaction leaves logs as these tests write them by hand: a
+committed manifest beside an aborted record, or the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+from uuid import UUID, uuid4
+
+import pytest
+from confluent_kafka import Message, Producer
+
+from outbox.messages.manifest import PUBLISHED, Entry, Kind, Manifest, Position, decode, encode
+from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, message_id_text
+from tests.fixtures_kafka import delete_all_records, read_committed
+from tests.integration.checker.relay.fixtures_relay import (
+    SHARD,
+    RelayWorld,
+    drain,
+    until,
+)
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+REPAIRED: Final = "SELECT count(*) FROM outbox.audit_log WHERE action = 'published_again'"
+VISIBLE: Final = "SELECT visible_batch_no FROM outbox.progress WHERE name = 'relay:3'"
+
+
+def test_a_batch_behind_an_open_transaction_is_published_and_not_yet_visible(
+    world: RelayWorld,
+) -> None:
+    builder = world.builder()
+    relay = builder.open(SHARD)
+    world.opened.append(relay)
+    drain(relay)
+    with transaction(world) as stranger:
+        stranger.produce(world.topic, b"foreign")
+        stranger.flush()
+        world.commit_values(b"v")
+        drain(relay)
+        builder.visibility.look()
+        assert unconfirmed_seconds(world) > 0
+        drain(relay)
+        assert world.one(VISIBLE) == 0
+        stranger.abort_transaction()
+    until(lambda: looked(world, builder.visibility.look) == 0)
+    until(lambda: (drain(relay), world.one(VISIBLE))[1] == 1)
+
+
+def test_what_a_committed_manifest_lists_and_no_consumer_sees_is_published_again(
+    world: RelayWorld,
+) -> None:
+    """The loss: a marker was skipped, and the next abort took the records with it."""
+    message, manifest = listed(world)
+    with transaction(world) as lost:
+        lost.produce(world.topic, b"v", b"key", headers=record_headers(message))
+        lost.flush()
+        lost.abort_transaction()
+    write_manifest(world, manifest, commit=True)
+    drain(world.relay())
+    (record,) = world.records(1)
+    headers = dict(record.headers)
+    assert (record.value, headers["outbox_message_id"].decode()) == (b"v", message)
+    assert headers["outbox_redriven"].startswith(b"relay-3-")
+    assert world.one(REPAIRED) == 1
+    drain(world.relay_again())
+    assert len(world.records(1)) == 1
+    kinds = [decode(bytes(m.value() or b"")).kind for m in manifests(world, 2)]
+    assert kinds == [Kind.BATCH, Kind.REPAIR]
+
+
+def test_what_consumers_see_is_not_published_again_though_its_manifest_was_aborted(
+    world: RelayWorld,
+) -> None:
+    """The double: the manifest's partition lost the transaction, the record's did not."""
+    message, manifest = listed(world)
+    with transaction(world) as kept:
+        kept.produce(world.topic, b"v", b"key", headers=record_headers(message))
+        kept.commit_transaction()
+    write_manifest(world, manifest, commit=False)
+    drain(world.relay())
+    drain(world.relay_again())
+    assert world.values(1) == [b"v"]
+    assert world.one("SELECT count(*) FROM outbox.already_published") == 1
+    assert world.one(REPAIRED) == 0
+
+
+def test_nothing_is_published_beside_an_open_transaction_with_the_next_message(
+    world: RelayWorld,
+) -> None:
+    """The other double: an aborted record that hangs, and that the next commit would show."""
+    drain(world.relay())
+    world.relay_again().close()
+    (half_id,) = world.commit_values(b"v")
+    with transaction(world) as hanging:
+        hanging.produce(world.topic, b"v", headers=record_headers(message_text(world, half_id)))
+        hanging.flush()
+        relay = world.relay()
+        phases = {relay.run_once().phase for _ in range(4)}
+        assert "run" not in {str(phase) for phase in phases}
+        hanging.abort_transaction()
+    drain(relay)
+    assert world.values(1) == [b"v"]
+
+
+@pytest.mark.deep
+def test_nothing_is_published_while_another_transaction_hides_one_with_the_next_message(
+    world: RelayWorld,
+) -> None:
+    """Several shards may hang in one partition: only the oldest is at the last stable offset."""
+    drain(world.relay())
+    world.relay_again().close()
+    (half_id,) = world.commit_values(b"v")
+    with transaction(world) as front, transaction(world) as hanging:
+        front.produce(world.topic, b"foreign")
+        front.flush()
+        hanging.produce(world.topic, b"v", headers=record_headers(message_text(world, half_id)))
+        hanging.flush()
+        relay = world.relay()
+        phases = {str(relay.run_once().phase) for _ in range(6)}
+        assert "run" not in phases
+        hanging.abort_transaction()
+        front.abort_transaction()
+    drain(relay)
+    assert world.values(1) == [b"v"]
+
+
+def test_a_record_that_retention_has_removed_is_not_published_again(world: RelayWorld) -> None:
+    world.commit_values(b"v")
+    drain(world.relay())
+    delete_all_records(world.bootstrap_servers, world.topic, 0)
+    drain(world.relay_again())
+    assert world.one(VISIBLE) == 1
+    assert world.one(REPAIRED) == 0
+
+
+def listed(world: RelayWorld) -> tuple[str, Manifest]:
+    """Start the shard, commit a message, and return it with the manifest that publishes it."""
+    relay = world.relay()
+    drain(relay)
+    relay.close()
+    world.opened.clear()
+    (half_id,) = world.commit_values(b"v")
+    xid = world.one("SELECT xid FROM outbox.commit_log WHERE shard = %s", SHARD)
+    message = message_text(world, half_id)
+    manifest = Manifest(
+        installation=world.one("SELECT installation_id FROM outbox.installation"),
+        shard=SHARD,
+        gen=1,
+        kind=Kind.BATCH,
+        batch_no=1,
+        prev_crc=0,
+        after=Position(0, 0),
+        to=Position(xid, 1),
+        entries=(Entry(UUID(message).bytes, PUBLISHED),),
+        before=(),
+    )
+    return message, manifest
+
+
+def message_text(world: RelayWorld, half_id: HalfId) -> str:
+    nonce = world.one("SELECT nonce FROM outbox.half_message WHERE half_id = %s", half_id)
+    text = message_id_text(half_id, Nonce(nonce))
+    assert UUID(text).bytes == message_id_bytes(half_id, Nonce(nonce))
+    return text
+
+
+def record_headers(message: str) -> list[tuple[str, str | bytes | None]]:
+    return [("outbox_message_id", message.encode()), ("outbox_batch", b"3.1.0")]
+
+
+def write_manifest(world: RelayWorld, manifest: Manifest, *, commit: bool) -> None:
+    with transaction(world) as writer:
+        writer.produce(world.progress_topic, encode(manifest), partition=SHARD)
+        writer.flush()
+        if commit:
+            writer.commit_transaction()
+        else:
+            writer.abort_transaction()
+
+
+@contextmanager
+def transaction(world: RelayWorld) -> Iterator[Producer]:
+    """Yield a producer of another program, in a transaction."""
+    config = {
+        "bootstrap.servers": world.bootstrap_servers,
+        "transactional.id": f"stranger-{uuid4()}",
+        "log_level": 0,
+    }
+    producer = Producer(config)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    yield producer
+
+
+def manifests(world: RelayWorld, expected: int) -> list[Message]:
+    return list(read_committed(world.bootstrap_servers, world.progress_topic, expected))
+
+
+def unconfirmed_seconds(world: RelayWorld) -> float:
+    return world.metrics.registry.get_sample_value("outbox_unconfirmed_seconds") or 0.0
+
+
+def looked(world: RelayWorld, look: object) -> float:
+    assert callable(look)
+    look()
+    return unconfirmed_seconds(world)

@@ -1,0 +1,135 @@
+"""Before it publishes, a relay ends what hangs and publishes again what no consumer will see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from outbox.messages.manifest import Kind, Manifest
+from outbox.relay.protocol import actions, answers
+from outbox.relay.protocol.state import Cursor, Found, Phase, Relay, Visible
+from tests.unit.outbox.relay.protocol.fixtures_steps import (
+    AT,
+    IDENTITY,
+    IDS,
+    PROVEN,
+    after,
+    commits,
+    manifest,
+    replaying,
+    running,
+)
+
+SEEN = Visible(2, 3)
+SETTLING = AT._replace(visible=SEEN)
+HANGING = answers.BatchesSettled((("invoices", 4),), (), proven=False)
+ABSENT = answers.BatchesSettled((), IDS, proven=True)
+HIDDEN = answers.BatchesSettled((), (), proven=False)
+
+
+def settling() -> Relay:
+    """Return a relay that has read its manifests back, with one batch that nobody saw yet."""
+    return replaying(SETTLING, end=AT.manifest_offset)
+
+
+def test_the_batches_that_nobody_saw_are_read_before_anything_is_published() -> None:
+    verified = replaying(SETTLING, end=9)
+    _, plan = after(verified, answers.ManifestsRead((), True))
+    assert plan == (actions.Settle(SEEN, 9, AT.position),)
+
+
+def test_a_transaction_that_hangs_is_ended_by_an_abort_of_the_next_fence() -> None:
+    state, plan = after(settling(), HANGING)
+    assert plan == (
+        actions.Begin(),
+        actions.Heal((("invoices", 4),)),
+        actions.DropHandle("healed"),
+        actions.Rest(0.1),
+    )
+    assert (state.phase, state.cursor) == (Phase.VERIFY, None)
+    assert after(state, answers.Rested())[1] == (actions.IdentifyStores(),)
+
+
+def test_what_no_consumer_will_see_is_ordered_by_the_new_owner_alone() -> None:
+    """The generation begins first, and the stored row still asks for the batch to be read."""
+    state, plan = after(settling(), ABSENT)
+    begun = SETTLING._replace(gen=5)
+    assert plan == (
+        actions.SaveProgress(begun, IDENTITY, begins=True),
+        actions.OrderRepairs(5, IDS),
+        actions.ReadCommits(AT.position),
+    )
+    assert (state.phase, state.at.visible, state.dirty) == (Phase.RUN, Visible(3, 5), True)
+
+
+def test_repairs_come_before_anything_new() -> None:
+    state, _ = after(settling(), ABSENT)
+    repair = answers.CommitsRead(1.0, AT.position, IDS, frozenset(), due=True)
+    for _ in range(2):
+        state, plan = after(replace(state, released_last=True), repair)
+        assert plan == (actions.ReadHeld(AT.position, None),)
+    state, plan = after(state, commits(*IDS))
+    assert isinstance(plan[-1], actions.Publish)
+    assert not state.repairing
+
+
+def test_batches_behind_another_programs_transaction_delay_nothing_and_are_read_later() -> None:
+    state, plan = after(settling(), HIDDEN)
+    assert (state.phase, state.at.visible, state.unproven) == (Phase.RUN, SEEN, True)
+    assert isinstance(plan[-1], actions.ReadCommits)
+    state, plan = after(state, commits(at=50.0))
+    assert plan == (actions.Settle(SEEN, 5, AT.position, patient=False),)
+    state, plan = after(state, HIDDEN, commits(*IDS, at=50.9))
+    assert isinstance(plan[-1], actions.Publish)
+    state, plan = after(replace(state, batch=None), commits(at=51.0), PROVEN)
+    assert (state.at.visible, state.unproven) == (Visible(3, 5), False)
+
+
+def test_a_later_batch_does_not_hide_one_that_is_unproven() -> None:
+    state, _ = after(settling(), HIDDEN)
+    state = replace(state, settled_at=50.0)
+    seen = replace(commits(at=50.1), visible=Visible(9, 40))
+    assert after(state, seen)[0].at.visible == SEEN
+
+
+def test_what_consumers_see_is_stored_with_the_next_save() -> None:
+    seen = replace(commits(at=50.0), visible=Visible(4, 8))
+    state, plan = after(running(), seen)
+    assert plan[0] == actions.SaveProgress(state.at, IDENTITY)
+    assert state.at.visible == Visible(4, 8)
+
+
+def test_a_manifest_of_the_shard_that_hangs_is_committed_by_an_empty_one_behind_it() -> None:
+    lone = manifest()
+    state, plan = after(*opened(lone))
+    batch = state.batch
+    assert batch is not None
+    assert (batch.kind, batch.batch_no, batch.prev_crc, batch.entries) == (Kind.BATCH, 5, 0xB7, ())
+    assert (batch.after, batch.to) == (lone.to, lone.to)
+    assert plan == (actions.Begin(), actions.PublishManifest(batch))
+    ended = (answers.ManifestDelivered(9, 0xCC), answers.CommitEnded(1.0, 0.01))
+    state, plan = after(state, *ended)
+    assert (state.phase, plan) == (Phase.REPLAY, (actions.ReadBounds(),))
+
+
+def test_a_manifest_that_does_not_continue_the_chain_is_not_committed() -> None:
+    _, plan = after(*opened(manifest(batch_no=9)))
+    assert plan == (actions.Rest(0.0),)
+
+
+def test_without_manifests_nothing_is_settled() -> None:
+    at_least_once = replace(settling(), at_least_once=True, cursor=AT)
+    state, _ = after(at_least_once, answers.Bounds(None, 0, 0))
+    assert state.phase is Phase.RUN
+
+
+def opened(lone: Manifest) -> tuple[Relay, answers.Answer, answers.Answer]:
+    """Return a relay behind an open manifest, and the answers that show it."""
+    nothing = answers.ManifestsRead((), False, 10.0)
+    return replaying(), nothing, answers.OpenManifestsRead((Found(7, lone, 0xB7),))
+
+
+def test_the_offset_of_unseen_batches_stays_inside_the_log() -> None:
+    early = Cursor(AT.position, 5, 3, 0xAA, 4, Visible(1, 0))
+    verified = replaying(early)
+    assert verified.at.visible == Visible(1, 0)
+    assert replaying(early._replace(visible=Visible(1, 8))).at.visible == Visible(1, 5)

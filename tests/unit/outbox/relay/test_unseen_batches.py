@@ -1,0 +1,96 @@
+"""What became of the messages of batches that consumers were not known to see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, Position
+from outbox.messages.offset_run import OffsetRun, OffsetRuns
+from outbox.relay.ports import Doubt, InDoubt
+from outbox.relay.protocol.state import Found, Relay, require
+from outbox.relay.unseen_batches import EARLIER_MS, UnseenBatches, doubt_of
+
+A, B, C = (letter * 16 for letter in (b"a", b"b", b"c"))
+AT = Position(9, 1)
+RUN = OffsetRun("invoices", 0, 40, 1)
+
+
+def batch(
+    number: int, *ids: bytes, before: OffsetRuns | None = None, kind: Kind = Kind.BATCH
+) -> Found:
+    """Return a manifest that ends at (number, 1) and was written at that second."""
+    manifest = Manifest(
+        installation=UUID(int=7),
+        shard=3,
+        gen=1,
+        kind=kind,
+        batch_no=number,
+        prev_crc=0,
+        after=START,
+        to=Position(number, 1),
+        entries=tuple(Entry(each, PUBLISHED) for each in ids),
+        before=before,
+    )
+    return Found(2 * number, manifest, 0, number * 1_000_000)
+
+
+def known(batches: UnseenBatches, seen: frozenset[bytes]) -> tuple[bytes, ...]:
+    found = batches.judge(seen, AT).known
+    return require(found.manifest).published if found else ()
+
+
+def test_what_is_listed_and_not_seen_is_absent() -> None:
+    batches = UnseenBatches((batch(1, A, B),), ())
+    assert batches.judge(frozenset({A}), AT).absent == (B,)
+
+
+def test_absence_that_retention_explains_proves_nothing() -> None:
+    batches = UnseenBatches((batch(1, A, B),), ())
+    assert batches.judge(frozenset(), AT, frozenset({B})).absent == (A,)
+
+
+def test_a_batch_that_the_stored_row_counts_is_listed_though_its_manifest_was_aborted() -> None:
+    passed, later = batch(9, A), batch(10, B)
+    batches = UnseenBatches((), (passed, later))
+    assert batches.judge(frozenset(), AT).absent == (A,)
+    assert batches.may_be_repeated(AT)
+
+
+def test_what_is_visible_and_would_be_published_next_is_learned() -> None:
+    batches = UnseenBatches((), (batch(10, A, B),))
+    assert known(batches, frozenset({A})) == (A,)
+    assert known(batches, frozenset()) == ()
+
+
+def test_a_repair_that_is_visible_is_learned_though_its_batch_was_listed_before() -> None:
+    batches = UnseenBatches((batch(1, A),), (batch(10, A, kind=Kind.REPAIR),))
+    assert known(batches, frozenset({A})) == (A,)
+
+
+def test_the_last_batch_is_looked_for_by_its_time_and_earlier_ones_by_their_runs() -> None:
+    doubt = asked(batch(1, A), batch(2, B, before=(RUN,)))
+    assert doubt.runs == (RUN,)
+    assert (doubt.last_since_ms, doubt.since_ms) == (2_000_000 - EARLIER_MS, None)
+
+
+def test_a_batch_without_runs_before_others_is_looked_for_by_its_time() -> None:
+    """The manifest after a takeover does not know the runs of the batch before it."""
+    doubt = asked(batch(1, A), batch(2, B, before=None), batch(3, C, before=(RUN,)))
+    assert doubt.since_ms == 1_000_000 - EARLIER_MS
+
+
+def test_an_aborted_batch_is_looked_for_by_its_time() -> None:
+    doubt = asked(batch(3, B, before=()), aborted=(batch(2, A),))
+    assert doubt.since_ms == 2_000_000 - EARLIER_MS
+
+
+def test_an_empty_manifest_has_no_records_to_look_for() -> None:
+    doubt = asked(batch(1, A), batch(2, before=(RUN,)))
+    assert (doubt.last_since_ms, doubt.since_ms) == (None, None)
+
+
+def asked(*committed: Found, aborted: tuple[Found, ...] = ()) -> Doubt:
+    state = replace(Relay(shard=3), installation=UUID(int=7))
+    in_doubt = InDoubt({A: "invoices"}, frozenset(), frozenset())
+    return doubt_of(state, UnseenBatches(committed, aborted), in_doubt)
