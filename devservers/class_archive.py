@@ -6,9 +6,10 @@ ignores a stale archive.
 
 import hashlib
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
-from devservers.artifacts import RUNTIME, kafka_jars
+from devservers.artifacts import RUNTIME
 from devservers.errors import ArtifactsMissing
 
 
@@ -20,23 +21,23 @@ def java() -> Path:
     return Path(found).resolve()
 
 
-def class_path() -> str:
-    """Return the broker's class path, sorted and explicit: `dir/*` would invalidate the archive."""
-    return ":".join(str(jar) for jar in kafka_jars())
+def class_path(jars: Sequence[Path]) -> str:
+    """Return the class path, sorted and explicit: `dir/*` would invalidate the archive."""
+    return ":".join(str(jar) for jar in jars)
 
 
-def archive_path() -> Path:
+def archive_path(jars: Sequence[Path]) -> Path:
     """Return the path of the archive for this JVM and class path; it may not exist."""
     facts = hashlib.sha256()
-    for file in (java(), *kafka_jars()):
+    for file in (java(), *jars):
         state = file.stat()
         facts.update(f"{file} {state.st_size} {state.st_mtime_ns}\n".encode())
     return RUNTIME / f"kafka-{facts.hexdigest()[:16]}.jsa"
 
 
-def archive_options() -> list[str]:
+def archive_options(jars: Sequence[Path]) -> list[str]:
     """Return the JVM options that use the archive; empty without an archive."""
-    archive = archive_path()
+    archive = archive_path(jars)
     return (
         [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:cds=off"]
         if archive.is_file()

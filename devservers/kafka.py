@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from devservers.artifacts import kafka_jars
 from devservers.child import CLEAN_ENVIRONMENT, Child, Command, run_to_end
 from devservers.class_archive import (
     archive_options,
@@ -41,11 +42,13 @@ class EmbeddedKafka(Server):
         settings: Mapping[str, str] | None = None,
         cluster: Cluster | None = None,
         node_id: int = NODE_ID,
+        release: str = "",
     ) -> None:
         """Prepare a broker; it is the only node of a new cluster, or `node_id` of `cluster`.
 
         `port` 0 picks a free port. Clients connect to `advertised_port`, where a proxy may listen.
-        `java_extra` replaces the class archive's options; `settings` override the defaults.
+        `java_extra` replaces the class archive's options; `settings` override the defaults. A
+        `release` of Kafka other than the usual one must have been fetched (ArtifactsMissing).
         """
         super().__init__(data_dir.resolve())
         free = free_ports(2)
@@ -55,6 +58,7 @@ class EmbeddedKafka(Server):
         self._advertised_port = advertised_port or self.port
         self._java_extra = java_extra
         self._settings = dict(settings or {})
+        self._jars = kafka_jars(release)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -67,7 +71,7 @@ class EmbeddedKafka(Server):
         self._write_properties()
         if not (self._logs / "meta.properties").exists():
             self._format()
-        extra = archive_options() if self._java_extra is None else self._java_extra
+        extra = archive_options(self._jars) if self._java_extra is None else self._java_extra
         self._child = Child(
             self._command("Kafka", [*self._java(extra), "kafka.Kafka", str(self._properties)])
         )
@@ -101,26 +105,28 @@ class EmbeddedKafka(Server):
             f"--cluster-id={self._cluster.id}",
         ]
         run_to_end(
-            self._command("Kafka's StorageTool", [*self._java(archive_options()), *tool]),
+            self._command("Kafka's StorageTool", [*self._java(archive_options(self._jars)), *tool]),
             FORMAT_SECONDS,
         )
 
     def _java(self, extra: Sequence[str]) -> list[str]:
         options = java_options(LOG_CONFIG, self._home / "kafka.log", self._cluster)
-        return [str(java()), *options, *extra, "-cp", class_path()]
+        return [str(java()), *options, *extra, "-cp", class_path(self._jars)]
 
     def _command(self, name: str, arguments: Sequence[str]) -> Command:
         log = self._home / "kafka.out"
         return Command(name=name, arguments=arguments, log=log, environment=CLEAN_ENVIRONMENT)
 
 
-def make_class_archive() -> Path:
+def make_class_archive(release: str = "") -> Path:
     """Return the class archive; if there is none, a temporary broker records it first."""
-    archive = archive_path()
+    archive = archive_path(kafka_jars(release))
     if not archive.exists():
         with tempfile.TemporaryDirectory(prefix="outbox-class-archive-") as scratch:
             made = archive.with_suffix(".new")
-            broker = EmbeddedKafka(Path(scratch), java_extra=recording_options(made))
+            broker = EmbeddedKafka(
+                Path(scratch), java_extra=recording_options(made), release=release
+            )
             broker.start()
             broker.stop()
             if made.is_file():

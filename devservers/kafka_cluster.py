@@ -1,4 +1,4 @@
-"""The nodes of a Kafka cluster. Every node is broker and controller."""
+"""The nodes of a Kafka cluster: every node is a broker, and the first ones are controllers too."""
 
 import base64
 from collections.abc import Mapping
@@ -21,6 +21,8 @@ class Cluster:
 
     controllers: Mapping[int, int]
     """the controller's port by node id"""
+    nodes: int = 0
+    """number of brokers, if some are no controllers"""
     id: str = field(default_factory=new_cluster_id)
 
     @property
@@ -31,7 +33,12 @@ class Cluster:
     @property
     def replicas(self) -> int:
         """Number of replicas per partition: three, or one on each node."""
-        return min(MOST_REPLICAS, len(self.controllers))
+        return min(MOST_REPLICAS, self.size)
+
+    @property
+    def size(self) -> int:
+        """Number of brokers."""
+        return max(self.nodes, len(self.controllers))
 
     @property
     def in_sync(self) -> int:
@@ -39,6 +46,11 @@ class Cluster:
         return max(1, self.replicas - 1)
 
 
-def new_cluster(nodes: int) -> Cluster:
-    """Return a cluster of nodes 1, 2, … whose controllers listen on free ports."""
-    return Cluster(controllers=dict(enumerate(free_ports(nodes), 1)))
+def new_cluster(nodes: int, controllers: int | None = None) -> Cluster:
+    """Return a cluster of nodes 1, 2, … whose controllers listen on free ports.
+
+    Only the first `controllers` nodes are controllers: the others may die without the loss of a
+    majority.
+    """
+    ports = free_ports(nodes if controllers is None else controllers)
+    return Cluster(controllers=dict(enumerate(ports, 1)), nodes=nodes)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg
+from psycopg import sql
 
 from devservers.artifacts import RUNTIME, unpack_postgres
 from devservers.child import CLEAN_ENVIRONMENT, Child, Command, run_to_end
@@ -58,6 +59,14 @@ class EmbeddedPostgres(Server):
     def url_of(self, database: str) -> str:
         """Return the address of one database, password included."""
         return f"postgresql://{SUPERUSER}:{self._password()}@{LOOPBACK}:{self.port}/{database}"
+
+    def url_of_role(self, role: str, database: str) -> str:
+        """Let a role log in with a new password; return its address of a database."""
+        password = secrets.token_urlsafe(24)
+        statement = sql.SQL("ALTER ROLE {} LOGIN PASSWORD {}")
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            connection.execute(statement.format(sql.Identifier(role), sql.Literal(password)))
+        return f"postgresql://{role}:{password}@{LOOPBACK}:{self.port}/{database}"
 
     def launch(self) -> None:
         """Start without waiting; the first start creates the cluster."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 
 from alembic import context
 from sqlalchemy import Connection, create_engine, pool, text
@@ -11,6 +12,15 @@ from outbox.postgres.schema.metadata import METADATA
 from outbox.settings.environment import database_url
 
 GRANTS = Path(__file__).with_name("grants.sql")
+TRY_LOCK = "SELECT pg_try_advisory_lock(hashtext('outbox.migrate'))"
+ONLY_STRANGERS = """
+SELECT coalesce(bool_and(NOT pg_has_role(session.usesysid, current_user, 'MEMBER')), false)
+FROM pg_locks l CROSS JOIN LATERAL pg_stat_get_activity(l.pid) AS session
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (l.classid::bigint << 32 | l.objid::bigint) = hashtext('outbox.migrate')
+"""
+"""Whether sessions that may not own the tables, and no others, have the lock of migrations."""
 
 
 def _url() -> str:
@@ -18,6 +28,16 @@ def _url() -> str:
     given = context.config.attributes.get("database_url")
     url = str(given) if given is not None else database_url()
     return url.replace("postgresql://", "postgresql+psycopg://", 1)
+
+
+def _lock(connection: Connection) -> None:
+    """Wait until no other migration runs. Strangers who have the lock run none: go on without."""
+    pause = Event()
+    while not connection.execute(text(TRY_LOCK)).scalar():
+        if connection.execute(text(ONLY_STRANGERS)).scalar():
+            return
+        connection.commit()
+        pause.wait(0.5)
 
 
 def _grant(connection: Connection) -> None:
@@ -33,7 +53,7 @@ def run() -> None:
     """Run the migrations under one lock, so that two concurrent callers are safe."""
     engine = create_engine(_url(), poolclass=pool.NullPool)
     with engine.connect() as connection:
-        connection.execute(text("SELECT pg_advisory_lock(hashtext('outbox.migrate'))"))
+        _lock(connection)
         connection.execute(text("CREATE SCHEMA IF NOT EXISTS outbox"))
         connection.commit()
         context.configure(

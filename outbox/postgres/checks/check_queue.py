@@ -36,9 +36,9 @@ PAYLOAD_ROWS: Final = 32
 
 
 class PostgresCheckQueue:
-    """The CheckQueue on a pool; ``decrypt`` turns a stored signing secret into its text."""
+    """The CheckQueue on a pool; ``decrypt`` opens a stored signing secret of a named group."""
 
-    def __init__(self, pool: Pool, decrypt: Callable[[bytes], str]) -> None:
+    def __init__(self, pool: Pool, decrypt: Callable[[bytes, str], str]) -> None:
         self._pool = pool
         self._decrypt = decrypt
 
@@ -96,7 +96,8 @@ class PostgresCheckQueue:
         if row is None:
             return None
         stored = [row["secret"], row["previous_secret"]]
-        secrets = tuple(self._decrypt(bytes(secret)) for secret in stored if secret)
+        name = str(row["name"])
+        secrets = tuple(self._decrypt(bytes(secret), name) for secret in stored if secret)
         return read_group(row, secrets), row
 
 

@@ -61,14 +61,18 @@ ORDER BY c.delay_seconds, q.id
 
 -- name: aged_rows
 -- Reads the rows of a group whose halves have reached the max age, oldest first, wherever they wait. A row that a
--- cursor has passed is void: a checker of an earlier version has left it.
+-- cursor has passed is void: a checker of an earlier version has left it. The rows are found first, by the index on
+-- ages alone; in one join with the classes a planner without statistics reads the whole queue of the group.
 SELECT c.delay_seconds, c.position, q.id, q.half_id, q.round, q.check_count, q.only_unknown, q.age_from, q.due_at,
     q.id <= c.position AS passed
-FROM outbox.check_queue q
+FROM (
+    SELECT * FROM outbox.check_queue
+    WHERE producer_group_id = %(group)s AND age_from <= %(now)s - make_interval(secs => %(max_age)s)
+    ORDER BY age_from
+    LIMIT %(limit)s
+) q
 JOIN outbox.check_class c USING (producer_group_id, delay_seconds)
-WHERE q.producer_group_id = %(group)s AND q.age_from <= %(now)s - make_interval(secs => %(max_age)s)
 ORDER BY q.age_from
-LIMIT %(limit)s
 
 -- name: claimed_halves
 -- Reads, by key, the halves of due rows, whether they have an op, their current round and whether they are parked.

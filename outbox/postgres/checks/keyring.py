@@ -2,7 +2,8 @@
 
 To rotate, put a new key first. The old key still decrypts its secrets until you remove it from the
 ring. The stored form is: a version byte, four bytes that identify the key, the nonce, the
-ciphertext.
+ciphertext. The group's name is authenticated with it, so a secret that is copied to another group
+does not open. Secrets of the first version were sealed without a name; they still open.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ from outbox.errors import ConfigurationError
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
 SECRET_PREFIX: Final = "whsec_"
-_VERSION: Final = b"\x01"
+_UNBOUND: Final = b"\x01"
+_BOUND: Final = b"\x02"
 _NAME_BYTES: Final = 4
+_HEAD_BYTES: Final = 1 + _NAME_BYTES
+_SEALED_AT: Final = _HEAD_BYTES + NONCE_BYTES
 _INSECURE: Final = hashlib.sha256(b"outbox dev-insecure").digest()
 
 
@@ -34,24 +38,28 @@ class KeyRing:
         self._first = _name_of(keys[0])
         self._keys = {_name_of(key): AESGCM(key) for key in keys}
 
-    def seal(self, secret: str) -> bytes:
-        """Encrypt a secret for storage."""
+    def seal(self, secret: str, producer_group: str) -> bytes:
+        """Encrypt a group's secret for storage."""
         nonce = os.urandom(NONCE_BYTES)
-        sealed = self._keys[self._first].encrypt(nonce, secret.encode(), _VERSION)
-        return _VERSION + self._first + nonce + sealed
+        bound = _BOUND + producer_group.encode()
+        sealed = self._keys[self._first].encrypt(nonce, secret.encode(), bound)
+        return _BOUND + self._first + nonce + sealed
 
-    def open(self, stored: bytes) -> str:
-        """Decrypt a stored secret.
+    def open(self, stored: bytes, producer_group: str) -> str:
+        """Decrypt a group's stored secret.
 
-        Raises ConfigurationError when no key of the ring has encrypted it, or it was altered.
+        Raises ConfigurationError when no key of the ring has encrypted it, or it was altered, or
+        it is the secret of another group.
         """
-        name, rest = stored[1 : 1 + _NAME_BYTES], stored[1 + _NAME_BYTES :]
+        version, name = stored[:1], stored[1 : 1 + _NAME_BYTES]
+        nonce, sealed = stored[_HEAD_BYTES:_SEALED_AT], stored[_SEALED_AT:]
         key = self._keys.get(name)
-        if stored[:1] != _VERSION or key is None:
+        if version not in (_UNBOUND, _BOUND) or key is None:
             raise ConfigurationError("OUTBOX_ENCRYPTION_KEYS has no key for a stored secret")
+        bound = version + producer_group.encode() if version == _BOUND else version
         try:
-            return key.decrypt(rest[:NONCE_BYTES], rest[NONCE_BYTES:], _VERSION).decode()
-        except InvalidTag:
+            return key.decrypt(nonce, sealed, bound).decode()
+        except (InvalidTag, ValueError):
             raise ConfigurationError("a stored secret cannot be decrypted with its key") from None
 
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from outbox.checks.group_change import NewSecret, Precondition, StoredGroup, require_version
+from outbox.access import Caller
+from outbox.checks.group_change import (
+    NewSecret,
+    Precondition,
+    StoredGroup,
+    require_scopes,
+    require_version,
+)
 from outbox.checks.producer_group import ProducerGroup
 from outbox.errors import GroupInUse, UnknownGroup
 from outbox.postgres.checks.keyring import KeyRing, new_secret
@@ -78,13 +85,14 @@ class PostgresProducerGroups:
             group = await _required(connection, name)
             cursor = await connection.execute(SQL["signing"], {"name": name})
             [(*stored, now)] = await cursor.fetchall()
-        secrets = tuple(self._ring.open(bytes(secret)) for secret in stored if secret)
+        secrets = tuple(self._ring.open(bytes(secret), name) for secret in stored if secret)
         return replace(group, secrets=secrets), now
 
     async def put(
-        self, group: ProducerGroup, precondition: Precondition, key_id: str | None
+        self, group: ProducerGroup, precondition: Precondition, caller: Caller
     ) -> StoredGroup:
         """Register or replace a group; see ProducerGroups.put."""
+        key_id = caller.key_id
         async with (
             available(),
             self._pool.connection() as connection,
@@ -92,6 +100,7 @@ class PostgresProducerGroups:
         ):
             await connection.execute(SQL["lock_name"], {"name": group.name})
             stored = await _read(connection, group.name)
+            require_scopes(caller, stored, group)
             if stored is None:
                 return await self._create(connection, group, key_id)
             if settings_of(stored) == settings_of(group):
@@ -150,7 +159,11 @@ class PostgresProducerGroups:
         ):
             cursor = await connection.execute(
                 SQL["rotate_secret"],
-                {"name": name, "secret": self._ring.seal(secret), "overlap": overlap_seconds},
+                {
+                    "name": name,
+                    "secret": self._ring.seal(secret, name),
+                    "overlap": overlap_seconds,
+                },
             )
             row = await cursor.fetchone()
             if row is None:
@@ -164,9 +177,8 @@ class PostgresProducerGroups:
         """Register a group; a deleted group of that name gets its old id back."""
         secret = new_secret()
         settings = settings_of(group)
-        await connection.execute(
-            SQL["create"], {"name": group.name, "secret": self._ring.seal(secret), **settings}
-        )
+        sealed = self._ring.seal(secret, group.name)
+        await connection.execute(SQL["create"], {"name": group.name, "secret": sealed, **settings})
         await _audit(connection, "group.put", group.name, key_id, settings)
         stored = await _required(connection, group.name)
         return StoredGroup(group=stored, created=True, secret=secret)

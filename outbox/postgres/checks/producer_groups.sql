@@ -1,6 +1,7 @@
 -- name: lock_name
--- Serializes the changes of a group by its name, also while the row does not exist yet.
-SELECT pg_advisory_xact_lock(hashtext('outbox.producer_group'), hashtext(%(name)s))
+-- Serializes the changes of a group by its name, also while the row does not exist yet. Waits for an advisory lock, for
+-- a second if strangers alone have it.
+SELECT outbox.take_turn('outbox.producer_group', hashtext(%(name)s), false)
 
 -- name: page
 -- Reads registered groups by name, after the last one of the previous page.
@@ -114,8 +115,8 @@ SELECT EXISTS (
 
 -- name: wait_for_flushes
 -- Waits for the flushes that store messages of this group and stops new ones (outbox.begin_flush), until this
--- transaction ends. It has no xid yet.
-SELECT pg_advisory_xact_lock(hashtext('outbox.begin_flush'), %(group)s & 63)
+-- transaction ends. It has no xid yet. Goes on after a second if strangers alone have the advisory lock.
+SELECT outbox.take_turn('outbox.begin_flush', %(group)s::int4 & 63, false)
 
 -- name: delete
 -- Marks a group as deleted; its id and name are kept for its messages.

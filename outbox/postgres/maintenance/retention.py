@@ -1,9 +1,9 @@
 """Removes whole leaves (partitions) that nothing waits for: DETACH, then DROP.
 
-Messages that are not finished (undecided, parked, given up) move to the default leaf in the same
-transaction, where every reader of the table finds them. PostgreSQL refuses DETACH … CONCURRENTLY
-if a default leaf exists. So a plain detach takes its locks for an instant, waits for each at most
-``LOCK_WAIT``, and does nothing while an audit may still read the leaf.
+Messages that are not finished (undecided, parked, held, given up) move to the default leaf in the
+same transaction, where every reader of the table finds them. PostgreSQL refuses DETACH …
+CONCURRENTLY if a default leaf exists. So a plain detach takes its locks for an instant, waits for
+each at most ``LOCK_WAIT``, and does nothing while an audit may still read the leaf.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import errors as pg
-from psycopg import sql
 
 from outbox.failpoints import hit
 from outbox.messages.message_id import LEAF_BITS, LOW_BITS
@@ -29,8 +28,6 @@ EVACUATED_MOST: Final = 1000
 """A leaf with more unfinished messages waits: to move them would keep every prepare waiting."""
 TABLES: Final = ("check_attempt", "publication_log", "commit_log", "op_message", "half_message")
 """In the order of removal: without its half messages, a leaf no longer exists."""
-EVACUATED: Final = ("half_message", "op_message", "check_attempt")
-"""The tables of which an unfinished message's rows are kept."""
 SLICES: Final = 64
 _FORGET: Final = ("forget_parked", "forget_rechecks", "forget_released")
 
@@ -74,7 +71,8 @@ class PostgresRetirement:
         bounds = _Bounds(leaf)
         if not await self._attached(leaf):
             return None
-        (reason,) = await self._row("blocked_by", bounds.whole() | self._times)
+        most = {"most": EVACUATED_MOST}
+        (reason,) = await self._row("blocked_by", bounds.whole() | self._times | most)
         if reason is not None:
             return str(reason)
         last_xid = undecided = 0
@@ -99,12 +97,12 @@ class PostgresRetirement:
     async def forget_finished(self) -> None:
         """Delete evacuated messages that have ended for good; see Retirement."""
         async with available(), self._pool.connection() as connection:
-            await connection.execute(SQL["forget_finished"])
+            await connection.execute(SQL["forget_finished"], self._times)
+            await connection.execute(SQL["forget_places"], self._times)
 
     async def _detach(self, leaf: int) -> bool:
         """Detach the tables of a leaf and keep what is unfinished; False while an audit runs."""
-        tables = await self._attached(leaf)
-        if not tables:
+        if not await self._attached(leaf):
             return True
         undecided = await self._free_transaction_ids(leaf)
         async with self._pool.connection() as connection, connection.transaction():
@@ -112,13 +110,11 @@ class PostgresRetirement:
             if await _fetch(connection, "no_audit", {}) != [True]:
                 return False
             await connection.execute(SQL["lock_tables"])
-            bounds = _Bounds(leaf).whole()
+            bounds = _Bounds(leaf).whole() | self._times
             kept = [*undecided, *await _fetch(connection, "unreleased", bounds)]
-            for table in tables:
-                await _evacuate(connection, table, leaf, kept)
+            await connection.execute(SQL["detach"], {"leaf": leaf, "kept": kept})
             for name in _FORGET:
                 await connection.execute(SQL[name], bounds | {"kept": kept})
-            await connection.execute(SQL["note_retired"], {"leaf": leaf})
             hit("retire.before_detach")
         hit("retire.after_detach")
         return True
@@ -127,10 +123,10 @@ class PostgresRetirement:
         """Free the transaction ids of a leaf, except those of undecided halves; return these."""
         undecided: list[int] = []
         async with self._pool.connection() as connection:
-            given_up = await _fetch(connection, "unreleased", _Bounds(leaf).whole())
+            held = await _fetch(connection, "unreleased", _Bounds(leaf).whole() | self._times)
             for part in _Bounds(leaf).slices():
                 found = await _fetch(connection, "undecided", part)
-                kept = {"kept": [*found, *given_up]}
+                kept = {"kept": [*found, *held]}
                 await connection.execute(SQL["free_transaction_ids"], part | kept)
                 undecided += found
         return undecided
@@ -140,17 +136,15 @@ class PostgresRetirement:
         for table in TABLES:
             async with self._pool.connection() as connection, connection.transaction():
                 await connection.execute(LOCK_WAIT)
-                drop = sql.SQL("DROP TABLE IF EXISTS {}").format(_table(table, leaf))
-                await connection.execute(drop)
+                await connection.execute(SQL["drop"], {"table": table, "leaf": leaf})
             hit("retire.after_drop")
         return True
 
-    async def _attached(self, leaf: int) -> list[str]:
-        """Return the partitioned tables that still have this leaf."""
-        names = {f"{table}_{leaf}": table for table in TABLES}
+    async def _attached(self, leaf: int) -> bool:
+        """Return whether any of the partitioned tables still has this leaf."""
+        tables = [f"{table}_{leaf}" for table in TABLES]
         async with available(), self._pool.connection() as connection:
-            found = await _fetch(connection, "attached", {"tables": list(names)})
-        return [table for name, table in names.items() if name in found]
+            return bool(await _fetch(connection, "attached", {"tables": tables}))
 
     async def _row(self, statement: str, parameters: dict[str, int]) -> tuple[Any, ...]:
         async with available(), self._pool.connection() as connection:
@@ -158,20 +152,6 @@ class PostgresRetirement:
             row = await cursor.fetchone()
         assert row is not None
         return tuple(row)
-
-
-def _table(table: str, leaf: int) -> sql.Identifier:
-    return sql.Identifier("outbox", f"{table}_{leaf}")
-
-
-async def _evacuate(connection: Any, table: str, leaf: int, kept: list[int]) -> None:
-    """Detach one table of a leaf, and put its rows of these halves into the default leaf."""
-    parent = sql.Identifier("outbox", table)
-    detach = sql.SQL("ALTER TABLE {} DETACH PARTITION {}").format(parent, _table(table, leaf))
-    await connection.execute(detach)
-    if kept and table in EVACUATED:
-        keep = sql.SQL("INSERT INTO {} SELECT * FROM {} WHERE half_id = ANY (%s::int8[])")
-        await connection.execute(keep.format(parent, _table(table, leaf)), [kept])
 
 
 async def _fetch(connection: Any, statement: str, parameters: dict[str, Any]) -> list[Any]:

@@ -13,7 +13,7 @@ WHERE c.relnamespace = 'outbox'::regnamespace AND c.relname = ANY (%(tables)s)
 
 -- name: blocked_by
 -- Returns why a leaf must stay, by conditions that are cheap to read: a transaction that may still write to it, a
--- recent message, a message that the sweep has not passed, a held message that nobody has dropped. NULL: none of
+-- recent message, a message that the sweep has not passed, more held records than one removal moves. NULL: none of
 -- these. Locks nothing.
 SELECT CASE
     WHEN outbox.watermark() < %(to_xid)s THEN 'in use'
@@ -22,10 +22,11 @@ SELECT CASE
     WHEN EXISTS (
         SELECT FROM outbox.half_message WHERE half_id >= %(low)s AND half_id < %(high)s
             AND half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)) THEN 'sweep'
-    WHEN EXISTS (
-        SELECT FROM outbox.held_record
-        WHERE (half_id >= %(low)s AND half_id < %(high)s OR xid >= %(from_xid)s AND xid < %(to_xid)s)
-            AND released_at IS NULL AND dropped_at IS NULL) THEN 'held'
+    WHEN (SELECT count(*) FROM (
+            SELECT FROM outbox.held_record
+            WHERE half_id >= %(low)s AND half_id < %(high)s
+                AND (released_at IS NULL OR released_at > clock_timestamp() - make_interval(secs => %(retention)s))
+            LIMIT %(most)s + 1) held) > %(most)s THEN 'held'
 END
 
 -- name: slice
@@ -74,8 +75,10 @@ WHERE h.half_id >= %(low)s AND h.half_id < %(high)s
         WHERE o.half_id = h.half_id AND o.half_id >= %(low)s AND o.half_id < %(high)s)
 
 -- name: unreleased
--- Reads the halves of a leaf whose records were held and are in no topic.
-SELECT half_id FROM outbox.held_record WHERE half_id >= %(low)s AND half_id < %(high)s AND released_at IS NULL
+-- Reads the halves of a leaf whose records were held and are in no topic, or were published within the retention.
+SELECT half_id FROM outbox.held_record
+WHERE half_id >= %(low)s AND half_id < %(high)s
+    AND (released_at IS NULL OR released_at > clock_timestamp() - make_interval(secs => %(retention)s))
 
 -- name: free_transaction_ids
 -- Deletes the transaction ids of one slice of a leaf, each by key, except those of unfinished messages.
@@ -85,17 +88,22 @@ WHERE h.half_id >= %(low)s AND h.half_id < %(high)s AND h.transaction_id IS NOT 
     AND k.half_id <> ALL (%(kept)s::int8[])
 
 -- name: no_audit
--- Takes, until the transaction ends and without waiting, the lock that an audit shares while it may read any leaf.
-SELECT pg_try_advisory_xact_lock(hashtext('outbox.audit'), 0)
+-- Takes, until the transaction ends and without waiting, the lock that an audit shares while it may read any leaf. A
+-- lock that strangers alone have is no audit's.
+SELECT outbox.no_audit()
 
 -- name: lock_tables
 -- Locks the partitioned tables, in the order in which prepare and end do, so that nobody reads or writes any leaf.
-LOCK TABLE ONLY outbox.half_message, ONLY outbox.op_message, ONLY outbox.commit_log, ONLY outbox.publication_log,
-    ONLY outbox.check_attempt IN ACCESS EXCLUSIVE MODE
+SELECT outbox.lock_leaves()
 
--- name: note_retired
--- Appends that a leaf was removed: its rows in the default leaves belong there.
-INSERT INTO outbox.retired_leaf (leaf) VALUES (%(leaf)s) ON CONFLICT DO NOTHING
+-- name: detach
+-- Detaches a leaf's tables, puts the rows of unfinished messages into the default leaves, and notes the leaf as removed:
+-- its rows in the default leaves belong there.
+SELECT outbox.detach_leaf(%(leaf)s, %(kept)s::int8[])
+
+-- name: drop
+-- Drops one detached table of a leaf, if it is still there.
+SELECT outbox.drop_leaf(%(table)s, %(leaf)s)
 
 -- name: forget_parked
 -- Deletes the parked copies of a leaf that is removed, except those of unfinished messages: a decided half would appear
@@ -109,12 +117,14 @@ DELETE FROM outbox.recheck
 WHERE half_id >= %(low)s AND half_id < %(high)s AND half_id <> ALL (%(kept)s::int8[])
 
 -- name: forget_released
--- Deletes the released records of a leaf that is removed.
-DELETE FROM outbox.held_record WHERE half_id >= %(low)s AND half_id < %(high)s AND released_at IS NOT NULL
+-- Deletes the released records of a leaf that is removed, except those of messages that are kept.
+DELETE FROM outbox.held_record
+WHERE half_id >= %(low)s AND half_id < %(high)s AND half_id <> ALL (%(kept)s::int8[])
 
 -- name: forget_finished
 -- Deletes evacuated messages, with all that is kept of them, once the leaf of their decision was removed too: then
--- relay, reconciliation and retention have passed it. Reads the default leaves, which have the evacuated rows only.
+-- relay, reconciliation and retention have passed it. The retention of a held message begins with its publication.
+-- Reads the default leaves, which have the evacuated rows only.
 WITH gone AS MATERIALIZED (
     SELECT h.half_id, h.producer_group_id, h.transaction_id
     FROM outbox.half_message_default h
@@ -122,7 +132,9 @@ WITH gone AS MATERIALIZED (
     WHERE h.half_id >> 35 IN (SELECT leaf FROM outbox.retired_leaf)
         AND o.xid >> 20 IN (SELECT leaf FROM outbox.retired_leaf)
         AND NOT EXISTS (
-            SELECT FROM outbox.held_record r WHERE r.half_id = h.half_id AND r.released_at IS NULL)
+            SELECT FROM outbox.held_record r
+            WHERE r.half_id = h.half_id AND (r.released_at IS NULL
+                OR r.released_at > clock_timestamp() - make_interval(secs => %(retention)s)))
     LIMIT 1000
 ), keys AS (
     DELETE FROM outbox.transaction_key k USING gone
@@ -130,13 +142,20 @@ WITH gone AS MATERIALIZED (
         AND k.half_id = gone.half_id
 ), halves AS (
     DELETE FROM outbox.half_message_default WHERE half_id IN (SELECT half_id FROM gone)
-), ops AS (
-    DELETE FROM outbox.op_message_default WHERE half_id IN (SELECT half_id FROM gone)
 ), attempts AS (
     DELETE FROM outbox.check_attempt_default WHERE half_id IN (SELECT half_id FROM gone)
 ), parked AS (
     DELETE FROM outbox.parked_message WHERE half_id IN (SELECT half_id FROM gone)
 ), rounds AS (
     DELETE FROM outbox.recheck WHERE half_id IN (SELECT half_id FROM gone)
+), held AS (
+    DELETE FROM outbox.held_record WHERE half_id IN (SELECT half_id FROM gone)
 )
-DELETE FROM outbox.held_record WHERE half_id IN (SELECT half_id FROM gone)
+SELECT outbox.forget_decisions(array_agg(half_id)) FROM gone
+
+-- name: forget_places
+-- Deletes where records were published, once their retention is over, of batches that ended in a leaf that had gone by
+-- then: a release has the position where its shard stood.
+DELETE FROM outbox.publication_log_default
+WHERE to_xid >> 20 IN (SELECT leaf FROM outbox.retired_leaf)
+    AND published_at < clock_timestamp() - make_interval(secs => %(retention)s)

@@ -19,8 +19,9 @@ SELECT pg_current_snapshot()::text, EXISTS (
 FROM outbox.installation, CAST(%(seen)s AS pg_snapshot) AS seen
 
 -- name: lock
--- Waits for the lock to admit, before this transaction takes its xid. So admissions have one order.
-SELECT pg_advisory_xact_lock(hashtext('outbox.plain_outbox'))
+-- Waits for its turn to admit, before this transaction takes its xid. So admissions have one order. Locks one table
+-- against other admissions; a stranger who has the advisory lock delays this by a second (outbox.begin_admission).
+SELECT outbox.begin_admission()
 
 -- name: take
 -- Deletes and returns the first waiting messages in the order of their calls, by the same keys as "look".

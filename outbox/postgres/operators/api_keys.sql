@@ -12,26 +12,33 @@ WITH stored AS (
     RETURNING *
 ), audited AS (
     INSERT INTO outbox.audit_log (action, target, key_id, detail)
-    SELECT 'key.create', key_id, %(actor)s::text, jsonb_build_object('name', name, 'scopes', scopes) FROM stored
+    SELECT 'key.create', key_id, %(actor)s::text, jsonb_build_object(
+        'name', name, 'producer_groups', producer_groups, 'scopes', scopes, 'expires_at', expires_at)
+    FROM stored
 )
 SELECT key_id, name, producer_groups, scopes, expires_at, created_at FROM stored
 
 -- name: page
--- Reads keys that are not revoked, by id, after the last one of the previous page.
+-- Reads keys that are not revoked, by id, after the last one of the previous page; with groups, only keys that reach
+-- no further. The group of all groups is no member of a list of names.
 SELECT key_id, name, producer_groups, scopes, expires_at, created_at
 FROM outbox.api_key
 WHERE revoked_at IS NULL AND key_id > %(after)s
+    AND (%(groups)s::text[] IS NULL OR producer_groups <@ %(groups)s::text[])
 ORDER BY key_id
 LIMIT %(limit)s
 
 -- name: revoke
--- Revokes a key, with its audit row; returns no row if there is no such key.
+-- Revokes a key, with its audit row; returns no row if there is no such key within the groups.
 WITH revoked AS (
     UPDATE outbox.api_key SET revoked_at = clock_timestamp()
     WHERE key_id = %(key_id)s AND revoked_at IS NULL
-    RETURNING key_id
+        AND (%(groups)s::text[] IS NULL OR producer_groups <@ %(groups)s::text[])
+    RETURNING key_id, name, producer_groups, scopes
 ), audited AS (
-    INSERT INTO outbox.audit_log (action, target, key_id)
-    SELECT 'key.revoke', key_id, %(actor)s::text FROM revoked
+    INSERT INTO outbox.audit_log (action, target, key_id, detail)
+    SELECT 'key.revoke', key_id, %(actor)s::text,
+        jsonb_build_object('name', name, 'producer_groups', producer_groups, 'scopes', scopes)
+    FROM revoked
 )
 SELECT key_id FROM revoked

@@ -66,8 +66,9 @@ class Rebase(NamedTuple):
 def rebase_installation(database_url: str, action: OperatorAction) -> Rebase:
     """Raise the base if ids of this cluster would be too low, in one transaction; audited.
 
-    The next id is then the first of a leaf, with one whole leaf between it and every stored id.
-    Raises ShardsHeld, SessionsOpen while a program uses the database, DatabaseUnavailable.
+    Counters of generated keys that are behind are raised too. The next id is then the first of a
+    leaf, with one whole leaf between it and every stored id. Raises ShardsHeld, SessionsOpen while
+    a program uses the database, DatabaseUnavailable.
     """
     with unavailable_on(psycopg.Error), connect(database_url, "cli") as session:
         try:
@@ -79,6 +80,7 @@ def rebase_installation(database_url: str, action: OperatorAction) -> Rebase:
 
 def _rebase(session: Connection, action: OperatorAction) -> Rebase:
     _close_to_others(session)
+    session.execute(SQL["raise_counters"])
     counter = read_id_counter(session)
     if not counter.is_behind:
         base = _one(session, "base")

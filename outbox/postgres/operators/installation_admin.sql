@@ -38,6 +38,23 @@ SELECT coalesce(greatest(
     (SELECT max(half_id) >> 15 FROM outbox.already_published),
     (SELECT max(position) FROM outbox.progress WHERE starts_with(name, 'reconcile:'))), 0)
 
+-- name: raise_counters
+-- Raises the counters of generated keys above the stored keys: logical replication copies rows, not counters. Reads the
+-- highest key of each table, by its index where it has one.
+SELECT setval(counter::regclass, stored) FROM (
+    SELECT pg_get_serial_sequence('outbox.topic', 'id') AS counter, max(id)::int8 AS stored FROM outbox.topic
+    UNION ALL
+    SELECT pg_get_serial_sequence('outbox.producer_group', 'id'), max(id) FROM outbox.producer_group
+    UNION ALL
+    SELECT pg_get_serial_sequence('outbox.audit_log', 'id'), max(id) FROM outbox.audit_log
+    UNION ALL
+    SELECT pg_get_serial_sequence('outbox.plain_message', 'place'), max(place) FROM outbox.plain_message
+    UNION ALL
+    SELECT pg_get_serial_sequence('outbox.reconciliation_finding_event', 'id'), max(id)
+    FROM outbox.reconciliation_finding_event
+) counters
+WHERE stored > coalesce(pg_sequence_last_value(counter::regclass), 0)
+
 -- name: rebase
 -- Raises the base so that the next id is the first of a leaf; returns the old and the new base.
 UPDATE outbox.installation SET base = greatest(base, (%(leaf)s::int8 << 20) - pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
@@ -45,10 +62,8 @@ FROM (SELECT base AS was FROM outbox.installation) AS before
 RETURNING was, base
 
 -- name: create_leaves
--- Creates the leaf of the next id and two more; the same lock as the checker's own creation of leaves.
-SELECT outbox.create_leaf(leaf)
-FROM (SELECT pg_advisory_xact_lock(hashtext('outbox.create_leaves'))) AS locked,
-    generate_series(%(leaf)s::int8, %(leaf)s::int8 + 2) AS leaf
+-- Creates the leaf of the next id and two more. Locks the default leaves for an instant.
+SELECT outbox.create_leaf(leaf) FROM generate_series(%(leaf)s::int8, %(leaf)s::int8 + 2) AS leaf
 
 -- name: orphans
 -- Reads messages that Kafka has and this database has not, with the producer that their record names, in id order

@@ -42,9 +42,17 @@ class OperatorView:
         """Return each chore with the age of its last heartbeat in seconds."""
         return self._rows("chores")
 
+    def topics(self) -> list[str]:
+        """Return the topics that ever had a message."""
+        return [row["name"] for row in self._rows("topics")]
+
     def without_leaf(self) -> list[str]:
         """Return the tables that have rows outside every leaf."""
         return [row["table_name"] for row in self._rows("without_leaf")]
+
+    def strangers(self) -> list[Row]:
+        """Return which of our advisory locks strangers have: kind, number, role and pid."""
+        return self._rows("strangers")
 
     def server(self) -> Row:
         """Return the version, the durability settings and the clock; see server_facts."""

@@ -22,3 +22,32 @@ FROM outbox.progress WHERE name LIKE 'heartbeat:%%' ORDER BY name
 -- name: without_leaf
 -- Reads the tables that have rows in their default leaf that belong in a leaf.
 SELECT table_name FROM outbox.missing_leaf WHERE leaf IS NOT NULL ORDER BY table_name
+
+-- name: topics
+-- Reads the names of all topics: a small table.
+SELECT name FROM outbox.topic ORDER BY name
+
+-- name: strangers
+-- Reads which of our advisory locks strangers have: roles that may not insert into the table that the lock's users
+-- write. Reads the server's list of locks; locks nothing.
+WITH locks (kind, two_keys, first_key, second_key, witness) AS (
+    SELECT kind, true, hashtext('outbox.' || kind)::bigint & 4294967295, NULL, 'outbox.commit_log'
+    FROM unnest(ARRAY['sweep', 'check-back', 'retire', 'topics', 'parked', 'orphans', 'begin_flush', 'producer_group'])
+        AS kind
+    UNION ALL
+    SELECT kind, false, NULL, hashtext('outbox.' || kind)::bigint & 4294967295, 'outbox.commit_log'
+    FROM unnest(ARRAY['plain_outbox', 'migrate']) AS kind
+    UNION ALL
+    VALUES ('relay', true, 1869968482, NULL, 'outbox.commit_log'),
+        ('audit', true, hashtext('outbox.audit')::bigint & 4294967295, 0, 'outbox.reconciliation_run'),
+        ('reconciliation_cut', false, NULL, hashtext('outbox.reconciliation_cut')::bigint & 4294967295,
+         'outbox.reconciliation_run')
+)
+SELECT locks.kind, CASE WHEN locks.two_keys THEN holder.second_key END AS number, r.rolname::text AS role, holder.pid
+FROM outbox.lock_holder AS holder
+JOIN locks ON locks.two_keys = holder.two_keys
+    AND holder.first_key = coalesce(locks.first_key, holder.first_key)
+    AND holder.second_key = coalesce(locks.second_key, holder.second_key)
+JOIN pg_roles r ON r.oid = holder.role
+WHERE NOT outbox.may_insert(holder.role, locks.witness::regclass)
+ORDER BY 1, 2, 4

@@ -25,6 +25,8 @@ class TimeLimits:
 
 
 DEFAULT_LIMITS: Final = TimeLimits()
+LOCK_SECONDS: Final = 30
+"""How long an audit waits for a lock; a leaf is removed in less than two seconds."""
 UNAVAILABLE: Final = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
@@ -45,6 +47,7 @@ def audit_session(database_url: str, limits: TimeLimits = DEFAULT_LIMITS) -> Ite
             ("idle_in_transaction_session_timeout", limits.snapshot_seconds),
             ("transaction_timeout", limits.snapshot_seconds),
             ("statement_timeout", limits.statement_seconds),
+            ("lock_timeout", LOCK_SECONDS),
         ):
             connection.execute(SQL["set_timeout"], {"name": setting, "value": f"{seconds}s"})
         yield connection

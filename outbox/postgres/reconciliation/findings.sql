@@ -5,23 +5,30 @@ WHERE finding_id = ANY (%(seen)s::text[])
     AND (status = 'open' OR status = 'accepted' AND accepted_until > clock_timestamp())
 
 -- name: closed
--- Reads the next status of the open or accepted findings that a run has not seen again: unverifiable if a store no longer
--- keeps the evidence, fixed if a repair has published the message, else resolved. A partial run closes only unverifiable ones.
+-- Reads the next status of the open or accepted findings that a run has not seen again: fixed if a repair has published
+-- the message, unverifiable if no store keeps the evidence any more, else resolved. A message that was missing is
+-- carried by each run, so without evidence it is unverifiable. A fault that a run has seen in the log stays as it is
+-- when its record has expired, as long as its half is stored. A partial run closes only unverifiable ones.
 SELECT finding_id, kind, class, status, next_status FROM (
     SELECT f.finding_id, f.kind, f.class, f.status, CASE
-        WHEN f.half_id = ANY (%(half_ids)s::int8[]) THEN 'unverifiable'
-        WHEN EXISTS (
+        WHEN NOT expired.half AND EXISTS (
             SELECT FROM outbox.held_record h
             WHERE h.half_id = f.half_id AND h.repair IS NOT NULL AND h.released_at IS NOT NULL) THEN 'fixed'
-        WHEN f.half_id IS NOT NULL AND (f.detail ->> 'offset')::int8 < log.start THEN 'unverifiable'
-        ELSE 'resolved' END AS next_status
+        WHEN NOT (expired.half OR expired.record) THEN 'resolved'
+        WHEN f.kind = 'missing' OR NOT EXISTS (
+            SELECT FROM outbox.half_message h WHERE h.half_id = f.half_id) THEN 'unverifiable'
+        END AS next_status
     FROM outbox.reconciliation_finding f
     LEFT JOIN unnest(%(topics)s::text[], %(partitions)s::int4[], %(starts)s::int8[]) AS log (topic, "partition", start)
         ON log.topic = f.topic AND log."partition" = (f.detail ->> 'partition')::int4
+    CROSS JOIN LATERAL (
+        SELECT coalesce(f.half_id = ANY (%(half_ids)s::int8[]), false) AS half,
+            coalesce(f.half_id IS NOT NULL AND (f.detail ->> 'offset')::int8 < log.start, false) AS record
+    ) expired
     WHERE f.status IN ('open', 'accepted')
         AND NOT EXISTS (SELECT FROM unnest(%(seen)s::text[]) AS seen (finding_id) WHERE seen.finding_id = f.finding_id)
 ) unseen
-WHERE %(complete)s OR next_status = 'unverifiable'
+WHERE next_status = 'unverifiable' OR %(complete)s AND next_status IS NOT NULL
 
 -- name: close
 -- Closes open or accepted findings, each with its status, and adds an event to the history of each.

@@ -1,6 +1,9 @@
 -- name: lock_runs
--- Takes the lock of the runs until this session ends, unless another session has it. The session may be idle for any time.
-SELECT pg_try_advisory_lock(hashtext('outbox.reconciliation_cut')), set_config('idle_session_timeout', '0', false)
+-- Takes the lock of the runs until this session ends, unless another run has it: strangers who have it are no run. The
+-- session may be idle for any time.
+SELECT pg_try_advisory_lock(hashtext('outbox.reconciliation_cut'))
+    OR outbox.only_strangers('outbox.reconciliation_cut', NULL, 'outbox.reconciliation_run'),
+    set_config('idle_session_timeout', '0', false)
 
 -- name: checkpoint
 -- Reads where the previous run ended.

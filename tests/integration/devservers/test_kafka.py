@@ -6,8 +6,11 @@ from time import monotonic
 
 import pytest
 
+from devservers.artifacts import KAFKA_RELEASES, kafka_version
+from devservers.errors import ArtifactsMissing
 from devservers.kafka import EmbeddedKafka
-from devservers.kafka_wire import has_controller
+from devservers.kafka_cluster import new_cluster
+from devservers.kafka_wire import active_controller, has_controller
 from devservers.ports import free_ports
 from tests.integration.devservers.fixtures_finalized_features import finalized_features
 
@@ -45,3 +48,42 @@ def test_a_stopped_broker_reports_how_it_ended(own_broker: EmbeddedKafka) -> Non
     assert own_broker.exit_code() is None
     own_broker.stop()
     assert not has_controller(own_broker.port)
+
+
+def test_a_release_that_is_not_fetched_names_the_command_that_fetches_it(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactsMissing, match=r"make kafka KAFKA=0\.0\.1"):
+        EmbeddedKafka(tmp_path / "kafka", release="0.0.1")
+
+
+def test_a_broker_of_another_release_runs_beside_the_usual_one(
+    kafka_broker: EmbeddedKafka, tmp_path: Path
+) -> None:
+    release = next((each for each in KAFKA_RELEASES if kafka_version(each)), None)
+    if release is None:
+        pytest.skip(f"no other release is fetched: make kafka KAFKA={KAFKA_RELEASES[0]}")
+    broker = EmbeddedKafka(tmp_path / "other", release=release)
+    broker.start()
+    try:
+        assert finalized_features(broker.port)["transaction.version"] == 2
+        assert f"kafka-{release}/" in Path(f"/proc/{broker.pid}/cmdline").read_text()
+        assert has_controller(kafka_broker.port)
+    finally:
+        broker.kill()
+        broker.erase()
+
+
+@pytest.mark.deep
+def test_a_cluster_with_one_controller_outlives_every_other_node(tmp_path: Path) -> None:
+    cluster = new_cluster(2, controllers=1)
+    nodes = [EmbeddedKafka(tmp_path / f"{n}", cluster=cluster, node_id=n) for n in (1, 2)]
+    try:
+        for node in nodes:
+            node.launch()
+        for node in nodes:
+            node.wait_ready()
+        nodes[1].kill()
+        assert active_controller(nodes[0].port) == 1
+    finally:
+        for node in nodes:
+            node.kill()
+            node.erase()

@@ -13,7 +13,7 @@ from outbox.errors import KafkaUnavailable
 from outbox.kafka.client_config import consumer_config, producer_config
 from outbox.kafka.progress_log import KafkaProgressLog, admin_client
 from outbox.messages.manifest import START, Kind, Manifest, Position, encode
-from tests.fixtures_kafka import make_topic
+from tests.fixtures_kafka import first_offset, make_topic
 from tests.fixtures_waiting import wait_for
 
 pytestmark = pytest.mark.kafka
@@ -50,12 +50,12 @@ class Shard:
         self.producer.abort_transaction(SECONDS)
 
     def ends_at(self, end: int) -> bool:
-        """Return whether the log is at these offsets; markers come a moment after a commit."""
-        return self._log(SECONDS).bounds() == (0, end)
+        """Return whether the log has so many offsets; markers come a moment after a commit."""
+        return self._log(SECONDS).bounds() == (first_offset(), first_offset() + end)
 
     def read(self, end: int, wait_seconds: float = SECONDS) -> tuple[list[int], bool]:
-        """Return the numbers of the manifests below an offset, and whether it was reached."""
-        found, reached = self._log(wait_seconds).read(0, end)
+        """Return the numbers of the manifests in the first offsets, and whether it got so far."""
+        found, reached = self._log(wait_seconds).read(first_offset(), first_offset() + end)
         return [each.manifest.batch_no for each in found if each.manifest], reached
 
     def _log(self, wait_seconds: float) -> KafkaProgressLog:

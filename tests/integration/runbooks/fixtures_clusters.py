@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,7 +16,10 @@ from devservers.postgres import EmbeddedPostgres
 from outbox.operators.message_view import OperatorAction
 from outbox.relay.halt_resolution import HaltResolution
 from outbox.settings.environment import load_settings
-from tests.fixtures_databases import with_database
+from tests.aged_installation.fixtures_choice import is_aged
+from tests.aged_installation.fixtures_life import Life
+from tests.aged_installation.fixtures_template import aged_database
+from tests.fixtures_databases import migrate, with_database
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld
 
 OLDEST = Path("/usr/lib/postgresql/15/bin")
@@ -29,9 +32,11 @@ DATABASE = "outbox"
 
 
 @contextmanager
-def cluster(home: Path, binaries: Path | None = OLDEST) -> Iterator[EmbeddedPostgres]:
+def cluster(
+    home: Path, binaries: Path | None = OLDEST, settings: Mapping[str, str] | None = None
+) -> Iterator[EmbeddedPostgres]:
     """Run a new cluster for the block; without binaries, of the embedded version."""
-    server = EmbeddedPostgres(home, binaries=binaries)
+    server = EmbeddedPostgres(home, binaries=binaries, settings=settings)
     server.start()
     try:
         yield server
@@ -53,9 +58,17 @@ def create_database(server: EmbeddedPostgres) -> str:
     return with_database(server.database_url, DATABASE)
 
 
-def dump(database_url: str, file: Path) -> None:
+def install(database_url: str) -> None:
+    """Install the product in an empty database; with ``--installation aged`` it has lived."""
+    if is_aged():
+        aged_database(Life(database_url=database_url))
+    else:
+        migrate(database_url)
+
+
+def dump(database_url: str, file: Path, *options: str) -> None:
     """Dump a database as the runbook says; its own cluster must not be newer than 15."""
-    tool("pg_dump", database_url, "--format=custom", f"--file={file}")
+    tool("pg_dump", database_url, "--format=custom", f"--file={file}", *options)
 
 
 def restore(file: Path, database_url: str) -> None:

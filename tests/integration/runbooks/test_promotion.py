@@ -31,9 +31,9 @@ from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.connections import make_pool
 from outbox.postgres.sessions.id_counter import refuse_ids_behind
 from outbox.relay.protocol.state import SHARDS, Phase
-from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
+from tests.integration.runbooks.fixtures_clusters import install
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -119,7 +119,7 @@ def servers(tmp_path: Path) -> Iterator[Servers]:
 def old(servers: Servers, kafka_broker: EmbeddedKafka) -> RelayWorld:
     """Return an installation in the primary; it has published one message of two."""
     url, brokers = servers.primary.dsn(), kafka_broker.bootstrap_servers
-    migrate(url)
+    install(url)
     topics = make_topic(brokers, partitions=1), make_topic(brokers, partitions=SHARDS)
     world = RelayWorld(url, brokers, *topics, psycopg.connect(url, autocommit=True))
     world.commit_values(b"kept")
@@ -160,7 +160,8 @@ async def test_what_kafka_has_is_published_once_and_what_is_gone_is_named(
     monkeypatch.setenv("OUTBOX_DATABASE_URL", url)
     capsys.readouterr()
     assert run(["-o", "json", "installation", "orphans"]) == ExitCode.OK
-    (named,) = json.loads(capsys.readouterr().out)
+    orphans = {each["message_id"]: each for each in json.loads(capsys.readouterr().out)}
+    named = orphans[lost[0]]
     assert (named["message_id"], named["producer_group"], named["transaction_id"]) == (
         *lost,
         "account",

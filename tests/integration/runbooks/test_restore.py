@@ -34,7 +34,8 @@ UNENDED = """
 INSERT INTO outbox.half_message
     (half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, value)
 SELECT outbox.current_xid() << 15 | 3, 7, now() - interval '1 hour', 0, g.id, t.id, 'open'
-FROM outbox.producer_group g, outbox.topic t RETURNING half_id
+FROM outbox.producer_group g, outbox.topic t
+WHERE g.name !~ '^aged-' AND t.name !~ '^aged-' RETURNING half_id
 """
 
 
@@ -71,7 +72,12 @@ async def swept(world: RelayWorld) -> int:
     async with make_pool(world.database_url, "test", pool_max=2) as pool:
         while (await PostgresSweep(pool).sweep(1000)).looked:
             pass
-    return int(world.one("SELECT count(*) FROM outbox.check_queue"))
+    return int(
+        world.one(
+            "SELECT count(*) FROM outbox.check_queue q"
+            " JOIN outbox.producer_group g ON g.id = q.producer_group_id AND g.name !~ '^aged-'"
+        )
+    )
 
 
 RIGHTS = """
@@ -110,7 +116,7 @@ async def test_every_commit_reaches_kafka_once_and_every_open_half_is_asked_abou
 ) -> None:
     assert run(REBASE) == ExitCode.OK
     moved = json.loads(capsys.readouterr().out)
-    assert moved["now"] > moved["was"] == 0
+    assert moved["now"] > moved["was"]
     assert drain(restored.relay()).halt is HaltReason.DATABASE_CHANGED
     restored.relay_again().close()
     resolve_by_accepting(restored)
@@ -121,7 +127,7 @@ async def test_every_commit_reaches_kafka_once_and_every_open_half_is_asked_abou
     assert drain(restored.relay_again()).phase is Phase.RUN
     assert restored.values(43) == [b"published", b"pending", b"after the backup", *new]
     assert await swept(restored) == 41
-    assert restored.one("SELECT count(*) FROM ONLY outbox.half_message_default") == 0
+    assert restored.one("SELECT count(leaf) FROM outbox.missing_leaf") == 0
 
 
 def test_migrate_up_creates_the_roles_and_every_right_that_the_dump_left_out(

@@ -1,4 +1,5 @@
-"""Runbook `Upgrade PostgreSQL`: pg_upgrade keeps transaction ids and changes the cluster's id.
+"""Runbook `Upgrade PostgreSQL`: pg_upgrade keeps transaction ids and changes the cluster's id;
+logical replication brings rows into a cluster with ids and counters of its own.
 
 A dump that is restored into a newer version is in `test_restore.py`. pg_upgrade is tried between
 two clusters of one version: what matters here, it does the same between two versions.
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from benchmarks.load.committed import register
 from cli.__main__ import run
 from cli.invocation.exit_codes import ExitCode
 from devservers.kafka import EmbeddedKafka
@@ -25,17 +27,30 @@ from devservers.unprivileged import unprivileged_user
 from outbox.relay.protocol.state import SHARDS, HaltReason, Phase
 from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
-from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
 from tests.integration.runbooks.fixtures_clusters import (
     OLDEST,
     age,
     cluster,
     create_database,
+    dump,
+    install,
     resolve_by_accepting,
+    restore,
 )
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
+PUBLISH = """
+CREATE PUBLICATION outbox_move FOR TABLES IN SCHEMA outbox WITH (publish_via_partition_root = true)
+"""
+UNREADY = "SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'"
+ARRIVED = "SELECT bool_and(replay_lsn >= %s) FROM pg_stat_replication"
+WITHOUT_IDENTITY = """
+SELECT c.relname FROM pg_class c
+WHERE c.relnamespace = 'outbox'::regnamespace AND c.relkind IN ('r', 'p') AND c.relreplident = 'd'
+    AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
+"""
 REBASE = ["-o", "json", "--yes", "installation", "rebase", "--reason", "upgraded"]
 
 
@@ -82,7 +97,7 @@ def test_after_pg_upgrade_every_commit_reaches_kafka_once_without_a_rebase(
     with cluster(servers_dir / "before") as old, cluster(servers_dir / "after") as new:
         age(old, 20_000)
         url = create_database(old)
-        migrate(url)
+        install(url)
         with psycopg.connect(url, autocommit=True) as connection:
             world = RelayWorld(url, servers, *topics, connection)
             world.commit_values(b"published")
@@ -106,3 +121,76 @@ def test_after_pg_upgrade_every_commit_reaches_kafka_once_without_a_rebase(
             assert drain(world.relay_again()).phase is Phase.RUN
             world.relay_again().close()
             assert world.values(3) == [b"published", b"pending", b"new"]
+
+
+def replicate(old_url: str, new_url: str, file: Path) -> None:
+    """Copy the tables into an empty database, and every change from then on."""
+    dump(old_url, file, "--schema-only")
+    restore(file, new_url)
+    with psycopg.connect(old_url, autocommit=True) as session:
+        session.execute(PUBLISH)
+    with psycopg.connect(new_url, autocommit=True) as session:
+        source = urlsplit(old_url)
+        keys = f"host={source.hostname} port={source.port} dbname={source.path.lstrip('/')}"
+        login = f"user={source.username} password={source.password}"
+        subscribe = f"CREATE SUBSCRIPTION outbox_move CONNECTION '{keys} {login}'"
+        session.execute(f"{subscribe} PUBLICATION outbox_move".encode())
+
+
+def finish(old_url: str, new_url: str) -> None:
+    """Wait until the new database has everything, and end the replication."""
+    with (
+        psycopg.connect(old_url, autocommit=True) as old,
+        psycopg.connect(new_url, autocommit=True) as new,
+    ):
+        until(lambda: new.execute(UNREADY).fetchone() == (0,))
+        end = old.execute("SELECT pg_current_wal_lsn()").fetchone()
+        until(lambda: old.execute(ARRIVED, end).fetchone() == (True,))
+        new.execute("DROP SUBSCRIPTION outbox_move")
+
+
+def test_after_logical_replication_every_commit_reaches_kafka_once_and_new_names_are_stored(
+    servers_dir: Path,
+    tmp_path: Path,
+    kafka_broker: EmbeddedKafka,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    topics = make_topic(servers, partitions=1), make_topic(servers, partitions=SHARDS)
+    with (
+        cluster(servers_dir / "publisher", settings={"wal_level": "logical"}) as old,
+        cluster(servers_dir / "subscriber", None) as new,
+    ):
+        age(old, 20_000)
+        url, new_url = create_database(old), create_database(new)
+        install(url)
+        with psycopg.connect(url, autocommit=True) as connection:
+            assert connection.execute(WITHOUT_IDENTITY).fetchall() == [], "no UPDATE, no DELETE"
+            world = RelayWorld(url, servers, *topics, connection)
+            world.commit_values(b"published")
+            drain(world.relay())
+            replicate(url, new_url, tmp_path / "schema.dump")
+            world.commit_values(b"published meanwhile")
+            drain(world.relay_again())
+            world.commit_values(b"pending")
+            world.relay_again().close()
+            finish(url, new_url)
+        migrate(new_url)
+        with psycopg.connect(new_url, autocommit=True) as connection:
+            world = replace(world, database_url=new_url, connection=connection, opened=[])
+            for name, value in world.environment.items():
+                monkeypatch.setenv(name, value)
+            capsys.readouterr()
+            assert run(REBASE) == ExitCode.OK
+            moved = json.loads(capsys.readouterr().out)
+            assert moved["now"] > moved["was"]
+            assert drain(world.relay()).halt is HaltReason.DATABASE_CHANGED
+            world.relay_again().close()
+            resolve_by_accepting(world)
+            register(connection, "a-new-topic", "a-new-group")
+            world.commit_values(b"new")
+            assert drain(world.relay_again()).phase is Phase.RUN
+            world.relay_again().close()
+            expected = [b"published", b"published meanwhile", b"pending", b"new"]
+            assert world.values(4) == expected

@@ -1,9 +1,12 @@
 """The operations stack and the set-up files describe the programs that there are."""
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import pytest
@@ -24,7 +27,7 @@ def settings_of(service: dict[str, Any]) -> set[str]:
 
 
 def test_it_runs_the_processes_of_outbox_dev_and_prometheus() -> None:
-    assert set(SERVICES) == {"postgres", "kafka", *PROGRAMS, "prometheus"}
+    assert set(SERVICES) == {"postgres", "kafka", *PROGRAMS, "logins", "prometheus"}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -37,30 +40,91 @@ def test_each_program_is_a_command_of_ours(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_each_setting_is_one_of_ours(name: str) -> None:
     known = {f"OUTBOX_{field.upper()}" for field in Settings.model_fields}
-    assert settings_of(SERVICES[name]) <= known
+    assert {name.removesuffix("_FILE") for name in settings_of(SERVICES[name])} <= known
     assert settings_of(SERVICES[name]), "a program without settings"
 
 
-def test_the_secrets_are_made_and_not_in_the_file() -> None:
-    made = set(
-        re.findall(r"^(OUTBOX_\w+)=", (PROJECT / "deploy/make-secrets.sh").read_text(), re.M)
+def secrets_of(service: dict[str, Any]) -> dict[str, str]:
+    """Return the secrets of a service by the names of their files in the container."""
+    pairs = (
+        (each, each) if isinstance(each, str) else (each["target"], each["source"])
+        for each in service.get("secrets", ())
     )
-    assert made == {"OUTBOX_DATABASE_URL", "OUTBOX_AUTH_PEPPER", "OUTBOX_ENCRYPTION_KEYS"}
-    secret = {f"OUTBOX_{name.upper()}" for name in SECRETS}
-    assert made <= secret
-    assert not any(settings_of(service) & secret for service in SERVICES.values())
+    return dict(pairs)
 
 
-def test_migrate_ends_before_the_programs_start() -> None:
+SEEN = {
+    "postgres": {"postgres_password"},
+    "kafka": set(),
+    "migrate": {"owner_database_url"},
+    "logins": {"postgres_password", "logins"},
+    "api": {"api_database_url", "auth_pepper", "encryption_keys"},
+    "checker": {"checker_database_url", "encryption_keys"},
+    "prometheus": set(),
+}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_each_container_sees_its_own_secrets_alone_and_as_files(name: str) -> None:
+    service = SERVICES[name]
+    assert set(secrets_of(service).values()) == SEEN[name]
+    assert "env_file" not in service
+    secret = {f"OUTBOX_{each.upper()}" for each in SECRETS}
+    assert not settings_of(service) & secret
+    named = {
+        text.removeprefix("/run/secrets/")
+        for text in map(str, service.get("environment", {}).values())
+        if text.startswith("/run/secrets/")
+    }
+    assert named <= set(secrets_of(service))
+
+
+def make_secrets(folder: Path) -> Path:
+    """Run the script in a folder of the test; return what it has made."""
+    shutil.copy(PROJECT / "deploy/make-secrets.sh", folder)
+    subprocess.run([folder / "make-secrets.sh"], check=True, timeout=60, capture_output=True)
+    return folder / "secrets"
+
+
+def test_the_secrets_are_made_once_and_nobody_else_can_read_them(tmp_path: Path) -> None:
+    made = make_secrets(tmp_path)
+    texts = {path.name: path.read_text() for path in made.iterdir()}
+    assert {Path(each["file"]).name for each in COMPOSE["secrets"].values()} == set(texts)
+    assert len(set(texts.values())) == len(texts)
+    assert made.stat().st_mode & 0o777 == 0o700
+    assert make_secrets(tmp_path) == made
+    assert {path.name: path.read_text() for path in made.iterdir()} == texts
+
+
+def test_the_password_and_the_keys_of_an_older_installation_are_kept(tmp_path: Path) -> None:
+    old = "POSTGRES_PASSWORD=p\nOUTBOX_AUTH_PEPPER=cGVwcGVy=\nOUTBOX_ENCRYPTION_KEYS=a2V5cw==\n"
+    (tmp_path / "outbox.env").write_text(old)
+    made = make_secrets(tmp_path)
+    assert (made / "postgres_password").read_text() == "p"
+    assert (made / "auth_pepper").read_text() == "cGVwcGVy="
+    assert (made / "encryption_keys").read_text() == "a2V5cw=="
+
+
+def test_the_programs_use_roles_that_may_do_only_their_work(tmp_path: Path) -> None:
+    made = make_secrets(tmp_path)
+    logins = (made / "logins.sql").read_text()
+    for program in ("api", "checker"):
+        assert secrets_of(SERVICES[program])["database_url"] == f"{program}_database_url"
+        url = urlsplit((made / f"{program}_database_url").read_text())
+        assert url.username == f"outbox_{program}"
+        assert f"ALTER ROLE {url.username} LOGIN PASSWORD '{url.password}';" in logins
+
+
+def test_migrate_ends_before_the_roles_log_in_and_the_programs_start() -> None:
+    done = {"condition": "service_completed_successfully"}
+    assert SERVICES["logins"]["depends_on"]["migrate"] == done
     for name in ("api", "checker"):
-        assert SERVICES[name]["depends_on"]["migrate"] == {
-            "condition": "service_completed_successfully"
-        }
+        assert SERVICES[name]["depends_on"]["logins"] == done
     for name in ("postgres", "kafka"):
         assert SERVICES["migrate"]["depends_on"][name] == {"condition": "service_healthy"}
 
 
-@pytest.mark.parametrize("name", [name for name in SERVICES if name != "migrate"])
+@pytest.mark.parametrize("name", [name for name in SERVICES if name not in ("migrate", "logins")])
 def test_what_stays_up_is_looked_at(name: str) -> None:
     assert SERVICES[name]["healthcheck"]["test"]
 
@@ -129,7 +193,8 @@ def test_make_has_the_documented_words_and_no_others() -> None:
         "up",
         "down",
     }
-    assert words == daily | {"test-deep", "test-aged", "evidence", "chaos-controls"}
+    rare = {"kafka", "test-deep", "test-aged", "evidence", "chaos-controls", "chaos-matrix"}
+    assert words == daily | rare
 
 
 def pom(name: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import psycopg
 import pytest
 
 from outbox.checks.check_round import CursorMove, Settlement
@@ -13,6 +14,7 @@ from outbox.errors import CursorMoved
 from outbox.messages.message import ParkedReason, State
 from outbox.postgres.checks import check_queue, sweep
 from outbox.postgres.sessions.key_order import read_in_key_order
+from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
 
@@ -20,6 +22,10 @@ pytestmark = pytest.mark.postgres
 
 NOBODY = "http://127.0.0.1:1/check"
 QUEUED = "SELECT count(*) FROM outbox.check_queue WHERE producer_group_id = %(group)s"
+WAITING_FOR_A_LOCK = """
+SELECT count(*)::int FROM pg_stat_activity
+WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
 
 
 async def test_each_half_is_swept_once(world: World) -> None:
@@ -77,6 +83,27 @@ async def test_two_sweeps_at_once_queue_each_half_once(world: World) -> None:
     await world.prepare(group, 50)
     await world.pass_time(2)
     await asyncio.gather(*(world.sweep() for _ in range(4)))
+    assert await world.rows(QUEUED, group=group.id) == [(50,)]
+
+
+def waiting_for_a_lock(database_url: str) -> int:
+    with psycopg.connect(database_url) as connection:
+        row = connection.execute(WAITING_FOR_A_LOCK).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+async def test_two_sweeps_that_have_read_the_same_slice_queue_each_half_once(
+    world: World, database_url: str
+) -> None:
+    await world.sweep()
+    group = await world.group(NOBODY)
+    await world.prepare(group, 50)
+    await world.pass_time(2)
+    async with world.pool.connection() as other, other.transaction():
+        await other.execute("SELECT FROM outbox.progress WHERE name = 'sweep' FOR UPDATE")
+        sweeps = [asyncio.create_task(world.sweep()) for _ in range(2)]
+        await asyncio.to_thread(wait_for, lambda: waiting_for_a_lock(database_url) == 2)
+    await asyncio.gather(*sweeps)
     assert await world.rows(QUEUED, group=group.id) == [(50,)]
 
 

@@ -124,6 +124,29 @@ def test_a_finding_without_its_evidence_is_unverifiable_and_not_resolved(
     assert statuses(database_url) == expected | ended
 
 
+@pytest.mark.parametrize("kind", ["unexpected", "duplicate", "mismatch", "order"])
+@pytest.mark.parametrize("known", ["by its half", "by its place"])
+def test_a_fault_stays_open_when_its_record_has_expired_until_its_half_is_retired_too(
+    database_url: str, halves: list[HalfMessage], kind: str, known: str
+) -> None:
+    store, half_id = PostgresRunStore(database_url), halves[0].half_id
+    place = {"partition": 0, "offset": 6}
+    found = replace(make_finding("fault"), kind=kind, half_id=half_id, detail=place)
+    store.save(make_run("one", findings=(found,)))
+    expired = ExpiredEvidence(
+        half_ids=[half_id] if known == "by its half" else [],
+        starts={Partition("points", 0): 7},
+    )
+    for run_id, complete in (("two", False), ("three", True)):
+        assert store.changes([], complete, expired) == FindingChanges(new=0, resolved=0)
+        store.save(make_run(run_id, complete=complete, expired_evidence=expired))
+        assert statuses(database_url) == {"fault": "open"}
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("DELETE FROM outbox.half_message WHERE half_id = %s", (half_id,))
+    store.save(make_run("four", expired_evidence=expired))
+    assert statuses(database_url) == {"fault": "unverifiable"}
+
+
 def test_a_finding_closed_long_ago_is_deleted_and_an_open_one_never(
     database_url: str,
 ) -> None:

@@ -11,8 +11,10 @@ from alembic.migration import MigrationContext
 from psycopg import errors
 from sqlalchemy import create_engine, pool
 
+from outbox.postgres.relay.shard_lock import LOCK_SPACE
 from outbox.postgres.schema.metadata import METADATA
 from tests.fixtures_databases import migrate
+from tests.fixtures_paths import PROJECT
 
 pytestmark = pytest.mark.postgres
 
@@ -45,6 +47,19 @@ def test_migrating_twice_changes_nothing(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         row = connection.execute("SELECT count(*) FROM outbox.installation").fetchone()
     assert row == (1,)
+
+
+def test_manifests_change_their_version_only_while_no_relay_runs(database_url: str) -> None:
+    """An older relay would halt its shard at the first manifest that it cannot read."""
+    script = (PROJECT / "migrations/versions/0018_visible_batches.sql").read_text("utf-8")
+    with psycopg.connect(database_url) as relay, psycopg.connect(database_url) as migration:
+        relay.execute("SELECT pg_advisory_lock(%s, 3)", (LOCK_SPACE,))
+        with pytest.raises(errors.RaiseException, match="relays hold 1 shards"):
+            migration.execute(script.encode())
+        migration.rollback()
+        relay.execute("SELECT pg_advisory_unlock(%s, 3)", (LOCK_SPACE,))
+        with pytest.raises(errors.DuplicateColumn):
+            migration.execute(script.encode())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,54 @@
+"""Nothing that Maven has fetched is used unless it is what the lock says."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from devservers.artifact_lock import LOCK, read_lock, verify_artifacts
+from devservers.artifacts import KAFKA_RELEASES, RUNTIME, kafka_folder
+from devservers.errors import ArtifactsChanged
+
+
+@pytest.fixture
+def fetched(tmp_path: Path) -> Path:
+    """Return a copy of a fetched folder."""
+    return Path(shutil.copytree(RUNTIME / "spark", tmp_path / "spark"))
+
+
+@pytest.mark.parametrize("folder", ["kafka", "spark", "postgres"])
+def test_what_is_fetched_is_what_is_locked(folder: str) -> None:
+    verify_artifacts(RUNTIME / folder)
+
+
+def test_a_jar_with_one_changed_byte_is_refused_by_name(fetched: Path) -> None:
+    jar = next(fetched.glob("kafka-clients-*.jar"))
+    jar.write_bytes(jar.read_bytes()[:-1] + b"\1")
+    with pytest.raises(ArtifactsChanged, match=jar.name):
+        verify_artifacts(fetched)
+
+
+def test_a_jar_that_the_lock_does_not_know_is_refused(fetched: Path) -> None:
+    (fetched / "extra-1.0.jar").write_bytes(b"PK")
+    with pytest.raises(ArtifactsChanged, match=r"extra-1\.0\.jar"):
+        verify_artifacts(fetched)
+
+
+def test_a_missing_jar_and_a_folder_without_a_lock_are_refused(fetched: Path) -> None:
+    next(fetched.glob("*.jar")).unlink()
+    with pytest.raises(ArtifactsChanged):
+        verify_artifacts(fetched)
+    with pytest.raises(ArtifactsChanged):
+        verify_artifacts(fetched.rename(fetched.with_name("unlocked")))
+
+
+def test_each_release_of_kafka_that_can_be_fetched_is_locked() -> None:
+    locked = {each.folder for each in read_lock()}
+    assert {kafka_folder(release).name for release in ("", *KAFKA_RELEASES)} <= locked
+
+
+def test_each_line_of_the_lock_is_read() -> None:
+    lines = [line for line in LOCK.read_text("utf-8").splitlines() if line[:1] != "#"]
+    assert [each.line for each in read_lock()] == lines

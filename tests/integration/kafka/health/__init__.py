@@ -1,0 +1,1 @@
+"""What `outbox doctor` asks a real Kafka."""

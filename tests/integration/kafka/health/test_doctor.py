@@ -1,0 +1,168 @@
+"""`outbox doctor` against real brokers: releases, replicas, open transactions, share groups."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from confluent_kafka import Producer, ShareConsumer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+
+from devservers.artifacts import kafka_version
+from devservers.kafka import EmbeddedKafka
+from devservers.ports import LOOPBACK, free_ports
+from outbox.kafka.health.open_transactions import open_transactions
+from outbox.kafka.progress_topic import ensure_progress_topic
+from outbox.messages.record import MESSAGE_ID
+from tests.e2e.fixtures_command import outbox
+from tests.fixtures_kafka import make_topic
+from tests.fixtures_waiting import wait_for
+from tests.integration.transaction_markers.fixtures_mortal_brokers import mortal_brokers
+from tests.integration.transaction_markers.fixtures_skipped_marker import ended_leaderless
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+SKIPPING = "4.3.1"
+"""A release that skips the markers of a partition without a leader."""
+HOUR = 3600.0
+SECONDS = 60.0
+
+
+def needs_skipping_release() -> None:
+    """Skip where the release is not fetched."""
+    if not kafka_version(SKIPPING):
+        pytest.skip(f"Kafka {SKIPPING} is not fetched: make kafka KAFKA={SKIPPING}")
+
+
+def doctor(database_url: str, servers: str) -> dict[str, tuple[str, str]]:
+    """Return verdict and detail of each check."""
+    ended = outbox(
+        *("-o", "json", "doctor"),
+        OUTBOX_DATABASE_URL=database_url,
+        OUTBOX_KAFKA_BOOTSTRAP_SERVERS=servers,
+        OUTBOX_API_URL=f"http://{LOOPBACK}:{free_ports(1)[0]}",
+    )
+    return {each["check"]: (each["verdict"], each["detail"]) for each in ended.json()}
+
+
+@pytest.fixture
+def servers(kafka_broker: EmbeddedKafka) -> str:
+    ensure_progress_topic(kafka_broker.bootstrap_servers)
+    return kafka_broker.bootstrap_servers
+
+
+def data_topic(database_url: str, servers: str, **config: str) -> str:
+    """Create a topic that had a message."""
+    settings = {name.replace("_", "."): value for name, value in config.items()}
+    topic = make_topic(servers, partitions=1, config=settings)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("INSERT INTO outbox.topic (name) VALUES (%s)", [topic])
+    return topic
+
+
+@pytest.fixture
+def skipping_broker(tmp_path: Path) -> Iterator[str]:
+    """One broker of the release with the defect."""
+    needs_skipping_release()
+    broker = EmbeddedKafka(tmp_path / "kafka", release=SKIPPING)
+    broker.start()
+    try:
+        ensure_progress_topic(broker.bootstrap_servers)
+        yield broker.bootstrap_servers
+    finally:
+        broker.kill()
+        broker.erase()
+
+
+def test_one_broker_of_a_release_that_skips_markers_fails_and_its_topics_are_named(
+    database_url: str, skipping_broker: str
+) -> None:
+    topic = data_topic(database_url, skipping_broker)
+    verdict, detail = doctor(database_url, skipping_broker)["kafka release"]
+    assert verdict == "failed"
+    assert f"{topic} (replication 1, min.insync.replicas 1)" in detail
+    assert "outbox.progress" in detail
+
+
+def test_the_usual_release_is_none_to_avoid(database_url: str, servers: str) -> None:
+    assert doctor(database_url, servers)["kafka release"][0] == "ok"
+
+
+def test_a_data_topic_with_unclean_leader_election_fails_and_is_named(
+    database_url: str, servers: str
+) -> None:
+    data_topic(database_url, servers)
+    assert doctor(database_url, servers)["unclean leader election"][0] == "ok"
+    risky = data_topic(database_url, servers, unclean_leader_election_enable="true")
+    verdict, detail = doctor(database_url, servers)["unclean leader election"]
+    assert (verdict, risky in detail) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    ("age", "verdict"), [(0.0, "ok"), (HOUR, "failed")], ids=["young", "an hour old"]
+)
+def test_an_open_transaction_hangs_when_it_is_older_than_kafka_lets_it_become(
+    database_url: str, servers: str, age: float, verdict: str
+) -> None:
+    topic = data_topic(database_url, servers)
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"relay-{uuid4()}"})
+    producer.init_transactions(SECONDS)
+    producer.begin_transaction()
+    began = int((time.time() - age) * 1000)
+    producer.produce(topic, b"v", timestamp=began, headers=[(MESSAGE_ID, b"id")])
+    assert not producer.flush(SECONDS)
+    try:
+        found = doctor(database_url, servers)["hanging transactions"]
+        assert found[0] == verdict
+        assert (f"{topic}/0 from offset" in found[1]) == (verdict == "failed")
+    finally:
+        producer.abort_transaction(SECONDS)
+    assert doctor(database_url, servers)["hanging transactions"][0] == "ok"
+
+
+@pytest.mark.deep
+def test_transactions_whose_markers_were_skipped_are_listed(tmp_path: Path) -> None:
+    needs_skipping_release()
+    with mortal_brokers(SKIPPING, tmp_path) as brokers:
+        ended = ended_leaderless(brokers)
+        found = open_transactions(brokers.bootstrap_servers, {}, [each.topic for each in ended])
+        assert {each.partition.topic for each in found} == {each.topic for each in ended}
+        assert {each.offset for each in found} == {0}
+        now = time.time()
+        assert not any(each.hangs(now, HOUR) for each in found)
+        assert all(each.hangs(now + 2 * HOUR, HOUR) for each in found)
+
+
+def set_isolation(servers: str, group: str, isolation: str) -> None:
+    """Set what a share group reads."""
+    entry = ConfigEntry(
+        "share.isolation.level", isolation, incremental_operation=AlterConfigOpType.SET
+    )
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    admin.incremental_alter_configs([resource])[resource].result(timeout=SECONDS)
+
+
+def test_a_share_group_is_a_warning_until_it_reads_committed_records_only(
+    database_url: str, servers: str
+) -> None:
+    topic, group = data_topic(database_url, servers), f"share-{uuid4()}"
+    config = {"bootstrap.servers": servers, "group.id": group, "log_level": 0}
+    with closing(ShareConsumer(config)) as consumer:
+        consumer.subscribe([topic])
+
+        def found() -> tuple[str, str]:
+            consumer.poll(timeout=0.5)
+            return doctor(database_url, servers)["share groups"]
+
+        wait_for(lambda: group in found()[1], seconds=SECONDS)
+        assert found()[0] == "warning"
+        set_isolation(servers, group, "read_committed")
+        assert group not in found()[1]

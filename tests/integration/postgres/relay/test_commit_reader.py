@@ -1,0 +1,53 @@
+"""The relay reads final commits only, in commit order, also from the middle of a commit row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.load.committed import append_committed, commit_directly, register
+from outbox.messages.manifest import START, Position
+from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.postgres.sessions.connections import Connection, connect
+
+pytestmark = pytest.mark.postgres
+
+SHARD = 3
+
+
+@pytest.fixture
+def session(database_url: str) -> Iterator[Connection]:
+    with connect(database_url, "test") as opened:
+        yield opened
+
+
+@pytest.fixture
+def commit_log(database_url: str) -> Iterator[PostgresCommitLog]:
+    log = PostgresCommitLog(database_url, SHARD, batch_max=100, owner="test")
+    yield log
+    log.close()
+
+
+def read_ids(commit_log: PostgresCommitLog, after: Position = START) -> list[int]:
+    return [message.half_id for message in commit_log.read(after).messages]
+
+
+def test_a_commit_above_an_open_transaction_is_not_read_before_the_lower_one(
+    commit_log: PostgresCommitLog, session: Connection, database_url: str
+) -> None:
+    message = register(session, "points-earned")
+    with connect(database_url, "slow") as slow:
+        with slow.transaction(), slow.cursor() as cursor:
+            lower = append_committed(cursor, [message], shard=SHARD)
+            higher = commit_directly(session, [message], shard=SHARD)
+            assert read_ids(commit_log) == []
+        assert read_ids(commit_log) == [*lower, *higher]
+
+
+def test_a_row_is_read_on_from_its_middle(
+    commit_log: PostgresCommitLog, session: Connection
+) -> None:
+    ids = commit_directly(session, [register(session, "points-earned")] * 3, shard=SHARD)
+    assert read_ids(commit_log, Position(ids[0] >> 15, 1)) == ids[1:]
+    assert commit_log.read(START, 2).to == Position(ids[0] >> 15, 2)

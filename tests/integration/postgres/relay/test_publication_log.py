@@ -1,0 +1,119 @@
+"""What the relay saves as published is what the status of each message shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from benchmarks.load.committed import commit_directly, register
+from outbox.messages.manifest import Position
+from outbox.messages.message import MessageStatus, Publication, State
+from outbox.messages.message_id import HalfId
+from outbox.postgres.messages.message_status import PostgresMessageStatuses
+from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.postgres.sessions.connections import Connection, connect, make_pool
+from outbox.relay.ports import Places, PublishedBatch
+from outbox.relay.protocol.state import Cursor, Identity, Visible
+
+pytestmark = pytest.mark.postgres
+
+SHARD = 3
+IDENTITY = Identity("cluster", "topic", "system")
+
+
+@pytest.fixture
+def session(database_url: str) -> Iterator[Connection]:
+    with connect(database_url, "test") as opened:
+        yield opened
+
+
+@pytest.fixture
+def commit_log(database_url: str) -> Iterator[PostgresCommitLog]:
+    log = PostgresCommitLog(database_url, SHARD, batch_max=100, owner="test")
+    yield log
+    log.close()
+
+
+def batch_of(ids: Sequence[HalfId], after_n: int, number: int) -> PublishedBatch:
+    """Return a batch of messages of one commit row that follow its first ``after_n``."""
+    xid, count = ids[0] >> 15, len(ids)
+    partitions = [4 + n for n in range(count)]
+    places = Places(partitions, [number * 1000 + n for n in range(count)])
+    return PublishedBatch(
+        number, 0xAA, Position(xid, after_n), Position(xid, after_n + count), ids, places
+    )
+
+
+def cursor_at(batch: PublishedBatch) -> Cursor:
+    return Cursor(batch.to, 5 + batch.batch_no, batch.batch_no, batch.crc, 1)
+
+
+def statuses_of(database_url: str, ids: Sequence[HalfId]) -> list[MessageStatus]:
+    async def read() -> list[MessageStatus]:
+        async with make_pool(database_url, "test", pool_max=2) as pool:
+            found = await PostgresMessageStatuses(pool).read(ids)
+        return [found[half_id] for half_id in ids]
+
+    return asyncio.run(read())
+
+
+def place_of(status: MessageStatus) -> tuple[int | None, int | None] | None:
+    publication: Publication | None = status.publication
+    return None if publication is None else (publication.partition, publication.offset)
+
+
+def test_each_message_of_each_saved_batch_has_its_own_partition_and_offset(
+    commit_log: PostgresCommitLog, session: Connection, database_url: str
+) -> None:
+    ids = commit_directly(session, [register(session, "points-earned")] * 3, shard=SHARD)
+    first, second = batch_of(ids[:1], 0, 1), batch_of(ids[1:], 1, 2)
+    commit_log.save(cursor_at(second), IDENTITY, (first, second))
+    found = statuses_of(database_url, ids)
+    assert [place_of(status) for status in found] == [(4, 1000), (4, 2000), (5, 2001)]
+    assert {status.state for status in found} == {State.PUBLISHED}
+
+
+def test_in_the_middle_of_a_commit_row_only_what_the_relay_has_passed_is_published(
+    commit_log: PostgresCommitLog, session: Connection, database_url: str
+) -> None:
+    ids = commit_directly(session, [register(session, "points-earned")] * 3, shard=SHARD)
+    batch = batch_of(ids[:2], 0, 1)
+    commit_log.save(cursor_at(batch), IDENTITY, (batch,))
+    found = statuses_of(database_url, ids)
+    assert [status.state for status in found] == [
+        State.PUBLISHED,
+        State.PUBLISHED,
+        State.COMMITTED,
+    ]
+    assert place_of(found[2]) is None
+
+
+def test_a_batch_that_is_saved_twice_keeps_its_places(
+    commit_log: PostgresCommitLog, session: Connection, database_url: str
+) -> None:
+    ids = commit_directly(session, [register(session, "points-earned")], shard=SHARD)
+    batch = batch_of(ids, 0, 1)
+    for _ in range(2):
+        commit_log.save(cursor_at(batch), IDENTITY, (batch,))
+    assert [place_of(status) for status in statuses_of(database_url, ids)] == [(4, 1000)]
+
+
+def test_a_record_is_visible_once_the_shards_row_says_so_of_its_batch(
+    commit_log: PostgresCommitLog, session: Connection, database_url: str
+) -> None:
+    ids = commit_directly(session, [register(session, "points-earned")] * 2, shard=SHARD)
+    first, second = batch_of(ids[:1], 0, 1), batch_of(ids[1:], 1, 2)
+    cursor = cursor_at(second)
+    seen = []
+    for visible in (Visible(0, 0), Visible(1, 6), Visible(2, 7)):
+        commit_log.save(cursor._replace(visible=visible), IDENTITY, (first, second))
+        seen.append([is_visible(status) for status in statuses_of(database_url, ids)])
+    assert seen == [[False, False], [True, False], [True, True]]
+    session.execute("UPDATE outbox.progress SET visible_batch_no = NULL, visible_offset = NULL")
+    assert [is_visible(status) for status in statuses_of(database_url, ids)] == [True, True]
+
+
+def is_visible(status: MessageStatus) -> bool | None:
+    return None if status.publication is None else status.publication.visible

@@ -1,0 +1,148 @@
+"""Each program's role can run every statement of the program, and nothing beyond it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from outbox.postgres.sessions.statements import load
+from tests.fixtures_databases import as_role, migrate
+from tests.fixtures_paths import PROJECT
+from tests.unit.layout.fixtures_source_tree import import_graph
+
+pytestmark = pytest.mark.postgres
+
+PROGRAMS = {
+    "outbox_api": ("api.__main__", "outbox.postgres.operators.operator_view"),
+    "outbox_checker": ("checker.__main__", "outbox.postgres.operators.shard_admin"),
+    "outbox_reconcile": ("spark.__main__",),
+}
+"""What a role runs: a program, and what operators run with the program's settings."""
+NOT_RUN = {("outbox_api", "outbox.postgres.messages.seen_topics.store")}
+"""Statements of a shared module that one of its users does not run."""
+TYPES = {"now": "timestamptz", "at": "timestamptz", "wait": "integer"}
+"""Parameters whose type the server cannot tell without their value."""
+APPENDED = ("op_message", "op_message_default", "audit_log")
+OUT_OF_REACH = {
+    "outbox_api": (
+        "UPDATE outbox.half_message SET nonce = 1",
+        "DELETE FROM outbox.commit_log",
+        "INSERT INTO outbox.check_attempt (half_id) VALUES (1)",
+        "UPDATE outbox.installation SET base = 1",
+        "SELECT outbox.create_leaf(9)",
+        "SELECT outbox.lock_leaves()",
+        "SELECT outbox.drop_leaf('half_message', 0)",
+    ),
+    "outbox_checker": (
+        "SELECT secret_hmac FROM outbox.api_key",
+        "INSERT INTO outbox.api_key VALUES ('k', 'n', '', '{}', '{admin}')",
+        "UPDATE outbox.producer_group SET check_url = 'http://127.0.0.1'",
+        "SELECT action FROM outbox.audit_log",
+        "DELETE FROM outbox.half_message",
+        "DROP TABLE outbox.check_queue",
+        "ALTER TABLE outbox.half_message DETACH PARTITION outbox.half_message_default",
+    ),
+    "outbox_reconcile": (
+        "SELECT secret FROM outbox.producer_group",
+        "SELECT value FROM outbox.half_message",
+        "SELECT * FROM outbox.api_key",
+        "INSERT INTO outbox.op_message VALUES (1, 1, now(), 1, 1)",
+        "UPDATE outbox.progress SET position = 0",
+        "SELECT outbox.lock_leaves()",
+    ),
+    "outbox_publish": (
+        "SELECT * FROM outbox.plain_message",
+        "SELECT outbox.publish('a', 'b', 'c')",
+        "SELECT outbox.begin_admission()",
+        "SELECT outbox.allow_publish('outbox_publish', 'a', '{}')",
+    ),
+}
+
+
+def statements(role: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each statement that a role runs."""
+    graph, programs = import_graph(), PROGRAMS[role]
+    for module in sorted({*programs}.union(*map(graph.find_upstream_modules, programs))):
+        if (PROJECT / module.replace(".", "/")).with_suffix(".sql").exists():
+            loaded = load(module)
+            yield from ((f"{module}.{name}", loaded[name]) for name in loaded.names())
+
+
+def run_without_rows(connection: psycopg.Connection, text: str) -> None:
+    """Let the server check the rights of a statement; it changes nothing."""
+    if re.search("^COPY ", text, re.MULTILINE):
+        with connection.cursor().copy(text.encode()):
+            return
+    names: list[str] = []
+
+    def numbered(found: re.Match[str]) -> str:
+        name = found[1]
+        if name not in names:
+            names.append(name)
+        number = f"${names.index(name) + 1}"
+        return f"{number}::{TYPES[name]}" if name in TYPES else number
+
+    plain = text.replace("{on_conflict}", "ON CONFLICT DO NOTHING")
+    plain = re.sub(r"%\((\w+)\)[sbt]", numbered, plain).replace("%%", "%")
+    connection.execute(f"EXPLAIN (GENERIC_PLAN) {plain}".encode(), prepare=False)
+
+
+@pytest.mark.parametrize("role", PROGRAMS)
+def test_a_role_may_run_every_statement_of_its_program(database_url: str, role: str) -> None:
+    refused = []
+    with psycopg.connect(as_role(database_url, role), autocommit=True) as connection:
+        for name, text in statements(role):
+            try:
+                with connection.transaction(force_rollback=True):
+                    run_without_rows(connection, text)
+            except errors.InsufficientPrivilege as error:
+                refused.append((role, name, str(error)))
+    assert [each for each in refused if each[:2] not in NOT_RUN] == []
+
+
+@pytest.mark.parametrize("role", ["outbox_api", "outbox_checker"])
+@pytest.mark.parametrize("table", APPENDED)
+def test_decisions_and_audit_rows_are_appended_and_never_changed(
+    database_url: str, role: str, table: str
+) -> None:
+    with psycopg.connect(as_role(database_url, role), autocommit=True) as connection:
+        for statement in (
+            f"UPDATE outbox.{table} SET reason = 'other'",
+            f"DELETE FROM outbox.{table}",
+            f"TRUNCATE outbox.{table}",
+            f"DROP TABLE outbox.{table}",
+        ):
+            with pytest.raises(errors.InsufficientPrivilege):
+                connection.execute(statement.encode())
+
+
+@pytest.mark.parametrize("role", OUT_OF_REACH)
+def test_a_role_reaches_nothing_beyond_its_program(database_url: str, role: str) -> None:
+    with psycopg.connect(as_role(database_url, role), autocommit=True) as connection:
+        for statement in (*OUT_OF_REACH[role], "CREATE TABLE outbox.mine ()", "CREATE ROLE mine"):
+            with pytest.raises(errors.InsufficientPrivilege):
+                connection.execute(statement.encode())
+
+
+def test_a_leaf_in_use_is_neither_detached_nor_dropped(database_url: str) -> None:
+    with psycopg.connect(as_role(database_url, "outbox_checker"), autocommit=True) as connection:
+        for statement in (
+            "SELECT outbox.detach_leaf(outbox.watermark() >> 20, '{}')",
+            "SELECT outbox.drop_leaf('half_message', outbox.watermark() >> 20)",
+            "SELECT outbox.drop_leaf('producer_group', 0)",
+        ):
+            with pytest.raises(errors.ObjectInUse):
+                connection.execute(statement.encode())
+
+
+def test_migrate_up_takes_back_what_was_granted_by_hand(database_url: str) -> None:
+    may_delete = "SELECT has_table_privilege('outbox_api', 'outbox.audit_log', 'DELETE')"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("GRANT DELETE ON outbox.audit_log TO outbox_api")
+        assert connection.execute(may_delete.encode()).fetchone() == (True,)
+        migrate(database_url)
+        assert connection.execute(may_delete.encode()).fetchone() == (False,)

@@ -1,0 +1,250 @@
+"""A stranger's role that has one of our advisory locks delays our programs and stops none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from cli.commands.doctor.postgres_checks import lock_finding
+from outbox.access import Caller, Scope
+from outbox.messages.message import End, Ended, Prepared, Resolution
+from outbox.postgres.checks.keyring import key_ring
+from outbox.postgres.checks.producer_groups import PostgresProducerGroups
+from outbox.postgres.maintenance.partitions import PostgresPartitions
+from outbox.postgres.messages.half_store import PostgresHalfStore
+from outbox.postgres.operators.operator_view import OperatorView
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.postgres.reconciliation.source import PostgresSource
+from outbox.postgres.sessions.advisory_locks import STRANGER_SECONDS, PostgresAdvisoryLocks
+from outbox.postgres.sessions.connections import Pool, make_pool
+from outbox.postgres.sessions.statements import load
+from tests.fixtures_databases import as_role, migrate
+from tests.fixtures_messages import make_group, make_message, store_group, store_topic
+from tests.fixtures_paths import PROJECT
+
+pytestmark = pytest.mark.postgres
+
+STRANGER = "outbox_publish"
+"""One of our roles that may write nothing; any other role of the server counts the same."""
+
+
+@pytest.fixture
+def stranger(database_url: str) -> Iterator[psycopg.Connection]:
+    """Yield a session of a role that has no right on any of our tables."""
+    url = as_role(database_url, STRANGER)
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def api_pool(database_url: str) -> AsyncIterator[Pool]:
+    """Yield connections of the API's role."""
+    async with make_pool(as_role(database_url, "outbox_api"), "test", pool_max=4) as opened:
+        yield opened
+
+
+def seize(stranger: psycopg.Connection, kind: str, numbers: int | None = None) -> None:
+    """Take the lock of this kind, or those of this kind and each number below a bound."""
+    if numbers is None:
+        stranger.execute("SELECT pg_advisory_lock(hashtext(%s))", [kind])
+        return
+    stranger.execute(
+        "SELECT pg_advisory_lock(hashtext(%s), n) FROM generate_series(0, %s) AS n",
+        [kind, numbers - 1],
+    )
+
+
+async def test_a_prepare_goes_on_and_so_does_an_end_in_sql_mode(
+    api_pool: Pool, pool: Pool, stranger: psycopg.Connection
+) -> None:
+    group = await store_group(pool, make_group())
+    message = make_message(group, topic_id=await store_topic(pool, "orders"))
+    async with pool.connection() as owner:
+        await owner.execute("UPDATE outbox.installation SET plain_outbox = true")
+        await owner.execute(
+            "INSERT INTO outbox.plain_message (half_id, nonce, producer_group_id, topic_id)"
+            " SELECT outbox.current_xid() << 15, 5, %s, id FROM outbox.topic",
+            [group.id],
+        )
+    seize(stranger, "outbox.begin_flush", 64)
+    seize(stranger, "outbox.plain_outbox")
+    store = PostgresHalfStore(api_pool)
+    (prepared,) = await store.prepare([message])
+    assert isinstance(prepared, Prepared)
+    half = prepared.half
+    (ended,) = await store.end(
+        [End(half_id=half.half_id, nonce=half.nonce, decision=Resolution.COMMIT)]
+    )
+    assert isinstance(ended, Ended)
+    async with pool.connection() as owner:
+        cursor = await owner.execute("SELECT count(*) FROM outbox.plain_message")
+        assert await cursor.fetchone() == (0,), "what was published before is admitted first"
+
+
+async def test_admissions_stay_in_order_though_a_stranger_has_their_lock(
+    api_pool: Pool, stranger: psycopg.Connection
+) -> None:
+    """The lock of a table decides, which no stranger may take."""
+    seize(stranger, "outbox.plain_outbox")
+    admit = load("outbox.postgres.messages.sql_outbox")["lock"]
+    async with api_pool.connection() as first, api_pool.connection() as second:
+        async with first.transaction():
+            await first.execute(admit)
+            await second.execute("SET statement_timeout = '3s'")
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                await second.execute(admit)
+        await second.execute(admit)
+        await second.execute("RESET statement_timeout")
+
+
+async def test_a_group_is_registered_and_deleted(
+    api_pool: Pool, stranger: psycopg.Connection
+) -> None:
+    seize(stranger, "outbox.begin_flush", 64)
+    stranger.execute(
+        "SELECT pg_advisory_lock(hashtext('outbox.producer_group'), hashtext('account'))"
+    )
+    groups = PostgresProducerGroups(api_pool, key_ring(None, insecure=True))
+    admin = Caller(key_id=None, scopes=frozenset(Scope), groups=None)
+    assert (await groups.put(make_group("account"), None, admin)).created
+    await groups.delete("account", None, None)
+
+
+class Hands:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.seconds, UTC)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+async def test_a_task_of_the_checker_goes_on_after_ten_seconds(
+    database_url: str, stranger: psycopg.Connection
+) -> None:
+    seize(stranger, "outbox.sweep", 1)
+    clock = Hands()
+    locks = PostgresAdvisoryLocks(as_role(database_url, "outbox_checker"), clock)
+    async with locks.try_lock("sweep") as held:
+        assert not held
+    clock.seconds = STRANGER_SECONDS
+    async with locks.try_lock("sweep") as held:
+        assert held
+    await locks.close()
+
+
+async def test_a_task_waits_for_another_checker_however_long(database_url: str) -> None:
+    url, clock = as_role(database_url, "outbox_checker"), Hands()
+    one, other = PostgresAdvisoryLocks(url), PostgresAdvisoryLocks(url, clock)
+    async with one.try_lock("sweep"):
+        for clock.seconds in (0.0, STRANGER_SECONDS, 10 * STRANGER_SECONDS):
+            async with other.try_lock("sweep") as held:
+                assert not held
+    await one.close()
+    await other.close()
+
+
+async def test_a_flush_waits_for_a_deletion_however_long(api_pool: Pool) -> None:
+    begin = "SELECT xid FROM outbox.begin_flush('{1}')"
+    async with api_pool.connection() as deletion, api_pool.connection() as flush:
+        async with deletion.transaction():
+            await deletion.execute(
+                "SELECT pg_advisory_xact_lock(hashtext('outbox.begin_flush'), 1)"
+            )
+            await flush.execute("SET statement_timeout = '3s'")
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                await flush.execute(begin)
+        await flush.execute(begin)
+        await flush.execute("RESET statement_timeout")
+
+
+async def test_rows_without_a_leaf_get_one_while_a_stranger_has_the_lock_of_the_audits(
+    database_url: str, pool: Pool, stranger: psycopg.Connection
+) -> None:
+    async with pool.connection() as owner:
+        await owner.execute(
+            "INSERT INTO outbox.commit_log"
+            " SELECT 1, (outbox.watermark() >> 20) + 9 << 20, now(), '{1}', '{1}'"
+        )
+    seize(stranger, "outbox.audit", 1)
+    async with make_pool(as_role(database_url, "outbox_checker"), "test", pool_max=2) as checker:
+        leaves = PostgresPartitions(checker)
+        assert await leaves.create_ahead(2) == 0
+        assert not any((await leaves.default_rows()).values())
+
+
+async def test_rows_keep_their_place_while_an_audit_may_read_them(
+    database_url: str, pool: Pool
+) -> None:
+    async with pool.connection() as owner:
+        await owner.execute(
+            "INSERT INTO outbox.commit_log"
+            " SELECT 1, (outbox.watermark() >> 20) + 9 << 20, now(), '{1}', '{1}'"
+        )
+    async with make_pool(as_role(database_url, "outbox_checker"), "test", pool_max=2) as checker:
+        with PostgresSource(as_role(database_url, "outbox_reconcile")).snapshot():
+            await PostgresPartitions(checker).create_ahead(2)
+            assert (await PostgresPartitions(checker).default_rows())["commit_log"]
+
+
+def test_a_run_of_the_reconciliation_begins(
+    database_url: str, stranger: psycopg.Connection
+) -> None:
+    seize(stranger, "outbox.reconciliation_cut")
+    with PostgresRunStore(as_role(database_url, "outbox_reconcile")).run_lock():
+        pass
+
+
+def test_migrate_up_ends(database_url: str, stranger: psycopg.Connection) -> None:
+    seize(stranger, "outbox.migrate")
+    migrate(database_url)
+
+
+def test_doctor_names_the_role_and_the_session(
+    database_url: str, stranger: psycopg.Connection
+) -> None:
+    seize(stranger, "outbox.sweep", 1)
+    seize(stranger, "outbox.migrate")
+    stranger.execute("SELECT pg_advisory_lock(1869968482, 3)")
+    pid = stranger.info.backend_pid
+    with OperatorView(as_role(database_url, "outbox_api")) as view:
+        detail = lock_finding(view.strangers()).detail
+    for lock in ("sweep", "relay 3", "migrate"):
+        assert f"{lock} by role {STRANGER}, pid {pid}" in detail
+
+
+def test_doctor_says_nothing_about_our_own_programs(database_url: str) -> None:
+    url = as_role(database_url, "outbox_checker")
+    with psycopg.connect(url, autocommit=True) as checker, OperatorView(url) as view:
+        checker.execute("SELECT pg_advisory_lock(1869968482, 3)")
+        assert view.strangers() == []
+
+
+def test_doctor_knows_every_lock_that_a_program_takes() -> None:
+    known = load("outbox.postgres.operators.operator_view")["strangers"]
+    sources = [*(PROJECT / "outbox").rglob("*.sql"), *(PROJECT / "checker").rglob("*.py")]
+    sources += [*(PROJECT / "migrations").rglob("*.sql"), PROJECT / "migrations" / "env.py"]
+    assert sorted(kinds_in(sources) - set(re.findall(r"'([a-z_-]+)'", known)) - OLD) == []
+
+
+OLD = {"create_leaves"}
+"""Locks that only a migration of an earlier version takes."""
+
+
+def kinds_in(sources: list[Path]) -> set[str]:
+    """Return the kinds of the locks that these files name."""
+    named = re.compile(
+        r"hashtext\('outbox\.([a-z_-]+)'\)|take_turn\('outbox\.([a-z_-]+)'"
+        r"|try_lock\(\"([a-z_-]+)\"\)|LOCK_KIND: Final = \"([a-z_-]+)\""
+    )
+    texts = "\n".join(path.read_text("utf-8") for path in sources)
+    return {next(filter(None, found)) for found in named.findall(texts)}
