@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import logging
+import resource
 import signal
 import socket
 import sys
 from collections.abc import Sequence
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import uvicorn
 
-from api.http.protocol import BoundedHttpProtocol
+from api.from_settings import connection_limits, files_needed, refuse_insecure_bind
+from api.http.connection.open_connections import ConnectionLimits, OpenConnections
+from api.http.connection.protocol import BoundedHttpProtocol
 from api.metrics.shared_metrics import Workers, shared_directory
-from api.wiring import build, refuse_to_start
+from api.wiring import application, build, refuse_to_start
 from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings
-from outbox.telemetry.events import configure_logging
+from outbox.settings.secret_texts import secret_texts
+from outbox.telemetry.events import configure_logging, log_uncaught_errors
+from outbox.telemetry.redaction import redaction
 
 OK: Final = 0
 ERROR: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
 BACKLOG: Final = 2048
-KEEP_ALIVE_SECONDS: Final = 75
 GRACE_SECONDS: Final = 35
 """How long a stop waits for running requests: more than the longest ``Prefer: wait``."""
 
@@ -36,15 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bind = _parser().parse_args(arguments).bind
     try:
         settings = load_settings(overrides={"http_bind": bind} if bind else None)
-        configure_logging(settings.log_level, settings.log_format)
+        configure_logging(settings.log_level, settings.log_format, secret_texts(settings))
+        log_uncaught_errors()
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         host, port = read_bind(settings.http_bind)
         refuse_insecure_bind(settings, host)
         refuse_to_start(settings)
         with _listen(host, port) as listener:
-            return _serve(settings, listener)
+            return _serve(settings, host, listener)
     except ConfigurationError as error:
-        print(f"outbox-api: {error}", file=sys.stderr)  # noqa: T201
+        print(redaction()(f"outbox-api: {error}"), file=sys.stderr)  # noqa: T201
         return USAGE
 
 
@@ -56,32 +61,13 @@ def read_bind(bind: str) -> tuple[str, int]:
     return host.strip("[]") or "0.0.0.0", int(port)
 
 
-def refuse_insecure_bind(settings: Settings, host: str) -> None:
-    """Refuse to serve without authentication on an address that other machines can reach."""
-    if settings.auth_mode == "dev-insecure" and not is_loopback(host):
-        raise ConfigurationError(
-            "OUTBOX_AUTH_MODE=dev-insecure listens on loopback only; OUTBOX_HTTP_BIND is not"
-        )
-
-
-def is_loopback(host: str) -> bool:
-    """Return True for a bind address that only this machine can reach."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _serve(settings: Settings, listener: socket.socket) -> int:
-    """Serve in this process, or in several processes that share the listener."""
-    multiple = settings.http_workers > 1
-    config = uvicorn.Config(
-        "api.wiring:application" if multiple else build(settings),
-        factory=multiple,
-        workers=settings.http_workers,
-        http=BoundedHttpProtocol,
+def server_config(app: Any, limits: ConnectionLimits, *, workers: int = 1) -> uvicorn.Config:
+    """Return the server's configuration; for several workers ``app`` makes the application."""
+    return uvicorn.Config(
+        app,
+        factory=workers > 1,
+        workers=workers,
+        http=partial(BoundedHttpProtocol, table=OpenConnections(limits)),  # type: ignore[arg-type]
         ws="none",
         loop="uvloop",
         lifespan="on",
@@ -91,9 +77,18 @@ def _serve(settings: Settings, listener: socket.socket) -> int:
         server_header=False,
         proxy_headers=False,
         backlog=BACKLOG,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_keep_alive=int(limits.idle_seconds),
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
+
+
+def _serve(settings: Settings, host: str, listener: socket.socket) -> int:
+    """Serve in this process, or in several processes that share the listener."""
+    workers = settings.http_workers
+    multiple = workers > 1
+    app = partial(application, settings, host) if multiple else build(settings, listens_on=host)
+    limits = connection_limits(settings, allow_open_files(files_needed(settings)))
+    config = server_config(app, limits, workers=workers)
     signal.signal(signal.SIGTERM, lambda *_: None)  # raised again by the server once it is down
     if multiple:
         with shared_directory():
@@ -105,6 +100,15 @@ def _serve(settings: Settings, listener: socket.socket) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return OK if server.started else ERROR
+
+
+def allow_open_files(wanted: int) -> int:
+    """Raise this process' limit of open files as far as it may be raised; return the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else soft
 
 
 def _listen(host: str, port: int) -> socket.socket:

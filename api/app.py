@@ -23,6 +23,8 @@ from outbox.errors import OutboxError
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
+ERRORS_MAX: Final = 100
+"""Most broken rules that one answer lists."""
 SLUG_OF_STATUS: Final = {
     400: "malformed-json",
     404: "not-found",
@@ -113,7 +115,7 @@ def _of_framework(error: HTTPException, allowed: str | None) -> Problem:
 
 def _of_validation(error: RequestValidationError) -> Problem:
     """List every broken rule in the validator's words, never in the caller's."""
-    found = tuple(_rule(each) for each in error.errors())
+    found = tuple(_rule(each) for each in error.errors()[:ERRORS_MAX])
     first = invalid("", "the request breaks a rule")
     return Problem(slug=first.slug, detail=found[0][1] if found else first.detail, errors=found)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from api.http.authentication.loopback_authenticator import is_loopback
+from api.http.connection.open_connections import ConnectionLimits
 from api.http.rate_limits import RateLimits, rate_limits
 from api.http.request_limits import HttpLimits
 from api.ingest.ingest import IngestPolicy
@@ -13,6 +15,20 @@ from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import Settings
 
 INSECURE_PEPPER: Final = b"outbox dev-insecure"
+OTHER_FILES: Final = 128
+"""Open files of a process besides the connections of clients and of the database."""
+
+
+def refuse_insecure_bind(settings: Settings, listens_on: str | None) -> None:
+    """Raise ConfigurationError if callers without a key could come from another machine.
+
+    ``listens_on`` is the host of the listener, None if the server is not our own program.
+    """
+    if settings.auth_mode == "dev-insecure" and not is_loopback(listens_on or ""):
+        raise ConfigurationError(
+            "OUTBOX_AUTH_MODE=dev-insecure is served by outbox-api alone, on a loopback address;"
+            " OUTBOX_HTTP_BIND is not one"
+        )
 
 
 def pepper(settings: Settings) -> bytes:
@@ -35,13 +51,27 @@ def ingest_policy(settings: Settings) -> IngestPolicy:
 
 
 def http_limits(settings: Settings) -> HttpLimits:
-    """Return the size and concurrency limits of requests."""
+    """Return the size limits of requests."""
     return HttpLimits(
         body_bytes=settings.http_max_body_bytes,
         batch_bytes=settings.http_max_batch_bytes,
         header_bytes=settings.http_max_header_bytes,
-        inflight=settings.http_max_inflight,
     )
+
+
+def files_needed(settings: Settings) -> int:
+    """Return how many files a process with all its connections has open."""
+    return settings.http_max_connections + _other_files(settings)
+
+
+def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
+    """Return the limits of connections; ``open_files`` is what the process may have open."""
+    possible = max(1, open_files - _other_files(settings))
+    return ConnectionLimits(connections=min(settings.http_max_connections, possible))
+
+
+def _other_files(settings: Settings) -> int:
+    return ConnectionLimits().leaving + settings.database_pool_max + OTHER_FILES
 
 
 def rates(settings: Settings, clock: SystemClock) -> RateLimits:

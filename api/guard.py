@@ -1,21 +1,31 @@
 """Checks that every request passes before it reaches a route.
 
-The order is: size of the head, room for one more request, authentication, media type and size of
-the body. Authentication comes before the body is read. Under load a prepare is refused before an
-end is delayed: an end is never refused for load (P25).
+The order is: size and form of the head, authentication, room for one more request, media type and
+size of the body. Public paths take no body, and only authenticated requests take room. Under load a
+prepare is refused before an end is delayed: an end is never refused for load (P25).
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from typing import Any, Final
 
-from api.http.auth import Authenticator
-from api.http.exchange import AsgiScope, HotRoute, HttpRequest, Receive, ResponseSender, Send
+from api.http.authentication.authenticator import Authenticator
+from api.http.exchange import (
+    AUTHENTICATED,
+    AsgiScope,
+    HotRoute,
+    HttpRequest,
+    Receive,
+    ResponseSender,
+    Send,
+)
+from api.http.framing import WITH_BODY, validate_framing
+from api.http.in_flight import InFlight
 from api.http.problems import Problem, invalid, problem_of
 from api.http.rate_limits import RateLimit
 from api.http.request_limits import (
@@ -25,19 +35,19 @@ from api.http.request_limits import (
     validate_head,
     validate_media_type,
 )
-from outbox.access import ANYBODY
+from api.shared_answers import App, SharedAnswers
+from outbox.access import NOBODY, Caller
 from outbox.clock import Clock
 from outbox.errors import OutboxError
 from outbox.telemetry.events import get_logger
 from outbox.telemetry.metrics import Metrics
 
-App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
-
 PUBLIC: Final = frozenset({"/livez", "/readyz", "/version", "/metrics", "/openapi.json", "/docs"})
 PUBLIC_PREFIX: Final = "/problems/"
+SHARED: Final = frozenset({"/readyz", "/metrics"})
+"""Public paths that read the database."""
 READS: Final = frozenset({"GET", "HEAD"})
 REJECTIONS: Final = frozenset({"overloaded", "rate-limited"})
-WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}(?![\s\S])")
 
 
@@ -51,6 +61,7 @@ class Guard:
         *,
         authenticator: Authenticator,
         limits: HttpLimits,
+        in_flight: InFlight,
         reads: RateLimit,
         metrics: Metrics,
         clock: Clock,
@@ -64,7 +75,8 @@ class Guard:
         self._reads = reads
         self._metrics = metrics
         self._clock = clock
-        self._inflight = 0
+        self._in_flight = in_flight
+        self._shared = SharedAnswers(cold)
         self._prefix = os.urandom(6).hex()
         self._numbers = count(1)
         self._observed: dict[tuple[str, str, int], tuple[Any, Any]] = {}
@@ -82,7 +94,6 @@ class Guard:
         headers = dict(scope["headers"])
         sender = ResponseSender(send, self._request_id(headers))
         route = self._find_hot_route(scope["method"], scope["path"])
-        self._inflight += 1
         try:
             await self._serve(scope, headers, receive, sender, route)
         except Problem as problem:
@@ -96,7 +107,6 @@ class Guard:
             get_logger().exception("internal_error", request_id=sender.request_id)
             await sender.problem(Problem(slug="internal-error"))
         finally:
-            self._inflight -= 1
             self._observe(scope, route, sender.status, started)
 
     async def _serve(
@@ -109,12 +119,44 @@ class Guard:
     ) -> None:
         raw_path = scope.get("raw_path") or scope["path"].encode()
         validate_head(raw_path, scope["query_string"], scope["headers"], self._limits)
-        if route is None:
-            await self._serve_cold(scope, headers, receive, sender)
+        validate_framing(scope["method"], scope["http_version"], scope["headers"], headers)
+        self._authenticator.admit(headers)
+        if is_public(scope["path"]):
+            await self._serve_public(scope, receive, sender)
             return
-        if not route.is_end:
-            self._refuse_when_full()
         caller = await self._authenticator.caller(headers.get(b"authorization"))
+        authenticated = scope.get("extensions", {}).get(AUTHENTICATED)
+        if authenticated is not None:
+            authenticated()
+        if route is None or not route.is_end:
+            self._in_flight.refuse_when_full()
+        with self._in_flight:
+            if route is None:
+                await self._serve_cold(scope, headers, receive, sender, caller)
+            else:
+                await self._serve_hot(scope, headers, receive, sender, caller, route)
+
+    async def _serve_public(
+        self, scope: AsgiScope, receive: Receive, sender: ResponseSender
+    ) -> None:
+        """Answer anybody, without reading a body."""
+        if scope["method"] not in READS:
+            raise Problem(slug="method-not-allowed", headers={"allow": "GET"})
+        scope.setdefault("state", {}).update(caller=NOBODY, request_id=sender.request_id)
+        if scope["method"] == "GET" and scope["path"] in SHARED and not scope["query_string"]:
+            await self._shared.serve(scope, sender.send)
+        else:
+            await self._cold(scope, _replay(b"", receive), sender.send)
+
+    async def _serve_hot(
+        self,
+        scope: AsgiScope,
+        headers: dict[bytes, bytes],
+        receive: Receive,
+        sender: ResponseSender,
+        caller: Caller,
+        route: HotRoute,
+    ) -> None:
         if not caller.has(route.scope):
             raise Problem(slug="scope-missing", detail=f"the key needs {route.scope}")
         if scope["query_string"]:
@@ -131,15 +173,11 @@ class Guard:
         headers: dict[bytes, bytes],
         receive: Receive,
         sender: ResponseSender,
+        caller: Caller,
     ) -> None:
         """Hand the request to the framework, after its body is read and its size checked."""
-        path = scope["path"]
-        caller = ANYBODY
-        if not is_public(path):
-            self._refuse_when_full()
-            caller = await self._authenticator.caller(headers.get(b"authorization"))
-            if scope["method"] in READS:
-                sender.extra_headers.extend(self._reads.spend(caller))
+        if scope["method"] in READS:
+            sender.extra_headers.extend(self._reads.spend(caller))
         body = b""
         if scope["method"] in WITH_BODY:
             body = await read_body(receive, headers, self._limits.body_bytes)
@@ -147,10 +185,6 @@ class Guard:
                 validate_media_type(headers)
         scope.setdefault("state", {}).update(caller=caller, request_id=sender.request_id)
         await self._cold(scope, _replay(body, receive), sender.send)
-
-    def _refuse_when_full(self) -> None:
-        if self._inflight > self._limits.inflight:
-            raise Problem(slug="overloaded", retry_after_seconds=1)
 
     def _count_rejected(self, problem: Problem) -> None:
         if problem.slug in REJECTIONS:
@@ -166,7 +200,7 @@ class Guard:
     def _observe(
         self, scope: AsgiScope, route: HotRoute | None, status: int, started: float
     ) -> None:
-        template = route.template if route else getattr(scope.get("route"), "path", "unmatched")
+        template = route.template if route else _template_of(scope)
         key = (template, scope["method"], status)
         series = self._observed.get(key)
         if series is None:
@@ -176,6 +210,13 @@ class Guard:
             )
         series[0].inc()
         series[1].observe(self._clock.monotonic() - started)
+
+
+def _template_of(scope: AsgiScope) -> str:
+    """Return the cold route in its general form, so that no caller adds a metric."""
+    if scope["path"] in PUBLIC:
+        return str(scope["path"])
+    return str(getattr(scope.get("route"), "path", "unmatched"))
 
 
 def is_public(path: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -15,9 +15,19 @@ from api.admin.check_endpoint_probe import CheckEndpointProbe
 from api.admin.router import ROUTERS
 from api.admin.services import Services
 from api.app import Lifespan, create_app
-from api.from_settings import group_defaults, http_limits, ingest_policy, pepper, rates
+from api.from_settings import (
+    group_defaults,
+    http_limits,
+    ingest_policy,
+    pepper,
+    rates,
+    refuse_insecure_bind,
+)
 from api.guard import Guard
-from api.http.auth import Authenticator, InsecureAuthenticator, KeyAuthenticator
+from api.http.authentication.authenticator import Authenticator
+from api.http.authentication.key_authenticator import KeyAuthenticator
+from api.http.authentication.loopback_authenticator import LoopbackAuthenticator
+from api.http.in_flight import InFlight
 from api.ingest.batcher import FlushLimits, MicroBatcher
 from api.ingest.flush_timer import timed
 from api.ingest.hot_routes import HotRoutes
@@ -28,11 +38,10 @@ from api.ingest.topic_cache import TopicCache
 from api.metrics.metrics_listener import metrics_listener
 from api.metrics.metrics_page import MetricsPage
 from api.openapi import openapi_document
-from outbox.checks.ssrf_guard import SsrfPolicy
 from outbox.clock import SystemClock
 from outbox.failpoints import arm
 from outbox.http_checks.endpoint import HttpCheckEndpoint
-from outbox.http_checks.own_listeners import ssrf_policy
+from outbox.http_checks.guarded_connector import GuardedResolver, guarded_resolver
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.messages.message import End, EndOutcome, Message, PrepareOutcome
 from outbox.messages.ports import TopicCatalogue
@@ -54,8 +63,8 @@ from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationR
 from outbox.postgres.sessions.connections import Pool
 from outbox.postgres.sessions.verified_sessions import make_verified_pool, refuse_to_start_behind
 from outbox.settings.catalogue import Settings
-from outbox.settings.environment import load_settings
-from outbox.telemetry.events import Event, configure_logging, get_logger
+from outbox.settings.secret_texts import secret_texts
+from outbox.telemetry.events import Event, configure_logging, get_logger, log_uncaught_errors
 from outbox.telemetry.metrics import Metrics
 
 WAITING_ROWS: Final = 20_000
@@ -83,19 +92,23 @@ def refuse_to_start(settings: Settings) -> None:
     refuse_to_start_behind(settings.required_database_url(), "api")
 
 
-def application() -> Guard:
-    """Return the service of this environment, for the server's worker processes."""
-    settings = load_settings()
-    configure_logging(settings.log_level, settings.log_format)
-    return build(settings)
+def application(settings: Settings, listens_on: str) -> Guard:
+    """Return the service in one of the server's worker processes."""
+    configure_logging(settings.log_level, settings.log_format, secret_texts(settings))
+    log_uncaught_errors()
+    return build(settings, listens_on=listens_on)
 
 
-def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
+def build(
+    settings: Settings, catalogue: TopicCatalogue | None = None, *, listens_on: str | None = None
+) -> Guard:
     """Build the service; nothing is opened before its lifespan. Raises ConfigurationError.
 
     PostgreSQL and Kafka may be down: then requests answer 503 until they are back. ``catalogue``
-    replaces Kafka's list of topics.
+    replaces Kafka's list of topics. ``listens_on`` is the host of the listener: without a loopback
+    address there, AUTH_MODE=dev-insecure is refused.
     """
+    refuse_insecure_bind(settings, listens_on)
     arm(settings.failpoints)
     metrics, clock = Metrics(), SystemClock()
     pool = make_verified_pool(
@@ -109,10 +122,9 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
     name_cache = NameCache(PostgresInternedNames(pool), clock)
     parts = _parts(settings, pool, topic_cache, metrics, clock)
     groups = PostgresProducerGroups(pool, _ring(settings))
-    # Resolves the names of our own listeners once, at the first call.
-    check_policy = cache(partial(ssrf_policy, settings))
+    resolver = guarded_resolver(settings)
     keys = PostgresApiKeys(pool, pepper(settings))
-    authenticator, forget_keys = _authenticator(settings, keys, clock)
+    authenticator, forget_key = _authenticator(settings, keys, clock)
     metrics["build_info"].labels(_version(), "").set(1)
     services = Services(
         browser=PostgresMessageBrowser(pool),
@@ -120,7 +132,7 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
         bulk_actions=parts.bulk_actions,
         wake_bulk_runner=parts.bulk_runner.wake,
         groups=groups,
-        check_endpoint_probe=_check_endpoint_probe(settings, groups, check_policy, clock),
+        check_endpoint_probe=_check_endpoint_probe(settings, groups, resolver, clock),
         keys=keys,
         runs=PostgresReconciliationRuns(pool),
         repairs=PostgresRepairs(pool),
@@ -130,16 +142,17 @@ def build(settings: Settings, catalogue: TopicCatalogue | None = None) -> Guard:
         topic_cache=topic_cache,
         metrics=metrics,
         render_metrics=parts.metrics_page.render,
-        ssrf_policy=check_policy,
+        ssrf_policy=resolver.policy,
         group_defaults=group_defaults(settings),
         retention_seconds=settings.retention_seconds,
-        forget_keys=forget_keys,
+        forget_key=forget_key,
         heartbeat_seconds=settings.checker_heartbeat_seconds,
         version=_version(),
         metrics_here=settings.metrics_bind is None,
     )
-    ingest = _ingest(settings, parts, pool, name_cache, metrics)
-    return _guard(settings, services, ingest, authenticator, _lifespan(parts))
+    in_flight = InFlight(settings.http_max_inflight)
+    ingest = _ingest(settings, parts, pool, name_cache, metrics, in_flight)
+    return _guard(settings, services, ingest, authenticator, in_flight, _lifespan(parts))
 
 
 def _guard(
@@ -147,6 +160,7 @@ def _guard(
     services: Services,
     ingest: Ingest,
     authenticator: Authenticator,
+    in_flight: InFlight,
     lifespan: Lifespan,
 ) -> Guard:
     clock = SystemClock()
@@ -163,6 +177,7 @@ def _guard(
         HotRoutes(ingest, limits.prepares).find,
         authenticator=authenticator,
         limits=http_limits(settings),
+        in_flight=in_flight,
         reads=limits.reads,
         metrics=services.metrics,
         clock=clock,
@@ -185,13 +200,14 @@ def _ingest(
     pool: Pool,
     name_cache: NameCache,
     metrics: Metrics,
+    in_flight: InFlight,
 ) -> Ingest:
     return Ingest(
         prepares=parts.prepares,
         ends=parts.ends,
         name_cache=name_cache,
         topic_cache=parts.topic_cache,
-        publications=PublicationWait(PostgresMessageStatuses(pool)),
+        publications=PublicationWait(PostgresMessageStatuses(pool), in_flight),
         policy=ingest_policy(settings),
         metrics=metrics,
     )
@@ -274,14 +290,14 @@ async def _drain(parts: Parts) -> None:
 def _check_endpoint_probe(
     settings: Settings,
     groups: PostgresProducerGroups,
-    policy: Callable[[], SsrfPolicy],
+    resolver: GuardedResolver,
     clock: SystemClock,
 ) -> CheckEndpointProbe:
     proxy = settings.check_proxy_url
     proxy_url = proxy.get_secret_value() if proxy else None
 
     def endpoint() -> HttpCheckEndpoint:
-        return HttpCheckEndpoint(policy(), proxy_url=proxy_url)
+        return HttpCheckEndpoint(resolver, proxy_url=proxy_url)
 
     return CheckEndpointProbe(groups, endpoint, clock)
 
@@ -290,7 +306,7 @@ def _authenticator(
     settings: Settings, keys: PostgresApiKeys, clock: SystemClock
 ) -> tuple[Authenticator, Any]:
     if settings.auth_mode == "dev-insecure":
-        return InsecureAuthenticator(), lambda: None
+        return LoopbackAuthenticator(), lambda _: None
     authenticator = KeyAuthenticator(keys, clock)
     return authenticator, authenticator.forget
 

@@ -15,7 +15,9 @@ from outbox.errors import ConfigurationError
 from outbox.failpoints import arm
 from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings
-from outbox.telemetry.events import configure_logging
+from outbox.settings.secret_texts import secret_texts
+from outbox.telemetry.events import configure_logging, log_uncaught_errors
+from outbox.telemetry.redaction import redaction
 
 OK: Final = 0
 USAGE: Final = 2
@@ -28,11 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = load_settings(overrides={"checker_only": only} if only else None)
         arm(settings.failpoints)
-        configure_logging(settings.log_level, settings.log_format)
+        configure_logging(settings.log_level, settings.log_format, secret_texts(settings))
+        log_uncaught_errors()
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         return asyncio.run(_run(settings))
     except ConfigurationError as error:
-        print(f"outbox-checker: {error}", file=sys.stderr)  # noqa: T201
+        print(redaction()(f"outbox-checker: {error}"), file=sys.stderr)  # noqa: T201
         return USAGE
 
 

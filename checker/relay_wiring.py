@@ -14,6 +14,7 @@ from checker.relay.preflight import Preflight
 from checker.relay.publish_slots import PublishSlots
 from checker.relay.shard_relay import ShardRelay
 from checker.relay.threads import RelayThreads
+from checker.relay.visibility import VisibilityWatch
 from outbox.clock import SystemClock
 from outbox.kafka.client_config import (
     consumer_config,
@@ -21,13 +22,16 @@ from outbox.kafka.client_config import (
     producer_config,
     transactional_id,
 )
+from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_log import KafkaProgressLog, admin_client
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, progress_topic_facts, safety_of
 from outbox.kafka.publisher import AtLeastOncePublisher, KafkaPublisher
+from outbox.kafka.unseen_records import KafkaUnseenRecords
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.relay.commit_watch import PostgresCommitWatch
 from outbox.postgres.sessions.verified_sessions import connect_verified
+from outbox.reconciliation.log import LogEnd
 from outbox.relay.protocol.state import SHARDS
 from outbox.relay.server_requirements import Judgement, judge_postgres
 from outbox.settings.catalogue import Settings
@@ -36,8 +40,8 @@ from outbox.telemetry.metrics import Metrics
 KAFKA_SECONDS: Final = 5.0
 
 
-def relay_threads(settings: Settings, metrics: Metrics) -> RelayThreads:
-    """Return the relay of every shard, not yet started.
+def relay_threads(settings: Settings, metrics: Metrics) -> tuple[RelayThreads, VisibilityWatch]:
+    """Return the relay of every shard, not yet started, and the watch of their batches.
 
     PostgreSQL and Kafka may still be unavailable: a relay waits for both. Raises
     ConfigurationError, also when one of them answers with unsafe settings.
@@ -47,7 +51,8 @@ def relay_threads(settings: Settings, metrics: Metrics) -> RelayThreads:
     servers = preflight(settings)
     servers.refuse_unsafe()
     watch = PostgresCommitWatch(settings.required_database_url())
-    return RelayThreads(range(SHARDS), relays.open, watch, SystemClock(), servers.admit)
+    threads = RelayThreads(range(SHARDS), relays.open, watch, SystemClock(), servers.admit)
+    return threads, relays.visibility
 
 
 def preflight(settings: Settings) -> Preflight:
@@ -93,6 +98,11 @@ class RelayBuilder:
         self._consumer = consumer_config(self._servers, settings.kafka_config)
         self._admin = admin_client(self._servers, settings.kafka_config)
         self._publishers: dict[int, KafkaPublisher] = {}
+        facts = KafkaLogReader(self._servers, settings.kafka_config)
+        self.settlement = KafkaUnseenRecords(facts, self._consumer, self._clock)
+        self.visibility = VisibilityWatch(
+            lambda partitions: facts.offsets(partitions, LogEnd.LAST_STABLE), self._clock, metrics
+        )
         metrics["kafka_queue_messages"].set_function(self._queued)
 
     def open(self, shard: int) -> ShardRelay:
@@ -112,6 +122,8 @@ class RelayBuilder:
             self._clock,
             RelayObserver(self._metrics, self._clock),
             self._slots,
+            self.settlement,
+            self.visibility,
             at_least_once=self._at_least_once,
         )
 

@@ -13,7 +13,7 @@ from checker.checks.check_observer import CheckObserver
 from checker.checks.fair_semaphore import FairSemaphore
 from checker.checks.group_scheduler import GroupScheduler
 from checker.checks.sweeper import Sweeper
-from checker.daemon import Daemon, relay_liveness_task, sql_outbox_task
+from checker.daemon import Daemon, relay_liveness_task, sql_outbox_task, visibility_task
 from checker.maintenance.metrics_server import metrics_server
 from checker.maintenance.orphan_names import OrphanNames
 from checker.maintenance.parked_copies import ParkedCopies
@@ -25,7 +25,7 @@ from checker.relay_wiring import relay_threads
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.http_checks.endpoint import HttpCheckEndpoint
-from outbox.http_checks.own_listeners import ssrf_policy
+from outbox.http_checks.guarded_connector import guarded_resolver
 from outbox.kafka.parked_topic import KafkaParkedTopic
 from outbox.kafka.record_names import KafkaRecordNames
 from outbox.kafka.topic_view import KafkaTopicView
@@ -83,8 +83,9 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
         relay = None
         if "relay" in chosen:
             tasks.append(sql_outbox_task(PostgresSqlOutbox(pool)))
-            relay = await asyncio.to_thread(relay_threads, settings, metrics)
+            relay, visibility = await asyncio.to_thread(relay_threads, settings, metrics)
             tasks.append(relay_liveness_task(relay))
+            tasks.append(visibility_task(visibility))
             tasks.append(_orphan_names(settings, pool, locks))
             tasks.append(_topic_watch(settings, pool, locks, metrics))
         yield Daemon(
@@ -159,9 +160,10 @@ async def _group_scheduler(
     ring = key_ring(
         keys.get_secret_value() if keys else None, insecure=settings.auth_mode == "dev-insecure"
     )
-    policy = await asyncio.to_thread(ssrf_policy, settings)
     clock, observer = SystemClock(), CheckObserver(metrics)
-    endpoint = HttpCheckEndpoint(policy, proxy_url=proxy.get_secret_value() if proxy else None)
+    endpoint = HttpCheckEndpoint(
+        guarded_resolver(settings), proxy_url=proxy.get_secret_value() if proxy else None
+    )
     await stack.enter_async_context(endpoint)
     queue = PostgresCheckQueue(pool, ring.open)
     caller = CheckCaller(

@@ -10,6 +10,9 @@ from cli.service.api_problem import ApiProblem
 from cli.service.version import installed_version
 from devservers.errors import ArtifactsMissing, EmbeddedError
 from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable, OutboxError
+from outbox.settings.environment import load_settings
+from outbox.settings.secret_texts import secret_texts
+from outbox.telemetry.redaction import redaction
 
 
 def main() -> None:
@@ -28,9 +31,18 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK
     except Exception as error:
-        print(line_of(error, as_json=wants_json(arguments)), file=sys.stderr)
+        print(_redacted(line_of(error, as_json=wants_json(arguments))), file=sys.stderr)
         return exit_code_of(error)
     return ExitCode.OK
+
+
+def _redacted(line: str) -> str:
+    """Return a line without the secrets of the settings, also when these cannot be read."""
+    try:
+        secrets = secret_texts(load_settings())
+    except ConfigurationError:
+        secrets = frozenset()
+    return redaction(secrets)(line)
 
 
 def exit_code_of(error: Exception) -> ExitCode:

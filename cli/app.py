@@ -8,7 +8,7 @@ import typer
 
 from cli.commands import config, group, held, installation, key, message, migrate, shard
 from cli.commands.check import command as check
-from cli.commands.doctor import doctor
+from cli.commands.doctor.command import doctor
 from cli.commands.reconcile import command as reconcile
 from cli.commands.status import status
 from cli.dev.command import dev

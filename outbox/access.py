@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import Final, Protocol
 
 ALL_GROUPS: Final = "*"
@@ -64,6 +64,11 @@ class Caller:
         """Return whether the caller may see this group; other groups count as missing (P18)."""
         return self.groups is None or producer_group in self.groups
 
+    def covers(self, groups: Collection[str], scopes: Collection[Scope]) -> bool:
+        """Return whether this caller has all these groups and scopes: keys never grow."""
+        own_groups = self.groups is None or self.groups.issuperset(groups)
+        return own_groups and all(self.has(scope) for scope in scopes)
+
 
 def caller_of(key: ApiKey) -> Caller:
     """Return the caller of a valid key."""
@@ -71,12 +76,28 @@ def caller_of(key: ApiKey) -> Caller:
     return Caller(key_id=key.key_id, scopes=frozenset(key.scopes), groups=bound)
 
 
+NOBODY: Final = Caller(key_id=None, scopes=frozenset(), groups=frozenset())
+"""The caller of every public path, whatever the request claims."""
 ANYBODY: Final = Caller(key_id=None, scopes=frozenset({Scope.ADMIN}), groups=None)
 """The caller of every request under ``AUTH_MODE=dev-insecure``, which listens on loopback only."""
 
 
+class TokenOrigin(Enum):
+    """What the text of a bearer token proves by itself."""
+
+    ISSUED = auto()
+    """We issued it; the key may be revoked or expired since."""
+    UNPROVEN = auto()
+    """It has the older form, which anybody can write."""
+    FOREIGN = auto()
+    """We never issued it."""
+
+
 class ApiKeys(Protocol):
     """API keys; the secret itself is never stored."""
+
+    def origin(self, token: str) -> TokenOrigin:
+        """Return what the text of a token proves; costs no query."""
 
     async def verify(self, token: str) -> ApiKey | None:
         """Return the key of a bearer token, or None; a bad checksum costs no query."""
@@ -84,8 +105,10 @@ class ApiKeys(Protocol):
     async def create(self, key: NewApiKey, actor: str | None) -> tuple[ApiKey, str]:
         """Store a new key; return it with its token, which cannot be read again."""
 
-    async def page(self, after: str, limit: int) -> Sequence[ApiKey]:
-        """Return the valid keys after ``after``, by id."""
+    async def page(
+        self, after: str, limit: int, groups: Collection[str] | None
+    ) -> Sequence[ApiKey]:
+        """Return the valid keys after ``after``, by id; only keys within ``groups``, None: all."""
 
-    async def revoke(self, key_id: str, actor: str | None) -> bool:
-        """Revoke a key; False if there is no such key."""
+    async def revoke(self, key_id: str, actor: str | None, groups: Collection[str] | None) -> bool:
+        """Revoke a key; False if there is no such key within ``groups`` (None: all)."""

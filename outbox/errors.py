@@ -5,6 +5,7 @@ OutboxError
 ├── InvalidMessageId            text that cannot be a message id of this service
 ├── InvalidManifest             bytes that are no manifest, or a wrong checksum
 ├── CheckUrlForbidden           a check URL that the SSRF guard refuses, with the rule
+├── ScopeMissing                the caller's key lacks a scope that this change needs
 ├── UnknownGroup                no producer group of that name (for this caller)
 ├── GroupInUse                  the group still has undecided or unpublished messages
 ├── PreconditionFailed          the stored object is not the version that the caller read
@@ -52,6 +53,14 @@ class CheckUrlForbidden(OutboxError):
     def __init__(self, rule: str) -> None:
         super().__init__(f"the check URL is refused by the rule {rule}")
         self.rule = rule
+
+
+class ScopeMissing(OutboxError):
+    """The caller's key lacks a scope; ``purpose`` completes the sentence "the key needs it to"."""
+
+    def __init__(self, scope: str, purpose: str) -> None:
+        super().__init__(f"the key needs {scope} to {purpose}")
+        self.scope = scope
 
 
 class UnknownGroup(OutboxError):

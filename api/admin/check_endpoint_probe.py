@@ -2,19 +2,21 @@
 
 The calls are made like the checker's, with the SSRF guard and the database's time. No answer
 decides a message, counts as a check or changes a breaker. The endpoint's body is never returned.
+A test may last as long as the endpoint likes, so a process makes few of them at a time.
 """
 
 from __future__ import annotations
 
 import secrets
 from base64 import b64encode
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from api.admin.models.producer_groups import EndpointTestResource
+from api.http.problems import Problem
 from outbox.checks.check_round import Answer, Outcome, Question
 from outbox.checks.ports import CheckEndpoint, GroupsWithSecrets
 from outbox.checks.producer_group import ProducerGroup
@@ -27,6 +29,8 @@ VERDICTS: Final = frozenset({Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN})
 REFUSED: Final = frozenset({401, 403})
 TOPIC: Final = "outbox.endpoint-test"
 SECRET_BYTES: Final = 32
+AT_ONCE: Final = 4
+RETRY_SECONDS: Final = 5
 
 
 class CheckEndpointProbe:
@@ -41,9 +45,29 @@ class CheckEndpointProbe:
         self._groups = groups
         self._endpoint = endpoint
         self._clock = clock
+        self._running: set[str] = set()
 
     async def run(self, name: str) -> EndpointTestResource:
-        """Test a group's endpoint, within twice its timeout. Raises UnknownGroup."""
+        """Test a group's endpoint, within twice its timeout.
+
+        Raises UnknownGroup, and Problem ``rate-limited`` while the group is tested already, or as
+        many groups as a process tests at once.
+        """
+        with self._turn(name):
+            return await self._test(name)
+
+    @contextmanager
+    def _turn(self, name: str) -> Iterator[None]:
+        if name in self._running or len(self._running) >= AT_ONCE:
+            detail = f"one test of a group at a time, and {AT_ONCE} of all groups"
+            raise Problem(slug="rate-limited", detail=detail, retry_after_seconds=RETRY_SECONDS)
+        self._running.add(name)
+        try:
+            yield
+        finally:
+            self._running.remove(name)
+
+    async def _test(self, name: str) -> EndpointTestResource:
         group, now = await self._groups.with_secrets(name)
         question = _question(group, now)
         async with self._endpoint() as endpoint:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
@@ -14,6 +14,8 @@ from api.http.problems import Problem, invalid
 from outbox.access import Caller, Scope
 
 _SAFE_LENGTH = 64
+NO_STORE: Final = {"Cache-Control": "no-store"}
+"""Headers of an answer with a secret: no cache between us and the caller keeps it."""
 
 
 class StrictRequest(Request):

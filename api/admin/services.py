@@ -37,12 +37,13 @@ class Services:
     topic_cache: TopicCache
     metrics: Metrics
     render_metrics: Callable[[], Awaitable[bytes]]
-    ssrf_policy: Callable[[], SsrfPolicy]
+    ssrf_policy: SsrfPolicy
     group_defaults: Mapping[str, int]
     """Settings of a producer group that its PUT omits; times in seconds."""
     retention_seconds: int
     check_endpoint_probe: CheckEndpointProbe
-    forget_keys: Callable[[], None]
+    forget_key: Callable[[str], None]
+    """Drops what this process remembers of a key, by its id."""
     heartbeat_seconds: int = 5
     version: str = "0"
     metrics_here: bool = True

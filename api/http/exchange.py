@@ -15,6 +15,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 HeaderList = list[tuple[bytes, bytes]]
 
 JSON: Final = (b"content-type", b"application/json")
+AUTHENTICATED: Final = "outbox.authenticated"
+"""The server's extension to call once the caller of a request is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,29 +2,79 @@
 
 The fast path is one typed decode. Of two equal names msgspec silently keeps the last, so the
 decoded value is encoded again and the string quotes of both texts are counted: a repeated member
-always adds at least the two quotes of its name. Only a body that fails there is parsed a second
-time, slowly, to find the broken rule and its place.
+always adds at least the two quotes of its name. A body that fails is judged by few passes in C, so
+a hostile one takes no longer than a good one; only a small one is parsed in Python, to find the
+place of a repeated name.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, NoReturn, TypeVar
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import Raw
 
 from api.http.problems import Problem, invalid
 
 T = TypeVar("T")
 
 MAX_DEPTH: Final = 16
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+PARTS_MAX: Final = 20_000
+"""Most members and elements of a body without a type: twice what the longest list may have."""
+SEARCHED_MAX: Final = 2000
+"""Most members and elements that one request may have searched for a repeated name, in Python."""
+DEPTH_MAX_PARTS: Final = 50_000
+"""A body with more brackets, quotes and escapes is not measured: its schema refuses it as well."""
+SURROGATES_MAX: Final = 100_000
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_SPACE: Final = rb"\\u0020"
+"""As long as what it replaces, so that places stay the same."""
+_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STEP: Final = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+|\.\.\.)\]")
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}(?![\s\S])")
 _AT: Final = " - at `"
+_UNCLEAR: Final = "a member is present twice, or a text has an unpaired surrogate"
+
+_RAW: Final = msgspec.json.Decoder(Raw)
+_ANY: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder()
+
+
+class Search:
+    """What one request may still have searched in Python."""
+
+    def __init__(self) -> None:
+        self._left = SEARCHED_MAX
+
+    def allows(self, body: bytes) -> bool:
+        """Take the parts of a body from what is left; False if there are too many."""
+        self._left -= _parts(body)
+        return self._left >= 0
+
+
+class Ambiguous(ValueError):
+    """A body that two readers could understand differently."""
+
+
+REFUSALS: Final = (
+    msgspec.DecodeError,
+    UnicodeDecodeError,
+    RecursionError,
+    OverflowError,
+    Ambiguous,
+)
+"""What ``typed`` raises."""
+
+
+def typed(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """Decode a body into its type; raises one of REFUSALS."""
+    value = decoder.decode(body)
+    if quotes(body) != quotes(msgspec.json.encode(value)):
+        raise Ambiguous
+    return value
 
 
 def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
@@ -33,20 +83,20 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     Raises Problem: ``malformed-json``, or ``invalid-request`` with a pointer.
     """
     try:
-        value = decoder.decode(body)
-        unambiguous = _quotes(body) == _quotes(msgspec.json.encode(value))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
-        explain(body, error)
-    if not unambiguous:
-        explain(body, None)
-    return value
+        return typed(body, decoder)
+    except REFUSALS as error:
+        refuse_malformed(body)
+        raise reason(body, error, Search()) from None
 
 
 def parse(body: bytes) -> Any:
-    """Parse a body of any shape; raises Problem as ``decode`` does."""
-    value = _read_slowly(body)
-    _refuse_ambiguous(value, "")
-    return _plain(value)
+    """Parse a body of any shape; raises Problem as ``decode`` does, and ``payload-too-large``."""
+    if _parts(body) > PARTS_MAX:
+        raise Problem(slug="payload-too-large", detail=f"more than {PARTS_MAX} members")
+    value = decode(body, _ANY)
+    if _too_deep(body):
+        raise _deep()
+    return value
 
 
 def pointer_to(path: Iterable[str | int]) -> str:
@@ -60,74 +110,75 @@ def pointer_to(path: Iterable[str | int]) -> str:
     return pointer
 
 
-def explain(body: bytes, error: Exception | None) -> NoReturn:
-    """Raise the Problem of a body that a typed decode refused."""
-    document = parse(body)
+def reason(body: bytes, error: Exception, search: Search) -> Problem:
+    """Return why ``typed`` refused a body that is not malformed."""
     if isinstance(error, msgspec.ValidationError):
-        raise _wrong_type(error, document) from None
-    raise Problem(slug="invalid-request", detail="the body breaks a rule of its schema")
-
-
-def items_of(body: bytes, decoder: msgspec.json.Decoder[T]) -> Sequence[T | Problem]:
-    """Decode the items of a batch one by one, after the typed decode of the whole failed.
-
-    Raises Problem when the envelope itself is wrong.
-    """
-    members = _read_slowly(body)
-    if not isinstance(members, _Members):
-        raise invalid("", "must be an object")
-    for name, _ in members:
-        if name != "items":
-            raise invalid(_pointer("", name), "unknown member")
-    if len(members) != 1:
-        raise invalid("/items", "must be present once")
-    if isinstance(members[0][1], _Members) or not isinstance(members[0][1], list):
-        raise invalid("/items", "must be an array")
-    items: list[T | Problem] = []
-    for item in members[0][1]:
-        one = _item(item, decoder)
-        items.append(one)
-    return items
+        return _wrong_type(error, body, search)
+    return _ambiguity(body, search)
 
 
 class _Members(list[tuple[str, Any]]):
     """The members of one object, repeated names included."""
 
 
-def _refuse_constant(_: str) -> NoReturn:
-    raise ValueError("not a JSON number")
+_SLOW: Final = json.JSONDecoder(object_pairs_hook=_Members)
 
 
-_SLOW: Final = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=_refuse_constant)
-
-
-def _item(item: Any, decoder: msgspec.json.Decoder[T]) -> T | Problem:
-    """Decode one slowly parsed item into its type."""
-    plain = None
+def refuse_malformed(body: bytes) -> None:
+    """Raise Problem ``malformed-json`` for bad syntax or too many levels."""
     try:
-        _refuse_ambiguous(item, "")
-        plain = _plain(item)
-        return decoder.decode(json.dumps(plain))
-    except Problem as problem:
-        return problem
-    except msgspec.ValidationError as error:
-        return _wrong_type(error, plain)
-    except msgspec.DecodeError:
-        return invalid("", "has a number out of range")
-
-
-def _read_slowly(body: bytes) -> Any:
-    """Parse any document, members as pairs; raises Problem for bad syntax or too many levels."""
-    try:
-        value = _SLOW.decode(body.decode("utf-8"))
-    except (ValueError, RecursionError):
+        body.decode("utf-8")
+        tolerant(body, _RAW)
+    except REFUSALS:
         raise Problem(slug="malformed-json") from None
     if _too_deep(body):
-        raise Problem(slug="malformed-json", detail=f"deeper than {MAX_DEPTH} levels")
-    return value
+        raise _deep()
 
 
-def _quotes(text: bytes) -> int:
+def tolerant(body: bytes, decoder: msgspec.json.Decoder[Any]) -> tuple[Any, bytes]:
+    """Decode without judging texts: msgspec refuses unpaired surrogates even where it skips.
+
+    Returns also what was decoded, which is the body or, of the same length, a tolerable one.
+    """
+    try:
+        return decoder.decode(body), body
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        if not _surrogates(body):
+            raise
+        plain = _SURROGATE.sub(_SPACE, body)
+        return decoder.decode(plain), plain
+
+
+def _surrogates(body: bytes) -> bool:
+    """Return True if a body escapes surrogates, and not so many that nobody means them."""
+    return 0 < body.count(b"\\ud") + body.count(b"\\uD") <= SURROGATES_MAX
+
+
+def _deep() -> Problem:
+    return Problem(slug="malformed-json", detail=f"deeper than {MAX_DEPTH} levels")
+
+
+def _ambiguity(body: bytes, search: Search) -> Problem:
+    """Return what a well-formed body has that two readers could understand differently."""
+    if not search.allows(body):
+        return invalid("", _UNCLEAR)
+    try:
+        _refuse_ambiguous(_SLOW.decode(body.decode("utf-8")), "")
+    except Problem as problem:
+        return problem
+    except ValueError:  # a number that Python does not read
+        pass
+    return Problem(slug="invalid-request", detail="the body breaks a rule of its schema")
+
+
+def _parts(body: bytes) -> int:
+    """Return about how many members and elements a body has; texts may add to them."""
+    return body.count(b",") + body.count(b"[") + body.count(b"{")
+
+
+def quotes(text: bytes) -> int:
     """Count the quotes that open and close strings, leaving escaped ones out."""
     if b"\\" not in text:
         return text.count(b'"')
@@ -136,6 +187,10 @@ def _quotes(text: bytes) -> int:
 
 
 def _too_deep(body: bytes) -> bool:
+    opened = body.count(b"[") + body.count(b"{")
+    texts = body.count(b'"') + body.count(b"\\")
+    if opened <= MAX_DEPTH or opened + texts > DEPTH_MAX_PARTS:
+        return False
     brackets = _STRING.sub(b"", body).translate(None, _NOT_BRACKETS)
     for _ in range(MAX_DEPTH):
         brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
@@ -171,23 +226,14 @@ def _has_surrogate(text: str) -> bool:
     return False
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, _Members):
-        return {name: _plain(inner) for name, inner in value}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    return value
-
-
-def _wrong_type(error: msgspec.ValidationError, document: Any) -> Problem:
+def _wrong_type(error: msgspec.ValidationError, body: bytes, search: Search) -> Problem:
     """Turn msgspec's message (``… - at `$.a[0]` ``) into a pointer and our message."""
     what, _, path = str(error).partition(_AT)
-    pointer, inner = "", document
+    pointer = ""
     for name, place in _STEP.findall(path):
         if place == "...":
-            return _wrong_member(pointer, inner)
+            return _wrong_member(pointer, body, search)
         pointer += f"/{name or place}"
-        inner = inner[name] if name else inner[int(place)]
     if what.startswith("Invalid enum value"):
         return invalid(pointer, "is not one of the allowed values")
     if "matching regex" in what:
@@ -199,12 +245,21 @@ def _wrong_type(error: msgspec.ValidationError, document: Any) -> Problem:
     return invalid(pointer, what[:1].lower() + what[1:])
 
 
-def _wrong_member(pointer: str, members: Any) -> Problem:
+def _wrong_member(pointer: str, body: bytes, search: Search) -> Problem:
     """Point at the first member that is not a string, in an object of strings."""
+    unclear = invalid(pointer, "has an invalid member")
+    if not search.allows(body):
+        return unclear
+    try:
+        members: Any = _ANY.decode(body)
+        for name in pointer.split("/")[1:]:
+            members = members[int(name) if isinstance(members, list) else name]
+    except (*REFUSALS, LookupError):
+        return unclear
     for name, value in members.items():
         if not isinstance(value, str):
             return invalid(_pointer(pointer, name), "expected `str`")
-    return invalid(pointer, "has an invalid member")
+    return unclear
 
 
 def _pointer(parent: str, name: str) -> str:

@@ -21,6 +21,7 @@ from outbox.errors import (
     Overloaded,
     PreconditionFailed,
     PreconditionRequired,
+    ScopeMissing,
     UnknownGroup,
 )
 
@@ -209,6 +210,7 @@ def headers_of(problem: Problem) -> dict[str, str]:
 SLUG_OF: Final[dict[type[OutboxError], str]] = {
     DatabaseUnavailable: "database-unavailable",
     Overloaded: "overloaded",
+    ScopeMissing: "scope-missing",
     UnknownGroup: "unknown-group",
     GroupInUse: "group-in-use",
     PreconditionFailed: "precondition-failed",
@@ -225,4 +227,5 @@ def problem_of(error: OutboxError) -> Problem:
     wait = DATABASE_RETRY_SECONDS if isinstance(error, DatabaseUnavailable) else None
     if isinstance(error, Overloaded):
         wait = error.retry_after_seconds
-    return Problem(slug=slug, retry_after_seconds=wait)
+    detail = str(error) if isinstance(error, ScopeMissing) else None
+    return Problem(slug=slug, detail=detail, retry_after_seconds=wait)

@@ -18,12 +18,11 @@ _SEPARATORS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
-    """Limits of one process; sizes in bytes."""
+    """Limits of one request, in bytes."""
 
     body_bytes: int = 1_048_576
     batch_bytes: int = 8_388_608
     header_bytes: int = 16_384
-    inflight: int = 1000
 
 
 class ClientGone(Exception):

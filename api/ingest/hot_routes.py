@@ -5,21 +5,20 @@ They bypass the framework's router; ``openapi`` adds them to the OpenAPI documen
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from api.http.exchange import JSON, HeaderList, HotRoute, HttpRequest, HttpResponse
-from api.http.json_body import decode, items_of
+from api.http.json_body import REFUSALS, decode, typed
 from api.http.problems import Problem, document, invalid
 from api.http.rate_limits import RateLimit
+from api.ingest.batch_items import items_of, slices_of
 from api.ingest.end_rules import end_of
-from api.ingest.ingest import Ingest
+from api.ingest.ingest import Decided, Ingest
 from api.ingest.prepare_rules import traceparent_of
 from api.ingest.schemas import (
-    BATCH_ITEMS_MAX,
     ENCODER,
     END,
     END_BATCH,
@@ -35,8 +34,8 @@ from outbox.access import Scope
 
 PREFIX: Final = "/v1/half-messages"
 WAIT_MAX_SECONDS: Final = 30
+WAIT_MAX_DIGITS: Final = 9
 _END_SUFFIX: Final = "/end"
-_WAIT: Final = re.compile(r"\s*wait\s*=\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
 
 ItemT = TypeVar("ItemT")
 
@@ -86,18 +85,20 @@ class HotRoutes:
     async def end(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/{message_id}/end."""
         body = decode(request.body, END)
-        wait, headers = _wait_of(request)
+        wait = _wait_of(request)
         message_id = request.path[len(PREFIX) + 1 : -len(_END_SUFFIX)]
         groups = await self._ingest.group_ids(request.caller)
-        [outcome] = await self._ingest.end([end_of(message_id, body, groups)], wait)
+        decided = await self._ingest.end([end_of(message_id, body, groups)], wait)
+        [outcome] = decided.answers
         if isinstance(outcome, Problem):
             raise outcome
-        return HttpResponse(200, ENCODER.encode(outcome), headers)
+        return HttpResponse(200, ENCODER.encode(outcome), _applied(wait, decided))
 
     async def prepare_batch(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/batch."""
-        items = _items(request.body, PREPARE_BATCH, PREPARE)
-        rate_fields = self._prepares.spend(request.caller, len(items))
+        slices = slices_of(request.body)
+        rate_fields = self._prepares.spend(request.caller, len(slices))
+        items = _items(request.body, slices, PREPARE_BATCH, PREPARE)
         outcomes = await self._ingest.prepare(
             items, request.caller, traceparent=_traceparent(request)
         )
@@ -108,20 +109,23 @@ class HotRoutes:
                 problem=document(outcome, request.request_id),
             )
             if isinstance(outcome, Problem)
-            else PrepareResult(index=index, status=201, result=outcome.half)
+            else PrepareResult(
+                index=index, status=201, replayed=outcome.replayed, result=outcome.half
+            )
             for index, outcome in enumerate(outcomes)
         ]
         return HttpResponse(207, ENCODER.encode(PrepareBatchAnswer(results)), [JSON, *rate_fields])
 
     async def end_batch(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/end-batch."""
-        items = _items(request.body, END_BATCH, END_ITEM)
-        wait, headers = _wait_of(request)
+        items = _items(request.body, slices_of(request.body), END_BATCH, END_ITEM)
+        wait = _wait_of(request)
         groups = await self._ingest.group_ids(request.caller)
         ends = [
             item if isinstance(item, Problem) else end_of(item.message_id, item, groups)
             for item in items
         ]
+        decided = await self._ingest.end(ends, wait)
         results = [
             EndResult(
                 index=index,
@@ -130,40 +134,43 @@ class HotRoutes:
             )
             if isinstance(outcome, Problem)
             else EndResult(index=index, status=200, result=outcome)
-            for index, outcome in enumerate(await self._ingest.end(ends, wait))
+            for index, outcome in enumerate(decided.answers)
         ]
-        return HttpResponse(207, ENCODER.encode(EndBatchAnswer(results)), headers)
+        answer = ENCODER.encode(EndBatchAnswer(results))
+        return HttpResponse(207, answer, _applied(wait, decided))
 
 
 def _items(
-    body: bytes, whole: msgspec.json.Decoder[Any], single: msgspec.json.Decoder[ItemT]
+    body: bytes,
+    slices: Sequence[bytes],
+    whole: msgspec.json.Decoder[Any],
+    single: msgspec.json.Decoder[ItemT],
 ) -> Sequence[ItemT | Problem]:
     """Decode a batch at once; when an item is invalid, decode item by item."""
     try:
-        return list(decode(body, whole).items)
-    except Problem:
-        items = items_of(body, single)
-    if not items:
-        raise invalid("/items", "must hold at least one item")
-    if len(items) > BATCH_ITEMS_MAX:
-        raise Problem(slug="batch-too-large")
-    return items
+        return list(typed(body, whole).items)
+    except REFUSALS:
+        return items_of(body, slices, single)
 
 
 def _traceparent(request: HttpRequest) -> str | None:
     return traceparent_of(request.header(b"traceparent"))
 
 
-def _wait_of(request: HttpRequest) -> tuple[int | None, HeaderList]:
-    """Return the seconds that ``Prefer: wait=N`` asks for, and the headers that confirm it."""
-    prefer = request.header(b"prefer")
-    if prefer is None:
-        return None, [JSON]
-    for preference in prefer.split(","):
-        wait = _WAIT.fullmatch(preference)
-        if wait is not None:
-            seconds = wait[1]
-            if not (seconds.isascii() and seconds.isdigit() and int(seconds) <= WAIT_MAX_SECONDS):
+def _applied(wait: int | None, decided: Decided) -> HeaderList:
+    """Return the headers of an end; they confirm the wait unless too many callers wait."""
+    if wait is None or not decided.waited:
+        return [JSON]
+    return [JSON, (b"preference-applied", f"wait={wait}".encode())]
+
+
+def _wait_of(request: HttpRequest) -> int | None:
+    """Return the seconds that ``Prefer: wait=N`` asks for."""
+    for preference in (request.header(b"prefer") or "").split(","):
+        name, _, seconds = (part.strip() for part in preference.partition("="))
+        if name.lower() == "wait":
+            digits = seconds.isascii() and seconds.isdigit() and len(seconds) <= WAIT_MAX_DIGITS
+            if not digits or int(seconds) > WAIT_MAX_SECONDS:
                 raise invalid("", f"Prefer: wait takes 0 to {WAIT_MAX_SECONDS} seconds")
-            return int(seconds), [JSON, (b"preference-applied", f"wait={seconds}".encode())]
-    return None, [JSON]
+            return int(seconds)
+    return None

@@ -57,6 +57,14 @@ class Names:
     refusals: Mapping[tuple[str, int | None], str | None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """The answers to ends, in order; ``waited`` is False if too many callers wait for Kafka."""
+
+    answers: Sequence[EndedHalf | Problem]
+    waited: bool = True
+
+
 class Ingest:
     """The two use cases of a producer."""
 
@@ -199,9 +207,7 @@ class Ingest:
 
     # -- end -------------------------------------------------------------------------------------
 
-    async def end(
-        self, requests: Sequence[End | Problem], wait_seconds: int | None
-    ) -> Sequence[EndedHalf | Problem]:
+    async def end(self, requests: Sequence[End | Problem], wait_seconds: int | None) -> Decided:
         """Decide half messages; answer each in order once its flush has committed.
 
         ``wait_seconds`` waits once, for all of them, until Kafka has acknowledged the committed.
@@ -209,17 +215,20 @@ class Ingest:
         """
         ends = [request for request in requests if isinstance(request, End)]
         if not ends:
-            return [request for request in requests if isinstance(request, Problem)]
+            return Decided(answers=[each for each in requests if isinstance(each, Problem)])
         outcomes = await self._ends.submit(ends)
         await self._metrics.ended(outcomes)
         published = await self._wait(outcomes, wait_seconds) if wait_seconds else {}
-        answers = iter([end_answer(outcome, published) for outcome in outcomes])
-        return [item if isinstance(item, Problem) else next(answers) for item in requests]
+        answers = iter([end_answer(outcome, published or {}) for outcome in outcomes])
+        return Decided(
+            answers=[item if isinstance(item, Problem) else next(answers) for item in requests],
+            waited=published is not None,
+        )
 
     async def _wait(
         self, outcomes: Sequence[EndOutcome], seconds: int
-    ) -> dict[HalfId, MessageStatus]:
-        """Return the statuses of the messages that Kafka acknowledged in time."""
+    ) -> Mapping[HalfId, MessageStatus] | None:
+        """Return the statuses of the messages that Kafka acknowledged in time, or None."""
         open_ids = {
             outcome.status.half_id
             for outcome in outcomes
@@ -227,7 +236,7 @@ class Ingest:
             and not outcome.conflict
             and awaits_publication(outcome.status)
         }
-        return dict(await self._publications.wait(sorted(open_ids), seconds))
+        return await self._publications.wait(sorted(open_ids), seconds)
 
 
 def may_write(group: ProducerGroup, topic: str) -> bool:

@@ -10,12 +10,15 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from api.http.in_flight import InFlight
 from outbox.errors import DatabaseUnavailable
 from outbox.messages.message import MessageStatus
 from outbox.messages.message_id import HalfId
 from outbox.messages.ports import MessageStatuses
 
 TICK_SECONDS: Final = 0.05
+WAITING_MAX: Final = 10_000
+"""Messages that callers may wait for; whoever comes after that is answered at once."""
 READ_MAX: Final = 2000
 """Messages read by one query; more of them take turns."""
 
@@ -23,27 +26,38 @@ READ_MAX: Final = 2000
 class PublicationWait:
     """Watches committed messages until they are published or no caller waits any more."""
 
-    def __init__(self, statuses: MessageStatuses) -> None:
+    def __init__(self, statuses: MessageStatuses, in_flight: InFlight) -> None:
         self._statuses = statuses
+        self._in_flight = in_flight
+        self._waiters = 0
         self._waiting: dict[HalfId, set[asyncio.Future[MessageStatus]]] = defaultdict(set)
         self._watching: asyncio.Task[None] | None = None
 
     async def wait(
         self, half_ids: Sequence[HalfId], seconds: float
-    ) -> Mapping[HalfId, MessageStatus]:
-        """Return those of the messages that were published within ``seconds``, by id."""
+    ) -> Mapping[HalfId, MessageStatus] | None:
+        """Return those of the messages that were published within ``seconds``, by id.
+
+        Returns None at once if too many wait already. A waiting request takes no room.
+        """
+        if self._waiters + len(half_ids) > WAITING_MAX:
+            return None
         loop = asyncio.get_running_loop()
         futures = {half_id: loop.create_future() for half_id in half_ids}
         for half_id, future in futures.items():
             self._waiting[half_id].add(future)
+        self._waiters += len(futures)
         if self._watching is None and futures:
             self._watching = asyncio.create_task(self._watch())
         try:
-            await asyncio.wait(futures.values(), timeout=seconds) if futures else None
+            if futures:
+                with self._in_flight.resting():
+                    await asyncio.wait(futures.values(), timeout=seconds)
             return {
                 half_id: future.result() for half_id, future in futures.items() if future.done()
             }
         finally:
+            self._waiters -= len(futures)
             for half_id, future in futures.items():
                 self._leave(half_id, future)
 

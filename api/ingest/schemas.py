@@ -116,6 +116,7 @@ class PublicationAt(Struct, kw_only=True, gc=False):
     partition: int
     offset: int
     published_at: datetime
+    visible: bool
 
 
 class EndedHalf(Struct, kw_only=True, gc=False):
@@ -131,10 +132,14 @@ class EndedHalf(Struct, kw_only=True, gc=False):
 
 
 class PrepareResult(Struct, kw_only=True, omit_defaults=True, gc=False):
-    """The result of one prepare of a batch: ``result`` or ``problem``, never both."""
+    """The result of one prepare of a batch: ``result`` or ``problem``, never both.
+
+    ``replayed`` is there, and true, if an earlier prepare had stored the message.
+    """
 
     index: int
     status: int
+    replayed: bool = False
     result: PreparedHalf | None = None
     problem: dict[str, Any] | None = None
 

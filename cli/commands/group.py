@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from cli.invocation.context import context_of
+from cli.invocation.context import Output, context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import Answer, ApiClient, api_client
@@ -54,20 +54,40 @@ def set_group(
     context: typer.Context,
     name: Name,
     *,
-    check_url: str | None = None,
-    check_interval_seconds: int | None = None,
-    check_max: int | None = None,
-    check_timeout_seconds: int | None = None,
-    transaction_timeout_seconds: int | None = None,
-    on_check_max: OnCheckMax | None = None,
-    backoff: Backoff | None = None,
-    max_inflight: int | None = None,
-    batch_check: bool | None = None,
-    check_payload: bool | None = None,
+    check_url: Annotated[str | None, typer.Option(help="Address of the check endpoint.")] = None,
+    check_interval_seconds: Annotated[
+        int | None, typer.Option(help="Time from one check of a message to the next.")
+    ] = None,
+    check_max: Annotated[
+        int | None, typer.Option(help="Checks before --on-check-max applies.")
+    ] = None,
+    check_timeout_seconds: Annotated[
+        int | None, typer.Option(help="Time for one call of the endpoint.")
+    ] = None,
+    transaction_timeout_seconds: Annotated[
+        int | None, typer.Option(help="Age of a message before its first check.")
+    ] = None,
+    on_check_max: Annotated[
+        OnCheckMax | None, typer.Option(help="What happens after the last allowed check.")
+    ] = None,
+    backoff: Annotated[
+        Backoff | None, typer.Option(help="Whether the interval stays or doubles.")
+    ] = None,
+    max_inflight: Annotated[
+        int | None, typer.Option(help="Calls of the endpoint at the same time.")
+    ] = None,
+    batch_check: Annotated[
+        bool | None, typer.Option(help="Ask about up to 100 messages in one call.")
+    ] = None,
+    check_payload: Annotated[
+        bool | None, typer.Option(help="Send the value with each check.")
+    ] = None,
     topics: Annotated[
         list[str] | None, typer.Option("--topic", help="Repeat for several; PREFIX* is allowed.")
     ] = None,
-    max_age_seconds: int | None = None,
+    max_age_seconds: Annotated[
+        int | None, typer.Option(help="Age at which a message that stays undecided is parked.")
+    ] = None,
     file: Annotated[Path | None, typer.Option(help="The whole group as JSON.")] = None,
 ) -> None:
     """Create a group or change the given fields; a new group's secret is shown once."""
@@ -102,10 +122,19 @@ def test(context: typer.Context, name: Name) -> None:
     """Send a signed and a forged check to the endpoint; exits 1 if it fails."""
     with api_client(context) as api:
         verdict = api.post(f"{_path(name)}/test")
-    print_object(context_of(context), verdict)
+    invocation = context_of(context)
+    shown = _asked(verdict) if invocation.output is Output.TABLE else verdict
+    print_object(invocation, shown)
     passed = ("reachable", "signature_accepted", "forgery_refused")
     if not all(verdict.get(each) for each in passed):
         raise typer.Exit(ExitCode.ERROR)
+
+
+def _asked(verdict: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what an endpoint that does not answer was never asked."""
+    if verdict.get("reachable"):
+        return verdict
+    return {name: verdict[name] for name in ("reachable", "outcome") if name in verdict}
 
 
 def pause(context: typer.Context, name: Name, *, reason: Reason) -> None:

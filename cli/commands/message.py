@@ -23,7 +23,16 @@ PARKED_COLUMNS = (
     "parked_reason",
     "check_count",
 )
-EVENT_COLUMNS = ("seq", "at", "type", "decision", "decided_by", "outcome", "reason")
+EVENT_COLUMNS = (
+    "seq",
+    "at",
+    "type",
+    "decision",
+    "decided_by",
+    "outcome",
+    "http_status",
+    "reason",
+)
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...")]
 Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
@@ -66,19 +75,29 @@ def make_app() -> typer.Typer:
 def list_messages(
     context: typer.Context,
     *,
-    state: str | None = None,
-    group: str | None = None,
-    topic: str | None = None,
-    transaction_id: str | None = None,
-    key: str | None = None,
-    tag: str | None = None,
-    decided_by: str | None = None,
-    prepared_from: str | None = None,
-    prepared_to: str | None = None,
-    min_checks: int | None = None,
-    last_outcome: str | None = None,
-    limit: Annotated[int | None, typer.Option(min=1, max=500)] = None,
-    cursor: str | None = None,
+    state: Annotated[
+        str | None, typer.Option(help="PREPARED, PARKED, COMMITTED, PUBLISHED or ROLLED_BACK.")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", "--producer-group", help="Producer group.")
+    ] = None,
+    topic: Annotated[str | None, typer.Option(help="Topic.")] = None,
+    transaction_id: Annotated[str | None, typer.Option(help="The producer's own id.")] = None,
+    key: Annotated[str | None, typer.Option(help="Key of the record, as text.")] = None,
+    tag: Annotated[str | None, typer.Option(help="One of its tags.")] = None,
+    decided_by: Annotated[
+        str | None, typer.Option(help="producer, check, operator, policy or recovery.")
+    ] = None,
+    prepared_from: Annotated[
+        str | None, typer.Option(help="From this time, such as 2026-09-21T14:00:00Z.")
+    ] = None,
+    prepared_to: Annotated[str | None, typer.Option(help="Before this time.")] = None,
+    min_checks: Annotated[int | None, typer.Option(help="Checked at least so many times.")] = None,
+    last_outcome: Annotated[
+        str | None, typer.Option(help="Outcome of its last check, such as timeout.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=500, help="Messages on a page.")] = None,
+    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
 ) -> None:
     """List messages, newest first."""
     query = {
@@ -130,7 +149,7 @@ def end(
     message_id: Annotated[str, typer.Argument(metavar="ID")],
     *,
     decision: Annotated[EndDecision, typer.Option(help="Outcome of the local transaction.")],
-    reason: str | None = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, kept with the decision.")] = None,
     wait: Annotated[
         int | None, typer.Option(min=0, max=30, help="Seconds to wait for the publication.")
     ] = None,

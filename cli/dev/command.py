@@ -42,6 +42,10 @@ def dev(
     fetch: Annotated[
         bool, typer.Option("--fetch", help="Fetch the artifacts in pom.xml, then exit.")
     ] = False,
+    fetch_kafka: Annotated[
+        str | None,
+        typer.Option(metavar="RELEASE", help="Fetch another Kafka for tests, then exit."),
+    ] = None,
 ) -> None:
     """Run PostgreSQL, Kafka, the API and the checker on this machine, for development."""
     invocation = context_of(context)
@@ -49,6 +53,11 @@ def dev(
         from cli.dev.fetch import fetch_artifacts
 
         fetch_artifacts(invocation.say)
+        return
+    if fetch_kafka:
+        from cli.dev import fetch as fetching
+
+        fetching.fetch_kafka(fetch_kafka, invocation.say)
         return
     load_settings()  # an unknown OUTBOX_ name stops this process, not each child
     ports = {"api": api_port, "postgres": postgres_port, "kafka": kafka_port}

@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
@@ -96,11 +97,13 @@ class DataDir:
 def open_data_dir(path: Path) -> DataDir:
     """Create the folder if necessary and lock it.
 
-    Raises CommandFailed with CONFLICT, naming the holder's pid, if another `outbox dev` has it.
+    Raises CommandFailed: with CONFLICT, naming the holder's pid, if another `outbox dev` has it;
+    with USAGE if others can write there, because servers are started from what it holds.
     """
     path = path.resolve()
     # As root: PostgreSQL's unprivileged user must be able to enter the folder.
     path.mkdir(mode=0o711 if unprivileged_user() else 0o700, parents=True, exist_ok=True)
+    _refuse_foreign(path)
     lock = (path / LOCK).open("a+")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,6 +117,14 @@ def open_data_dir(path: Path) -> DataDir:
     lock.write(str(os.getpid()))
     lock.flush()
     return DataDir(path, lock)
+
+
+def _refuse_foreign(path: Path) -> None:
+    found = path.stat()
+    if found.st_uid != os.geteuid():
+        raise CommandFailed(f"{path} belongs to another user", ExitCode.USAGE)
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise CommandFailed(f"others can write {path}: chmod go-w it", ExitCode.USAGE)
 
 
 def _usable(port: int) -> bool:

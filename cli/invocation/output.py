@@ -1,8 +1,9 @@
-"""Prints data on stdout: a table for people, JSON or JSON lines for programs."""
+"""Prints data on stdout: text for people, JSON or JSON lines for programs."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
@@ -11,16 +12,28 @@ from cli.invocation.context import Context, Output
 
 Row = Mapping[str, Any]
 
+SHOWN_ONCE: Final = ("api_key", "check_secret")
+"""Members that the service shows only in this answer."""
+IDS: Final = ("message_id", "key_id", "run_id", "finding_id")
+"""Columns that are copied into the next command, so they are never wrapped."""
+_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+(Z|[+-]\d\d:\d\d)")
+
 
 def print_object(invocation: Context, body: Row) -> None:
-    """Print one object: a table with one line per member, or the body as JSON."""
+    """Print one object: one line per member, or the body as JSON.
+
+    Nothing is cut off or wrapped. A secret that is shown once stands alone on the last line.
+    """
     if invocation.output is not Output.TABLE:
         print(_json(body, invocation.output))
         return
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in body.items():
-        table.add_row(name, _cell(value))
-    _console(invocation).print(table)
+    secrets = {name: body[name] for name in SHOWN_ONCE if body.get(name)}
+    lines = {name: value for name, value in body.items() if name not in secrets}
+    width = max(map(len, lines), default=0)
+    for name, value in lines.items():
+        print(f"{name:<{width}}  {_cell(value)}")
+    for name, value in secrets.items():
+        print(f"\n{name}, shown only now:\n{value}")
 
 
 def print_rows(
@@ -35,7 +48,7 @@ def print_rows(
     else:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in columns:
-            table.add_column(column.replace("_", " "), overflow="fold")
+            table.add_column(column.replace("_", " "), overflow="fold", no_wrap=column in IDS)
         for row in rows:
             table.add_row(*(_cell(row.get(column)) for column in columns))
         _console(invocation).print(table)
@@ -47,14 +60,18 @@ def _json(value: Any, output: Output) -> str:
 
 def _cell(value: Any) -> str:
     match value:
-        case None:
+        case None | []:
             return "-"
         case bool():
             return "yes" if value else "no"
-        case dict() | list():
-            return json.dumps(value, ensure_ascii=False) if value else "-"
+        case dict():
+            if not value:
+                return "-"
+            return ", ".join(f"{name} {_cell(each)}" for name, each in value.items())
+        case list():
+            return ", ".join(_cell(each) for each in value)
         case _:
-            return str(value)
+            return _MOMENT.sub(r"\1\2", str(value))
 
 
 def _console(invocation: Context) -> Console:

@@ -19,6 +19,7 @@ def settings_or_dev() -> Settings:
         overrides={
             "database_url": state.database_url,
             "kafka_bootstrap_servers": state.kafka_bootstrap_servers,
+            "kafka_config": "{}",  # its secrets are for other brokers
             "api_url": settings.api_url or state.api_url,
         }
     )

@@ -105,7 +105,8 @@ def _address(invocation: Context) -> tuple[str, str | None]:
             "no API configured: use --url or OUTBOX_API_URL, or start `outbox dev` in this folder"
         )
         raise CommandFailed(line, ExitCode.USAGE)
-    return state.api_url, key or state.api_key
+    # A key of the settings is for the service that they mean, never for an address from a file.
+    return state.api_url, state.api_key
 
 
 def _problem(response: httpx2.Response) -> dict[str, Any]:

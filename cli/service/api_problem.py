@@ -17,6 +17,8 @@ BY_STATUS = {
     504: ExitCode.UNREACHABLE,
 }
 USAGE = range(400, 500)
+STANDARD = ("type", "title", "status", "detail", "instance", "code", "retryable", "errors")
+"""Members that are in every problem; the others are facts of this one."""
 
 
 class ApiProblem(Exception):
@@ -38,12 +40,20 @@ class ApiProblem(Exception):
         return json.dumps(self.problem, ensure_ascii=False)
 
     def as_text(self) -> str:
-        """Return title, detail and the invalid fields as text."""
+        """Return title, detail, the invalid fields and the facts, each said once."""
         title, detail = self.problem.get("title", "refused"), self.problem.get("detail")
+        errors = [(each.get("pointer"), each.get("message")) for each in self._errors()]
         lines = [f"{title} ({self.problem.get('code', self.status)})"]
-        lines += [f"  {detail}"] if detail and detail != title else []
-        lines += [
-            f"  {each.get('pointer', '')}: {each.get('message', '')}"
-            for each in self.problem.get("errors", ())
-        ]
+        said = {title, *(message for _, message in errors)}
+        lines += [f"  {detail}"] if detail and detail not in said else []
+        lines += [f"  {f'{pointer}: ' if pointer else ''}{message}" for pointer, message in errors]
+        facts = {name: value for name, value in self.problem.items() if name not in STANDARD}
+        lines += [f"  {name}: {value}" for name, value in facts.items() if value is not None]
         return "\n".join(lines)
+
+    def _errors(self) -> list[dict[str, Any]]:
+        """Return the invalid fields; none from a proxy that answers with something else."""
+        errors = self.problem.get("errors")
+        return (
+            [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
+        )

@@ -1,4 +1,4 @@
-"""A change of a producer group: its precondition, the stored result, a new secret. Pure."""
+"""A change of a producer group: who may make it, its precondition, its result. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
+from outbox.access import Caller, Scope
 from outbox.checks.producer_group import ProducerGroup
-from outbox.errors import PreconditionFailed, PreconditionRequired
+from outbox.errors import PreconditionFailed, PreconditionRequired, ScopeMissing
 
 
 class AnyVersion(Enum):
@@ -46,3 +47,27 @@ def require_version(precondition: Precondition, version: int) -> None:
         raise PreconditionRequired
     if precondition is not AnyVersion.ANY and precondition != version:
         raise PreconditionFailed(version)
+
+
+def require_scopes(caller: Caller, stored: ProducerGroup | None, wanted: ProducerGroup) -> None:
+    """Refuse a change that needs more than ``groups:write``. Raises ScopeMissing.
+
+    The topics limit what the group's producers may write, so an administrator sets them. A new
+    group has topics too: an empty list allows all of them. Who sends the payload somewhere else
+    must be allowed to read it.
+    """
+    if stored is None:
+        _require(caller, Scope.ADMIN, "register a producer group, because it has topics")
+    elif set(stored.topics) != set(wanted.topics):
+        _require(caller, Scope.ADMIN, "change the topics of a producer group")
+    if wanted.check_payload and not _sends_payload_there(stored, wanted):
+        _require(caller, Scope.MESSAGES_PAYLOAD, "send the payload with checks to another place")
+
+
+def _sends_payload_there(stored: ProducerGroup | None, wanted: ProducerGroup) -> bool:
+    return stored is not None and stored.check_payload and stored.check_url == wanted.check_url
+
+
+def _require(caller: Caller, scope: Scope, purpose: str) -> None:
+    if not caller.has(scope):
+        raise ScopeMissing(scope, purpose)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from outbox.access import Caller
 from outbox.checks.check_round import (
     Answer,
     DueSlice,
@@ -92,11 +93,12 @@ class ProducerGroups(Protocol):
         """Return one group. Raises UnknownGroup."""
 
     async def put(
-        self, group: ProducerGroup, precondition: Precondition, key_id: str | None
+        self, group: ProducerGroup, precondition: Precondition, caller: Caller
     ) -> StoredGroup:
         """Register or replace a group.
 
-        Raises PreconditionRequired or PreconditionFailed when it exists and would change.
+        Raises ScopeMissing when the caller may not make this change, and PreconditionRequired or
+        PreconditionFailed when the group exists and would change.
         """
 
     async def delete(self, name: str, precondition: Precondition, key_id: str | None) -> None:

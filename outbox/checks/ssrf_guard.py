@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final
 
+from outbox.checks.embedded_addresses import NAT64_LENGTHS, Address, unwrap
 from outbox.errors import CheckUrlForbidden, ConfigurationError
 
-Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 LONGEST_URL: Final = 2048
@@ -50,6 +50,8 @@ class SsrfPolicy:
     ports: tuple[tuple[int, int], ...] = ((80, 80), (443, 443), (1024, 65535))
     https_only: bool = False
     own: tuple[tuple[Network, int], ...] = ()
+    nat64: tuple[IPv6Network, ...] = ()
+    """Prefixes that the operator's network translates to IPv4."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,8 @@ def policy_of(
     ports: Iterable[str],
     *,
     https_only: bool = False,
-    own: Iterable[tuple[str, int]] = (),
+    own: Iterable[tuple[str | Network, int]] = (),
+    nat64: Iterable[str] = (),
 ) -> SsrfPolicy:
     """Read a policy from settings. Raises ConfigurationError that names the wrong value."""
     return SsrfPolicy(
@@ -76,6 +79,7 @@ def policy_of(
         ports=tuple(_port_range(text) for text in ports),
         https_only=https_only,
         own=tuple((ip_network(network), port) for network, port in own),
+        nat64=tuple(_nat64_prefix(text) for text in nat64),
     )
 
 
@@ -97,7 +101,7 @@ def judge(url: CheckUrl, address: str, policy: SsrfPolicy) -> Rule | None:
     seen = _literal(address)
     if seen is None:
         return Rule.HOST_FORM
-    reached = unwrap(seen)
+    reached = unwrap(seen, policy.nat64)
     own = tuple(network for network, port in policy.own if port == url.port)
     for refused, rule in (
         (LINK_LOCAL, Rule.LINK_LOCAL),
@@ -122,32 +126,12 @@ def _judge_scope(url: CheckUrl, reached: tuple[Address, ...], policy: SsrfPolicy
     return None
 
 
-def unwrap(address: Address) -> tuple[Address, ...]:
-    """Return the addresses that a packet to this one may reach, with embedded IPv4 ones."""
-    if isinstance(address, IPv4Address):
-        return (address,)
-    packed = address.packed
-    if address in MAPPED or address in NAT64:
-        return (IPv4Address(packed[12:]),)
-    if address in SIX_TO_FOUR:
-        return (IPv4Address(packed[2:6]),)
-    if address in TEREDO:
-        client = IPv4Address(bytes(byte ^ 0xFF for byte in packed[12:]))
-        return (IPv4Address(packed[4:8]), client)
-    return (IPv6Address(packed),)
-
-
 # -- The deny tables -------------------------------------------------------------------------------
 
 
 def _networks(*texts: str) -> tuple[Network, ...]:
     return tuple(ip_network(text) for text in texts)
 
-
-MAPPED: Final = IPv6Network("::ffff:0:0/96")
-NAT64: Final = IPv6Network("64:ff9b::/96")
-SIX_TO_FOUR: Final = IPv6Network("2002::/16")
-TEREDO: Final = IPv6Network("2001::/32")
 
 LINK_LOCAL: Final = _networks("169.254.0.0/16", "fe80::/10")
 
@@ -270,6 +254,17 @@ def _network(text: str) -> Network:
         return ip_network(text, strict=False)
     except ValueError:
         raise ConfigurationError(f"OUTBOX_CHECK_ALLOW_CIDRS: {text!r} is no network") from None
+
+
+def _nat64_prefix(text: str) -> IPv6Network:
+    try:
+        network = IPv6Network(text)
+        NAT64_LENGTHS.index(network.prefixlen)
+    except ValueError:
+        lengths = ", ".join(map(str, NAT64_LENGTHS))
+        line = f"OUTBOX_CHECK_NAT64_PREFIXES: {text!r} is no IPv6 prefix of length {lengths}"
+        raise ConfigurationError(line) from None
+    return network
 
 
 def _port_range(text: str) -> tuple[int, int]:

@@ -84,7 +84,7 @@ def _retry_after(answer: HttpAnswer) -> int | None:
         return min(int(text[:10]), LONGEST_DELAY_SECONDS)
     try:
         wait = parsedate_to_datetime(text) - parsedate_to_datetime(answer.date or "")
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     return min(max(int(wait.total_seconds()), 0), LONGEST_DELAY_SECONDS)
 

@@ -17,10 +17,10 @@ import aiohttp
 
 from outbox.checks.check_round import Answer, Outcome, Question
 from outbox.checks.producer_group import ProducerGroup
-from outbox.checks.ssrf_guard import CheckUrl, SsrfPolicy, read_check_url
+from outbox.checks.ssrf_guard import CheckUrl, read_check_url
 from outbox.errors import CheckUrlForbidden
 from outbox.http_checks.classification import HttpAnswer, classify, classify_batch
-from outbox.http_checks.guarded_connector import TARGET, Blocked, GuardedResolver, guarded_connector
+from outbox.http_checks.guarded_connector import Blocked, GuardedResolver, guarded_connector
 from outbox.http_checks.request import CheckRequest, check_request
 
 CONNECT_SECONDS: Final = 2.0
@@ -31,14 +31,12 @@ HEADER_COUNT: Final = 64
 READ_BYTES: Final = 4096
 
 
-def guarded_session(
-    policy: SsrfPolicy, resolver: GuardedResolver, *, proxied: bool
-) -> aiohttp.ClientSession:
+def guarded_session(resolver: GuardedResolver, *, proxied: bool) -> aiohttp.ClientSession:
     """Return a session whose sockets the SSRF guard judges; a proxy applies its own rules."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True)
         if proxied
-        else guarded_connector(policy, resolver),
+        else guarded_connector(resolver),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
         trust_env=False,
@@ -52,11 +50,10 @@ def guarded_session(
 class HttpCheckEndpoint:
     """The CheckEndpoint over HTTP; use it as an async context manager."""
 
-    def __init__(self, policy: SsrfPolicy, *, proxy_url: str | None = None) -> None:
-        self._policy = policy
+    def __init__(self, resolver: GuardedResolver, *, proxy_url: str | None = None) -> None:
         self._proxy_url = proxy_url
-        self._resolver = GuardedResolver(policy)
-        self._session = guarded_session(policy, self._resolver, proxied=proxy_url is not None)
+        self._resolver = resolver
+        self._session = guarded_session(resolver, proxied=proxy_url is not None)
 
     async def __aenter__(self) -> Self:
         return self
@@ -72,7 +69,6 @@ class HttpCheckEndpoint:
     async def close(self) -> None:
         """Close every connection."""
         await self._session.close()
-        await self._resolver.close()
 
     async def ask(
         self, group: ProducerGroup, questions: Sequence[Question], now: datetime
@@ -93,9 +89,9 @@ class HttpCheckEndpoint:
         request = check_request(group, questions, now, secrets.token_hex(16))
         limit = BATCH_ANSWER_BYTES if group.batch_check else ANSWER_BYTES
         try:
-            url = read_check_url(group.check_url, self._policy)
-            TARGET.set(url)
+            url = read_check_url(group.check_url, self._resolver.policy)
             async with asyncio.timeout(group.check_timeout_seconds):
+                await self._resolver.aim(url, group.id)
                 return await self._post(group.check_url, url, request, limit)
         except CheckUrlForbidden as refused:
             return Answer(outcome=Outcome.BLOCKED, error=refused.rule)

@@ -7,23 +7,39 @@ literals and a name that resolves differently a moment later.
 
 from __future__ import annotations
 
-import asyncio
 import socket
-from contextlib import suppress
 from contextvars import ContextVar
-from threading import Thread
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from aiohttp import TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from outbox.checks.ssrf_guard import CheckUrl, Rule, SsrfPolicy, judge
+from outbox.http_checks.look_ups import LookUps
+from outbox.http_checks.own_listeners import (
+    OwnListeners,
+    is_this_machine,
+    own_listeners,
+    ssrf_policy,
+)
+from outbox.settings.catalogue import Settings
 
-LOOK_UPS: Final = 64
-"""The most name look-ups at once: a slow name server of one group must not delay others."""
 
-TARGET: ContextVar[CheckUrl] = ContextVar("TARGET")
-"""The URL of this task's current call."""
+@dataclass(frozen=True, slots=True)
+class CheckTarget:
+    """Where a call may go: its URL, the policy of this moment, and the group that chose the URL."""
+
+    url: CheckUrl
+    policy: SsrfPolicy
+    group_id: int
+    ours_is_here: bool
+    """One of our listeners has this port on every address of this machine."""
+
+
+TARGET: ContextVar[CheckTarget] = ContextVar("TARGET")
+"""The target of this task's current call."""
 
 
 class Blocked(Exception):
@@ -35,54 +51,40 @@ class Blocked(Exception):
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves names on separate threads and refuses a set that has a forbidden address.
+    """Resolves the names of check URLs, and refuses a set that has a forbidden address."""
 
-    The threads are daemons: a hanging name server must not delay the end of the process.
-    """
+    def __init__(self, policy: SsrfPolicy, own: OwnListeners | None = None) -> None:
+        self.policy = policy
+        self._own = own or OwnListeners(())
+        self._look_ups = LookUps()
 
-    def __init__(self, policy: SsrfPolicy) -> None:
-        self._policy = policy
-        self._slots = asyncio.Semaphore(LOOK_UPS)
+    async def aim(self, url: CheckUrl, group_id: int) -> None:
+        """Make a URL the target of this task's next call, judged by where our listeners are now.
+
+        Raises OSError.
+        """
+        own, port = self._own, url.port
+        if own.has_names(port):
+            await self._look_ups.run(("own", port), port, partial(own.find, port))
+        policy = replace(self.policy, own=(*self.policy.own, *own.at(port)))
+        TARGET.set(CheckTarget(url, policy, group_id, own.is_here(port)))
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """Return the addresses of a host. Raises OSError, or Blocked before any connection."""
-        await self._slots.acquire()
-        found: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        look_up = Thread(target=self._look_up, args=(found, host, port, family), daemon=True)
-        look_up.start()
-        infos = await found
+        look_up = partial(socket.getaddrinfo, host, port, family=family, type=socket.SOCK_STREAM)
+        group_id = TARGET.get().group_id
+        infos = await self._look_ups.run(group_id, (host, port, family), look_up)
         for *_, address in infos:
-            _refuse(self._policy, str(address[0]))
+            refuse(str(address[0]))
         return [_result(host, port, info) for info in infos]
 
     async def close(self) -> None:
         """Do nothing: a running look-up ends by itself."""
 
-    def _look_up(self, found: asyncio.Future[list[Any]], host: str, port: int, family: int) -> None:
-        """Resolve in this thread and pass the result to the loop, which may be closed by then."""
-        infos, error = [], None
-        try:
-            infos = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as raised:
-            error = raised if isinstance(raised, OSError) else OSError("the name is not valid")
-        with suppress(RuntimeError):
-            found.get_loop().call_soon_threadsafe(self._deliver, found, infos, error)
 
-    def _deliver(
-        self, found: asyncio.Future[list[Any]], infos: list[Any], error: OSError | None
-    ) -> None:
-        self._slots.release()
-        if found.done():
-            return
-        if error is None:
-            found.set_result(infos)
-        else:
-            found.set_exception(error)
-
-
-def guarded_connector(policy: SsrfPolicy, resolver: GuardedResolver) -> TCPConnector:
+def guarded_connector(resolver: GuardedResolver) -> TCPConnector:
     """Return a connector whose sockets are all judged; the caller limits their number.
 
     A connection serves one call. In a second call, an unsolicited answer would count as the answer
@@ -91,7 +93,7 @@ def guarded_connector(policy: SsrfPolicy, resolver: GuardedResolver) -> TCPConne
 
     def make_socket(info: Any) -> socket.socket:
         family, kind, protocol, _, address = info
-        _refuse(policy, str(address[0]))
+        refuse(str(address[0]))
         return socket.socket(family=family, type=kind, proto=protocol)
 
     return TCPConnector(
@@ -105,8 +107,17 @@ def guarded_connector(policy: SsrfPolicy, resolver: GuardedResolver) -> TCPConne
     )
 
 
-def _refuse(policy: SsrfPolicy, address: str) -> None:
-    rule = judge(TARGET.get(), address, policy)
+def guarded_resolver(settings: Settings) -> GuardedResolver:
+    """Return the guard of an installation. Raises ConfigurationError."""
+    return GuardedResolver(ssrf_policy(settings), own_listeners(settings))
+
+
+def refuse(address: str) -> None:
+    """Raise Blocked if this task's call must not connect to an address."""
+    target = TARGET.get()
+    rule = judge(target.url, address, target.policy)
+    if rule is None and target.ours_is_here and is_this_machine(address):
+        rule = Rule.OWN_LISTENER
     if rule is not None:
         raise Blocked(rule)
 

@@ -16,16 +16,18 @@ from typing import Any, Final
 import aiohttp
 from standardwebhooks import Webhook
 
-from outbox.checks.ssrf_guard import SsrfPolicy, read_check_url
+from outbox.checks.ssrf_guard import read_check_url
 from outbox.clock import Clock
 from outbox.errors import CheckUrlForbidden, ConfigurationError
 from outbox.http_checks.endpoint import guarded_session
-from outbox.http_checks.guarded_connector import TARGET, Blocked, GuardedResolver
+from outbox.http_checks.guarded_connector import Blocked, GuardedResolver
 
 WAITS: Final = (1.0, 5.0)
 """Seconds before the second and the third attempt."""
 TIMEOUT_SECONDS: Final = 10.0
 SECRET_PREFIX: Final = "whsec_"
+NO_GROUP: Final = 0
+"""Look-ups of the operator's endpoint belong to no producer group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +54,14 @@ class WebhookTarget:
 
     url: str = field(repr=False)
     secret: str = field(repr=False)
-    policy: SsrfPolicy
+    resolver: GuardedResolver
     proxy_url: str | None = field(default=None, repr=False)
     waits: tuple[float, ...] = WAITS
 
     def validated(self) -> WebhookTarget:
         """Return the target itself. Raises ConfigurationError if no notice can ever reach it."""
         try:
-            read_check_url(self.url, self.policy)
+            read_check_url(self.url, self.resolver.policy)
             _verify_secret(self.secret)
         except CheckUrlForbidden as refused:
             raise ConfigurationError(f"the webhook's URL is refused: {refused.rule}") from None
@@ -71,11 +73,10 @@ class WebhookTarget:
 
 async def post_notice(target: WebhookTarget, notice: Notice, clock: Clock) -> NoticeResult:
     """Post a notice until it is accepted (2xx) or no attempt is left; never raises for HTTP."""
-    resolver = GuardedResolver(target.policy)
     proxied = target.proxy_url is not None
-    async with guarded_session(target.policy, resolver, proxied=proxied) as session:
+    async with guarded_session(target.resolver, proxied=proxied) as session:
         for attempt, wait in enumerate((*target.waits, None), 1):
-            outcome = await _post(session, resolver, target, notice, clock)
+            outcome = await _post(session, target, notice, clock)
             delivered = outcome.startswith("2")
             if delivered or wait is None or outcome in ("blocked", "410"):
                 return NoticeResult(delivered=delivered, outcome=outcome, attempts=attempt)
@@ -85,18 +86,17 @@ async def post_notice(target: WebhookTarget, notice: Notice, clock: Clock) -> No
 
 async def _post(
     session: aiohttp.ClientSession,
-    resolver: GuardedResolver,
     target: WebhookTarget,
     notice: Notice,
     clock: Clock,
 ) -> str:
     """Make one attempt; return the status, or one word for the failure."""
     try:
-        url = read_check_url(target.url, target.policy)
-        TARGET.set(url)
+        url = read_check_url(target.url, target.resolver.policy)
         async with asyncio.timeout(TIMEOUT_SECONDS):
+            await target.resolver.aim(url, NO_GROUP)
             if target.proxy_url is not None:
-                await resolver.resolve(url.host, url.port)
+                await target.resolver.resolve(url.host, url.port)
             body, headers = _signed(target.secret, notice, clock)
             async with session.post(
                 target.url,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 from pydantic import model_validator as validator
 
 from outbox.errors import ConfigurationError
-from outbox.settings.formats import json_object, limits, words
+from outbox.settings.formats import json_object, limits, long_enough, postgres_address, words
 
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]
 
@@ -23,6 +23,12 @@ ReportFiles = Annotated[tuple[Literal["html", "json", "md", "csv"], ...], Before
 Limits = Annotated[dict[str, int], BeforeValidator(limits)]
 
 
+Pepper = Annotated[SecretStr, AfterValidator(long_enough)]
+
+
+PostgresAddress = Annotated[SecretStr, AfterValidator(postgres_address)]
+
+
 class Settings(BaseModel):
     """The whole configuration; names of numbers end in their unit, secrets (s) are SecretStr."""
 
@@ -30,13 +36,13 @@ class Settings(BaseModel):
         frozen=True, extra="forbid", str_strip_whitespace=True, use_attribute_docstrings=True
     )
 
-    database_url: SecretStr | None = None
+    database_url: PostgresAddress | None = None
     """(s) PostgreSQL 15 or later, postgresql://…"""
     database_pool_max: int = Field(10, ge=2, le=1000)
     """connections per process"""
     kafka_bootstrap_servers: Words = ()
     """brokers, comma separated"""
-    kafka_config: JsonObject = Field(default_factory=dict)
+    kafka_config: JsonObject = Field(default_factory=dict, repr=False)
     """(s) librdkafka properties; those that delivery depends on are refused"""
 
     http_bind: str = "127.0.0.1:8080"
@@ -51,13 +57,15 @@ class Settings(BaseModel):
     """largest header block"""
     http_max_inflight: int = Field(1000, ge=1)
     """concurrent requests; above it prepares and reads get 503, ends are still accepted"""
+    http_max_connections: int = Field(4096, ge=16, le=1_000_000)
+    """open connections per process; above it the oldest that showed no key is closed with 503"""
     message_max_bytes: int = Field(1_000_000, ge=1)
     """largest size of key, value and caller headers, decoded"""
 
     auth_mode: Literal["keys", "dev-insecure"] = "keys"
     """`dev-insecure` needs no keys and starts only on a loopback bind"""
-    auth_pepper: SecretStr | None = None
-    """(s) HMAC key for API keys; required with `keys`"""
+    auth_pepper: Pepper | None = None
+    """(s) HMAC key for API keys, at least 16 characters; required with `keys`"""
     encryption_keys: SecretStr | None = None
     """(s) keys of check secrets: base64 of 32 bytes each, comma separated; the first encrypts"""
     rate_prepare_per_second: int = Field(0, ge=0)
@@ -87,6 +95,8 @@ class Settings(BaseModel):
     """host names that may resolve to such networks"""
     check_allow_ports: Words = ("80", "443", "1024-65535")
     """ports that a check URL may have"""
+    check_nat64_prefixes: Words = ()
+    """IPv6 prefixes (RFC 6052) that this network translates; the IPv4 address is judged"""
     check_https_only: bool = False
     """refuse http without TLS for every check URL"""
     check_proxy_url: SecretStr | None = None
@@ -121,14 +131,14 @@ class Settings(BaseModel):
 
     reconcile_grace_seconds: int = Field(300, ge=0)
     """age from which an unpublished commit counts as overdue"""
-    reconcile_replica_url: SecretStr | None = None
+    reconcile_replica_url: PostgresAddress | None = None
     """(s) hot standby that an audit reads: [how](reconciliation-operations.md#a-replica)"""
     reconcile_spark_master: str = "local[*]"
     """Spark master"""
-    reconcile_spark_remote: str | None = None
-    """`sc://…`: a Spark Connect server instead of the master; the audit starts no JVM"""
-    reconcile_spark_conf: JsonObject = Field(default_factory=dict)
-    """additional Spark settings, a JSON object"""
+    reconcile_spark_remote: SecretStr | None = None
+    """(s) `sc://…`: a Spark Connect server instead of the master; the audit starts no JVM"""
+    reconcile_spark_conf: JsonObject = Field(default_factory=dict, repr=False)
+    """additional Spark settings, a JSON object; those named like a secret are never shown"""
     reconcile_jars_dir: Path | None = None
     """folder of the connector jars; default: the jars from `make setup`"""
     reconcile_report_dir: Path = Path("reports")
@@ -147,8 +157,8 @@ class Settings(BaseModel):
     """exit 7 for findings of this severity or higher"""
     reconcile_max: Limits = Field(default_factory=dict)
     """tolerated findings, by kind or class: `missing=0,duplicate=10`; exit 0 within the limits"""
-    reconcile_webhook_url: str | None = None
-    """URL for notices of a changed verdict or a new critical finding; judged like a check URL"""
+    reconcile_webhook_url: SecretStr | None = None
+    """(s) URL for notices of a changed verdict or a new critical finding; judged as a check URL"""
     reconcile_webhook_secret: SecretStr | None = None
     """(s) signs the webhook: `whsec_` and base64, Standard Webhooks"""
     reconcile_snapshot_max_seconds: int = Field(3600, ge=60)
@@ -183,7 +193,7 @@ class Settings(BaseModel):
     log_format: Literal["json", "console"] = "json"
     """`json`, or `console` for reading in a terminal"""
     api_url: str | None = None
-    """URL of the service for the command line"""
+    """URL of the service for the command line; no check goes there"""
     api_key: SecretStr | None = None
     """(s) API key of the command line"""
 
@@ -214,7 +224,9 @@ SECRETS: Final = frozenset(
         "encryption_keys",
         "check_proxy_url",
         "reconcile_replica_url",
+        "reconcile_spark_remote",
         "reconcile_webhook_secret",
+        "reconcile_webhook_url",
         "api_key",
     }
 )

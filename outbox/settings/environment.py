@@ -17,6 +17,8 @@ from outbox.settings.catalogue import SECRETS, Settings
 PREFIX: Final = "OUTBOX_"
 REMOVED: Final = {"reconcile_report_language": "the report is always in English"}
 """Settings that this release removed, and what applies now. They only cause a warning."""
+READ_BY_PRODUCERS: Final = frozenset({"OUTBOX_CHECK_SECRET"})
+"""Variables of the same prefix that a producer's own program reads; they set nothing here."""
 
 
 def load_settings(
@@ -49,8 +51,9 @@ def gather(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, st
     path = environment.get(f"{PREFIX}CONFIG_FILE")
     for name, value in (_from_file(path) if path else {}).items():
         values[name], origin[name] = value, str(path)
+    others = READ_BY_PRODUCERS | {f"{PREFIX}CONFIG_FILE"}
     for key, text in environment.items():
-        if key.startswith(PREFIX) and key != f"{PREFIX}CONFIG_FILE":
+        if key.startswith(PREFIX) and key not in others:
             name, value = _from_environment(key, text, environment)
             values[name], origin[name] = value, key
     return values, origin

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Any, Literal
 
 import structlog
 
 from outbox.telemetry.exception_format import exception_format
+from outbox.telemetry.redaction import Redaction, redaction
 
 
 class Event(StrEnum):
@@ -41,6 +44,8 @@ class Event(StrEnum):
     """A shard waits for an operator."""
     HISTORY_RECOVERED = "history_recovered"
     """Kafka had messages that PostgreSQL had lost; PostgreSQL knows them again."""
+    PUBLISHED_AGAIN = "published_again"
+    """Kafka left a transaction open and lost its records; the relay publishes them again."""
     DEPENDENCY_LOST = "dependency_lost"
     """PostgreSQL or Kafka does not answer."""
     DEPENDENCY_BACK = "dependency_back"
@@ -57,8 +62,30 @@ class Event(StrEnum):
     LEAF_WAITS = "leaf_waits"
 
 
-def configure_logging(level: str, style: Literal["json", "console"]) -> None:
-    """Write one structured line per event to stderr; library logs below warning are dropped."""
+class _LibraryLines(logging.Formatter):
+    """The lines of libraries, with our form of exceptions and without secrets."""
+
+    def __init__(self, redact: Redaction) -> None:
+        super().__init__("%(levelname)s:%(name)s:%(message)s")
+        self._redact = redact
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        """Return the traceback of an error and its causes."""
+        return exception_format(ei)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a line without secrets."""
+        return self._redact(super().format(record))
+
+
+def configure_logging(
+    level: str, style: Literal["json", "console"], secrets: Collection[str] = ()
+) -> None:
+    """Write one structured line per event to stderr; library logs below warning are dropped.
+
+    None of ``secrets`` is in a line, and nothing that has the form of a secret.
+    """
+    redact = redaction(secrets)
     renderer: Any = (
         structlog.processors.JSONRenderer()
         if style == "json"
@@ -71,12 +98,30 @@ def configure_logging(level: str, style: Literal["json", "console"]) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
             structlog.processors.ExceptionRenderer(exception_format),
             renderer,
+            lambda _, __, line: redact(str(line)),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(_LibraryLines(redact))
+    logging.basicConfig(handlers=[lines], level=logging.WARNING)
+
+
+def log_uncaught_errors() -> None:
+    """Write an error that ends this process or a thread as a log line, not as a bare traceback.
+
+    A hook that somebody else has set stays.
+    """
+
+    def write(kind: type[BaseException], error: BaseException | None, trace: Any) -> None:
+        get_logger().critical("internal_error", exc_info=(kind, error, trace))
+
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = write
+    if threading.excepthook is threading.__excepthook__:
+        threading.excepthook = lambda thread: write(*thread[:3])
 
 
 def get_logger() -> Any:

@@ -70,6 +70,7 @@ class PublicationResource(BaseModel):
     partition: int
     offset: int
     published_at: datetime
+    visible: bool
 
 
 class MessageResource(BaseModel):

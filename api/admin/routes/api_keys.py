@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
 
-from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.dependencies import NO_STORE, NoQuery, ServicesDependency, StrictRoute, needs
 from api.admin.models.api_keys import KeyPage, KeyRequest, NewKeyResource, key_resource
 from api.admin.models.base import PageQuery
 from api.http.page_token import decode_page_token, encode_page_token
@@ -18,13 +18,14 @@ from outbox.telemetry.events import Event, get_logger
 router = APIRouter(prefix="/v1/api-keys", tags=["API keys"], route_class=StrictRoute)
 
 Admin = Annotated[Caller, needs(Scope.ADMIN)]
+BEYOND: Final = "a key has no groups and no scopes beyond those of the key that creates it"
 
 
 @router.post("", response_model=NewKeyResource, status_code=201, dependencies=[NoQuery])
 async def create_api_key(
     body: KeyRequest, caller: Admin, services: ServicesDependency, response: Response
 ) -> NewKeyResource:
-    """Create a key; `api_key` is returned only here."""
+    """Create a key within the caller's own groups; `api_key` is returned only here."""
     if body.expires_at is not None and body.expires_at.tzinfo is None:
         raise invalid("/expires_at", "needs a time zone, for example Z")
     new = NewApiKey(
@@ -33,8 +34,11 @@ async def create_api_key(
         scopes=tuple(dict.fromkeys(body.scopes)),
         expires_at=body.expires_at.astimezone(UTC) if body.expires_at else None,
     )
+    if not caller.covers(new.producer_groups, new.scopes):
+        raise Problem(slug="scope-missing", detail=BEYOND)
     key, token = await services.keys.create(new, caller.key_id)
     get_logger().info(Event.KEY_CHANGED, change="created", key_id=key.key_id)
+    response.headers.update(NO_STORE)
     response.headers["Location"] = f"/v1/api-keys/{key.key_id}"
     return NewKeyResource(**key_resource(key).model_dump(), api_key=token)
 
@@ -43,9 +47,9 @@ async def create_api_key(
 async def list_api_keys(
     query: Annotated[PageQuery, Query()], caller: Admin, services: ServicesDependency
 ) -> Any:
-    """List the valid keys, without secrets."""
+    """List the valid keys within the caller's own groups, without secrets."""
     after = decode_page_token(query.cursor) if query.cursor is not None else ""
-    keys = await services.keys.page(after, query.limit + 1)
+    keys = await services.keys.page(after, query.limit + 1, caller.groups)
     shown, more = keys[: query.limit], len(keys) > query.limit
     return {
         "data": [key_resource(key) for key in shown],
@@ -56,9 +60,11 @@ async def list_api_keys(
 
 @router.delete("/{key_id}", status_code=204, dependencies=[NoQuery])
 async def revoke_api_key(key_id: str, caller: Admin, services: ServicesDependency) -> Response:
-    """Revoke a key; it stops working everywhere within seconds."""
-    if "\x00" in key_id or not await services.keys.revoke(key_id, caller.key_id):
+    """Revoke a key within the caller's own groups; it stops working everywhere within 5 s."""
+    if "\x00" in key_id:
         raise Problem(slug="not-found")
-    services.forget_keys()
+    if not await services.keys.revoke(key_id, caller.key_id, caller.groups):
+        raise Problem(slug="not-found")
+    services.forget_key(key_id)
     get_logger().info(Event.KEY_CHANGED, change="revoked", key_id=key_id)
     return Response(status_code=204)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
-from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.dependencies import NO_STORE, NoQuery, ServicesDependency, StrictRoute, needs
 from api.admin.models.base import PageQuery
 from api.admin.models.producer_groups import (
     EndpointTestResource,
@@ -83,13 +83,14 @@ async def put_producer_group(
     """Register a group, or replace its settings; only registration returns `check_secret`."""
     _require_visible(caller, producer_group)
     group = _group(producer_group, body, services)
-    stored = await services.groups.put(group, _precondition(if_match), caller.key_id)
+    stored = await services.groups.put(group, _precondition(if_match), caller)
     services.name_cache.forget(producer_group)
     response.headers["ETag"] = etag(stored.group)
     resource = group_resource(stored.group)
     if not stored.created:
         return resource
     _log_change("created", producer_group, caller)
+    response.headers.update(NO_STORE)
     response.headers["Location"] = f"/v1/producer-groups/{producer_group}"
     headers = dict(response.headers)
     created = RegisteredGroup(**resource.model_dump(), check_secret=stored.secret or "")
@@ -140,12 +141,17 @@ async def test_endpoint(
     "/{producer_group}/rotate-secret", response_model=RotatedSecret, dependencies=[NoQuery]
 )
 async def rotate_secret(
-    producer_group: Name, body: RotateRequest, caller: Writer, services: ServicesDependency
+    producer_group: Name,
+    body: RotateRequest,
+    caller: Writer,
+    services: ServicesDependency,
+    response: Response,
 ) -> RotatedSecret:
     """Give a group a new signing secret; both sign until the overlap ends."""
     _require_visible(caller, producer_group)
     new = await services.groups.rotate_secret(producer_group, body.overlap_seconds, caller.key_id)
     _log_change("secret_rotated", producer_group, caller)
+    response.headers.update(NO_STORE)
     return RotatedSecret(check_secret=new.secret, previous_expires_at=new.previous_expires_at)
 
 
@@ -178,7 +184,7 @@ def _group(name: str, body: GroupRequest, services: Services) -> ProducerGroup:
         if topic.startswith("__"):
             raise invalid(f"/topics/{place}", "this topic is reserved", "topic-reserved")
     try:
-        read_check_url(values["check_url"], services.ssrf_policy())
+        read_check_url(values["check_url"], services.ssrf_policy)
     except CheckUrlForbidden as error:
         refusal = invalid("/check_url", "the check URL is not allowed", "check-url-forbidden")
         refusal.facts = {"rule": error.rule}

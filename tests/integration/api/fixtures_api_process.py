@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx2
 
 from outbox.settings.environment import process_environment
+from tests.fixtures_databases import as_role
 
 PROGRAM = Path(sys.executable).with_name("outbox-api")
 
@@ -25,7 +26,7 @@ def environment(database_url: str, **settings: str) -> dict[str, str]:
         if not name.startswith("OUTBOX_")
     }
     given = {
-        "DATABASE_URL": database_url,
+        "DATABASE_URL": as_role(database_url, "outbox_api"),
         "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
         "AUTH_MODE": "dev-insecure",
         "CHECK_ALLOW_CIDRS": "127.0.0.0/8",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, LiteralString
 
 from outbox.postgres.sessions.connections import Pool
@@ -26,3 +27,17 @@ async def select(pool: Pool, statement: LiteralString, *parameters: object) -> l
     async with pool.connection() as connection:
         cursor = await connection.execute(statement, parameters)
         return await cursor.fetchall() if cursor.description else []
+
+
+WAITING: LiteralString = """
+SELECT count(*) FROM pg_stat_activity
+WHERE wait_event_type = 'Lock' AND datname = current_database()
+"""
+"""Counts the sessions that wait for a lock of another one."""
+
+
+async def until_a_session_waits(pool: Pool) -> None:
+    """Return once a session of this database waits for a lock."""
+    async with asyncio.timeout(60):
+        while (await select(pool, WAITING))[0][0] == 0:
+            pass

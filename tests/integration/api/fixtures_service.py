@@ -14,6 +14,7 @@ from api.wiring import build
 from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
+from tests.fixtures_databases import as_role
 
 HALVES = "/v1/half-messages"
 GROUPS = "/v1/producer-groups"
@@ -23,9 +24,12 @@ TOPIC = "invoices.issued"
 
 
 def settings_for(database_url: str, **overrides: Any) -> Settings:
-    """Return the settings of a service on this database, without authentication on loopback."""
+    """Return the settings of a service on this database, without authentication on loopback.
+
+    The service has its own role, as in a deployment.
+    """
     given = {
-        "database_url": database_url,
+        "database_url": as_role(database_url, "outbox_api"),
         "kafka_bootstrap_servers": "127.0.0.1:9",
         "auth_mode": "dev-insecure",
         "check_allow_cidrs": "127.0.0.0/8",
@@ -76,10 +80,10 @@ async def running(
 ) -> AsyncIterator[Service]:
     """Run the service in this process for the block."""
     catalogue = topics or MemoryTopicCatalogue(counts={TOPIC: 3})
-    app = build(settings, catalogue)
+    app = build(settings, catalogue, listens_on="127.0.0.1")
     async with app.lifespan():
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx2.AsyncClient(
-            transport=transport, base_url="http://outbox.test", timeout=30, **options
+            transport=transport, base_url="http://localhost", timeout=30, **options
         ) as client:
             yield Service(client, catalogue, app)

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from outbox.settings.environment import process_environment
+from tests.fixtures_databases import as_role
 
 STOP_SECONDS = 60
 
@@ -58,6 +59,8 @@ async def start_checker(*arguments: str, **settings: str) -> CheckerProcess:
         "checker_metrics_bind": f"127.0.0.1:{port}",
         **settings,
     }
+    if "database_url" in settings:
+        mine["database_url"] = as_role(settings["database_url"], "outbox_checker")
     inherited = {
         name: text for name, text in process_environment().items() if not name.startswith("OUTBOX_")
     }

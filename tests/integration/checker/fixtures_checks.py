@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from psycopg.conninfo import make_conninfo
+
 from checker.checks.check_back import CheckBack, CheckRound
 from checker.checks.check_caller import CheckCaller
 from checker.checks.check_observer import CheckObserver
@@ -22,6 +24,7 @@ from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
 from outbox.clock import SystemClock
 from outbox.errors import CursorMoved
 from outbox.http_checks.endpoint import HttpCheckEndpoint
+from outbox.http_checks.guarded_connector import GuardedResolver
 from outbox.messages.message import (
     End,
     EndOutcome,
@@ -35,7 +38,7 @@ from outbox.postgres.checks.check_queue import PostgresCheckQueue
 from outbox.postgres.checks.sweep import PostgresSweep
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.message_status import read_statuses
-from outbox.postgres.sessions.connections import Pool
+from outbox.postgres.sessions.connections import Pool, make_pool
 from outbox.telemetry.metrics import Metrics
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
@@ -66,13 +69,16 @@ FROM raised
 
 
 class World:
-    """The check path of one test."""
+    """The check path of one test, with the checker's role; ``pool`` may do everything."""
 
-    def __init__(self, pool: Pool, endpoint: HttpCheckEndpoint, limit: int) -> None:
-        self.pool = pool
+    first_leaf = 0
+    """The first leaf that the test writes to."""
+
+    def __init__(self, pool: Pool, checker: Pool, endpoint: HttpCheckEndpoint, limit: int) -> None:
+        self.pool, self.checker = pool, checker
         self.metrics = Metrics()
-        self.store = PostgresHalfStore(pool)
-        self.queue = PostgresCheckQueue(pool, bytes.decode)
+        self.store = PostgresHalfStore(checker)
+        self.queue = PostgresCheckQueue(checker, lambda secret, _: secret.decode())
         observer, clock = CheckObserver(self.metrics), SystemClock()
         caller = CheckCaller(endpoint, FairSemaphore(limit), clock, observer, batch_max=100)
         self.check_back = CheckBack(self.queue, caller, observer)
@@ -104,7 +110,7 @@ class World:
     async def sweep(self, limit: int = SLICE_HALVES) -> SweepRound:
         """Run one sweep; it does nothing when another sweep is faster."""
         try:
-            return await PostgresSweep(self.pool).sweep(limit)
+            return await PostgresSweep(self.checker).sweep(limit)
         except CursorMoved:
             return SweepRound(looked=0, queued=0)
 
@@ -126,12 +132,15 @@ class World:
     async def status(self, half: HalfMessage) -> MessageStatus:
         """Return the status of a message."""
         async with self.pool.connection() as connection:
-            return (await read_statuses(connection, [half.half_id]))[half.half_id]
+            found = await read_statuses(connection, [half.half_id])
+        assert half.half_id in found, "the message is not known any more"
+        return found[half.half_id]
 
     async def states(self, halves: Sequence[HalfMessage]) -> list[State]:
         """Return the states of messages, in order."""
         async with self.pool.connection() as connection:
             found = await read_statuses(connection, sorted(half.half_id for half in halves))
+        assert {half.half_id for half in halves} <= found.keys(), "messages are not known any more"
         return [found[half.half_id].state for half in halves]
 
     async def rows(self, query: str, **parameters: Any) -> list[tuple[Any, ...]]:
@@ -175,5 +184,9 @@ async def open_world(
     pool: Pool, *, policy: SsrfPolicy = LOOPBACK_ALLOWED, limit: int = 256
 ) -> AsyncIterator[World]:
     """Yield a world whose checks may go to loopback."""
-    async with HttpCheckEndpoint(policy) as endpoint:
-        yield World(pool, endpoint, limit)
+    role = make_conninfo(str(pool.conninfo), user="outbox_checker", password="outbox_checker")
+    async with (
+        make_pool(role, "test", pool_max=10) as checker,
+        HttpCheckEndpoint(GuardedResolver(policy)) as endpoint,
+    ):
+        yield World(pool, checker, endpoint, limit)

@@ -9,6 +9,13 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+ABSURD_DATES = (
+    "Fri, 31 Dec 99999999999 23:59:59 GMT",
+    "Fri, 31 Dec 9999 23:59:59 +99999999999999",
+    "Fri, 31 Dec 0001 00:00:00 +2359",
+)
+"""Values of Retry-After that are no time of any calendar, or hardly."""
+
 Check = dict[str, Any]
 Answer = Callable[[web.Request, Check], Awaitable[web.StreamResponse]]
 

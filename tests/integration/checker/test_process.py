@@ -22,7 +22,7 @@ from tests.integration.checker.fixtures_producer import Producer, says
 pytestmark = pytest.mark.postgres
 
 SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
-SEALED = key_ring(None, insecure=True).seal(SECRET)
+SEALED = key_ring(None, insecure=True).seal(SECRET, "account")
 
 
 async def until(look: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:

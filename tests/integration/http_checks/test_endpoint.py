@@ -6,11 +6,11 @@ import asyncio
 import gzip
 import socket
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.abc import ResolveResult
 from standardwebhooks import Webhook
 
 from outbox.checks.check_round import Answer, Outcome, Question
@@ -23,6 +23,7 @@ from tests.fixtures_messages import make_group
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
 from tests.integration.checker.fixtures_producer import Check, Producer, says, status, verdict
 from tests.integration.checker.fixtures_raw_endpoint import hostile_endpoint, raw_endpoint
+from tests.integration.http_checks.fixtures_name_server import answer_names
 from tests.unit.checker.checks.fixtures_queue_rows import make_half
 
 SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
@@ -31,7 +32,7 @@ OLD_SECRET = "whsec_b29vb29vb29vb29vb29vb29vb29vb29vb29vb29vb28="
 
 @pytest.fixture
 async def endpoint() -> AsyncIterator[HttpCheckEndpoint]:
-    async with HttpCheckEndpoint(LOOPBACK_ALLOWED) as opened:
+    async with HttpCheckEndpoint(GuardedResolver(LOOPBACK_ALLOWED)) as opened:
         yield opened
 
 
@@ -227,10 +228,12 @@ async def test_a_batch_is_one_call_with_a_verdict_each(endpoint: HttpCheckEndpoi
 # -- The SSRF guard at the socket -----------------------------------------------------------------
 
 CLOSED = SsrfPolicy(ports=((1, 65_535),))
+ELSEWHERE_ALLOWED = policy_of(["192.0.2.0/24"], [], ["1-65535"])
+"""Plain HTTP is allowed, but to one network alone."""
 
 
 async def blocked(url: str, policy: SsrfPolicy = CLOSED) -> Answer:
-    async with HttpCheckEndpoint(policy) as endpoint:
+    async with HttpCheckEndpoint(GuardedResolver(policy)) as endpoint:
         return await ask(endpoint, url)
 
 
@@ -243,19 +246,10 @@ async def test_a_loopback_url_is_blocked_before_any_socket(scheme: str, host: st
     assert producer.headers == []
 
 
-class Answers(GuardedResolver):
-    """A name server of the attacker: it returns the test's addresses."""
-
-    def __init__(self, policy: SsrfPolicy, *addresses: str) -> None:
-        super().__init__(policy)
-        self._addresses = addresses
-
-    def _look_up(self, found: Any, host: str, port: int, family: int) -> None:
-        infos = [
-            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
-            for address in self._addresses
-        ]
-        found.get_loop().call_soon_threadsafe(self._deliver, found, infos, None)
+async def blocked_at(monkeypatch: pytest.MonkeyPatch, port: int, *addresses: str) -> Answer:
+    """Ask an endpoint whose name has these addresses."""
+    answer_names(monkeypatch, {"example.com": addresses})
+    return await blocked(f"https://example.com:{port}/check")
 
 
 @pytest.mark.parametrize(
@@ -264,23 +258,33 @@ class Answers(GuardedResolver):
 async def test_a_public_name_with_an_inner_address_is_blocked(
     monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(
-        "outbox.http_checks.endpoint.GuardedResolver", lambda policy: Answers(policy, *addresses)
-    )
     async with Producer(says("COMMIT")) as producer:
-        answer = await blocked(f"https://example.com:{producer.port}/check")
+        answer = await blocked_at(monkeypatch, producer.port, *addresses)
     assert (answer.outcome, producer.headers) == (Outcome.BLOCKED, [])
 
 
-async def test_the_address_is_judged_again_when_the_socket_is_made(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    careless = replace(CLOSED, networks=policy_of(["127.0.0.0/8"], [], []).networks)
-    monkeypatch.setattr(
-        "outbox.http_checks.endpoint.GuardedResolver", lambda _: Answers(careless, "127.0.0.1")
-    )
-    async with Producer(says("COMMIT")) as producer:
-        answer = await blocked(f"https://example.com:{producer.port}/check")
+class Careless(GuardedResolver):
+    """A resolver that judges nothing."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Return loopback for every name."""
+        return [
+            ResolveResult(
+                hostname=host,
+                host="127.0.0.1",
+                port=port,
+                family=socket.AF_INET,
+                proto=6,
+                flags=socket.AI_NUMERICHOST,
+            )
+        ]
+
+
+async def test_the_address_is_judged_again_when_the_socket_is_made() -> None:
+    async with Producer(says("COMMIT")) as producer, HttpCheckEndpoint(Careless(CLOSED)) as sent:
+        answer = await ask(sent, f"https://example.com:{producer.port}/check")
     assert (answer.outcome, answer.error, producer.headers) == (Outcome.BLOCKED, "not-global", [])
 
 
@@ -311,7 +315,20 @@ async def test_through_an_egress_proxy_the_resolved_name_is_judged_first() -> No
     async with raw_endpoint(proxy) as url:
         proxy_url = url.removesuffix("/check")
         for policy, outcome in ((CLOSED, Outcome.BLOCKED), (LOOPBACK_ALLOWED, Outcome.HTTP_ERROR)):
-            async with HttpCheckEndpoint(policy, proxy_url=proxy_url) as endpoint:
+            async with HttpCheckEndpoint(GuardedResolver(policy), proxy_url=proxy_url) as endpoint:
                 answer = await ask(endpoint, "http://localhost:8099/check")
             assert answer.outcome is outcome
     assert seen == ["asked"]
+
+
+async def test_through_an_egress_proxy_a_name_with_an_inner_address_is_never_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The proxy would resolve the name itself, and connect to what the guard forbids."""
+    answer_names(monkeypatch, {"example.com": ("10.0.0.7",)})
+    guard = GuardedResolver(ELSEWHERE_ALLOWED)
+    async with Producer(says("COMMIT")) as proxy:
+        proxy_url = f"http://127.0.0.1:{proxy.port}"
+        async with HttpCheckEndpoint(guard, proxy_url=proxy_url) as endpoint:
+            answer = await ask(endpoint, "http://example.com/check")
+    assert (answer.outcome, answer.error, proxy.headers) == (Outcome.BLOCKED, "not-global", [])

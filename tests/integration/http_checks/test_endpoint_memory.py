@@ -11,6 +11,7 @@ from aiohttp.client_proto import ResponseHandler
 from outbox.checks.check_round import Outcome, Question
 from outbox.clock import SystemClock
 from outbox.http_checks.endpoint import HttpCheckEndpoint
+from outbox.http_checks.guarded_connector import GuardedResolver
 from tests.fixtures_messages import make_group
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
 from tests.integration.checker.fixtures_raw_endpoint import hostile_endpoint
@@ -33,7 +34,7 @@ async def test_a_call_that_failed_keeps_no_connection_and_nothing_it_received(na
     question = Question(half=make_half(), round=1, attempt=1)
     async with (
         hostile_endpoint(name) as url,
-        HttpCheckEndpoint(LOOPBACK_ALLOWED) as endpoint,
+        HttpCheckEndpoint(GuardedResolver(LOOPBACK_ALLOWED)) as endpoint,
     ):
         for _ in range(CALLS):
             group = make_group(check_url=url, check_timeout_seconds=5)

@@ -14,8 +14,11 @@ from standardwebhooks import Webhook
 
 from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
 from outbox.clock import SystemClock
+from outbox.http_checks.guarded_connector import GuardedResolver
 from outbox.http_checks.webhook import Notice, NoticeResult, WebhookTarget, post_notice
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
+from tests.integration.http_checks.fixtures_name_server import answer_names
+from tests.integration.http_checks.test_endpoint import ELSEWHERE_ALLOWED
 
 SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
 NOTICE = Notice(notice_id="run_7", kind="reconciliation.changed", data={"verdict": "findings"})
@@ -48,7 +51,8 @@ async def hook(*statuses: int) -> AsyncIterator[Hook]:
 
 
 async def result_of(url: str, policy: SsrfPolicy = LOOPBACK_ALLOWED) -> NoticeResult:
-    target = WebhookTarget(url=url, secret=SECRET, policy=policy, waits=(0.0, 0.0))
+    guard = GuardedResolver(policy)
+    target = WebhookTarget(url=url, secret=SECRET, resolver=guard, waits=(0.0, 0.0))
     return await post_notice(target, NOTICE, SystemClock())
 
 
@@ -89,10 +93,27 @@ async def test_the_guard_judges_the_url_first() -> None:
     assert endpoint.came == []
 
 
+async def test_through_an_egress_proxy_no_notice_goes_to_a_name_with_an_inner_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer_names(monkeypatch, {"example.com": ("10.0.0.7",)})
+    async with hook(204) as proxy:
+        target = WebhookTarget(
+            url="http://example.com/hook",
+            secret=SECRET,
+            resolver=GuardedResolver(ELSEWHERE_ALLOWED),
+            proxy_url=proxy.url.removesuffix("/hook"),
+            waits=(),
+        )
+        found = await post_notice(target, NOTICE, SystemClock())
+    assert (found.outcome, proxy.came) == ("blocked", [])
+
+
 async def test_an_unreachable_endpoint_is_one_word_and_no_secret_is_shown() -> None:
     async with hook(204) as endpoint:
         url = endpoint.url
     assert (await result_of(url)).outcome == "unreachable"
-    target = WebhookTarget(url=f"{url}?token=t-o-k", secret=SECRET, policy=LOOPBACK_ALLOWED)
+    guard = GuardedResolver(LOOPBACK_ALLOWED)
+    target = WebhookTarget(url=f"{url}?token=t-o-k", secret=SECRET, resolver=guard)
     assert SECRET not in repr(target)
     assert "t-o-k" not in repr(target)

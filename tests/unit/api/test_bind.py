@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from api.__main__ import is_loopback, main, read_bind
+from api.__main__ import main, read_bind
+from api.http.authentication.loopback_authenticator import is_loopback
 
 
 @pytest.fixture(autouse=True)

@@ -56,6 +56,14 @@ def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
             {"OUTBOX_MAX_AGE_SECONDS": "604800"},
             "OUTBOX: Value error, MAX_AGE_SECONDS must be below RETENTION_SECONDS",
         ),
+        *(
+            (
+                {"OUTBOX_AUTH_PEPPER": pepper},
+                "OUTBOX_AUTH_PEPPER: Value error, needs at least 16 characters:"
+                " for example the output of `openssl rand -base64 32`",
+            )
+            for pepper in ("", "short", " " * 20, "fifteen letters")
+        ),
     ],
 )  # fmt: skip
 def test_a_wrong_setting_is_one_line_that_names_it(environment: dict[str, str], line: str) -> None:
@@ -95,3 +103,7 @@ def test_a_removed_setting_is_ignored_with_one_warning_line(
     ):
         assert load_settings(environment) == load_settings({})
         assert capsys.readouterr().err == warning
+
+
+def test_a_variable_of_a_producers_own_program_sets_nothing_and_is_no_error() -> None:
+    assert load_settings({"OUTBOX_CHECK_SECRET": "whsec_x"}) == load_settings({})

@@ -15,9 +15,9 @@ from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from outbox.reconciliation.run import ExpiredEvidence
 from tests.integration.api.admin.test_bulk_actions import AUDITED, BULK, WHO, ask
+from tests.integration.api.fixtures_keys import PEPPER, RING, token
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
-from tests.integration.api.http.test_keys_and_scopes import PEPPER, RING, token
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     make_finding,
     make_run,

@@ -10,6 +10,8 @@ import pytest
 
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
+from tests.fixtures_new_rows import NEW_HALVES, new_messages
+from tests.integration.api.fixtures_keys import PEPPER, RING, token
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import (
     HALVES,
@@ -18,7 +20,6 @@ from tests.integration.api.fixtures_service import (
     running,
     settings_for,
 )
-from tests.integration.api.http.test_keys_and_scopes import PEPPER, RING, token
 from tests.integration.api.ingest.test_main_path import PARK
 
 pytestmark = pytest.mark.postgres
@@ -27,7 +28,11 @@ BULK = "/v1/bulk-actions"
 WHO = {"operator": "ops@example", "reason": "endpoint is back"}
 AUDITED: LiteralString = (
     "SELECT action, operator, reason, count(*)::int FROM outbox.audit_log WHERE action ~ %s"
-    " GROUP BY 1, 2, 3 ORDER BY 1"
+    " AND operator IS DISTINCT FROM 'aged' GROUP BY 1, 2, 3 ORDER BY 1"
+)
+
+ASKED: LiteralString = (
+    "SELECT count(*) FROM outbox.bulk_action WHERE operator IS DISTINCT FROM 'aged'"
 )
 
 
@@ -54,7 +59,8 @@ async def finished(service: Service, answer: httpx2.Response) -> dict[str, Any]:
 
 async def states(service: Service) -> dict[str, int]:
     """Count the messages by state."""
-    page = (await service.client.get(HALVES, params={"limit": 500})).json()["data"]
+    query: dict[str, str] = {"limit": "500", **new_messages()}
+    page = (await service.client.get(HALVES, params=query)).json()["data"]
     found = [each["state"] for each in page]
     return {state: found.count(state) for state in set(found)}
 
@@ -78,7 +84,7 @@ async def test_a_dry_run_counts_and_samples_and_changes_nothing(
     bounded = await ask(service, "recheck", {"tag": "mine"}, dry_run=True, max_items=2)
     assert (bounded.json()["matched"], bounded.json()["more"]) == (2, True)
     assert await states(service) == {"PREPARED": 5}
-    assert await select(pool, "SELECT count(*) FROM outbox.bulk_action") == [(0,)]
+    assert await select(pool, ASKED) == [(0,)]
 
 
 async def test_all_matching_messages_are_ended_as_the_operator_and_each_is_audited(
@@ -94,7 +100,9 @@ async def test_all_matching_messages_are_ended_as_the_operator_and_each_is_audit
         ("bulk.force_end", "ops@example", "endpoint is back", 1),
         ("message.force_end", "ops@example", "endpoint is back", 250),
     ]
-    detail = await select(pool, "SELECT detail FROM outbox.audit_log WHERE action ~ 'bulk'")
+    detail = await select(
+        pool, "SELECT detail FROM outbox.audit_log WHERE action ~ 'bulk' AND operator <> 'aged'"
+    )
     assert detail == [({"filter": {"tag": "mine"}, "matched": 250},)]
 
 
@@ -104,7 +112,9 @@ async def test_all_parked_messages_are_checked_again_after_a_fix(
     await prepare_many(service, 120)
     await select(pool, PARK)
     assert await states(service) == {"PARKED": 120}
-    result = await finished(service, await ask(service, "recheck", {"state": "PARKED"}))
+    result = await finished(
+        service, await ask(service, "recheck", {"state": "PARKED", **new_messages()})
+    )
     assert (result["done"], result["failed"]) == (120, 0)
     assert await states(service) == {"PREPARED": 120}
     due: LiteralString = (
@@ -120,7 +130,7 @@ async def test_a_message_decided_meanwhile_is_a_failure_and_keeps_its_decision(
     begin: LiteralString = (
         "INSERT INTO outbox.bulk_action (action, decision, operator, reason, half_ids)"
         " SELECT 'force_end', 'ROLLBACK', 'o', 'r', array_agg(half_id ORDER BY half_id)"
-        " FROM outbox.half_message RETURNING id::text"
+        f" FROM outbox.half_message WHERE {NEW_HALVES} RETURNING id::text"
     )
     await service.end(ids[0], "COMMIT")
     [(number,)] = await select(pool, begin)
@@ -139,6 +149,7 @@ async def test_held_records_are_released_or_dropped_by_filter(service: Service, 
         "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, xid, n,"
         " publish_error, next_attempt_at) SELECT half_id, nonce, half_id & 15, topic_id, key,"
         " 1, half_id >> 4 & 7, 'too large', 'infinity' FROM outbox.half_message"
+        f" WHERE {NEW_HALVES}"
     )
     await select(pool, hold)
     released = await finished(
@@ -147,6 +158,7 @@ async def test_held_records_are_released_or_dropped_by_filter(service: Service, 
     assert (released["matched"], released["done"]) == (2, 2)
     due: LiteralString = (
         "SELECT count(*) FROM outbox.held_record WHERE next_attempt_at < clock_timestamp()"
+        f" AND {NEW_HALVES}"
     )
     assert await select(pool, due) == [(2,)]
     dropped = await finished(service, await ask(service, "drop_held", {"topic": "invoices.issued"}))
@@ -180,7 +192,7 @@ async def test_an_action_without_filter_or_reason_or_above_its_limit_is_refused(
             answer = await service.client.post(BULK, json=body)
             assert (answer.status_code, answer.json()["code"]) == (422, slug)
             assert answer.json()["errors"][0]["pointer"] == pointer
-    assert await select(pool, "SELECT count(*) FROM outbox.bulk_action") == [(0,)]
+    assert await select(pool, ASKED) == [(0,)]
 
 
 async def test_a_key_changes_and_reads_messages_of_its_own_groups_only(
@@ -205,7 +217,7 @@ async def test_a_key_changes_and_reads_messages_of_its_own_groups_only(
         ended: LiteralString = (
             "SELECT DISTINCT g.name FROM outbox.op_message"
             " JOIN outbox.half_message h USING (half_id)"
-            " JOIN outbox.producer_group g ON g.id = h.producer_group_id"
+            f" JOIN outbox.producer_group g ON g.id = h.producer_group_id WHERE {NEW_HALVES}"
         )
         assert await select(pool, ended) == [("shop",)]
         at = begun.headers["location"]

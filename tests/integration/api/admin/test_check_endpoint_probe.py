@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 
 import pytest
@@ -12,12 +13,21 @@ from api.admin.check_endpoint_probe import CheckEndpointProbe
 from outbox.checks.ssrf_guard import policy_of
 from outbox.clock import SystemClock
 from outbox.http_checks.endpoint import HttpCheckEndpoint
+from outbox.http_checks.guarded_connector import GuardedResolver
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import stored
 from tests.integration.api.fixtures_service import GROUPS, Service
-from tests.integration.checker.fixtures_producer import Check, Producer, says, status, verdict
+from tests.integration.checker.fixtures_producer import (
+    ABSURD_DATES,
+    Check,
+    Producer,
+    says,
+    status,
+    verdict,
+)
+from tests.integration.http_checks.fixtures_name_server import hanging_names
 
 pytestmark = pytest.mark.postgres
 
@@ -75,7 +85,9 @@ async def test_a_host_with_a_wrong_clock_still_signs_with_the_databases_time(
     endpoint = Verifying()
     groups = PostgresProducerGroups(pool, key_ring(None, insecure=True))
     policy = policy_of(["127.0.0.0/8"], [], ["1-65535"])
-    tests = CheckEndpointProbe(groups, lambda: HttpCheckEndpoint(policy), HourAhead())
+    tests = CheckEndpointProbe(
+        groups, lambda: HttpCheckEndpoint(GuardedResolver(policy)), HourAhead()
+    )
     async with Producer(endpoint.answer) as producer:
         made = await bare_service.put_group(check_url=producer.url)
         endpoint.secret = made.json()["check_secret"]
@@ -106,6 +118,68 @@ async def test_an_endpoint_that_accepts_or_refuses_every_signature_is_reported(
                 found["outcome"],
             )
             assert "secret" not in answer.text
+
+
+class Slow:
+    """Answers when the test lets it."""
+
+    def __init__(self) -> None:
+        self._came: asyncio.Queue[Check] = asyncio.Queue()
+        self.go_on = asyncio.Event()
+
+    async def answer(self, _: web.Request, check: Check) -> web.StreamResponse:
+        """Answer one check."""
+        self._came.put_nowait(check)
+        await self.go_on.wait()
+        return verdict(check, "UNKNOWN")
+
+    async def waiting(self, more: int) -> None:
+        """Wait until so many more calls wait."""
+        for _ in range(more):
+            await self._came.get()
+
+
+async def test_a_group_has_one_test_at_a_time_and_all_together_have_four(
+    bare_service: Service,
+) -> None:
+    client, slow = bare_service.client, Slow()
+    names = [f"g{number}" for number in range(5)]
+    async with Producer(slow.answer) as producer, asyncio.timeout(120):
+        for name in names:
+            await bare_service.put_group(name, check_url=producer.url, check_timeout_seconds=30)
+        tests = [asyncio.create_task(client.post(f"{GROUPS}/{names[0]}/test"))]
+        await slow.waiting(1)
+        second = await client.post(f"{GROUPS}/{names[0]}/test")
+        tests += [asyncio.create_task(client.post(f"{GROUPS}/{name}/test")) for name in names[1:4]]
+        await slow.waiting(3)
+        fifth = await client.post(f"{GROUPS}/{names[4]}/test")
+        for refused in (second, fifth):
+            assert (refused.status_code, refused.json()["code"]) == (429, "rate-limited")
+            assert int(refused.headers["retry-after"]) > 0
+        slow.go_on.set()
+        assert {(await each).status_code for each in tests} == {200}
+        for name in (names[0], names[4]):
+            assert (await client.post(f"{GROUPS}/{name}/test")).status_code == 200
+
+
+async def test_the_tests_of_a_group_without_a_name_server_take_one_thread(
+    bare_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "http://name.hangs:8099/check"
+    await bare_service.put_group(check_url=url, check_timeout_seconds=1)
+    with hanging_names(monkeypatch) as asked:
+        for _ in range(2):
+            found = (await bare_service.client.post(f"{GROUPS}/billing/test")).json()
+            assert found["outcome"] == "timeout"
+        assert asked.names == ["name.hangs"]
+
+
+async def test_an_absurd_retry_after_is_an_answer_like_any_other(bare_service: Service) -> None:
+    for number, text in enumerate(ABSURD_DATES):
+        async with Producer(status(429, Retry_After=text)) as producer:
+            await bare_service.put_group(f"g{number}", check_url=producer.url)
+            answer = await bare_service.client.post(f"{GROUPS}/g{number}/test")
+        assert (answer.status_code, answer.json()["outcome"]) == (200, "http_error")
 
 
 async def test_an_endpoint_without_a_listener_is_unreachable(bare_service: Service) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 
+from outbox.errors import ConfigurationError
 from outbox.postgres.checks.keyring import key_ring
+from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import CHECK_URL, GROUPS, Service, prepare_body
@@ -14,6 +16,8 @@ from tests.integration.api.fixtures_service import CHECK_URL, GROUPS, Service, p
 pytestmark = pytest.mark.postgres
 
 AT = f"{GROUPS}/shop"
+OWN_GROUP: LiteralString = "FROM outbox.producer_group WHERE name !~ '^aged-'"
+"""Groups of a former life have such names."""
 
 
 async def test_a_new_group_returns_its_secret_once_and_stores_it_encrypted(
@@ -28,9 +32,9 @@ async def test_a_new_group_returns_its_secret_once_and_stores_it_encrypted(
     assert (again.status_code, "check_secret" in again.json()) == (200, False)
     shown = await bare_service.client.get(AT)
     assert "secret" not in shown.text
-    [(sealed,)] = await select(pool, "SELECT secret FROM outbox.producer_group")
+    [(sealed,)] = await select(pool, f"SELECT secret {OWN_GROUP}")
     assert secret.encode() not in bytes(sealed)
-    assert key_ring(None, insecure=True).open(bytes(sealed)) == secret
+    assert key_ring(None, insecure=True).open(bytes(sealed), "shop") == secret
 
 
 async def test_a_change_needs_the_version_that_was_read(bare_service: Service) -> None:
@@ -98,7 +102,7 @@ async def test_a_group_that_breaks_a_rule_is_refused_and_not_stored(
     for name in ("-x", "a b", "g" * 129, "%0a"):
         answer = await bare_service.client.put(f"{GROUPS}/{name}", json={"check_url": CHECK_URL})
         assert answer.status_code == 422, answer.text
-    assert await select(pool, "SELECT 1 FROM outbox.producer_group") == []
+    assert await select(pool, f"SELECT 1 {OWN_GROUP}") == []
 
 
 async def test_cold_routes_read_a_body_as_strictly_as_the_hot_routes(bare_service: Service) -> None:
@@ -126,7 +130,8 @@ async def test_a_group_is_deleted_only_without_unfinished_messages(
         if decision:
             await service.end(message_id, decision)
         refused = await client.delete(f"{GROUPS}/billing")
-        assert (refused.status_code, refused.json()["code"]) == (409, "group-in-use")
+        assert refused.status_code == 409
+        assert refused.json()["code"] == "group-in-use"
     await service.put_group("shop")
     rolled_back = await service.prepared_id(producer_group="shop")
     await service.end(rolled_back, "ROLLBACK")
@@ -153,21 +158,45 @@ async def test_a_paused_group_goes_on_preparing_and_ending(service: Service, poo
     assert (resumed.json()["paused"], resumed.json()["pause_reason"]) == (False, None)
     for body in ({}, {"reason": ""}, {"reason": "r" * 501}, {"reason": "a\x00"}):
         assert (await client.post(f"{at}/pause", json=body)).status_code == 422
-    actions = await select(pool, "SELECT action FROM outbox.audit_log ORDER BY id")
+    actions = await select(
+        pool, "SELECT action FROM outbox.audit_log WHERE action ~ '^group' ORDER BY id"
+    )
     assert [row[0] for row in actions] == ["group.put", "group.pause", "group.resume"]
 
 
-async def test_a_rotated_secret_signs_beside_the_old_one(service: Service, pool: Pool) -> None:
-    at = f"{GROUPS}/billing/rotate-secret"
+async def test_a_rotated_secret_signs_beside_the_old_one(bare_service: Service, pool: Pool) -> None:
+    service, at = bare_service, f"{GROUPS}/billing/rotate-secret"
+    old = (await service.put_group()).json()["check_secret"]
     first = await service.client.post(at, json={"overlap_seconds": 60})
     assert first.status_code == 200
-    ring = key_ring(None, insecure=True)
-    [(new, old)] = await select(pool, "SELECT secret, previous_secret FROM outbox.producer_group")
-    assert ring.open(bytes(new)) == first.json()["check_secret"]
-    assert ring.open(bytes(old)).startswith("whsec_")
     assert first.json()["previous_expires_at"].endswith("Z")
+    new = first.json()["check_secret"]
+    groups = PostgresProducerGroups(pool, key_ring(None, insecure=True))
+    assert (await groups.with_secrets("billing"))[0].secrets == (new, old)
+    await select(
+        pool,
+        "UPDATE outbox.producer_group SET previous_expires_at = clock_timestamp()"
+        " WHERE name = 'billing' RETURNING 1",
+    )
+    assert (await groups.with_secrets("billing"))[0].secrets == (new,)
     for body in ({"overlap_seconds": 604801}, {"overlap_seconds": -1}, {"x": 1}):
         assert (await service.client.post(at, json=body)).status_code == 422
+
+
+async def test_a_secret_that_is_copied_to_another_group_signs_nothing(
+    bare_service: Service, pool: Pool
+) -> None:
+    await bare_service.put_group("mine")
+    await bare_service.put_group("theirs")
+    await select(
+        pool,
+        "UPDATE outbox.producer_group SET secret = o.secret FROM outbox.producer_group o"
+        " WHERE producer_group.name = 'mine' AND o.name = 'theirs' RETURNING 1",
+    )
+    groups = PostgresProducerGroups(pool, key_ring(None, insecure=True))
+    with pytest.raises(ConfigurationError, match="cannot be decrypted"):
+        await groups.with_secrets("mine")
+    assert (await groups.with_secrets("theirs"))[0].secrets
 
 
 async def test_groups_are_listed_by_name_page_by_page(bare_service: Service) -> None:
@@ -182,7 +211,8 @@ async def test_groups_are_listed_by_name_page_by_page(bare_service: Service) -> 
         if not page["has_more"]:
             break
         cursor = {"cursor": page["next_cursor"]}
-    assert seen == names
+    assert [each for each in seen if not each.startswith("aged-")] == names
+    assert seen == sorted(seen)
     assert page["next_cursor"] is None
 
 
@@ -199,7 +229,7 @@ async def test_a_group_shows_its_breaker_and_a_change_or_resume_closes_it(
 ) -> None:
     client = bare_service.client
     await bare_service.put_group("shop")
-    [(group,)] = await select(pool, "SELECT id FROM outbox.producer_group")
+    [(group,)] = await select(pool, f"SELECT id {OWN_GROUP}")
     opened = (
         "INSERT INTO outbox.check_breaker (producer_group_id, wait_seconds, probe_at)"
         f" VALUES ({group}, 60, clock_timestamp() + interval '1 minute') RETURNING wait_seconds"

@@ -11,8 +11,8 @@ import pytest
 from outbox.access import Scope
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_service import Service
-from tests.integration.api.http.test_keys_and_scopes import guarded, token
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
     make_finding,

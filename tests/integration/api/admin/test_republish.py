@@ -11,17 +11,18 @@ from outbox.access import Scope
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
+from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.admin.test_bulk_actions import AUDITED, BULK, WHO, ask, finished
+from tests.integration.api.fixtures_keys import PEPPER, RING, token
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
-from tests.integration.api.http.test_keys_and_scopes import PEPPER, RING, token
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_finding, make_run
 
 pytestmark = pytest.mark.postgres
 
 HELD: LiteralString = (
     "SELECT half_id, n, repair IS NOT NULL, released_at IS NULL, payload ->> 'producer_group'"
-    " FROM outbox.held_record ORDER BY half_id"
+    f" FROM outbox.held_record WHERE {NEW_HALVES} ORDER BY half_id"
 )
 
 
@@ -115,7 +116,7 @@ async def test_an_ordered_repair_is_stored_once_and_audited(
     assert (result["matched"], result["done"], result["failed"]) == (2, 2, 0)
     halves = sorted(parse_message_id(each)[0] for each in ids)
     assert await select(pool, HELD) == [(half, 1, True, True, "billing") for half in halves]
-    repairs: LiteralString = "SELECT DISTINCT repair FROM outbox.held_record"
+    repairs: LiteralString = f"SELECT DISTINCT repair FROM outbox.held_record WHERE {NEW_HALVES}"
     assert await select(pool, repairs) == [(result["id"],)]
     assert await select(pool, AUDITED, "republish") == [
         ("bulk.republish", "ops@example", "endpoint is back", 1),
@@ -136,12 +137,14 @@ async def test_a_message_that_was_released_or_dropped_may_still_be_repaired(
         "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error,"
         " attempts, released_at, released_offset) SELECT half_id, nonce, half_id & 15, topic_id, 1,"
         " 1, 'too large', 3, clock_timestamp(), 7 FROM outbox.half_message"
+        f" WHERE {NEW_HALVES}"
     )
     await select(pool, before)
     result = await finished(service, await ask(service, "republish", {"finding_ids": ["one"]}))
     assert result["done"] == 1
     after: LiteralString = (
         "SELECT attempts, released_at, released_offset, repair IS NOT NULL FROM outbox.held_record"
+        f" WHERE {NEW_HALVES}"
     )
     assert await select(pool, after) == [(0, None, None, True)]
 
@@ -154,7 +157,7 @@ async def test_a_finding_that_closed_after_its_order_is_not_repaired(
     begin: LiteralString = (
         "INSERT INTO outbox.bulk_action (action, operator, reason, half_ids)"
         " SELECT 'republish', 'o', 'r', array_agg(half_id) FROM outbox.half_message"
-        " RETURNING id::text"
+        f" WHERE {NEW_HALVES} RETURNING id::text"
     )
     PostgresRunStore(database_url).save(make_run("two"))
     [(number,)] = await select(pool, begin)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
@@ -18,6 +20,7 @@ import pytest
 import structlog
 
 from cli.__main__ import run
+from cli.invocation.exit_codes import ExitCode
 from outbox.access import ALL_GROUPS, NewApiKey, Scope
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.sessions.connections import Pool
@@ -26,6 +29,7 @@ from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import (
     GROUPS,
     HALVES,
+    Service,
     prepare_body,
     running,
     settings_for,
@@ -142,30 +146,97 @@ async def test_no_secret_or_payload_is_in_an_answer_a_log_line_or_a_metric(
     nothing_is_shown(canaries, answers, written.getvalue())
 
 
+async def test_an_answer_with_a_secret_is_stored_by_no_cache(service: Service) -> None:
+    client = service.client
+    body = {"name": "n", "producer_groups": ["*"], "scopes": ["admin"]}
+    answers = {
+        "api_key": await client.post("/v1/api-keys", json=body),
+        "check_secret": await service.put_group("shop"),
+        "previous_expires_at": await client.post(f"{GROUPS}/shop/rotate-secret", json={}),
+    }
+    for member, answer in answers.items():
+        assert answer.json()[member]
+        assert answer.headers["cache-control"] == "no-store"
+
+
+PASSWORD = "canary-9f2b"
+PLANTED = {
+    "AUTH_PEPPER": PEPPER,
+    "ENCRYPTION_KEYS": RING,
+    "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9",
+    "KAFKA_CONFIG": json.dumps({"sasl.password": KAFKA_PASSWORD}),
+    "API_KEY": "canary-api-key-8a0f",
+    "API_URL": "http://user:canary-url-password-77@127.0.0.1:9",
+    "CHECK_PROXY_URL": "http://user:canary-proxy-4c6e@127.0.0.1:9",
+    "RECONCILE_REPLICA_URL": "postgresql://reader:canary-replica-31@127.0.0.1:9/x",
+    "RECONCILE_WEBHOOK_URL": "https://hooks.example.com/canary-webhook-path-12",
+    "RECONCILE_WEBHOOK_SECRET": "whsec_canary0000000000000000000000000000000000",
+    "RECONCILE_SPARK_REMOTE": "sc://spark:15002/;token=canary-spark-token-5",
+    "RECONCILE_SPARK_CONF": json.dumps({"spark.authenticate.secret": "canary-spark-secret-6"}),
+    "RECONCILE_STAGE_URI": "s3a://access:canary-bucket-key-3@bucket/stage",
+}
+
+
+def planted(monkeypatch: pytest.MonkeyPatch, database_url: str) -> None:
+    """Set every secret to a canary."""
+    for name, text in (PLANTED | {"DATABASE_URL": database_url}).items():
+        monkeypatch.setenv(f"OUTBOX_{name}", text)
+
+
 @pytest.mark.parametrize(
-    "words", [("config", "show"), ("doctor",), ("-o", "json", "config", "show")]
+    "words",
+    [("config", "show"), ("doctor",), ("status",), ("message", "list"), ("migrate", "status")],
+    ids=" ".join,
 )
-def test_no_secret_is_in_the_printed_configuration(
+@pytest.mark.parametrize("form", ["json", "table"])
+def test_no_secret_is_printed_by_a_command(
     words: tuple[str, ...],
+    form: str,
     database_url: str,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    proxy = "http://user:canary-proxy-4c6e@127.0.0.1:9"
-    planted = {
-        "DATABASE_URL": database_url,
-        "AUTH_PEPPER": PEPPER,
-        "ENCRYPTION_KEYS": RING,
-        "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9",
-        "KAFKA_CONFIG": json.dumps({"sasl.password": KAFKA_PASSWORD}),
-        "API_KEY": "canary-api-key-8a0f",
-        "CHECK_PROXY_URL": proxy,
-    }
-    for name, text in planted.items():
-        monkeypatch.setenv(f"OUTBOX_{name}", text)
-    run(words)
+    planted(monkeypatch, database_url)
+    run(("-o", form, *words))
     written = capfd.readouterr()
-    assert written.out, "the output is not empty"
-    password = urlsplit(database_url).password or "no password"
-    for canary in (password, PEPPER, RING, KAFKA_PASSWORD, planted["API_KEY"], "canary-proxy"):
-        assert canary not in written.out + written.err
+    assert written.out + written.err, "the output is not empty"
+    assert "canary" not in written.out + written.err
+
+
+SPECIAL = ("@", "/", "%z", ":x/", "@/")
+"""What stands inside a password that nobody has encoded."""
+
+
+def misread(special: str) -> str:
+    """Return a URL whose password has such a character in it."""
+    return f"postgresql://canary-user:{PASSWORD}{special}{PASSWORD}@127.0.0.1:9/x"
+
+
+@pytest.mark.parametrize("special", SPECIAL)
+@pytest.mark.parametrize("setting", ["OUTBOX_DATABASE_URL", "OUTBOX_RECONCILE_REPLICA_URL"])
+def test_a_url_that_is_misread_is_refused_without_a_piece_of_its_password(
+    special: str,
+    setting: str,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    planted(monkeypatch, database_url)
+    monkeypatch.setenv(setting, misread(special))
+    assert run(("config", "show")) == ExitCode.USAGE
+    written = capfd.readouterr()
+    assert setting in written.err
+    assert "canary" not in written.out + written.err
+
+
+@pytest.mark.parametrize("program", ["api", "checker", "reconcile run", "doctor", "migrate up"])
+def test_no_program_prints_a_piece_of_a_password(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted(monkeypatch, misread("@"))
+    outbox = Path(sys.executable).with_name("outbox")
+    done = subprocess.run([outbox, *program.split()], capture_output=True, check=False, timeout=120)
+    written = (done.stdout + done.stderr).decode()
+    assert done.returncode == ExitCode.USAGE, written
+    assert "OUTBOX_DATABASE_URL" in written
+    assert "canary" not in written

@@ -2,50 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from outbox.access import ALL_GROUPS, NewApiKey, Scope
-from outbox.postgres.operators.api_keys import PostgresApiKeys, read_token, token_of
+from outbox.access import Scope
+from outbox.postgres.operators.api_key_tokens import ApiKeyTokens
 from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_keys import PEPPER, guarded, token
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import (
-    CHECK_URL,
     GROUPS,
     HALVES,
     Service,
-    running,
-    settings_for,
 )
 
 pytestmark = pytest.mark.postgres
-
-PEPPER = "a pepper for tests"
-RING = base64.b64encode(b"k" * 32).decode()
-
-
-@asynccontextmanager
-async def guarded(database_url: str) -> AsyncIterator[Service]:
-    """Run the service with AUTH_MODE=keys."""
-    settings = settings_for(
-        database_url, auth_mode="keys", auth_pepper=PEPPER, encryption_keys=RING
-    )
-    async with running(settings) as service:
-        yield service
-
-
-async def token(
-    pool: Pool, *scopes: Scope, groups: tuple[str, ...] = (ALL_GROUPS,), lives: int | None = None
-) -> dict[str, str]:
-    """Create a key; return its header."""
-    expires_at = None if lives is None else datetime.now(UTC) + timedelta(seconds=lives)  # noqa: TID251
-    asked = NewApiKey(name="k", producer_groups=groups, scopes=scopes, expires_at=expires_at)
-    _, text = await PostgresApiKeys(pool, PEPPER.encode()).create(asked, None)
-    return {"Authorization": f"Bearer {text}"}
 
 
 async def test_only_a_valid_key_is_accepted(
@@ -54,7 +26,8 @@ async def test_only_a_valid_key_is_accepted(
     async with guarded(database_url) as service:
         good = await token(pool, Scope.ADMIN)
         text = good["Authorization"].removeprefix("Bearer ")
-        key_id, secret = read_token(text) or ("", "")
+        tokens = ApiKeyTokens(PEPPER.encode())
+        key_id, secret = tokens.read(text) or ("", "")
         other = secret[:-1] + ("0" if secret[-1] != "0" else "1")
         expired = (await token(pool, Scope.ADMIN, lives=-1))["Authorization"]
         refused = {
@@ -62,8 +35,8 @@ async def test_only_a_valid_key_is_accepted(
             "empty": "",
             "scheme": f"Basic {text}",
             "checksum": f"Bearer {text[:-1]}0" if text[-1] != "0" else f"Bearer {text[:-1]}1",
-            "secret": f"Bearer {token_of(key_id, other)}",
-            "unknown": f"Bearer {token_of('0' * 16, secret)}",
+            "secret": f"Bearer {tokens.issue(key_id, other)}",
+            "unknown": f"Bearer {tokens.issue('0' * 16, secret)}",
             "expired": expired,
             "nonsense": "Bearer \x80\x81",
         }
@@ -90,55 +63,6 @@ async def test_a_caller_is_known_before_the_body_is_read(database_url: str) -> N
             assert answer.status_code == 401
         answer = await service.client.put(f"{GROUPS}/x", content=endless(), headers=json)
         assert answer.status_code == 401
-
-
-NEEDED = (
-    ("POST", HALVES, Scope.MESSAGES_WRITE),
-    ("POST", f"{HALVES}/batch", Scope.MESSAGES_WRITE),
-    ("POST", f"{HALVES}/x/end", Scope.MESSAGES_END),
-    ("POST", f"{HALVES}/end-batch", Scope.MESSAGES_END),
-    ("GET", HALVES, Scope.MESSAGES_READ),
-    ("GET", f"{HALVES}/x", Scope.MESSAGES_READ),
-    ("GET", f"{HALVES}/x/history", Scope.MESSAGES_READ),
-    ("POST", f"{HALVES}/x/recheck", Scope.OPS_FORCE),
-    ("POST", f"{HALVES}/x/force-end", Scope.OPS_FORCE),
-    ("GET", GROUPS, Scope.GROUPS_READ),
-    ("GET", f"{GROUPS}/x", Scope.GROUPS_READ),
-    ("PUT", f"{GROUPS}/x", Scope.GROUPS_WRITE),
-    ("DELETE", f"{GROUPS}/x", Scope.GROUPS_WRITE),
-    ("POST", f"{GROUPS}/x/pause", Scope.GROUPS_WRITE),
-    ("POST", f"{GROUPS}/x/rotate-secret", Scope.GROUPS_WRITE),
-    ("POST", "/v1/api-keys", Scope.ADMIN),
-    ("GET", "/v1/api-keys", Scope.ADMIN),
-    ("DELETE", "/v1/api-keys/x", Scope.ADMIN),
-    ("GET", "/v1/reconciliations", Scope.REPORTS_READ),
-    ("GET", "/v1/reconciliations/x", Scope.REPORTS_READ),
-    ("GET", "/v1/reconciliations/x/discrepancies", Scope.REPORTS_READ),
-    ("GET", "/v1/reconciliations/x/report.html", Scope.REPORTS_READ),
-)
-BODIES = {
-    "recheck": {"operator": "o", "reason": "r"},
-    "force-end": {"operator": "o", "reason": "r", "decision": "COMMIT"},
-    "pause": {"reason": "r"},
-    "rotate-secret": {},
-}
-
-
-async def test_every_route_needs_its_scope(
-    database_url: str, pool: Pool, subtests: pytest.Subtests
-) -> None:
-    async with guarded(database_url) as service:
-        for method, path, scope in NEEDED:
-            with subtests.test(path, method=method):
-                others = tuple(each for each in Scope if each not in (scope, Scope.ADMIN))
-                wrong, right = await token(pool, *others), await token(pool, scope)
-                body = BODIES.get(path.rsplit("/", 1)[1], {"check_url": CHECK_URL, "name": "n"})
-                sent = body if method in ("POST", "PUT") else None
-                refused = await service.client.request(method, path, headers=wrong, json=sent)
-                assert (refused.status_code, refused.json()["code"]) == (403, "scope-missing")
-                assert scope in refused.json()["detail"]
-                passed = await service.client.request(method, path, headers=right, json=sent)
-                assert passed.status_code not in (401, 403), passed.text
 
 
 async def test_the_payload_and_a_filter_by_key_need_their_own_scope(

@@ -220,7 +220,7 @@ async def test_a_wrong_idempotency_key_is_refused(
         with subtests.test(key):
             headers = {"Idempotency-Key": key}
             answer = await service.client.post(HALVES, json=prepare_body(**fields), headers=headers)
-            assert (answer.status_code, answer.json()["code"]) == (422, slug)
+            assert (answer.status_code, answer.json().get("code")) == (422, slug)
     assert await stored(pool) == (0, 0, 0, 0)
 
 
@@ -245,7 +245,7 @@ async def test_a_topic_that_the_group_may_not_write_is_refused(
         answer = await service.prepare(producer_group="shop", topic=topic)
         assert answer.status_code == status, answer.text
         if status == 403:
-            assert answer.json()["code"] == "topic-not-allowed"
+            assert answer.json().get("code") == "topic-not-allowed"
     assert (await stored(pool))[0] == 1
 
 

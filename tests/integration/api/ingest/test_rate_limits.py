@@ -6,6 +6,7 @@ import pytest
 
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_keys import PEPPER, RING, token
 from tests.integration.api.fixtures_service import (
     HALVES,
     Service,
@@ -13,7 +14,6 @@ from tests.integration.api.fixtures_service import (
     running,
     settings_for,
 )
-from tests.integration.api.http.test_keys_and_scopes import PEPPER, RING, token
 
 pytestmark = pytest.mark.postgres
 
@@ -49,6 +49,19 @@ async def test_a_prepare_above_the_rate_is_refused_with_429_and_retry_after(
         page = (await service.client.get("/metrics")).text
         assert 'outbox_http_rejected_total{reason="rate-limited"} 2.0' in page
         assert (await service.client.get(f"{HALVES}/{message_id}")).status_code == 200
+
+
+async def test_a_batch_costs_a_token_for_each_of_its_items(database_url: str, pool: Pool) -> None:
+    rate = {"rate_prepare_per_second": 640, "http_workers": 64}
+    async with running(settings_for(database_url, **KEYS, **rate)) as service:
+        service.client.headers.update(await token(pool, Scope.ADMIN))
+        await service.put_group()
+        batch = {"items": [prepare_body()] * 1000}
+        answer = await service.client.post(f"{HALVES}/batch", json=batch)
+        assert (answer.status_code, answer.headers["ratelimit"][:13]) == (207, '"prepare";r=0')
+        refused = await service.prepare()
+        assert refused.status_code == 429, "1 000 prepares are the share of 100 s"
+        assert int(refused.headers["retry-after"]) > 30
 
 
 async def test_p25_a_key_without_any_prepare_left_still_ends(database_url: str, pool: Pool) -> None:

@@ -6,10 +6,18 @@ import asyncio
 
 import pytest
 
+from api.ingest import publication_wait
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_COMMITS
-from tests.integration.api.fixtures_rows import select, stored
-from tests.integration.api.fixtures_service import HALVES, TOPIC, Service, running, settings_for
+from tests.integration.api.fixtures_rows import select, stored, until_a_session_waits
+from tests.integration.api.fixtures_service import (
+    GROUPS,
+    HALVES,
+    TOPIC,
+    Service,
+    running,
+    settings_for,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -58,20 +66,66 @@ async def test_prefer_wait_answers_as_soon_as_kafka_has_acknowledged(
 
 
 async def test_at_the_limit_of_requests_prepares_and_reads_are_refused_and_ends_pass(
-    database_url: str,
+    database_url: str, pool: Pool
 ) -> None:
     async with running(settings_for(database_url, http_max_inflight=1)) as service:
         await service.put_group()
         message_id = await service.prepared_id()
-        waiting = asyncio.create_task(
-            service.end(message_id, "COMMIT", headers={"Prefer": "wait=2"})
-        )
+        async with pool.connection() as holder, holder.transaction():
+            await holder.execute("LOCK TABLE outbox.half_message IN ACCESS EXCLUSIVE MODE")
+            waiting = asyncio.create_task(service.prepare())
+            await until_a_session_waits(pool)
+            refused = await service.client.get(GROUPS)
+            assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+            assert int(refused.headers["retry-after"]) >= 1
+            assert (await service.prepare()).status_code == 503
+            assert (await service.client.get("/livez")).status_code == 200
+            ending = asyncio.create_task(service.end(message_id, "COMMIT"))
+        assert (await waiting).status_code == 201
+        assert (await ending).status_code == 200
+
+
+async def test_ends_that_wait_for_kafka_refuse_nobody(database_url: str, pool: Pool) -> None:
+    async with running(settings_for(database_url, http_max_inflight=1)) as service:
+        await service.put_group()
+        ids = [await service.prepared_id() for _ in range(5)]
+        waiting = [
+            asyncio.create_task(service.end(each, "COMMIT", headers={"Prefer": "wait=30"}))
+            for each in ids
+        ]
         async with asyncio.timeout(60):
-            while (refused := await service.prepare()).status_code == 201:
+            while (await stored(pool))[1] < len(ids):
                 pass
-        assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
-        assert int(refused.headers["retry-after"]) >= 1
-        assert (await service.client.get(HALVES)).status_code == 503
-        assert (await service.client.get("/livez")).status_code == 200
-        assert (await service.end(message_id, "COMMIT")).status_code == 200
-        assert (await waiting).status_code == 200
+            while (refused := await service.prepare()).status_code != 201:
+                assert refused.status_code == 503
+                await asyncio.sleep(0)  # no socket is between this client and the service
+        assert (await service.client.get(HALVES)).status_code == 200
+        assert not all(task.done() for task in waiting)
+        for task in waiting:
+            task.cancel()
+
+
+async def test_beyond_the_cap_of_waiters_the_answer_comes_at_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publication_wait, "WAITING_MAX", 2)
+    ids = [await service.prepared_id() for _ in range(4)]
+    long = {"Prefer": "wait=30"}
+    item = [{"message_id": each, "decision": "COMMIT"} for each in ids]
+    async with asyncio.timeout(20):
+        batch = await service.client.post(f"{HALVES}/end-batch", json={"items": item}, headers=long)
+    assert batch.status_code == 207
+    assert {each["result"]["publication"] for each in batch.json()["items"]} == {None}
+    assert "preference-applied" not in batch.headers
+    waiting = [asyncio.create_task(service.end(each, "COMMIT", headers=long)) for each in ids[:2]]
+    for _ in range(3):  # flushed after the two, which wait now
+        await service.end(ids[2], "COMMIT")
+    async with asyncio.timeout(20):
+        answer = await service.end(ids[3], "COMMIT", headers=long)
+    assert "preference-applied" not in answer.headers
+    assert (answer.status_code, answer.json()["publication"]) == (200, None)
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+    again = await service.end(ids[3], "COMMIT", headers={"Prefer": "wait=1"})
+    assert again.headers["preference-applied"] == "wait=1"

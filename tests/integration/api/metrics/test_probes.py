@@ -161,7 +161,8 @@ async def test_the_page_shows_heartbeats_and_the_statistics_of_tables(
     beats = dict(
         re.findall(r'outbox_checker_heartbeat_timestamp_seconds{chore="(\w+)"} (\S+)', metrics)
     )
-    assert {chore for chore, at in beats.items() if float(at) == 0} == {"check", "sweep", "retire"}
+    silent = {chore for chore, at in beats.items() if time.time() - float(at) > 3600}
+    assert silent == {"check", "sweep", "retire"}
     assert abs(float(beats["relay"]) - time.time()) < 60
     rows = dict(re.findall(r'outbox_op_table_rows{table="(\w+)"} (\S+)', metrics))
     assert {"half_message", "op_message", "check_queue", "progress"} <= rows.keys()
@@ -182,4 +183,4 @@ async def test_messages_of_the_sql_mode_that_are_not_admitted_have_a_separate_ga
     assert 'outbox_plain_backlog_messages{producer_group="billing"} 2.0' in metrics
     (age,) = re.findall(r'outbox_plain_oldest_age_seconds{producer_group="billing"} (\S+)', metrics)
     assert 0 <= float(age) < 60
-    assert "outbox_half_messages{" not in metrics
+    assert 'outbox_half_messages{producer_group="billing"' not in metrics

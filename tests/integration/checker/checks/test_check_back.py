@@ -7,6 +7,7 @@ from outbox.messages.message import DecidedBy, Ended, State
 from tests.fixtures_new_rows import NEW_COMMITS, NEW_HALVES
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, in_turn, says, status
+from tests.integration.http_checks.fixtures_name_server import answer_names
 
 pytestmark = pytest.mark.postgres
 
@@ -154,16 +155,19 @@ async def test_a14_the_first_check_comes_at_the_second_of_the_messages_own_immun
         assert (await world.check(group)).asked == 1
 
 
-async def test_a16_calls_that_reach_nobody_do_not_advance_the_attempt(world: World) -> None:
+async def test_a16_calls_to_a_dead_address_of_a_name_do_not_advance_the_attempt(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"account.test": ["127.0.0.2"]}
+    answer_names(monkeypatch, names)
     async with Producer(says("UNKNOWN")) as producer:
-        group = await world.group("http://127.0.0.1:1/check")
+        group = await world.group(f"http://account.test:{producer.port}/check")
         (half,) = await world.due(group)
         for _ in range(3):
             await world.check(group)
             await world.pass_time(30)
-        await world.execute(
-            "UPDATE outbox.producer_group SET check_url = %(url)s", url=producer.url
-        )
+        assert producer.asked == []
+        names["account.test"] = ["127.0.0.1"]
         await world.check(group)
     assert [check["attempt"] for check in producer.asked] == [1]
     assert await world.attempts(half) == [(1, "unreachable", False, False)] * 3 + [

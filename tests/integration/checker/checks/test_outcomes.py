@@ -12,7 +12,14 @@ from outbox.checks.producer_group import OnCheckMax
 from outbox.messages.message import DecidedBy, Ended, HalfMessage, State
 from tests.fixtures_new_rows import NEW_COMMITS, NEW_HALVES
 from tests.integration.checker.fixtures_checks import World
-from tests.integration.checker.fixtures_producer import Answer, Check, Producer, says, status
+from tests.integration.checker.fixtures_producer import (
+    ABSURD_DATES,
+    Answer,
+    Check,
+    Producer,
+    says,
+    status,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -155,14 +162,57 @@ async def test_d9_a_group_that_cannot_answer_keeps_every_half_with_nothing_spent
     assert len(await world.attempts(halves[0])) > group.check_max
 
 
-async def test_a30_age_parks_under_the_rollback_policy_too(world: World) -> None:
-    group = await world.group(NOBODY, on_check_max=OnCheckMax.ROLLBACK, max_age_seconds=60)
-    (half,) = await world.due(group)
+@pytest.mark.parametrize("date", ABSURD_DATES)
+async def test_an_absurd_retry_after_is_one_question_for_a_whole_batch(
+    world: World, date: str
+) -> None:
+    calls = []
+
+    async def answer(_: web.Request, check: Check) -> web.StreamResponse:
+        calls.append(len(check["checks"]))
+        return web.Response(status=429, headers={"Retry-After": date})
+
+    async with Producer(answer) as producer:
+        group = await world.group(producer.url, batch_check=True)
+        halves = await world.due(group, 100)
+        round_ = await world.check(group)
+    assert (calls, round_.put_back) == ([100], 100)
+    assert await world.states(halves) == [State.PREPARED] * 100
+    assert [row[1] for row in await world.attempts(halves[0])] == ["http_error"]
+
+
+async def test_a30_an_outage_beyond_the_max_age_parks_all_and_rolls_none_back(world: World) -> None:
+    group = await world.group(
+        NOBODY, on_check_max=OnCheckMax.ROLLBACK, check_max=3, max_age_seconds=2000
+    )
+    halves = await world.due(group, 12)
+    for _ in range(20 * group.check_max):
+        await world.check(group)
+        await world.pass_time(group.check_interval_seconds)
+    assert set(await world.states(halves)) == {State.PREPARED}
+    await world.pass_time(group.max_age_seconds)
     await world.check(group)
-    await world.pass_time(60)
-    await world.check(group)
-    assert await world.states([half]) == [State.PARKED]
-    assert await world.rows(PARKED_FOR) == [("max_age",)]
+    assert set(await world.states(halves)) == {State.PARKED}
+    assert await world.rows(PARKED_FOR) == [("max_age",)] * 12
+
+
+async def test_a38_all_fifteen_checks_are_spent_at_their_times_and_then_the_half_is_parked(
+    world: World,
+) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        for interval in (60, 30):
+            group = await world.group(
+                producer.url, f"every-{interval}", check_interval_seconds=interval
+            )
+            (half,) = await world.due(group)
+            for attempt in range(1, group.check_max + 1):
+                assert (await world.check(group)).asked == 1
+                delay, count, left = await world.waiting(half)
+                assert (delay, count) == (interval, attempt)
+                assert left <= interval
+                await world.pass_time(interval)
+            assert (await world.check(group)).parked == 1
+            assert len(producer.asked_about(half.message_id)) == group.check_max
 
 
 async def test_d10_a_half_that_cannot_be_read_delays_no_other(world: World) -> None:

@@ -36,19 +36,25 @@ async def test_a17_a_resumed_half_starts_again_and_a_second_resume_changes_nothi
     assert ids == [f"chk_{half.message_id}_1_1", f"chk_{half.message_id}_3_1"]
 
 
-async def test_a31_a_resumed_old_half_is_not_parked_again_by_age(world: World) -> None:
+async def test_a31_a_half_parked_for_100_hours_is_checked_at_once_and_not_parked_again_by_age(
+    world: World,
+) -> None:
     group = await world.group(NOBODY)
     (half,) = await world.due(group)
-    await world.pass_time(100 * 3600)
+    await world.pass_time(group.max_age_seconds)
     await world.check(group)
     assert await world.states([half]) == [State.PARKED]
+    await world.pass_time(100 * 3600)
     async with Producer(says("COMMIT")) as producer:
         await world.execute(
             "UPDATE outbox.producer_group SET check_url = %(url)s", url=producer.url
         )
         await world.recheck(half)
-        await world.check(group)
+        round_ = await world.check(group)
+    assert (round_.asked, round_.parked, len(producer.asked)) == (1, 0, 1)
     assert await world.states([half]) == [State.COMMITTED]
+    committed = "SELECT half_ids FROM outbox.commit_log WHERE %(half)s = ANY (half_ids)"
+    assert await world.rows(committed, half=half.half_id) == [([half.half_id],)]
 
 
 async def test_a_recheck_voids_the_waiting_row(world: World) -> None:
@@ -92,3 +98,17 @@ async def test_a_half_rechecked_during_its_last_round_is_not_parked(world: World
     settled = await world.queue.settle(settlement_of(due, results, lambda: 0.0))
     assert settled.parked == frozenset()
     assert await world.states([half]) == [State.PREPARED]
+
+
+async def test_d8_an_end_during_the_last_round_leaves_no_parked_message(world: World) -> None:
+    group = await world.group(NOBODY)
+    (half,) = await world.due(group)
+    await world.pass_time(80 * 3600)
+    due = await world.queue.claim(group.id, 10)
+    assert due is not None
+    await world.end(half, "COMMIT")
+    results, _ = world.check_back._split(due)
+    settled = await world.queue.settle(settlement_of(due, results, lambda: 0.0))
+    kept = "SELECT FROM outbox.parked_message WHERE half_id = %(half)s"
+    assert (settled.parked, await world.rows(kept, half=half.half_id)) == (frozenset(), [])
+    assert await world.states([half]) == [State.COMMITTED]

@@ -19,7 +19,9 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 PARK = """
 UPDATE outbox.parked_message SET parked_at = clock_timestamp(), resumed_at = NULL, copied_at = NULL
+WHERE half_id >= outbox.watermark() >> 20 << 35
 """
+COPIED_BEFORE = "UPDATE outbox.parked_message SET copied_at = parked_at"
 
 
 def copies(world: World, servers: str, topic: str) -> ParkedCopies:
@@ -31,6 +33,7 @@ def copies(world: World, servers: str, topic: str) -> ParkedCopies:
 
 async def parked(world: World, count: int = 1) -> list[HalfMessage]:
     """Return messages that were parked after one check without a verdict."""
+    await world.execute(COPIED_BEFORE)
     async with Producer(says("UNKNOWN")) as producer:
         group = await world.group(producer.url, check_max=1)
         halves = await world.due(group, count)

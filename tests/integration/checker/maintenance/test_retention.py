@@ -12,7 +12,7 @@ import pytest
 
 from checker.maintenance.retention import Retirer
 from outbox.failpoints import POINTS, arm
-from outbox.messages.message import HalfMessage, Prepared, State
+from outbox.messages.message import End, HalfMessage, Prepared, Resolution, State
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.messages.message_status import read_statuses
@@ -43,12 +43,24 @@ HELD = """
 INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error)
 SELECT %(half)s, 1, 0, 1, 1, 1, 'refused'
 """
-LEAF_ZERO = "SELECT count(*)::int FROM pg_class WHERE relname ~ '_(message|log|attempt)_0$'"
+LEAF_TABLES = """
+SELECT count(*)::int FROM pg_class WHERE relname ~ ('_(message|log|attempt)_' || %(leaf)s || '$')
+"""
 
 
 def retirer(world: World) -> Retirer:
-    retirement = PostgresRetirement(world.pool, retention_seconds=RETENTION, hold_seconds=HOLD)
+    retirement = PostgresRetirement(world.checker, retention_seconds=RETENTION, hold_seconds=HOLD)
     return Retirer(retirement, FreeLocks(), world.metrics)
+
+
+async def retire(world: World) -> list[int]:
+    """Retire what may go; return the leaves, counted from the first that the test wrote to."""
+    return [leaf - world.first_leaf for leaf in await retirer(world).retire()]
+
+
+async def first_leaf_is_gone(world: World) -> bool:
+    """Return whether no table of the first leaf is left."""
+    return await world.rows(LEAF_TABLES, leaf=str(world.first_leaf)) == [(0,)]
 
 
 def waiting(world: World, reason: str) -> float:
@@ -77,7 +89,7 @@ async def grow_old(world: World, *readers: str, by: int = OLD) -> None:
     """Let the leaf in use be the next one, the retention pass, and sweep and readers pass."""
     await world.execute(AGE, by=by)
     await world.execute(NEXT_LEAF)
-    await PostgresPartitions(world.pool).create_ahead(1)
+    await PostgresPartitions(world.checker).create_ahead(1)
     await world.sweep()
     await world.execute(RELAYED, names=list(readers))
 
@@ -87,8 +99,8 @@ async def test_a_leaf_with_ended_messages_only_is_removed_with_its_tables_and_th
 ) -> None:
     halves = await ended(world)
     await grow_old(world, "relay:")
-    assert await retirer(world).retire() == [0]
-    assert await world.rows(LEAF_ZERO) == [(0,)]
+    assert await retire(world) == [0]
+    assert await first_leaf_is_gone(world)
     assert await known(world, halves) == {}
 
 
@@ -96,22 +108,93 @@ async def test_d32_nothing_undecided_unpublished_or_held_is_removed(world: World
     halves = await ended(world)
     (undecided,) = await world.prepare(await world.group(URL, "slow"))
     await grow_old(world)
-    assert await retirer(world).retire() == []
+    assert await retire(world) == []
     assert waiting(world, "relay") == 1
     await world.execute(RELAYED, names=["relay:"])
     await world.execute(HELD, half=halves[0].half_id)
-    assert await retirer(world).retire() == []
+    assert await retire(world) == [0]
+    assert await known(world, [*halves, undecided]) == {
+        halves[0].half_id: State.COMMITTED,
+        undecided.half_id: State.PREPARED,
+    }
+
+
+async def test_more_held_messages_than_one_removal_moves_keep_their_leaf(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.postgres.maintenance.retention.EVACUATED_MOST", 0)
+    halves = await ended(world)
+    await grow_old(world, "relay:")
+    await world.execute(HELD, half=halves[0].half_id)
+    assert await retire(world) == []
     assert waiting(world, "held") == 1
-    await world.execute("UPDATE outbox.held_record SET released_at = clock_timestamp()")
-    assert await retirer(world).retire() == [0]
-    assert await known(world, [*halves, undecided]) == {undecided.half_id: State.PREPARED}
+
+
+PUBLISHED_LATELY = """
+INSERT INTO outbox.publication_log (shard, to_xid, to_n, batch_no, from_xid, from_n, published_at,
+    half_ids, partitions, offsets)
+SELECT shard, xid, 1, 1, xid - 1, 0, clock_timestamp(), half_ids, '{0}', '{0}'
+FROM outbox.commit_log
+"""
+IN_THE_MIDDLE = """
+UPDATE outbox.progress p SET position = c.xid, position_n = 1
+FROM outbox.commit_log c
+WHERE p.name = 'relay:' || c.shard AND cardinality(c.half_ids) = 2
+"""
+
+
+async def test_a_leaf_stays_while_the_relay_is_in_the_middle_of_one_of_its_commit_rows(
+    world: World,
+) -> None:
+    halves = await world.prepare(await world.group(URL), 2, key=b"one-shard")
+    ends = [End(half_id=h.half_id, nonce=h.nonce, decision=Resolution.COMMIT) for h in halves]
+    await world.store.end(ends)
+    await grow_old(world, "relay:")
+    await world.execute(IN_THE_MIDDLE)
+    assert await retire(world) == []
+    assert waiting(world, "relay") == 1
+    await world.execute("UPDATE outbox.progress SET position_n = 2 WHERE position_n = 1")
+    assert await retire(world) == [0]
+
+
+async def test_a_leaf_stays_for_the_retention_after_its_last_record_was_published(
+    world: World,
+) -> None:
+    await ended(world)
+    await grow_old(world, "relay:")
+    await world.execute(PUBLISHED_LATELY)
+    assert await retire(world) == []
+    await world.execute(
+        "UPDATE outbox.publication_log SET published_at = published_at - %(by)s * interval '1 s'",
+        by=OLD,
+    )
+    assert await retire(world) == [0]
+
+
+async def test_a_leaf_stays_until_the_sweep_has_passed_it(world: World) -> None:
+    await ended(world)
+    await grow_old(world, "relay:")
+    await world.execute("UPDATE outbox.progress SET position = 0 WHERE name = 'sweep'")
+    assert await retire(world) == []
+    assert waiting(world, "sweep") == 1
+    await world.sweep()
+    assert await retire(world) == [0]
+
+
+async def test_a_leaf_that_new_transactions_still_write_to_stays(world: World) -> None:
+    await ended(world)
+    await world.execute(AGE, by=OLD)
+    await world.sweep()
+    await world.execute(RELAYED, names=["relay:"])
+    retirement = PostgresRetirement(world.checker, retention_seconds=RETENTION, hold_seconds=HOLD)
+    assert await retirement.waits_for(world.first_leaf) == "in use"
 
 
 async def test_what_was_decided_lately_stays_however_long_ago_it_was_prepared(world: World) -> None:
     await ended(world)
     await grow_old(world, "relay:")
     await world.execute("UPDATE outbox.op_message SET decided_at = clock_timestamp()")
-    assert await retirer(world).retire() == []
+    assert await retire(world) == []
 
 
 async def test_a_leaf_waits_for_the_last_reconciliation_no_longer_than_the_hold(
@@ -121,10 +204,10 @@ async def test_a_leaf_waits_for_the_last_reconciliation_no_longer_than_the_hold(
     await grow_old(world, "relay:")
     await world.execute(RELAYED, names=["reconcile:"])
     await world.execute("UPDATE outbox.progress SET position = 0 WHERE name LIKE 'reconcile:%%'")
-    assert await retirer(world).retire() == []
+    assert await retire(world) == []
     assert waiting(world, "reconcile") == 1
     await world.execute(AGE, by=HOLD)
-    assert await retirer(world).retire() == [0]
+    assert await retire(world) == [0]
 
 
 async def test_retirement_does_not_wait_for_an_open_transaction_and_prepares_continue(
@@ -133,18 +216,20 @@ async def test_retirement_does_not_wait_for_an_open_transaction_and_prepares_con
     await ended(world)
     await grow_old(world, "relay:")
     with psycopg.connect(database_url) as reader:
-        reader.execute("SELECT FROM outbox.half_message_0")
+        reader.execute(f"SELECT FROM outbox.half_message_{world.first_leaf}".encode())
         removed, prepared = await asyncio.gather(
-            retirer(world).retire(), world.prepare(await world.group(URL, "other"))
+            retire(world), world.prepare(await world.group(URL, "other"))
         )
     assert (removed, len(prepared), waiting(world, "locked")) == ([], 1, 1)
-    assert await retirer(world).retire() == [0]
+    assert await retire(world) == [0]
 
 
 async def test_a_transaction_id_is_free_again_once_its_message_is_retired(world: World) -> None:
     (committed, _) = await ended(world, transaction_id="order-7")
     await grow_old(world, "relay:")
-    await retirer(world).retire()
+    await retire(world)
+    kept = "SELECT FROM outbox.transaction_key WHERE half_id = %(half)s"
+    assert await world.rows(kept, half=committed.half_id) == []
     (outcome,) = await world.store.prepare([committed.message])
     assert isinstance(outcome, Prepared)
     assert outcome.half.half_id != committed.half_id
@@ -171,6 +256,6 @@ async def test_a_retirement_that_dies_anywhere_is_finished_by_the_next(
     process.start()
     await asyncio.to_thread(process.join)
     assert process.exitcode == -signal.SIGKILL
-    assert await retirer(world).retire() == [0]
-    assert await world.rows(LEAF_ZERO) == [(0,)]
+    assert await retire(world) == [0]
+    assert await first_leaf_is_gone(world)
     assert await known(world, [*halves, young]) == {young.half_id: State.PREPARED}

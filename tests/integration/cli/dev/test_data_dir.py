@@ -13,6 +13,7 @@ from cli.dev.data_dir import open_data_dir
 from cli.dev.environment import program_environment
 from cli.invocation.dev_state import DevState, remove_state, running_state, write_state
 from cli.invocation.exit_codes import CommandFailed, ExitCode
+from outbox.errors import ConfigurationError
 
 STATE = DevState(
     api_url="http://127.0.0.1:8080",
@@ -81,6 +82,67 @@ def test_a_stale_or_broken_state_is_no_state(tmp_path: Path) -> None:
     assert running_state(tmp_path) is None
     (tmp_path / "dev.json").write_text("{")
     assert running_state(tmp_path) is None
+
+
+@pytest.mark.parametrize("pid", [0, 1, -1, True, "2", None, 2.0])
+def test_a_state_without_a_process_of_its_own_is_no_state(tmp_path: Path, pid: object) -> None:
+    write_state(tmp_path, replace(STATE, pids={"api": pid}))  # type: ignore[dict-item]
+    assert running_state(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"api_url": "http://evil.example:8080"},
+        {"api_url": "http://127.0.0.1@evil.example"},
+        {"api_url": "http://localhost.evil.example"},
+        {"api_url": "http://10.0.0.1:8080"},
+        {"database_url": "postgresql://127.0.0.1:5432@evil.example/outbox"},
+        {"database_url": "postgresql://127.0.0.1:5432/outbox?host=evil.example"},
+        {"database_url": "postgresql://127.0.0.1:5432/outbox?hostaddr=10.0.0.1"},
+        {"kafka_bootstrap_servers": "127.0.0.1:9092,evil.example:9092"},
+    ],
+    ids=str,
+)
+def test_a_state_that_names_another_machine_is_refused(
+    tmp_path: Path, fields: dict[str, str]
+) -> None:
+    write_state(tmp_path, replace(STATE, **fields))  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="another machine"):
+        running_state(tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_state_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> None:
+    write_state(tmp_path, STATE)
+    (tmp_path / "dev.json").chmod(mode)
+    with pytest.raises(ConfigurationError, match="others can write it"):
+        running_state(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_state_or_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    write_state(tmp_path, STATE)
+    os.chown(tmp_path / "dev.json", 12_345, -1)
+    with pytest.raises(ConfigurationError, match="does not belong to you"):
+        running_state(tmp_path)
+    os.chown(tmp_path, 12_345, -1)
+    with pytest.raises(CommandFailed, match="another user"):
+        open_data_dir(tmp_path)
+
+
+def test_a_state_that_is_a_link_is_no_state(tmp_path: Path) -> None:
+    write_state(tmp_path, STATE)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "dev.json").symlink_to(tmp_path / "dev.json")
+    assert running_state(tmp_path / "other") is None
+
+
+def test_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data").chmod(0o777)
+    with pytest.raises(CommandFailed, match="chmod go-w"):
+        open_data_dir(tmp_path / "data")
 
 
 def test_programs_get_the_callers_settings_but_not_its_addresses(tmp_path: Path) -> None:

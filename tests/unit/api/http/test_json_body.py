@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from api.http.json_body import decode, items_of, parse
+from api.http.json_body import decode, parse
 from api.http.problems import Problem
-from api.ingest.schemas import END, END_ITEM, PREPARE
+from api.ingest.schemas import END, PREPARE
 
 GOOD = b'{"producer_group":"g","topic":"t","value":"x"}'
 
@@ -85,35 +85,25 @@ def test_the_callers_text_is_never_in_a_problem() -> None:
         assert canary.decode() not in f"{refused.value.detail}{refused.value.errors}"
 
 
-def test_each_item_of_a_batch_is_decoded_separately() -> None:
-    body = (
-        b'{"items":[{"message_id":"x","decision":"COMMIT"},{"message_id":"\\ud800",'
-        b'"decision":"COMMIT"},{"decision":"COMMIT"},5,'
-        b'{"message_id":"y","decision":"COMMIT","decision":"ROLLBACK"}]}'
-    )
-    first, *others = items_of(body, END_ITEM)
-    assert not isinstance(first, Problem)
-    pointers = [each.errors[0][0] for each in others if isinstance(each, Problem)]
-    assert pointers == ["/message_id", "/message_id", "", "/decision"]
-
-
-@pytest.mark.parametrize(
-    ("body", "pointer"),
-    [
-        (b"[]", ""),
-        (b"{}", "/items"),
-        (b'{"items":{}}', "/items"),
-        (b'{"items":[],"items":[]}', "/items"),
-        (b'{"items":[],"more":1}', "/more"),
-    ],
-)
-def test_an_invalid_envelope_refuses_the_whole_batch(body: bytes, pointer: str) -> None:
-    with pytest.raises(Problem) as refused:
-        items_of(body, END_ITEM)
-    assert refused.value.errors[0][0] == pointer
-
-
 def test_parsing_a_body_without_a_type_is_as_strict() -> None:
     assert parse(b'{"a":[1,{"b":null}]}') == {"a": [1, {"b": None}]}
     with pytest.raises(Problem):
         parse(b'{"a":1,"a":1}')
+
+
+def test_a_body_without_a_type_has_a_limit_of_members() -> None:
+    assert len(parse(b"[" + b"1," * 19_000 + b"1]")) == 19_001
+    with pytest.raises(Problem) as refused:
+        parse(b"[" + b"1," * 20_000 + b"1]")
+    assert refused.value.slug == "payload-too-large"
+
+
+@pytest.mark.parametrize("repeated", [b'"a":1,"a":2', b'"a":"\\ud800"'])
+def test_in_a_large_body_the_place_of_a_repeated_name_is_not_searched(repeated: bytes) -> None:
+    body = b'{"decision":"COMMIT","reason":"' + b"," * 5000 + b'",' + repeated + b"}"
+    with pytest.raises(Problem) as refused:
+        decode(body, END)
+    assert refused.value.slug == "invalid-request"
+    with pytest.raises(Problem) as small:
+        parse(b"{" + repeated + b"}")
+    assert small.value.errors[0][0] == "/a"

@@ -1,8 +1,20 @@
 from __future__ import annotations
 
-import pytest
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 
-from outbox.checks.ssrf_guard import CheckUrl, Rule, SsrfPolicy, judge, policy_of, read_check_url
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outbox.checks.embedded_addresses import unwrap
+from outbox.checks.ssrf_guard import (
+    CheckUrl,
+    Rule,
+    SsrfPolicy,
+    judge,
+    policy_of,
+    read_check_url,
+)
 from outbox.errors import CheckUrlForbidden, ConfigurationError
 
 CLOSED = SsrfPolicy()
@@ -77,6 +89,18 @@ SPELLINGS = {
     "[2002:a00:1::]": "not-global",
     "[64:ff9b::a00:1]": "not-global",
     "[::ffff:10.0.0.1]": "not-global",
+    # IPv4 inside IPv6
+    "[64:ff9b:1:7f00:0:100::]": "not-global",
+    "[::ffff:0:127.0.0.1]": "not-global",
+    "[::10.0.0.1]": "not-global",
+    "[::169.254.169.254]": "link-local",
+    "[::ffff:0:169.254.169.254]": "link-local",
+    "[64:ff9b:1:a9fe:a9:fe00::]": "link-local",
+    "[2a00:1450:4001::5efe:127.0.0.1]": "not-global",
+    "[2a00:1450:4001::200:5efe:10.0.0.1]": "not-global",
+    "[2a00:1450:4001::5efe:169.254.169.254]": "link-local",
+    "[2002:808:808::5efe:169.254.169.254]": "link-local",
+    "[2002:808:808::5efe:10.0.0.1]": "not-global",
     # link-local and metadata
     "169.254.169.254": "link-local",
     "2852039166": "host-form",
@@ -157,6 +181,8 @@ def test_a_url_of_another_shape_is_refused(url: str, rule: str) -> None:
         "https://8.8.8.8/check",
         "https://[2a00:1450:4001::1]/check",
         "https://[::ffff:8.8.8.8]/check",
+        "https://[64:ff9b::8.8.8.8]/check",
+        "https://[2a00:1450:4001::5efe:8.8.8.8]/check",
         "https://xn--bcher-kva.example/",
     ],
 )
@@ -188,6 +214,10 @@ def test_an_allowed_host_may_be_any_address_that_is_not_forbidden_always() -> No
         ("fe80::1", Rule.LINK_LOCAL),
         ("fe80::1%2", Rule.LINK_LOCAL),
         ("::ffff:169.254.1.1", Rule.LINK_LOCAL),
+        ("64:ff9b::a9fe:a9fe", Rule.LINK_LOCAL),
+        ("2002:a9fe:a9fe::1", Rule.LINK_LOCAL),
+        ("2001:0:808:808::5601:5601", Rule.LINK_LOCAL),
+        ("64:ff9b::6464:64c8", Rule.METADATA),
         ("100.100.100.200", Rule.METADATA),
         ("fd00:ec2::254", Rule.METADATA),
         ("0.0.0.0", Rule.NOT_GLOBAL),
@@ -199,6 +229,71 @@ def test_an_allowed_host_may_be_any_address_that_is_not_forbidden_always() -> No
 def test_no_setting_opens_link_local_and_metadata(address: str, rule: Rule) -> None:
     url = CheckUrl(scheme="http", host="example.com", port=80)
     assert judge(url, address, INSIDE) is rule
+
+
+def embedded(prefix: IPv6Network, inner: str) -> str:
+    """Return an address of RFC 6052: the eighth byte, counted from zero, stays empty."""
+    packed = bytearray(prefix.network_address.packed)
+    places = [place for place in range(prefix.prefixlen // 8, 16) if place != 8]
+    for place, byte in zip(places, IPv4Address(inner).packed, strict=False):
+        packed[place] = byte
+    return str(IPv6Address(bytes(packed)))
+
+
+@pytest.mark.parametrize("length", [48, 56, 64, 96])
+@pytest.mark.parametrize(
+    ("inner", "rule"),
+    [
+        ("169.254.169.254", Rule.LINK_LOCAL),
+        ("100.100.100.200", Rule.METADATA),
+        ("127.0.0.1", Rule.OWN_LISTENER),
+    ],
+)
+def test_the_local_nat64_prefix_hides_nothing_at_any_length(
+    length: int, inner: str, rule: Rule
+) -> None:
+    """Not even from an operator who has opened every network."""
+    policy = policy_of(["0.0.0.0/0", "::/0"], [], ["1-65535"], own=[("127.0.0.0/8", 80)])
+    address = embedded(IPv6Network(f"64:ff9b:1::/{length}"), inner)
+    found = judge(CheckUrl(scheme="http", host="example.com", port=80), address, policy)
+    assert found in (rule, Rule.NOT_GLOBAL)
+    assert IPv4Address(inner) in unwrap(IPv6Address(address))
+
+
+@pytest.mark.parametrize("length", [32, 40, 48, 56, 64, 96])
+def test_an_address_behind_the_operators_own_nat64_prefix_is_judged_as_ipv4(length: int) -> None:
+    prefix = IPv6Network(f"2001:4860::/{length}")
+    policy = policy_of(["10.1.0.0/16"], [], ["443"], nat64=[str(prefix)])
+    rules = {
+        "8.8.8.8": None,
+        "10.1.2.3": None,
+        "10.2.2.3": "not-global",
+        "127.0.0.1": "not-global",
+        "169.254.169.254": "link-local",
+        "100.100.100.200": "metadata",
+    }
+    for inner, rule in rules.items():
+        url = f"https://[{embedded(prefix, inner)}]/check"
+        assert refused(url, policy) == rule
+        assert refused(url) is None, "without the setting it is an address like any other"
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([32, 40, 48, 56, 64, 96]))
+def test_every_ipv4_address_comes_out_of_a_prefix_as_it_went_in(number: int, length: int) -> None:
+    prefix, inner = IPv6Network(f"2001:4860::/{length}"), str(IPv4Address(number))
+    found = unwrap(IPv6Address(embedded(prefix, inner)), [prefix])
+    assert found[0] == IPv4Address(inner)
+
+
+@pytest.mark.parametrize("text", ["x", "10.0.0.0/8", "2001:db8::/95", "2001:db8::1/96"])
+def test_a_nat64_prefix_that_cannot_be_read_is_named(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="OUTBOX_CHECK_NAT64_PREFIXES"):
+        policy_of([], [], [], nat64=[text])
+
+
+def test_loopback_itself_is_no_wrapped_address() -> None:
+    policy = policy_of(["::1/128"], [], ["1-65535"])
+    assert refused("http://[::1]:8080/check", policy) is None
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9", "::ffff:127.0.0.1", "::1"])

@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from outbox.checks.check_round import Answer, Outcome
 from outbox.http_checks.classification import HttpAnswer, classify, classify_batch
@@ -222,3 +224,36 @@ def test_a_batch_without_verdicts_is_bad_for_every_message(answer: HttpAnswer) -
 
 def test_a_status_concerns_every_message_of_a_batch() -> None:
     assert outcomes(HttpAnswer(status=503), ID, OTHER) == [Outcome.HTTP_ERROR] * 2
+
+
+numbers = st.integers(min_value=-(10**30), max_value=10**30).map(str)
+dates = st.one_of(
+    st.text(max_size=40),
+    st.builds(
+        "{}, {} {} {} {}:{}:{} {}".format,
+        st.sampled_from(["Fri", "x"]),
+        numbers,
+        st.sampled_from(["Dec", "Feb", "x"]),
+        numbers,
+        *[numbers] * 3,
+        st.sampled_from(["GMT", "+2359", "-2359", "+99999999999999", "x"]),
+    ),
+)
+
+
+@example(retry_after="Fri, 31 Dec 99999999999 23:59:59 GMT", date=None)
+@example(retry_after="Fri, 31 Dec 0001 00:00:00 +2359", date="Fri, 31 Dec 9999 23:59:59 -2359")
+@given(retry_after=dates, date=dates | st.none())
+def test_whatever_the_headers_say_an_answer_is_classified(
+    retry_after: str, date: str | None
+) -> None:
+    answer = classify(HttpAnswer(status=429, retry_after=retry_after, date=date), ID)
+    assert (answer.outcome, answer.spent) == (Outcome.HTTP_ERROR, False)
+    assert answer.retry_after_seconds is None or 0 <= answer.retry_after_seconds <= 3600
+
+
+@given(body=st.binary(max_size=60), media_type=st.sampled_from([JSON, "", "x"]))
+def test_whatever_the_body_is_an_answer_is_classified(body: bytes, media_type: str) -> None:
+    assert classify(ok(body, media_type), ID).verdict is None
+    found = classify_batch(ok(body, media_type), [ID, OTHER])
+    assert [each.verdict for each in found] == [None, None]

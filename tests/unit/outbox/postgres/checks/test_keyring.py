@@ -1,35 +1,63 @@
-"""A ring of keys opens what any of its keys has sealed, and nothing else."""
+"""A ring of keys opens what any of its keys has sealed for the same group, and nothing else."""
 
 from __future__ import annotations
 
 import base64
+import os
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from outbox.errors import ConfigurationError
 from outbox.postgres.checks.keyring import key_ring, new_secret
 
 OLD, NEW = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
+OF_OLD = bytes.fromhex("72cd6e84")
+"""What identifies the old key in a stored secret: the first bytes of its SHA-256."""
 
 
 def test_a_rotated_ring_opens_what_the_old_key_sealed() -> None:
     secret = new_secret()
-    sealed = key_ring(OLD).seal(secret)
-    assert key_ring(f"{NEW}, {OLD}").open(sealed) == secret
+    sealed = key_ring(OLD).seal(secret, "billing")
+    assert key_ring(f"{NEW}, {OLD}").open(sealed, "billing") == secret
 
 
 def test_the_first_key_seals() -> None:
-    sealed = key_ring(f"{NEW},{OLD}").seal("secret")
-    assert key_ring(NEW).open(sealed) == "secret"
+    sealed = key_ring(f"{NEW},{OLD}").seal("secret", "billing")
+    assert key_ring(NEW).open(sealed, "billing") == "secret"
     with pytest.raises(ConfigurationError, match="no key for a stored secret"):
-        key_ring(OLD).open(sealed)
+        key_ring(OLD).open(sealed, "billing")
 
 
-def test_an_altered_secret_is_refused() -> None:
+@pytest.mark.parametrize("place", [0, 1, 5, 20, -1])
+def test_an_altered_secret_is_refused(place: int) -> None:
     ring = key_ring(NEW)
-    sealed = ring.seal("secret")
+    sealed = bytearray(ring.seal("secret", "billing"))
+    sealed[place] ^= 1
+    with pytest.raises(ConfigurationError):
+        ring.open(bytes(sealed), "billing")
+
+
+@pytest.mark.parametrize("other", ["billings", "billin", "Billing", ""])
+def test_a_secret_that_was_copied_to_another_group_is_refused(other: str) -> None:
+    ring = key_ring(NEW)
     with pytest.raises(ConfigurationError, match="cannot be decrypted"):
-        ring.open(sealed[:-1] + bytes([sealed[-1] ^ 1]))
+        ring.open(ring.seal("secret", "billing"), other)
+
+
+def test_a_secret_that_was_sealed_before_groups_were_bound_opens() -> None:
+    nonce = os.urandom(12)
+    sealed = AESGCM(bytes([1]) * 32).encrypt(nonce, b"secret", b"\x01")
+    stored = b"\x01" + OF_OLD + nonce + sealed
+    assert key_ring(f"{NEW},{OLD}").open(stored, "billing") == "secret"
+    with pytest.raises(ConfigurationError, match="cannot be decrypted"):
+        key_ring(OLD).open(b"\x02" + stored[1:], "billing")
+
+
+@pytest.mark.parametrize("stored", [b"", b"\x01", b"\x03" + OF_OLD + bytes(40), b"\x02" + OF_OLD])
+def test_what_is_no_sealed_secret_is_refused(stored: bytes) -> None:
+    with pytest.raises(ConfigurationError):
+        key_ring(OLD).open(stored, "billing")
 
 
 @pytest.mark.parametrize("text", [None, "", "no base64!", base64.b64encode(b"short").decode()])
@@ -40,4 +68,4 @@ def test_a_ring_without_a_proper_key_is_refused(text: str | None) -> None:
 
 def test_no_key_is_needed_in_insecure_mode() -> None:
     ring = key_ring(None, insecure=True)
-    assert ring.open(ring.seal("secret")) == "secret"
+    assert ring.open(ring.seal("secret", "billing"), "billing") == "secret"

@@ -1,17 +1,13 @@
-"""The doctor's failures and warnings."""
+"""The doctor's failures and warnings about PostgreSQL."""
 
 from typing import Any
 
-import pytest
-
-from cli.commands.doctor import (
-    HealthStatus,
+from cli.commands.doctor.health_check import HealthStatus
+from cli.commands.doctor.postgres_checks import (
     heartbeat_findings,
     leaf_finding,
-    progress_topic_findings,
     server_findings,
 )
-from outbox.kafka.progress_topic import ProgressTopicFacts, topic_settings
 
 GOOD: dict[str, Any] = {
     "version": 180_004,
@@ -77,52 +73,3 @@ def test_rows_without_a_leaf_fail_and_are_named() -> None:
     found = leaf_finding(["commit_log", "half_message"])
     assert found.verdict is HealthStatus.FAILED
     assert "commit_log, half_message" in found.detail
-
-
-def topic_verdicts(
-    verification: str = "true",
-    older_than_4: bool = False,
-    newer_than_4_2: bool = False,
-    **changed: str,
-) -> dict[str, HealthStatus]:
-    settings = {**topic_settings(3), **{k.replace("_", "."): v for k, v in changed.items()}}
-    facts = ProgressTopicFacts(
-        brokers=3,
-        topics=1,
-        partitions=16,
-        settings=settings,
-        partition_verification=verification,
-        older_than_4=older_than_4,
-        newer_than_4_2=newer_than_4_2,
-    )
-    return {finding.check: finding.verdict for finding in progress_topic_findings(facts)}
-
-
-def test_the_topic_as_created_passes_every_check() -> None:
-    assert set(topic_verdicts().values()) == {HealthStatus.OK}
-    assert topic_verdicts(retention_ms="-1")["retention.ms"] is HealthStatus.OK
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("cleanup.policy", "compact"),
-        ("retention.ms", "604800000"),
-        ("unclean.leader.election.enable", "true"),
-    ],
-)
-def test_a_topic_that_may_lose_manifests_fails(setting: str, value: str) -> None:
-    assert topic_verdicts("true", False, False, **{setting: value})[setting] is HealthStatus.FAILED
-
-
-def test_a_broker_that_does_not_verify_transactions_fails() -> None:
-    found = topic_verdicts(verification="false")
-    assert found["transaction.partition.verification.enable"] is HealthStatus.FAILED
-
-
-def test_replicated_brokers_that_may_leave_transactions_open_get_a_warning() -> None:
-    assert topic_verdicts(newer_than_4_2=True)["kafka release"] is HealthStatus.WARNING
-
-
-def test_a_broker_older_than_4_fails() -> None:
-    assert topic_verdicts(older_than_4=True)["kafka version"] is HealthStatus.FAILED

@@ -1,0 +1,1 @@
+"""Who calls: API keys, or nobody in particular on loopback."""

@@ -1,0 +1,1 @@
+"""One connection of a client: its limits of time and bytes, and how it ends."""

@@ -1,0 +1,68 @@
+"""Refuses a head that two readers could understand differently, or that promises an odd body.
+
+The parser refuses most of it: two lengths, a length beside chunks, folded lines, bad characters.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.http.exchange import HeaderList
+from api.http.problems import Problem
+
+WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+SINGLE: Final = frozenset(
+    {
+        b"authorization",
+        b"content-encoding",
+        b"content-length",
+        b"content-type",
+        b"expect",
+        b"host",
+        b"idempotency-key",
+        b"origin",
+        b"sec-fetch-site",
+        b"transfer-encoding",
+    }
+)
+"""Headers that decide what a request means, and that a proxy may read from another place."""
+
+
+def validate_framing(
+    method: str, http_version: str, headers: HeaderList, by_name: dict[bytes, bytes]
+) -> None:
+    """Raise Problem ``malformed-request``, or ``payload-too-large`` for a body without use."""
+    if len(by_name) != len(headers):
+        _refuse_repeated(headers)
+    if http_version == "1.1" and b"host" not in by_name:
+        raise _malformed("Host is missing")
+    coding = by_name.get(b"transfer-encoding")
+    if coding is not None and (coding.lower() != b"chunked" or http_version != "1.1"):
+        raise _malformed("the only transfer coding is chunked, in HTTP/1.1")
+    if b"upgrade" in by_name and declares_body(by_name):
+        raise _malformed("a body and Upgrade do not go together: use HTTP/1.1 without Upgrade")
+    if method not in WITH_BODY and declares_body(by_name):
+        raise Problem(
+            slug="payload-too-large",
+            detail="this method takes no body",
+            headers={"connection": "close"},
+        )
+
+
+def declares_body(headers: dict[bytes, bytes]) -> bool:
+    """Return True if a body follows the head."""
+    return (
+        b"transfer-encoding" in headers or headers.get(b"content-length", b"0").strip(b"0") != b""
+    )
+
+
+def _refuse_repeated(headers: HeaderList) -> None:
+    seen: set[bytes] = set()
+    for name, _ in headers:
+        if name in seen and name in SINGLE:
+            raise _malformed(f"{name.decode()} is present twice")
+        seen.add(name)
+
+
+def _malformed(detail: str) -> Problem:
+    return Problem(slug="malformed-request", detail=detail, headers={"connection": "close"})

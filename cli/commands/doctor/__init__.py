@@ -1,0 +1,1 @@
+"""`outbox doctor`: checks everything that the guarantees depend on."""

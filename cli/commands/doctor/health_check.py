@@ -1,0 +1,37 @@
+"""One health check and its result."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from outbox.relay.server_requirements import Judgement
+
+
+class HealthStatus(StrEnum):
+    """The result of one health check."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthCheck:
+    """One health check and its result."""
+
+    check: str
+    verdict: HealthStatus
+    detail: str
+
+
+def finding(
+    check: str, good: bool, detail: str, otherwise: HealthStatus = HealthStatus.FAILED
+) -> HealthCheck:
+    """Return a check that is either good or what ``otherwise`` says."""
+    return HealthCheck(check=check, verdict=HealthStatus.OK if good else otherwise, detail=detail)
+
+
+def judged(judgements: Iterable[Judgement]) -> Iterator[HealthCheck]:
+    """Yield a check for each setting that was judged."""
+    for each in judgements:
+        yield finding(each.setting, each.safe, each.detail)

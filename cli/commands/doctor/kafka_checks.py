@@ -1,0 +1,136 @@
+"""Kafka: the progress topic, the release, durability of topics, open transactions, share groups."""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime
+
+from cli.commands.doctor.health_check import HealthCheck, HealthStatus, finding, judged
+from outbox.clock import SystemClock
+from outbox.errors import KafkaUnavailable
+from outbox.kafka.health.open_transactions import OpenTransaction, open_transactions
+from outbox.kafka.health.share_groups import dirty_share_groups
+from outbox.kafka.health.topic_durability import (
+    SAFE_IN_SYNC,
+    SAFE_REPLICAS,
+    TopicDurability,
+    topic_durability,
+)
+from outbox.kafka.progress_topic import (
+    PROGRESS_TOPIC,
+    RETENTION_MS,
+    ProgressTopicFacts,
+    progress_topic_facts,
+    safety_of,
+)
+from outbox.settings.catalogue import Settings
+
+FOR_EVER = -1
+TRANSACTIONS = "__transaction_state"
+MOST_NAMED = 5
+
+
+def kafka_checks(settings: Settings, data_topics: Collection[str]) -> Iterator[HealthCheck]:
+    """Check the cluster, its progress topic and the topics that had messages."""
+    servers, config = settings.required_bootstrap_servers(), settings.kafka_config
+    try:
+        facts = progress_topic_facts(servers, config)
+        yield finding("kafka", True, f"{facts.brokers} broker(s), {facts.topics} topics")
+        yield from progress_topic_findings(facts)
+        topics = {PROGRESS_TOPIC, *data_topics}
+        durability = topic_durability(servers, config, {*topics, TRANSACTIONS})
+        yield from durability_findings(durability, facts.newer_than_4_2)
+        now = SystemClock().now().timestamp()
+        longest = facts.longest_transaction_seconds
+        yield transaction_finding(open_transactions(servers, config, topics), now, longest)
+        yield share_group_finding(dirty_share_groups(servers, config))
+    except KafkaUnavailable as error:
+        yield finding("kafka", False, str(error))
+
+
+def progress_topic_findings(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:
+    """Check the topic `outbox.progress` and the broker settings that its transactions need."""
+    detail = f"{facts.partitions} partitions, required: 16"
+    yield finding("outbox.progress", facts.partitions == 16, detail)
+    yield from judged(safety_of(facts))
+    kept = int(facts.settings.get("retention.ms", "0"))
+    long_enough = kept == FOR_EVER or kept >= RETENTION_MS
+    yield finding("retention.ms", long_enough, f"{kept}, required: {RETENTION_MS} or more")
+    unclean = facts.settings.get("unclean.leader.election.enable", "-")
+    yield finding("unclean.leader.election.enable", unclean == "false", unclean)
+    in_sync = int(facts.settings.get("min.insync.replicas", "1"))
+    detail = f"{in_sync}; 2 with three brokers survives the loss of one"
+    yield finding("min.insync.replicas", in_sync >= SAFE_IN_SYNC, detail, HealthStatus.WARNING)
+
+
+def durability_findings(
+    topics: Sequence[TopicDurability], newer_than_4_2: bool
+) -> Iterator[HealthCheck]:
+    """Check the release together with replication, and who may lead a partition."""
+    yield release_finding(topics, newer_than_4_2)
+    unclean = [each.topic for each in topics if each.unclean]
+    detail = "off for every topic"
+    if unclean:
+        detail = f"on for {_named(unclean)}: acknowledged records may be lost"
+    yield finding("unclean leader election", not unclean, detail)
+
+
+def release_finding(topics: Sequence[TopicDurability], newer_than_4_2: bool) -> HealthCheck:
+    """Check for releases that skip the markers of a partition without a leader (ADR 0017).
+
+    Kafka reports its exact version to no client, so a later fixed release gets the warning too.
+    """
+    if not newer_than_4_2:
+        return finding("kafka release", True, "not one to avoid")
+    known = "4.3 or newer: 4.3.0, 4.3.1 and 4.4.0 can leave a committed transaction open"
+    weak = [_replication(each) for each in topics if not each.survives_one_broker]
+    if not weak:
+        detail = f"{known} (KAFKA-20734); 4.2 cannot"
+        return finding("kafka release", False, detail, HealthStatus.WARNING)
+    wanted = f"replication {SAFE_REPLICAS} with min.insync.replicas={SAFE_IN_SYNC}"
+    detail = f"{known} when one broker dies (KAFKA-20734): {_named(weak)}; use 4.2, or {wanted}"
+    return finding("kafka release", False, detail)
+
+
+def transaction_finding(
+    found: Sequence[OpenTransaction], now: float, longest_seconds: float
+) -> HealthCheck:
+    """Check for transactions that never end; `now` is local epoch seconds."""
+    hanging = [_place(each) for each in found if each.hangs(now, longest_seconds)]
+    if hanging:
+        detail = f"{_named(hanging)}: read_committed consumers stop there; do not abort it"
+        return finding("hanging transactions", False, detail)
+    unread = [_place(each) for each in found if each.began is None]
+    if unread:
+        detail = f"age unknown: {_named(unread)}"
+        return finding("hanging transactions", False, detail, HealthStatus.WARNING)
+    return finding("hanging transactions", True, f"none; {len(found)} open")
+
+
+def share_group_finding(groups: Sequence[str] | None) -> HealthCheck:
+    """Check for share groups that read what was never committed; None: not allowed to look."""
+    if groups is None:
+        detail = "unknown: this principal may not read the settings of groups"
+        return finding("share groups", False, detail, HealthStatus.WARNING)
+    if groups:
+        detail = (
+            f"{_named(groups)} read uncommitted records, which is the default:"
+            " set share.isolation.level=read_committed"
+        )
+        return finding("share groups", False, detail, HealthStatus.WARNING)
+    return finding("share groups", True, "none reads uncommitted records")
+
+
+def _replication(each: TopicDurability) -> str:
+    in_sync = "-" if each.in_sync is None else each.in_sync
+    return f"{each.topic} (replication {each.replicas}, min.insync.replicas {in_sync})"
+
+
+def _place(each: OpenTransaction) -> str:
+    began = "-" if each.began is None else datetime.fromtimestamp(each.began, UTC).isoformat()
+    whose = "a relay's" if each.ours else "a stranger's"
+    topic, number = each.partition
+    return f"{topic}/{number} from offset {each.offset} since {began} ({whose})"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

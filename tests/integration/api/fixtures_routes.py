@@ -1,0 +1,159 @@
+"""Every route of the OpenAPI document that needs a key: its scope, and a request that needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx2
+
+from api.admin.router import ROUTERS
+from api.openapi import openapi_document
+from outbox.access import Scope
+from tests.integration.api.fixtures_service import CHECK_URL, Service, prepare_body
+
+WHO: Final = {"operator": "o", "reason": "r"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouteObjects:
+    """The objects that requests name; the ids of one owner, or ids of nothing."""
+
+    group: str
+    idle_group: str
+    """A group without messages, which can be deleted."""
+    message: str
+    transaction: str
+    key: str
+    action: str
+    run: str
+
+    def named_in(self, text: str) -> list[str]:
+        """Return which of them a text shows."""
+        names = (self.group, self.message, self.transaction, self.key, self.action, self.run)
+        return [name for name in names if name in text]
+
+
+NOTHING: Final = RouteObjects(
+    group="nobody",
+    idle_group="nobody",
+    message="0" * 36,
+    transaction="nothing",
+    key="0" * 16,
+    action="00000000-0000-4000-8000-000000000000",
+    run="nothing",
+)
+
+Body = Callable[[RouteObjects], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuardedRoute:
+    """The scope of a route, and its request about some objects."""
+
+    scope: Scope
+    body: Body | None = None
+    of_all_groups: bool = False
+    """Only a key of every group sees the objects of this route."""
+    shows: Callable[[RouteObjects], str] | None = None
+    """What a list shows to whom it belongs."""
+
+
+def _just(body: Any) -> Body:
+    return lambda _: body
+
+
+ROUTES: Final[Mapping[str, GuardedRoute]] = {
+    "prepare": GuardedRoute(
+        scope=Scope.MESSAGES_WRITE, body=lambda its: prepare_body(producer_group=its.group)
+    ),
+    "prepareBatch": GuardedRoute(
+        scope=Scope.MESSAGES_WRITE,
+        body=lambda its: {"items": [prepare_body(producer_group=its.group)]},
+    ),
+    "end": GuardedRoute(scope=Scope.MESSAGES_END, body=_just({"decision": "COMMIT"})),
+    "endBatch": GuardedRoute(
+        scope=Scope.MESSAGES_END,
+        body=lambda its: {"items": [{"message_id": its.message, "decision": "COMMIT"}]},
+    ),
+    "listHalfMessages": GuardedRoute(scope=Scope.MESSAGES_READ, shows=lambda its: its.message),
+    "getHalfMessage": GuardedRoute(scope=Scope.MESSAGES_READ),
+    "getHistory": GuardedRoute(scope=Scope.MESSAGES_READ),
+    "recheck": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),
+    "forceEnd": GuardedRoute(scope=Scope.OPS_FORCE, body=_just({**WHO, "decision": "COMMIT"})),
+    "begin": GuardedRoute(
+        scope=Scope.OPS_FORCE,
+        body=lambda its: {
+            **WHO,
+            "action": "recheck",
+            "filter": {"transaction_id": its.transaction},
+            "dry_run": True,
+        },
+        shows=lambda its: its.message,
+    ),
+    "read": GuardedRoute(scope=Scope.OPS_FORCE),
+    "listProducerGroups": GuardedRoute(scope=Scope.GROUPS_READ, shows=lambda its: its.group),
+    "getProducerGroup": GuardedRoute(scope=Scope.GROUPS_READ),
+    "putProducerGroup": GuardedRoute(
+        scope=Scope.GROUPS_WRITE, body=_just({"check_url": CHECK_URL, "check_max": 3})
+    ),
+    "deleteProducerGroup": GuardedRoute(scope=Scope.GROUPS_WRITE),
+    "pause": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({"reason": "r"})),
+    "resume": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({"reason": "r"})),
+    "testEndpoint": GuardedRoute(scope=Scope.GROUPS_WRITE),
+    "rotateSecret": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({})),
+    "listReconciliations": GuardedRoute(
+        scope=Scope.REPORTS_READ, of_all_groups=True, shows=lambda its: its.run
+    ),
+    "getReconciliation": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
+    "listDiscrepancies": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
+    "getReport": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
+    "createApiKey": GuardedRoute(
+        scope=Scope.ADMIN,
+        body=lambda its: {
+            "name": "n",
+            "producer_groups": [its.group],
+            "scopes": ["messages:read"],
+        },
+    ),
+    "listApiKeys": GuardedRoute(scope=Scope.ADMIN, shows=lambda its: its.key),
+    "revokeApiKey": GuardedRoute(scope=Scope.ADMIN),
+}
+"""By operation id."""
+
+DOCUMENT: Final = openapi_document(ROUTERS, "0")
+PLACES: Final = {
+    operation["operationId"]: (method.upper(), path)
+    for path, operations in DOCUMENT["paths"].items()
+    for method, operation in operations.items()
+}
+"""Method and path of every operation of the contract."""
+PUBLIC: Final = frozenset(
+    operation["operationId"]
+    for operations in DOCUMENT["paths"].values()
+    for operation in operations.values()
+    if operation.get("security") == []
+)
+
+
+async def call(
+    service: Service, operation: str, objects: RouteObjects, key: Mapping[str, str]
+) -> httpx2.Response:
+    """Send an operation's request about these objects; every answer has one request id."""
+    method, template = PLACES[operation]
+    route = ROUTES[operation]
+    group = objects.idle_group if operation == "deleteProducerGroup" else objects.group
+    path = template.format(
+        message_id=objects.message,
+        producer_group=group,
+        action_id=objects.action,
+        key_id=objects.key,
+        run_id=objects.run,
+        form="html",
+    )
+    headers = {"X-Request-Id": "one", **key}
+    if operation == "putProducerGroup":
+        headers["If-Match"] = "*"
+    body = None if route.body is None else route.body(objects)
+    return await service.client.request(method, path, headers=headers, json=body)

@@ -1,0 +1,142 @@
+"""Every route of the contract is closed to a key without its scope, and to a key of other groups.
+
+The routes come from the OpenAPI document: a route that is not in the table fails the first test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import LiteralString
+
+import pytest
+
+from outbox.access import Scope
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_keys import guarded, token
+from tests.integration.api.fixtures_routes import (
+    NOTHING,
+    PLACES,
+    PUBLIC,
+    ROUTES,
+    WHO,
+    RouteObjects,
+    call,
+)
+from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_service import Service
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
+
+pytestmark = pytest.mark.postgres
+
+STORED: LiteralString = """
+SELECT (SELECT count(*) FROM outbox.half_message), (SELECT count(*) FROM outbox.op_message),
+    (SELECT count(*) FROM outbox.audit_log), (SELECT count(*) FROM outbox.recheck),
+    (SELECT count(*) FROM outbox.bulk_action),
+    (SELECT array_agg(version ORDER BY id) FROM outbox.producer_group),
+    (SELECT count(*) FROM outbox.api_key WHERE revoked_at IS NULL)
+"""
+"""What a refused request must not change."""
+
+
+@pytest.fixture
+async def keyed(database_url: str, pool: Pool) -> AsyncIterator[Service]:
+    """Yield the service with keys, and the client of an administrator."""
+    async with guarded(database_url) as service:
+        service.client.headers.update(await token(pool, Scope.ADMIN))
+        yield service
+
+
+@pytest.fixture
+async def theirs(keyed: Service, database_url: str) -> RouteObjects:
+    """Return objects of the group ``theirs``, and a run of the reconciliation."""
+    client, run = keyed.client, "run-of-all"
+    for group in ("mine", "theirs", "theirs-idle"):
+        await keyed.put_group(group)
+    message = await keyed.prepared_id(producer_group="theirs", transaction_id="t-theirs")
+    body = {"name": "n", "producer_groups": ["theirs"], "scopes": ["messages:read"]}
+    key = (await client.post("/v1/api-keys", json=body)).json()["key_id"]
+    own = {**body, "scopes": ["admin"]}
+    owner = (await client.post("/v1/api-keys", json=own)).json()["api_key"]
+    ordered = {**WHO, "action": "recheck", "filter": {"transaction_id": "t-theirs"}}
+    headers = {"Authorization": f"Bearer {owner}"}
+    action = (await client.post("/v1/bulk-actions", json=ordered, headers=headers)).json()["id"]
+    PostgresRunStore(database_url).save(make_run(run))
+    await until_done(keyed, action)
+    return RouteObjects(
+        group="theirs",
+        idle_group="theirs-idle",
+        message=message,
+        transaction="t-theirs",
+        key=key,
+        action=action,
+        run=run,
+    )
+
+
+async def until_done(keyed: Service, action: str) -> None:
+    """Wait for a bulk action, so that it changes nothing while the test looks."""
+    owner = "/v1/bulk-actions"
+    while (await keyed.client.get(f"{owner}/{action}")).json()["status"] != "finished":
+        pass
+
+
+def test_the_table_has_every_route_of_the_contract() -> None:
+    assert ROUTES.keys() | PUBLIC == PLACES.keys()
+    assert not ROUTES.keys() & PUBLIC
+
+
+async def test_no_route_answers_without_a_key(
+    keyed: Service, theirs: RouteObjects, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    before = await select(pool, STORED)
+    del keyed.client.headers["Authorization"]
+    for operation in ROUTES:
+        with subtests.test(operation):
+            answer = await call(keyed, operation, theirs, {})
+            assert answer.status_code == 401, answer.text
+            assert answer.json()["code"] == "unauthenticated"
+            assert theirs.named_in(answer.text) == []
+    assert await select(pool, STORED) == before
+
+
+@pytest.mark.parametrize("operation", ROUTES)
+async def test_a_route_needs_its_scope(
+    keyed: Service, theirs: RouteObjects, pool: Pool, operation: str
+) -> None:
+    scope = ROUTES[operation].scope
+    others = await token(pool, *(each for each in Scope if each not in (scope, Scope.ADMIN)))
+    exact = await token(pool, scope)
+    before = await select(pool, STORED)
+    refused = await call(keyed, operation, theirs, others)
+    assert refused.status_code == 403, refused.text
+    assert refused.json()["code"] == "scope-missing"
+    assert scope in refused.json()["detail"]
+    assert await select(pool, STORED) == before
+    passed = await call(keyed, operation, theirs, exact)
+    assert passed.status_code < 300, passed.text
+
+
+@pytest.mark.parametrize("operation", ROUTES)
+async def test_the_objects_of_another_group_look_like_missing_ones(
+    keyed: Service, theirs: RouteObjects, pool: Pool, operation: str
+) -> None:
+    route = ROUTES[operation]
+    whose = ("*",) if route.of_all_groups else ("theirs", "theirs-idle")
+    foreign = await token(pool, *Scope, groups=("mine",))
+    owner = await token(pool, *Scope, groups=whose)
+    before = await select(pool, STORED)
+    hidden = await call(keyed, operation, theirs, foreign)
+    missing = await call(keyed, operation, NOTHING, foreign)
+    assert (hidden.status_code, hidden.text) == (missing.status_code, missing.text)
+    assert theirs.named_in(hidden.text) == []
+    assert await select(pool, STORED) == before
+    shown = await call(keyed, operation, theirs, owner)
+    assert shown.status_code < 300, shown.text
+    if route.shows is not None:
+        assert route.shows(theirs) in shown.text
+    if "Batch" in operation:
+        assert {item["status"] for item in hidden.json()["items"]} == {404}
+        assert {item["status"] for item in shown.json()["items"]} <= {200, 201}
+    elif route.shows is None:
+        assert hidden.status_code in (403, 404)

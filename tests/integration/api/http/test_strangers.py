@@ -1,0 +1,68 @@
+"""Callers without a key: public paths take no body, and no stranger takes a tenant's room."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from outbox.access import Scope
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_keys import PEPPER, RING, guarded, token
+from tests.integration.api.fixtures_rows import WAITING, select, until_a_session_waits
+from tests.integration.api.fixtures_service import GROUP, HALVES, prepare_body, settings_for
+from tests.integration.api.fixtures_sockets import listening, request
+
+pytestmark = pytest.mark.postgres
+
+PUBLIC = ("/livez", "/readyz", "/version", "/metrics", "/openapi.json", "/docs", "/problems/a")
+KEYS = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
+
+
+async def test_a_public_path_answers_without_reading_a_body(
+    database_url: str, subtests: pytest.Subtests
+) -> None:
+    async with listening(settings_for(database_url)) as listener:
+        for path in PUBLIC:
+            for method, status in (("POST", 405), ("PUT", 405), ("DELETE", 413), ("GET", 413)):
+                for framing in ("content-length: 10", "transfer-encoding: chunked"):
+                    with subtests.test(path, method=method, framing=framing):
+                        wire = await listener.wire(request(method, path, framing))
+                        answer = await wire.answer()
+                        assert answer is not None
+                        assert answer.status == status
+                        assert (answer.headers.get("allow") == "get") is (status == 405)
+
+
+async def test_bodies_that_never_come_refuse_nobody(database_url: str, pool: Pool) -> None:
+    admin = await token(pool, Scope.ADMIN)
+    settings = settings_for(database_url, http_max_inflight=2, **KEYS)
+    async with listening(settings, headers=admin) as listener:
+        await listener.put_group(GROUP)
+        for method, path in (("POST", "/livez"), ("GET", "/readyz"), ("POST", HALVES)):
+            for _ in range(10):
+                await listener.wire(request(method, path, "content-length: 10"))
+        assert (await listener.client.post(HALVES, json=prepare_body())).status_code == 201
+        assert (await listener.client.get(HALVES)).status_code == 200
+
+
+async def test_probes_cost_the_same_however_many_strangers_ask(
+    database_url: str, pool: Pool
+) -> None:
+    async with guarded(database_url) as service:
+        service.client.headers.update(await token(pool, Scope.ADMIN))
+        await service.put_group()
+        async with pool.connection() as holder, holder.transaction():
+            await holder.execute("LOCK TABLE outbox.progress IN ACCESS EXCLUSIVE MODE")
+            probes = [
+                asyncio.create_task(service.client.get(path, headers={"authorization": ""}))
+                for path in ("/readyz", "/metrics")
+                for _ in range(50)
+            ]
+            await until_a_session_waits(pool)
+            assert (await service.prepare()).status_code == 201
+            [(waiting,)] = await select(pool, WAITING)
+            assert waiting <= 2
+        answers = await asyncio.gather(*probes)
+        assert {answer.status_code for answer in answers[50:]} == {200}
+        assert len({answer.headers["x-request-id"] for answer in answers}) == 100

@@ -1,0 +1,98 @@
+"""A batch is bounded before it is judged, so a hostile one costs other callers nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import stored
+from tests.integration.api.fixtures_service import GROUPS, HALVES, Service, running, settings_for
+
+pytestmark = pytest.mark.postgres
+
+JSON = {"content-type": "application/json"}
+EIGHT_MIB = 8 * 2**20 - 100
+GOOD = b'{"producer_group":"billing","topic":"invoices.issued","value":"x"}'
+
+
+def batch(*items: bytes) -> bytes:
+    """Return the body of a batch."""
+    return b'{"items":[' + b",".join(items) + b"]}"
+
+
+def filled(unit: bytes, size: int = EIGHT_MIB) -> bytes:
+    """Return a list of so many bytes, made of equal elements."""
+    return b"[" + b",".join([unit] * ((size - 2) // (len(unit) + 1))) + b"]"
+
+
+HOSTILE = {
+    "objects": (b'{"items":' + filled(b"{}") + b"}", 413),
+    "texts": (b'{"items":' + filled(b'""') + b"}", 413),
+    "one item of objects": (batch(filled(b"{}")), 207),
+    "one item of texts": (batch(filled(b'""')), 207),
+    "a thousand items of objects": (batch(*[filled(b"{}", 8000)] * 1000), 207),
+    "a thousand repeated names": (batch(*[GOOD[:-1] + b',"topic":"a"}'] * 1000), 207),
+    "escapes": (batch(b'"' + b"\\\\" * (EIGHT_MIB // 2) + b'"'), 207),
+    "nested": (batch(*[b"[" * 400 + b"]" * 400] * 1000), 207),
+}
+
+
+async def test_eight_mebibytes_of_anything_are_refused_with_little_work(
+    service: Service, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    for name, (body, status) in HOSTILE.items():
+        for path in ("batch", "end-batch"):
+            with subtests.test(name, path=path):
+                before = time.thread_time()
+                answer = await service.client.post(f"{HALVES}/{path}", content=body, headers=JSON)
+                spent = time.thread_time() - before
+                assert answer.status_code == status, answer.text[:200]
+                if status == 207:
+                    assert {each["status"] for each in answer.json()["items"]} <= {400, 422}
+                assert spent < 5, f"{spent} s of CPU"  # a pass in Python takes 30 s
+    assert (await stored(pool))[0] == 0
+
+
+async def test_a_mebibyte_of_anything_is_refused_on_every_other_route(service: Service) -> None:
+    for unit in (b"{}", b'""', b"[]"):
+        body = b'{"a":' + filled(unit, 2**20 - 100) + b"}"
+        for method, path in (("POST", HALVES), ("PUT", f"{GROUPS}/a"), ("POST", "/v1/api-keys")):
+            answer = await service.client.request(method, path, content=body, headers=JSON)
+            assert answer.status_code in (413, 422)
+            assert len(answer.content) < 100_000
+
+
+async def test_the_rate_is_spent_before_an_item_is_judged(database_url: str) -> None:
+    rates = {"rate_prepare_per_second": 1, "http_workers": 64}
+    twice = b'{"items":[{}],"items":[{}]}'
+    async with running(settings_for(database_url, **rates)) as limited:
+        at = f"{HALVES}/batch"
+        first = await limited.client.post(at, content=batch(*[b"{}"] * 1000), headers=JSON)
+        assert {each["status"] for each in first.json()["items"]} == {422}
+        for bad in (twice, batch(b"{}")):
+            assert (await limited.client.post(at, content=bad, headers=JSON)).status_code == 429
+
+
+async def test_ends_of_others_go_on_beside_hostile_batches(service: Service) -> None:
+    body, answered = HOSTILE["objects"][0], 0
+
+    async def send() -> None:
+        nonlocal answered
+        while True:
+            answer = await service.client.post(f"{HALVES}/batch", content=body, headers=JSON)
+            assert answer.status_code == 413
+            answered += 1
+            await asyncio.sleep(0)  # no socket is between this client and the service
+
+    message_id = await service.prepared_id()
+    hostile = [asyncio.create_task(send()) for _ in range(2)]
+    async with asyncio.timeout(60):
+        for _ in range(20):
+            assert (await service.end(message_id, "COMMIT")).status_code == 200
+    assert answered > 0
+    assert not any(task.done() for task in hostile)
+    for task in hostile:
+        task.cancel()

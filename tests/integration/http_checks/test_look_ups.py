@@ -1,0 +1,63 @@
+"""A slow name server delays the group that chose the name, and nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from outbox.checks.check_round import Answer, Outcome
+from outbox.http_checks.endpoint import HttpCheckEndpoint
+from tests.integration.checker.fixtures_producer import Producer, says
+from tests.integration.http_checks.fixtures_name_server import hanging_names
+from tests.integration.http_checks.test_endpoint import ask, endpoint  # noqa: F401
+
+CALLS = 100
+"""More than every limit of look-ups."""
+
+
+async def asked_all(sender: HttpCheckEndpoint, *hosts: str, seconds: int = 1) -> list[Answer]:
+    """Ask the hosts of one group at once."""
+    calls = (
+        ask(sender, f"http://{host}:8099/check", id=1, check_timeout_seconds=seconds)
+        for host in hosts
+    )
+    return await asyncio.gather(*calls)
+
+
+async def test_a_group_without_a_name_server_delays_no_other_group(
+    endpoint: HttpCheckEndpoint,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        with hanging_names(monkeypatch) as asked:
+            hanging = asyncio.create_task(asked_all(endpoint, *["a.hangs"] * CALLS, seconds=300))
+            assert await asyncio.to_thread(asked.first.wait, 60)
+            url = producer.url.replace("127.0.0.1", "localhost")
+            answer = await ask(endpoint, url, id=2, check_timeout_seconds=10)
+        late = await hanging
+    assert answer.outcome is Outcome.COMMIT
+    assert {each.outcome for each in late} == {Outcome.UNREACHABLE}
+
+
+async def test_the_calls_of_a_group_share_one_look_up_also_after_they_gave_up(
+    endpoint: HttpCheckEndpoint,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with hanging_names(monkeypatch) as asked:
+        for _ in range(2):
+            await asked_all(endpoint, *["a.hangs"] * CALLS)
+        assert asked.names == ["a.hangs"]
+
+
+async def test_a_group_that_changes_its_name_again_and_again_takes_a_few_threads(
+    endpoint: HttpCheckEndpoint,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with hanging_names(monkeypatch) as asked:
+        answers = await asked_all(endpoint, *(f"n{number}.hangs" for number in range(CALLS)))
+        outcomes = [answer.outcome for answer in answers]
+        assert len(asked.names) == outcomes.count(Outcome.TIMEOUT) < 10
+        assert outcomes.count(Outcome.UNREACHABLE) == CALLS - len(asked.names)
+        fresh = await ask(endpoint, "http://other.hangs:8099/check", id=2)
+    assert fresh.outcome is Outcome.TIMEOUT

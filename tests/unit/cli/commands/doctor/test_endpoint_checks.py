@@ -1,0 +1,29 @@
+"""A check endpoint is healthy only if it accepts our checks and refuses forged ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.commands.doctor.endpoint_checks import _endpoint
+from cli.commands.doctor.health_check import HealthStatus
+from tests.unit.cli.commands.test_group import PASSED
+
+
+@pytest.mark.parametrize(
+    ("failed", "detail"),
+    [
+        ("reachable", "cannot be reached (unknown)"),
+        ("signature_accepted", "refuses our signed checks (unknown)"),
+        ("forgery_refused", "accepts forged checks (unknown)"),
+    ],
+)
+def test_an_endpoint_that_accepts_forgeries_or_refuses_checks_fails(
+    failed: str, detail: str
+) -> None:
+    check = _endpoint(lambda _: PASSED | {failed: False}, "billing")
+    assert (check.verdict, check.detail) == (HealthStatus.FAILED, detail)
+
+
+def test_an_endpoint_that_passes_its_test_is_healthy() -> None:
+    check = _endpoint(lambda _: PASSED, "billing")
+    assert (check.verdict, check.detail) == (HealthStatus.OK, "unknown")

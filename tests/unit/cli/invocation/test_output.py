@@ -1,0 +1,80 @@
+"""What people read is complete, can be copied, and shows a secret on a line of its own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from cli.invocation.context import Context, Output
+from cli.invocation.output import print_object, print_rows
+
+ID = "0f6c1c0e-8d0b-4c55-9a54-6f2b7c1d9e10"
+KEY = "obx_" + "k" * 120
+
+
+@pytest.fixture(autouse=True)
+def narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+
+
+@pytest.fixture
+def table() -> Context:
+    return Context(
+        output=Output.TABLE, url=None, timeout_seconds=1.0, quiet=False, color=False, yes=False
+    )
+
+
+def test_a_secret_that_is_shown_once_is_complete_and_alone_on_its_line(
+    table: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_object(table, {"key_id": ID, "api_key": KEY, "name": "billing"})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == KEY
+    assert lines[:2] == [f"key_id  {ID}", "name    billing"]
+
+
+def test_a_long_value_is_neither_cut_off_nor_wrapped(
+    table: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_object(table, {"value": "v" * 200})
+    assert capsys.readouterr().out == f"value  {'v' * 200}\n"
+
+
+def test_an_id_in_a_list_can_be_copied(table: Context, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {
+        "message_id": ID,
+        "state": "PREPARED",
+        "producer_group": "billing-service",
+        "topic": "t" * 30,
+    }
+    print_rows(table, [row], tuple(row))
+    assert ID in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "-"),
+        ([], "-"),
+        (False, "no"),
+        ("2026-09-21T14:13:26.123456Z", "2026-09-21T14:13:26Z"),
+        ("2026-09-21T14:13:26.1+02:00", "2026-09-21T14:13:26+02:00"),
+        (["a", "b"], "a, b"),
+        ({"topic": "t", "partition": 0, "offset": None}, "topic t, partition 0, offset -"),
+    ],
+)
+def test_a_value_is_text_for_people(
+    table: Context, capsys: pytest.CaptureFixture[str], value: object, shown: str
+) -> None:
+    print_object(table, {"it": value})
+    assert capsys.readouterr().out == f"it  {shown}\n"
+
+
+def test_programs_get_the_body_unchanged(
+    table: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = {"api_key": KEY, "created_at": "2026-09-21T14:13:26.123456Z", "scopes": []}
+    print_object(replace(table, output=Output.JSON), body)
+    assert json.loads(capsys.readouterr().out) == body

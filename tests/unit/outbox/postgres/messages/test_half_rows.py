@@ -1,0 +1,59 @@
+"""A repeated prepare is the same request only if every field of it is equal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from outbox.postgres.messages.half_rows import same_request
+from tests.fixtures_messages import make_message
+
+FULL: dict[str, Any] = {
+    "topic": "invoices",
+    "partition": 3,
+    "key": b"member-1",
+    "value": b"100",
+    "headers": (("tenant", "north"), ("shop", "a")),
+    "content_type": "application/json",
+    "tags": ("x", "y"),
+    "check_immunity_seconds": 60,
+}
+OTHER: list[tuple[str, Any, Any]] = [
+    ("topic", "invoices", "invoices-2"),
+    ("partition", 3, 4),
+    ("partition", 0, None),
+    ("key", b"member-1", b"member-2"),
+    ("key", b"", None),
+    ("value", b"100", b"101"),
+    ("value", b"", None),
+    ("headers", (("tenant", "north"),), (("tenant", "south"),)),
+    ("headers", (("tenant", "north"),), (("shop", "north"),)),
+    ("headers", (("tenant", ""),), ()),
+    ("content_type", "application/json", "text/plain"),
+    ("content_type", "application/json", None),
+    ("tags", ("x", "y"), ("x",)),
+    ("check_immunity_seconds", 60, 61),
+    ("check_immunity_seconds", 60, None),
+]
+
+
+def test_equal_fields_are_the_same_request() -> None:
+    assert same_request(make_message(**FULL), make_message(**FULL))
+
+
+@pytest.mark.parametrize(("field", "stored", "asked"), OTHER)
+def test_another_value_of_a_field_is_another_request(field: str, stored: Any, asked: Any) -> None:
+    first, second = (make_message(**(FULL | {field: value})) for value in (stored, asked))
+    assert not same_request(first, second)
+    assert not same_request(second, first)
+
+
+def test_the_order_of_headers_is_free_because_json_objects_have_none() -> None:
+    turned = tuple(reversed(FULL["headers"]))
+    assert same_request(make_message(**FULL), make_message(**(FULL | {"headers": turned})))
+
+
+def test_a_retry_may_come_with_another_trace_and_another_api_key() -> None:
+    again = make_message(**FULL, traceparent="00-1-2-01", key_id="key-2")
+    assert same_request(make_message(**FULL), again)
