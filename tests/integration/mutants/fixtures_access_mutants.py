@@ -1,0 +1,206 @@
+"""Mutants of access: each check of a scope and of a group, of each route, left out in turn.
+
+Those of the framework's routes are made from the source: whatever checks a route has, each of them
+has its mutant, also a route that is added later.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from fastapi.routing import APIRoute
+
+from api.admin.router import ROUTERS
+from api.app import operation_id
+from tests.fixtures_paths import PROJECT
+from tests.integration.mutants.fixtures_mutant import ProductMutant
+
+MATRIX: Final = "tests/integration/api/http/test_routes_and_keys.py"
+REACH: Final = "tests/integration/api/admin/test_key_reach.py"
+FOLDER: Final = "api/admin/routes"
+ROUTE_FILES: Final = (
+    "half_messages",
+    "bulk_actions",
+    "producer_groups",
+    "reconciliations",
+    "api_keys",
+)
+HOT: Final = "api/ingest/hot_routes.py"
+UNBOUND: Final = "Caller(key_id=caller.key_id, scopes=caller.scopes, groups=None)"
+GROUP_CHECKS: Final = {
+    r"\bfind\(services, (caller)\b": UNBOUND,
+    r"_run\(run_id, (caller)\b": UNBOUND,
+    r"_set_paused\([^)]*, (caller), services\)": UNBOUND,
+    r"(await services\.groups_of\(caller\))": "None",
+    r"(_require_visible\(caller, producer_group\))": "None",
+    r"(caller\.groups\b)": "None",
+    r"(caller\.covers\([^)]*\))": "True",
+}
+"""How a route asks for the groups of its caller, and what asks nothing."""
+
+
+def scope_killer(operation: str) -> str:
+    """Return the test that notices an operation without its scope."""
+    return f"{MATRIX}::test_a_route_needs_its_scope[{operation}]"
+
+
+def group_killer(operation: str) -> str:
+    """Return the test that notices an operation without its group check."""
+    return f"{MATRIX}::test_the_objects_of_another_group_look_like_missing_ones[{operation}]"
+
+
+def _cold() -> Iterator[ProductMutant]:
+    for name in ROUTE_FILES:
+        file = f"{FOLDER}/{name}.py"
+        text = (PROJECT / file).read_text("utf-8")
+        scopes = dict(
+            re.findall(r"^(\w+) = Annotated\[Caller, needs\(Scope\.(\w+)\)\]", text, re.M)
+        )
+        for function in ast.walk(ast.parse(text)):
+            if isinstance(function, ast.AsyncFunctionDef) and function.decorator_list:
+                source = ast.get_source_segment(text, function) or ""
+                yield from _of_route(file, function.name, source, scopes)
+
+
+def _of_route(
+    file: str, function: str, source: str, scopes: dict[str, str]
+) -> Iterator[ProductMutant]:
+    operation = OPERATIONS[function]
+    declared = re.search(r"\bcaller: (\w+)", source)
+    if declared is None:
+        return
+    other = "MESSAGES_END" if scopes[declared[1]] == "MESSAGES_READ" else "MESSAGES_READ"
+    yield ProductMutant(
+        promise=f"{operation} needs its scope",
+        file=file,
+        rule=source[: declared.end(1)],
+        broken=f"{source[: declared.start(1)]}Annotated[Caller, needs(Scope.{other})]",
+        killer=scope_killer(operation),
+    )
+    checks = [
+        (found, without)
+        for pattern, without in GROUP_CHECKS.items()
+        for found in re.finditer(pattern, source)
+    ]
+    for number, (found, without) in enumerate(checks):
+        yield ProductMutant(
+            promise=f"{operation} hides the objects of other groups ({number})",
+            file=file,
+            rule=source[: found.end(1)],
+            broken=source[: found.start(1)] + without,
+            killer=group_killer(operation),
+        )
+
+
+def _operations() -> dict[str, str]:
+    """Return the operation id of each function of the framework's routes."""
+    routes = [route for router in ROUTERS for route in router.routes]
+    return {
+        route.name: route.operation_id or operation_id(route)
+        for route in routes
+        if isinstance(route, APIRoute)
+    }
+
+
+OPERATIONS: Final = _operations()
+
+
+def _hot() -> Iterator[ProductMutant]:
+    scopes = {
+        "prepare": ("HotRoute(PREFIX, write,", "HotRoute(PREFIX, end,"),
+        "prepareBatch": ('HotRoute(f"{PREFIX}/batch", write,', 'HotRoute(f"{PREFIX}/batch", end,'),
+        "end": ('}}/end", end, True, False,', '}}/end", write, True, False,'),
+        "endBatch": (
+            'HotRoute(f"{PREFIX}/end-batch", end,',
+            'HotRoute(f"{PREFIX}/end-batch", write,',
+        ),
+    }
+    for operation, (rule, broken) in scopes.items():
+        yield ProductMutant(
+            promise=f"{operation} needs its scope",
+            file=HOT,
+            rule=rule,
+            broken=broken,
+            killer=scope_killer(operation),
+        )
+    asked = "groups = await self._ingest.group_ids(request.caller)\n        "
+    for operation, following in (("end", "decided ="), ("endBatch", "ends =")):
+        yield ProductMutant(
+            promise=f"{operation} hides the objects of other groups (0)",
+            file=HOT,
+            rule=f"{asked}{following}",
+            broken=f"groups = None\n        {following}",
+            killer=group_killer(operation),
+        )
+    for operation in ("prepare", "prepareBatch"):
+        yield ProductMutant(
+            promise=f"{operation} hides the objects of other groups (0)",
+            file="api/ingest/ingest.py",
+            rule="for group, _ in pairs if caller.sees(group)",
+            broken="for group, _ in pairs",
+            killer=group_killer(operation),
+        )
+
+
+def _keys_never_grow() -> Iterator[ProductMutant]:
+    change = "outbox/checks/group_change.py"
+    for promise, file, rule, broken, killer in (
+        (
+            "An administrator alone registers a group",
+            change,
+            "    if stored is None:\n        _require(",
+            "    if False:\n        _require(",
+            "test_a_new_group_has_topics_so_an_administrator_registers_it",
+        ),
+        (
+            "An administrator alone changes topics",
+            change,
+            "    elif set(stored.topics) != set(wanted.topics):\n",
+            "    elif False:\n",
+            "test_the_topics_of_a_group_are_changed_by_an_administrator_alone",
+        ),
+        (
+            "Who sends the payload with checks may read it",
+            change,
+            "    if wanted.check_payload and not",
+            "    if False and not",
+            "test_the_payload_goes_into_checks_only_by_who_may_read_it",
+        ),
+        (
+            "Who sends the payload elsewhere may read it",
+            change,
+            " and stored.check_url == wanted.check_url",
+            "",
+            "test_the_payload_goes_into_checks_only_by_who_may_read_it",
+        ),
+        (
+            "A key of some groups makes no key of all groups",
+            "outbox/access.py",
+            "own_groups = self.groups is None or self.groups.issuperset(groups)",
+            'own_groups = self.groups is None or self.groups.issuperset({*groups} - {"*"})',
+            "test_a_bound_administrator_makes_no_key_beyond_its_own_groups",
+        ),
+    ):
+        yield ProductMutant(
+            promise=promise, file=file, rule=rule, broken=broken, killer=f"{REACH}::{killer}"
+        )
+
+
+ACCESS_MUTANTS: Final = (
+    *_cold(),
+    *_hot(),
+    *_keys_never_grow(),
+    ProductMutant(
+        promise="A key that is revoked elsewhere is remembered for seconds and not for ever",
+        file="api/http/authentication/key_authenticator.py",
+        rule="if known is not None and known[0] > oldest:",
+        broken="if known is not None:",
+        killer=(
+            "tests/integration/api/http/test_remembered_keys.py"
+            "::test_what_became_of_a_key_elsewhere_is_known_here_in_time[revoked]"
+        ),
+    ),
+)

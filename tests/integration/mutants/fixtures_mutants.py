@@ -1,0 +1,26 @@
+"""All mutants of the product: what users rely on, broken in one place at a time.
+
+``python -m pytest -m deep tests/integration/mutants`` breaks each and runs its killer.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.integration.mutants.fixtures_access_mutants import ACCESS_MUTANTS
+from tests.integration.mutants.fixtures_api_mutants import API_MUTANTS
+from tests.integration.mutants.fixtures_checker_mutants import CHECKER_MUTANTS
+from tests.integration.mutants.fixtures_client_mutants import CLIENT_MUTANTS
+from tests.integration.mutants.fixtures_library_mutants import LIBRARY_MUTANTS
+from tests.integration.mutants.fixtures_message_mutants import MESSAGE_MUTANTS
+from tests.integration.mutants.fixtures_upkeep_mutants import UPKEEP_MUTANTS
+
+MUTANTS: Final = (
+    *LIBRARY_MUTANTS,
+    *MESSAGE_MUTANTS,
+    *UPKEEP_MUTANTS,
+    *API_MUTANTS,
+    *ACCESS_MUTANTS,
+    *CHECKER_MUTANTS,
+    *CLIENT_MUTANTS,
+)

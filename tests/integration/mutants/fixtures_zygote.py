@@ -1,0 +1,55 @@
+"""A process that has imported the libraries, and forks for each run of tests.
+
+A new interpreter would spend most of a run on imports. Nothing of the product is imported here:
+each fork imports the product as it is then. One JSON line in: the arguments of pytest and the file
+for its output. One line out: its exit code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Final, NoReturn
+
+import pytest
+
+LIBRARIES: Final = (
+    "aiohttp alembic.command alembic.config confluent_kafka.admin cryptography.fernet fastapi"
+    " httpx2 hypothesis jinja2 msgspec psycopg psycopg_pool pydantic_settings pytest_asyncio.plugin"
+    " rich.table sqlalchemy.dialects.postgresql sqlalchemy.orm standardwebhooks structlog typer"
+    " uvicorn uvloop xdist.plugin xml.etree.ElementTree xxhash"
+)
+
+
+def main() -> None:
+    """Serve runs until the input ends."""
+    for name in LIBRARIES.split():
+        with suppress(ImportError):
+            import_module(name)
+    assert not [name for name in sys.modules if name.partition(".")[0] == "outbox"]
+    for line in sys.stdin:
+        asked = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _run(asked["arguments"], asked["output"])
+        _, status = os.waitpid(child, 0)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.flush()
+
+
+def _run(arguments: list[str], output: str) -> NoReturn:
+    """Run pytest in this fork, with its output in a file."""
+    with Path(output).open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    code = pytest.main(["-W", "ignore::pytest.PytestAssertRewriteWarning", *arguments])
+    sys.stdout.flush()
+    os._exit(int(code))
+
+
+if __name__ == "__main__":
+    main()

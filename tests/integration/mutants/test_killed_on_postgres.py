@@ -1,0 +1,25 @@
+"""Each broken promise is noticed by the test on PostgreSQL that is named for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.mutants.fixtures_access_mutants import ACCESS_MUTANTS
+from tests.integration.mutants.fixtures_mutant import ProductMutant
+from tests.integration.mutants.fixtures_mutants import MUTANTS
+from tests.integration.mutants.fixtures_product_copy import ProductCopy
+
+pytestmark = [pytest.mark.deep, pytest.mark.postgres]
+
+MINE = [mutant for mutant in MUTANTS if mutant.needs_postgres and mutant not in ACCESS_MUTANTS]
+
+
+def test_every_killer_passes_on_the_product_as_it_is(product_on_postgres: ProductCopy) -> None:
+    product_on_postgres.pass_all(mutant.killer for mutant in MINE)
+
+
+@pytest.mark.parametrize("mutant", MINE, ids=lambda mutant: mutant.promise)
+def test_a_broken_promise_is_noticed(
+    product_on_postgres: ProductCopy, mutant: ProductMutant
+) -> None:
+    product_on_postgres.notice(mutant)
