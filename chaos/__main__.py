@@ -15,6 +15,16 @@ from cli.invocation.exit_codes import CommandFailed, ExitCode
 
 DEFAULT_ROOT = Path(".outbox-chaos")
 Say = Callable[[str], None]
+KafkaRelease = Annotated[
+    str,
+    typer.Option(
+        help="A release of Kafka that `make kafka` has fetched.", show_default="the usual one"
+    ),
+]
+Pace = Annotated[
+    float,
+    typer.Option(min=0.01, max=1.0, help="Share of the profile's random faults; a slow machine."),
+]
 Folder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder of a run.")]
 
 
@@ -36,6 +46,8 @@ def make_app() -> typer.Typer:
     app.command("run")(run)
     app.command("check")(check)
     app.command("controls")(controls)
+    app.command("matrix")(matrix)
+    app.command("evidence")(evidence)
     return app
 
 
@@ -61,8 +73,15 @@ def run(
         bool, typer.Option("--resume", help="Continue with the missing slices.")
     ] = False,
     spark: Annotated[
-        bool, typer.Option("--spark", help="Audit the stores with Spark at the end.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--spark/--no-spark",
+            help="Audit the stores with Spark at the end.",
+            show_default="profile's",
+        ),
+    ] = None,
+    kafka: KafkaRelease = "",
+    pace: Pace = 1.0,
 ) -> None:
     """Run a profile and judge it: exit 0 passed, 7 a violation, 1 nothing is proved."""
     from chaos.run.command import RunOptions, run_profile
@@ -75,6 +94,8 @@ def run(
         slices=slices,
         resume=resume,
         spark=spark,
+        kafka=kafka,
+        pace=pace,
     )
     with _progress() as say, _terminated_as_interrupted():
         _exit(run_profile(options, say))
@@ -102,6 +123,75 @@ def controls(
     for result in results:
         print(f"{'caught' if result.caught else 'NOT CAUGHT':<12}{result.name:<32}{result.how}")
     _exit(0 if all(result.caught for result in results) else 1)
+
+
+def evidence(
+    folder: Annotated[Path, typer.Argument(help="Folder of the runs; a second call continues.")],
+    *,
+    profile: Annotated[str, typer.Option(help="Name of the profile.")],
+    seed: Annotated[int, typer.Option(help="Seed of the faults and the load.")] = 1,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=5.0, help="Seconds in which faults happen.", show_default="profile's"),
+    ] = None,
+    slices: Annotated[
+        int, typer.Option(min=0, help="Number of runs.", show_default="profile's")
+    ] = 0,
+    pace: Pace = 1.0,
+    to: Annotated[
+        Path, typer.Option(exists=True, file_okay=False, help="Folder of the page and the JSON.")
+    ] = Path("docs/evidence"),
+) -> None:
+    """Run the slices of a profile and write their sum: only runs that all pass are evidence."""
+    from chaos.run.command import RunOptions, record_evidence
+
+    options = RunOptions(
+        profile=profile,
+        seed=seed,
+        seconds=seconds,
+        root=folder,
+        slices=slices,
+        resume=True,
+        spark=None,
+        pace=pace,
+    )
+    with _progress() as say, _terminated_as_interrupted():
+        _exit(record_evidence(options, to, say))
+
+
+def matrix(
+    *,
+    profile: Annotated[str, typer.Option(help="Name of the profile.")] = "releases",
+    seed: Annotated[int, typer.Option(help="Seed of the faults and the load.")] = 1,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=5.0, help="Seconds in which faults happen.", show_default="profile's"),
+    ] = None,
+    kafka: Annotated[
+        list[str] | None, typer.Option(help="A release; may be repeated.", show_default="fetched")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--dir", help="Folder of the runs.", show_default="a new folder")
+    ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Write docs/evidence and the table in docs/chaos.md.")
+    ] = False,
+) -> None:
+    """Run one profile on several releases of Kafka: exit 7 if one of them violates."""
+    from chaos.run.command import RunOptions, run_on_each
+
+    root = folder or _new_folder(f"matrix-{profile}", seed)
+    options = RunOptions(
+        profile=profile,
+        seed=seed,
+        seconds=seconds,
+        root=root,
+        slices=1,
+        resume=False,
+        spark=False,
+    )
+    with _progress() as say, _terminated_as_interrupted():
+        _exit(run_on_each(options, kafka or [], say, record_them=record))
 
 
 def _exit(code: int) -> None:

@@ -14,13 +14,15 @@ from confluent_kafka import KafkaException
 from checker.relay.observer import RelayObserver
 from checker.relay.publish_slots import PublishSlots
 from checker.relay.shard_relay import ShardRelay
+from checker.relay.visibility import VisibilityWatch
 from outbox.clock import SystemClock
 from outbox.kafka.client_config import consumer_config, producer_config, transactional_id
 from outbox.kafka.progress_log import KafkaProgressLog, admin_client
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.record import Record
 from outbox.postgres.relay.commit_log import PostgresCommitLog
-from outbox.relay.ports import DeliveryReport
+from outbox.reconciliation.log import Offsets
+from outbox.relay.ports import DeliveryReport, Doubt, SettledRecords
 from outbox.relay.protocol import actions, answers
 from outbox.telemetry.metrics import Metrics
 
@@ -88,6 +90,14 @@ class TrustingRelay(ShardRelay):
         return replace(answer, seconds=0.0) if isinstance(answer, answers.CommitEnded) else answer
 
 
+class BelievedFence:
+    """Looks at nothing: what the fence has left open or lost stays so."""
+
+    def read(self, doubt: Doubt, *, patient: bool) -> SettledRecords:
+        """Say that nothing hangs and that no absence proves anything."""
+        return SettledRecords((), frozenset(), frozenset(doubt.listed))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayPlace:
     """The stores and the shard of a relay."""
@@ -101,7 +111,7 @@ class RelayPlace:
         self, relay: type[ShardRelay], publisher: type[StagedPublisher]
     ) -> tuple[ShardRelay, StagedPublisher]:
         """Return a new relay of these classes, and its publisher."""
-        clock = SystemClock()
+        clock, metrics = SystemClock(), Metrics()
         made = publisher(self._producer, self.shard, self.progress_topic)
         consumer = consumer_config(self.bootstrap_servers, {})
         admin = admin_client(self.bootstrap_servers, {})
@@ -111,8 +121,10 @@ class RelayPlace:
             made,
             KafkaProgressLog(admin, consumer, self.shard, topic=self.progress_topic),
             clock,
-            RelayObserver(Metrics(), clock),
+            RelayObserver(metrics, clock),
             PublishSlots(clock),
+            BelievedFence(),
+            VisibilityWatch(lambda _: Offsets(offsets={}), clock, metrics),
         )
         return opened, made
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from chaos.faults.brokers import BrokerKill
+from chaos.faults.brokers import BrokerKill, LeaderlessEnd
 from chaos.faults.clock import FalseClock
-from chaos.faults.database import BackendKill, LongTransaction, PostgresStop
+from chaos.faults.database import BackendKill, LongTransaction, OtherDatabase, PostgresStop
 from chaos.faults.disk import DiskFull
 from chaos.faults.failover import Failover
 from chaos.faults.frames import KafkaFrames, PostgresPackets
 from chaos.faults.hostile_endpoint import HostileEndpoint
+from chaos.faults.leaves import PassLeaf
 from chaos.faults.links import Network
 from chaos.faults.nemesis import Nemesis
 from chaos.faults.processes import Kill, Pause
+from chaos.faults.refusals import DeletedTopic, Refusals
 from chaos.faults.restore import Restore
 
 NEMESES: Final[tuple[type[Nemesis], ...]] = (
@@ -23,6 +25,7 @@ NEMESES: Final[tuple[type[Nemesis], ...]] = (
     BackendKill,
     LongTransaction,
     BrokerKill,
+    LeaderlessEnd,
     Network,
     KafkaFrames,
     PostgresPackets,
@@ -31,6 +34,10 @@ NEMESES: Final[tuple[type[Nemesis], ...]] = (
     Restore,
     FalseClock,
     DiskFull,
+    PassLeaf,
+    Refusals,
+    DeletedTopic,
+    OtherDatabase,
 )
 
 

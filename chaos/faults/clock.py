@@ -39,7 +39,7 @@ class FalseClock:
                 context.stop.wait(fault.seconds)
                 shown = api_time(child.port) if child.port else None
             self._record_fault(context, child)
-        return {"clock": clock, "begun": works, "told": shown and shown.isoformat()}
+        return {"clock": clock, "met": works, "told": shown and shown.isoformat()}
 
     def heal(self, context: ChaosContext) -> None:
         """Do nothing: the next life has the true clock."""

@@ -1,11 +1,15 @@
-"""Stops PostgreSQL hard, kills a backend, or leaves a transaction open."""
+"""Stops PostgreSQL hard, kills a backend, leaves a transaction open, or claims another database."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from time import monotonic
 from typing import Final
 
@@ -15,11 +19,20 @@ from chaos.faults.nemesis import Facts
 from chaos.faults.run_context import ChaosContext
 from chaos.profiles.schedule import Fault
 from chaos.servers.probes import wait_until_true
+from devservers.child import CLEAN_ENVIRONMENT
 
 LOOK_SECONDS: Final = 0.05
 BACK_SECONDS: Final = 60.0
 CONNECT_SECONDS: Final = 5.0
 ALL_SHARDS: Final = range(16)
+COMMAND: Final = Path(sys.executable).parent / "outbox"
+HALT_SECONDS: Final = 60.0
+HALT_LOOK_SECONDS: Final = 3.0
+HALT: Final = "SELECT halt_reason FROM outbox.progress WHERE name = %s"
+CHANGE: Final = (
+    "UPDATE outbox.progress SET pg_system_id = 'another' WHERE name = %s"
+    " AND pg_system_id IS NOT NULL RETURNING name"
+)
 BACKENDS: Final = (
     "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
     " AND pid <> pg_backend_pid() ORDER BY pid"
@@ -80,14 +93,80 @@ class LongTransaction:
 
     def inject(self, context: ChaosContext, fault: Fault) -> Facts:
         """Hold it open for the fault's seconds; a crash of PostgreSQL may end it earlier."""
+        met = False
         with suppress(psycopg.Error), psycopg.connect(context.postgres.dsn()) as connection:
             connection.execute("SELECT pg_current_xact_id()")
+            met = True
             context.stop.wait(fault.seconds)
             connection.rollback()
-        return {"seconds": fault.seconds}
+        return {"seconds": fault.seconds, "met": met}
 
     def heal(self, context: ChaosContext) -> None:
         """Do nothing: the session is closed."""
+
+
+class OtherDatabase:
+    """Lets a shard's stored identity name another PostgreSQL, as after a restore elsewhere.
+
+    The next owner halts the shard; an operator accepts with ``outbox shard resolve``.
+    """
+
+    kinds = frozenset({"other_database"})
+
+    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
+        """Wait for the halt of one shard, then for the fault's seconds, and resolve it."""
+        shard = context.random(f"shard/{fault.at}").choice(ALL_SHARDS)
+        if not self._halted(context, shard):
+            return {"shard": shard, "met": False}
+        context.stop.wait(fault.seconds)
+        _until(lambda: _resolved(context, shard), f"shard {shard} to be resolved")
+        return {"shard": shard, "met": True}
+
+    def heal(self, context: ChaosContext) -> None:
+        """Do nothing: a fault resolves its halt, also after the run's last fault."""
+
+    def _halted(self, context: ChaosContext, shard: int) -> bool:
+        """Change the identity and kill the owners until the shard halts."""
+        deadline = monotonic() + HALT_SECONDS
+        while monotonic() < deadline:
+            with suppress(psycopg.Error):
+                if _ask(context, HALT, shard):
+                    return True
+                _ask(context, CHANGE, shard)
+            for child in context.processes.of("checker"):
+                child.kill()
+            threading.Event().wait(HALT_LOOK_SECONDS)
+        return bool(_ask(context, HALT, shard))
+
+
+def _resolved(context: ChaosContext, shard: int) -> bool:
+    """Run the operator's command; return whether the shard is not halted any more."""
+    command = [str(COMMAND), "shard", "resolve", str(shard), "--accept", "--reason", "chaos"]
+    environment = {
+        **CLEAN_ENVIRONMENT,
+        "OUTBOX_DATABASE_URL": context.postgres.dsn(),
+        "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": context.bootstrap,
+    }
+    subprocess.run(command, env=environment, capture_output=True, timeout=BACK_SECONDS, check=False)
+    return not _ask(context, HALT, shard)
+
+
+def _ask(context: ChaosContext, query: str, shard: int) -> object:
+    """Return the first value of a query about a shard's progress."""
+    with psycopg.connect(context.postgres.dsn(), autocommit=True, connect_timeout=2) as connection:
+        row = connection.execute(query.encode(), [f"relay:{shard}"]).fetchone()
+    return row[0] if row else None
+
+
+def _until(happened: Callable[[], bool], what: str) -> None:
+    """Try until something has happened, also after the last fault. Raises TimeoutError."""
+    pause, deadline = threading.Event(), monotonic() + BACK_SECONDS
+    while monotonic() < deadline:
+        with suppress(psycopg.Error, subprocess.TimeoutExpired):
+            if happened():
+                return
+        pause.wait(HALT_LOOK_SECONDS)
+    raise TimeoutError(f"waited {BACK_SECONDS:.0f} s for {what}")
 
 
 def _wait_accepting(dsn: str) -> None:

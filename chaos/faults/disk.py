@@ -18,6 +18,10 @@ from devservers.errors import ServerFailed
 LOOK_SECONDS: Final = 0.05
 BACK_SECONDS: Final = 60.0
 ALL_SHARDS: Final = range(16)
+SOME_MEGABYTES: Final = (
+    "CREATE TEMP TABLE some ON COMMIT DROP AS"
+    " SELECT md5(n::text) FROM generate_series(1, 50000) AS n"
+)
 
 
 class DiskFull:
@@ -34,15 +38,15 @@ class DiskFull:
             home, began = context.postgres.server.home, monotonic()
             context.recoveries.record_fault(fault.kind, fault.target, ALL_SHARDS)
             try:
-                taken, given_up = self._keep_full(context, fault.seconds)
+                taken, met = self._keep_full(context, fault.seconds)
                 left = free_bytes(home)
             finally:
                 make_room(home)
             starts = restart_postgres(context.postgres)
         return {
+            "met": met,
             "taken_mb": taken // MEGABYTE,
             "free_bytes": left,
-            "gave_up": given_up,
             "starts": starts,
             "seconds": round(monotonic() - began, 3),
         }
@@ -51,12 +55,23 @@ class DiskFull:
         """Do nothing: the disk has free space again."""
 
     def _keep_full(self, context: ChaosContext, seconds: float) -> tuple[int, bool]:
-        """Fill also what PostgreSQL frees; return the bytes, and whether PostgreSQL has ended."""
-        until = monotonic() + seconds
+        """Fill also what PostgreSQL frees; return the bytes, and whether a write was refused."""
+        until, met = monotonic() + seconds, False
         while True:
             taken = fill(context.postgres.server.home)
+            met = met or not _can_write(context.postgres)
             if monotonic() >= until or context.stop.wait(LOOK_SECONDS):
-                return taken, context.postgres.server.exit_code() is not None
+                return taken, met
+
+
+def _can_write(postgres: PostgresNode) -> bool:
+    """Return whether PostgreSQL stores a few megabytes; it may have ended by itself."""
+    try:
+        with psycopg.connect(postgres.dsn(), connect_timeout=2) as connection:
+            connection.execute(SOME_MEGABYTES)
+            return True
+    except psycopg.Error:
+        return False
 
 
 def restart_postgres(postgres: PostgresNode) -> int:

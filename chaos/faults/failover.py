@@ -75,4 +75,5 @@ def _facts(context: ChaosContext, fault: Fault, tail: list[dict[str, object]]) -
         "file": write_tail(context.dir, tail),
         "halves_lost": sum(1 for row in tail if row["half_lost"]),
         "decisions_lost": sum(1 for row in tail if row["op"] is not None),
+        "met": bool(tail),
     }

@@ -83,7 +83,7 @@ class PostgresPackets:
         number, deadline = link.arm(rule), monotonic() + STRIKE_SECONDS
         while link.armed(number) and monotonic() < deadline and not context.stop.is_set():
             context.stop.wait(LOOK_SECONDS)
-        return {"packet": rule.name, "nth": rule.nth, "struck": not link.disarm(number)}
+        return {"packet": rule.name, "nth": rule.nth, "met": not link.disarm(number)}
 
     def heal(self, context: ChaosContext) -> None:
         """Do nothing: healing a link disarms its rules."""
@@ -107,7 +107,7 @@ def _events(
 
 
 def _facts(rule: Rule, events: list[dict[str, Any]]) -> Facts:
-    facts: Facts = {"frame": rule.name, "nth": rule.nth, "struck": bool(events)}
+    facts: Facts = {"frame": rule.name, "nth": rule.nth, "met": bool(events)}
     for event in events:
         facts.update({key: event[key] for key in ("owner", "commits") if event[key] is not None})
         if event["what"] == "stale":

@@ -38,9 +38,11 @@ class HostileEndpoint:
         with self._lock:
             port = self._opened(context)[name]
             self._connect(context, port)
+            before = _check_link(context).traffic()
             context.stop.wait(fault.seconds)
+            met = _check_link(context).traffic() > before
             self.heal(context)
-        return {"beast": name, "seconds": fault.seconds}
+        return {"beast": name, "seconds": fault.seconds, "met": met}
 
     def heal(self, context: ChaosContext) -> None:
         """Connect the link to the true endpoint."""

@@ -58,15 +58,16 @@ class Network:
             context.proxies.heal()
 
     def _perform(self, context: ChaosContext, fault: Fault, link: RemoteLink) -> Facts:
-        facts: Facts = {"link": link.name, "seconds": fault.seconds}
+        broken, before = 0, link.traffic()
         if fault.kind in NETWORK:
             link.faults(NETWORK[fault.kind](fault))
         if fault.kind in RESETS:
-            facts["broken"] = link.reset()
+            broken = link.reset()
         if fault.kind in NETWORK:
             context.stop.wait(fault.seconds)
             link.clear_faults()
-        return facts
+        met = bool(broken) if fault.kind in RESETS else link.traffic() > before
+        return {"link": link.name, "seconds": fault.seconds, "broken": broken, "met": met}
 
     @contextmanager
     def _alone(self, context: ChaosContext, link: RemoteLink) -> Iterator[bool]:

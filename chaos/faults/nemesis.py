@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from chaos.profiles.schedule import Fault
 
 Facts = dict[str, object]
-"""Details of a performed fault, for the history."""
+"""Details of a performed fault, for the history. ``met`` is False for a fault that met nothing, and
+``skipped`` says why one was not performed: neither counts."""
 
 
 class Nemesis(Protocol):

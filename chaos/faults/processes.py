@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections import defaultdict
+from time import monotonic
 from typing import Final
 
 import psycopg
@@ -10,10 +13,14 @@ from chaos.faults.nemesis import Facts
 from chaos.faults.run_context import ChaosContext
 from chaos.profiles.schedule import Fault
 from chaos.programs.children import Child
-from chaos.servers.probes import is_alive, wait_until_true
+from chaos.servers.probes import wait_until_true
 
 START_SECONDS: Final = 5.0
-PATIENCE_SECONDS: Final = 3.0
+PATIENCE_SECONDS: Final = 10.0
+SPARED_SECONDS: Final = 4.0
+"""How long a life with a failpoint is left to meet it."""
+LOOK_SECONDS: Final = 0.2
+NEWEST: Final = "SELECT coalesce(max(half_id), 0) FROM outbox.half_message"
 OWNED: Final = "SELECT name FROM outbox.progress WHERE name LIKE 'relay:%%' AND owner LIKE %s"
 
 
@@ -24,14 +31,30 @@ class Kill:
 
     def __init__(self) -> None:
         self._observations = 0
+        self._newest = 0
+        self._spared: defaultdict[str, float] = defaultdict(float)
+        self._waiting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def inject(self, context: ChaosContext, fault: Fault) -> Facts:
-        """Kill the process; its supervisor starts it again."""
+        """Kill the process; its supervisor starts it again.
+
+        A failpoint is armed for the next life, and counts when that life dies at it.
+        """
         child = context.processes.named(fault.target)
-        self._wait_for_progress(context, child)
+        if monotonic() < self._spared[child.name]:
+            return {"skipped": "this life may still die at its failpoint"}
+        waiting = self._waiting[child.role]
+        if not waiting.acquire(blocking=False):
+            return {"skipped": "another kill waits for the work after the last one"}
+        try:
+            self._wait_for_progress(context, child)
+        finally:
+            waiting.release()
         if fault.kind == "failpoint":
             child.failpoint = str(fault.arg("point", ""))
-        pid = self._kill(context, child, fault.kind)
+            self._spared[child.name] = monotonic() + SPARED_SECONDS
+        why = "kill" if fault.kind == "failpoint" else fault.kind
+        pid = self._kill(context, child, why)
         if fault.kind == "kill_young" and child.wait_started(START_SECONDS):
             context.stop.wait(fault.seconds)
             self._kill(context, child, fault.kind)
@@ -41,10 +64,17 @@ class Kill:
         """Do nothing: killed processes are restarted."""
 
     def _wait_for_progress(self, context: ChaosContext, child: Child) -> None:
-        """Wait for progress since the last such kill, so that a slow machine gets work done."""
+        """Wait for work since the last such kill: a kill of a program that did nothing is none."""
         match child.role:
             case "api":
-                wait_until_true(lambda: is_alive(child.port), PATIENCE_SECONDS, context.stop)
+                last = self._newest
+                wait_until_true(
+                    lambda: newest_half(context) > last,
+                    PATIENCE_SECONDS,
+                    context.stop,
+                    LOOK_SECONDS,
+                )
+                self._newest = newest_half(context)
             case "checker":
                 recoveries, last = context.recoveries, self._observations
                 wait_until_true(
@@ -73,11 +103,21 @@ class Pause:
         child.pause()
         context.stop.wait(fault.seconds)
         child.resume()
-        return {"pid": pid, "seconds": fault.seconds}
+        return {"pid": pid, "seconds": fault.seconds, "met": pid is not None}
 
     def heal(self, context: ChaosContext) -> None:
         """Resume every process."""
         context.processes.heal()
+
+
+def newest_half(context: ChaosContext) -> int:
+    """Return the highest id of a stored half: a higher one shows that an API has worked; or 0."""
+    try:
+        with psycopg.connect(context.postgres.dsn(), connect_timeout=2) as connection:
+            row = connection.execute(NEWEST).fetchone()
+    except psycopg.Error:
+        return 0
+    return int(row[0]) if row else 0
 
 
 def owned_shards(context: ChaosContext, pid: int) -> list[int]:

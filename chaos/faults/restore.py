@@ -88,4 +88,5 @@ class Restore:
             "file": write_tail(context.dir, tail),
             "halves_lost": halves,
             "decisions_lost": decisions,
+            "met": bool(tail),
         }

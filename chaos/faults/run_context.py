@@ -36,10 +36,15 @@ class ChaosContext:
     """PostgreSQL's address for programs; it stays the same when the primary moves"""
     processes: Programs
     recoveries: Recoveries
+    topics: dict[str, int]
+    """the partitions of every topic that has messages"""
+    api_key: str = ""
     proxies: ProxyClient | None = None
     """has the links ``postgres``, ``kafka`` and ``check``; None without proxies in the profile"""
     postgres_alone: threading.Lock = field(default_factory=threading.Lock)
     """held while PostgreSQL is stopped, started or replaced"""
+    brokers_alone: threading.Lock = field(default_factory=threading.Lock)
+    """held while brokers are killed and started"""
     stop: threading.Event = field(default_factory=threading.Event)
     """set after the last fault"""
 

@@ -15,6 +15,8 @@ from outbox.postgres.maintenance import gauges
 UNFINISHED: Final = gauges.SQL["unfinished"]
 LOOK_SECONDS: Final = 0.25
 CALM_LOOKS: Final = 2
+GROUPS: Final = "chaos-"
+"""begins the groups of a run; others have lived before it"""
 
 
 class Backlog(NamedTuple):
@@ -38,7 +40,9 @@ def backlog(database_url: str) -> Backlog:
     except psycopg.Error as error:
         raise DatabaseUnavailable(str(error)) from error
     counts = {"PREPARED": 0, "COMMITTED": 0, "PARKED": 0}
-    for state, _, _, messages, *_ in rows:
+    for state, group, _, messages, *_ in rows:
+        if not group.startswith(GROUPS):
+            continue
         counts[state] = counts.get(state, 0) + messages
     return Backlog(counts["PREPARED"], counts["COMMITTED"], counts["PARKED"])
 

@@ -18,6 +18,7 @@ from outbox.messages.manifest import crc_of, decode
 from outbox.messages.record import (
     BATCH,
     DECIDED_BY,
+    HEAL,
     MESSAGE_ID,
     PRODUCER_GROUP,
     REDRIVEN,
@@ -119,6 +120,7 @@ def _identity(message: Any) -> dict[str, Any]:
         "partition": message.partition(),
         "offset": message.offset(),
         "id": found.decode() if found else None,
+        "heal": HEAL in headers,
     }
 
 
@@ -157,6 +159,7 @@ def _manifest(message: Any) -> dict[str, Any]:
         "crc": crc_of(message.value()),
         "after": list(manifest.after),
         "to": list(manifest.to),
+        "before": None if manifest.before is None else [list(run) for run in manifest.before],
         "entries": [[_uuid(entry.message_id), entry.status.decode()] for entry in manifest.entries],
     }
 

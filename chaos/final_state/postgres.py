@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,41 +19,65 @@ SELECT h.half_id, h.nonce, extract(epoch FROM h.prepared_at)::float8 AS prepared
     h.check_immunity_seconds AS immunity, encode(h.key, 'hex') AS key,
     encode(sha256(h.value), 'hex') AS sha
 FROM {} h JOIN outbox.producer_group g ON g.id = h.producer_group_id
-JOIN outbox.topic t ON t.id = h.topic_id
+JOIN outbox.topic t ON t.id = h.topic_id WHERE h.half_id >= %(first_half)s
 """
+_PROGRESS: Final = (
+    "SELECT name, position, position_n, manifest_offset, batch_no, crc, gen, halt_reason"
+    " FROM outbox.progress"
+)
 QUERIES: Final = {
     "halves": _HALF.format("outbox.half_message"),
     "parked": _HALF.format("outbox.parked_message"),
     "ops": "SELECT half_id, xid, extract(epoch FROM decided_at)::float8 AS decided_at, decision,"
-    " decided_by FROM outbox.op_message",
+    " decided_by FROM outbox.op_message WHERE half_id >= %(first_half)s",
     "commit_log": "SELECT shard, xid, half_ids, content_digests FROM outbox.commit_log"
-    " ORDER BY shard, xid",
-    "progress": "SELECT name, position, position_n, manifest_offset, batch_no, crc, gen,"
-    " halt_reason FROM outbox.progress",
+    " WHERE xid >= %(first_xid)s ORDER BY shard, xid",
+    "progress": _PROGRESS,
     "held": "SELECT half_id, nonce, shard, released_at IS NOT NULL AS released,"
-    " dropped_at IS NOT NULL AS dropped FROM outbox.held_record",
-    "already": "SELECT half_id, nonce, shard, manifest_offset FROM outbox.already_published",
+    " dropped_at IS NOT NULL AS dropped FROM outbox.held_record WHERE half_id >= %(first_half)s",
+    "already": "SELECT half_id, nonce, shard, manifest_offset FROM outbox.already_published"
+    " WHERE half_id >= %(first_half)s",
     "attempts": "SELECT half_id, look_id, round, attempt,"
     " extract(epoch FROM asked_at)::float8 AS asked_at, outcome, counted, applied"
-    " FROM outbox.check_attempt",
+    " FROM outbox.check_attempt WHERE half_id >= %(first_half)s",
+    "retired": "SELECT leaf FROM outbox.retired_leaf WHERE leaf >= %(first_xid)s::bigint >> 20",
+    "resolved": "SELECT detail->>'halt_reason' AS halt_reason FROM outbox.audit_log"
+    " WHERE action = 'shard.resolve' AND at >= to_timestamp(%(began)s)",
 }
+"""What the run has written: an installation may have lived before it."""
+_START: Final = """
+SELECT outbox.watermark() AS first_xid, outbox.watermark() << 15 AS first_half,
+    extract(epoch FROM clock_timestamp())::float8 AS began
+"""
+START: Final = "start.json"
+
+
+def write_start(run: Path, database_url: str) -> None:
+    """Write where the run begins: its first ids, and the progress of the relays before it."""
+    with psycopg.connect(database_url, row_factory=dict_row) as connection:
+        found = connection.execute(_START).fetchone()
+        progress = connection.execute(_PROGRESS.encode()).fetchall()
+    (run / START).write_text(json.dumps({"first": found, "progress": progress}))
 
 
 def dump_postgres(folder: Path, database_url: str) -> None:
     """Write one file per query. Rows with a half id and a nonce get the message id as ``id``."""
+    first = json.loads((folder.parent / START).read_text())["first"]
     with psycopg.connect(database_url) as connection:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         for name, query in QUERIES.items():
-            _dump(connection, folder / f"{name}.jsonl", name, query)
+            _dump(connection, folder / f"{name}.jsonl", query, first)
 
 
-def _dump(connection: psycopg.Connection[Any], path: Path, name: str, query: str) -> None:
+def _dump(
+    connection: psycopg.Connection[Any], path: Path, query: str, first: Mapping[str, float]
+) -> None:
     with (
-        connection.cursor(f"chaos_{name}", row_factory=dict_row) as cursor,
+        connection.cursor(f"chaos_{path.stem}", row_factory=dict_row) as cursor,
         path.open("w") as file,
     ):
         cursor.itersize = FETCHED
-        cursor.execute(query.encode())
+        cursor.execute(query.encode(), first)
         for row in cursor:
             file.write(json.dumps(_named(row), separators=(",", ":")) + "\n")
 

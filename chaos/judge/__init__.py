@@ -17,6 +17,7 @@ from chaos.judge.manifests import judge_manifests
 from chaos.judge.order import judge_order
 from chaos.judge.publication import judge_publication
 from chaos.judge.recorded_calls import RecordedCalls, read_calls
+from chaos.judge.retirement import judge_retirement
 from chaos.judge.verdict import Verdict, verdict_of, void
 
 __all__ = ["judge"]
@@ -35,19 +36,18 @@ def judge(run: Path) -> Verdict:
     except FileNotFoundError as error:
         return void(facts, f"leftovers are missing: {error.filename}")
     calls = read_calls(run)
-    return verdict_of(run, facts, findings_of(facts, left, calls), calls, coverage_of(left))
+    return verdict_of(run, facts, findings_of(facts, left, calls), calls, coverage_of(left, calls))
 
 
 def findings_of(facts: dict[str, Any], left: FinalState, calls: RecordedCalls) -> Findings:
     """Check every invariant."""
     findings = Findings()
-    ends = facts["ended"]["ends"]
-    crashes = sum(count for end, count in ends.items() if end.startswith("checker:"))
     judge_decisions(left, calls, findings)
     judge_publication(left, calls, findings)
     judge_order(left, calls, findings)
     judge_manifests(left, findings)
-    judge_checks(left, calls, findings, facts, crashes)
+    judge_retirement(left, calls, findings)
+    judge_checks(left, calls, findings, facts)
     judge_consumer_reads(left, calls, findings)
     judge_ending(left, facts["ended"], findings)
     return findings

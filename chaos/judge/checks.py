@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -14,6 +15,8 @@ Span = tuple[float, float]
 EARLY_SECONDS: Final = 0.05
 ROUND_SECONDS: Final = 4.0
 """A round sends calls for a second, a call lasts up to two seconds more, and a crash adds time."""
+ANSWER_SECONDS: Final = 10.0
+"""The longest time from an answer of the endpoint to the commit of its attempt, without stalls."""
 
 
 def judge_checks(
@@ -21,12 +24,8 @@ def judge_checks(
     calls: RecordedCalls,
     findings: Findings,
     facts: Mapping[str, Any],
-    crashes: int,
 ) -> None:
-    """I12, I13, I14, G7; each of the ``crashes`` of checkers may repeat the calls in flight.
-
-    ``facts`` are those of ``run.json``.
-    """
+    """I12, I13, I14, G7; ``facts`` are those of ``run.json``."""
     policy, began = facts["policy"], facts["started"]["unix"] - facts["started"]["mono"]
     stalls = [(start + began, end + began) for start, end in calls.stalls]
     for message_id, attempts in left.attempts.items():
@@ -37,17 +36,58 @@ def judge_checks(
         if op is not None:
             _late(findings, message_id, op, attempts, stalls)
         spent = Counter(each["round"] for each in attempts if each["counted"])
-        most = policy["check_max"] + crashes
+        most = check_max(policy, half)
         holds = max(spent.values(), default=0) <= most
-        findings.check("I12", holds, "checked too often", id=message_id)
-    for message_id, answers in calls.answered.items():
-        noted = len(left.attempts.get(message_id, ()))
-        holds = len(answers) <= noted + crashes or message_id in left.lost
-        findings.check("I12", holds, "a check without its attempt row", id=message_id, noted=noted)
+        findings.check("I12", holds, "checked too often", id=message_id, most=most)
+    _noted(left, calls, findings)
     for message_id, op in left.ops.items():
         if op.decided_by == "check":
             _verdict(left, calls, findings, message_id, op)
     _applied(left, findings)
+
+
+def check_max(policy: Mapping[str, Any], half: Row | None) -> int:
+    """Return how many checks of a half may be spent; a group may have a limit of its own."""
+    group = half["producer_group"] if half else ""
+    return int(policy.get("check_max_of", {}).get(group, policy["check_max"]))
+
+
+def _noted(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
+    """I12: an answer has its attempt row, unless a crash could have lost it.
+
+    A crash is that of a checker or of its sessions with PostgreSQL, and may lose one answer about
+    a message. Answers without a crash soon after them must all be noted.
+    """
+    losses = sorted(calls.losses)
+    starts = [start for start, _ in losses]
+    longest = max((end - start for start, end in losses), default=0.0)
+    for message_id, answers in calls.answered.items():
+        if message_id in left.lost or left.is_retired(message_id):
+            continue
+        noted = len(left.attempts.get(message_id, ()))
+        crashes = []
+        for at, _ in answers:
+            near = losses[bisect_left(starts, at - longest) :]
+            crashes.append(_crashes(near, calls.stalls, at))
+        could_be_lost = set().union(*crashes)
+        safe = sum(not each for each in crashes)
+        holds = safe <= noted and len(answers) <= noted + len(could_be_lost)
+        about = {"id": message_id, "noted": noted, "answered": len(answers), "safe": safe}
+        findings.check("I12", holds, "a check without its attempt row", **about)
+
+
+def _crashes(losses: Iterable[Span], stalls: Sequence[Span], answered_at: float) -> set[Span]:
+    """Return the crashes that could have lost an answer."""
+    found = set[Span]()
+    for start, end in losses:
+        waited = start - answered_at
+        if waited > ANSWER_SECONDS:
+            waited -= _covered(stalls, answered_at, start)
+        if waited > ANSWER_SECONDS:
+            break
+        if end >= answered_at:
+            found.add((start, end))
+    return found
 
 
 def _early(

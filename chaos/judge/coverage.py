@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from chaos.judge.final_state import FinalState
+from chaos.judge.recorded_calls import RecordedCalls
+from chaos.judge.retirement import retired
 
+ORPHAN = "learnt from Kafka: orphan"
+DECISION_LOST = "learnt from Kafka: PostgreSQL had lost the decision"
+RETIRED = "message retired with its leaf"
 ENTRIES = {"P": "published", "S": "published before", "K": "held"}
 
 
-def coverage_of(left: FinalState) -> Mapping[str, int]:
+def coverage_of(left: FinalState, calls: RecordedCalls) -> Mapping[str, int]:
     """Count the states in a run's final state."""
-    return dict(sorted(Counter(_states(left)).items()))
+    found = Counter(_states(left))
+    found[RETIRED] = len(retired(left, calls))
+    return dict(sorted((+found).items()))
+
+
+def missing(wanted: Iterable[str], reached: Mapping[str, int], calls: RecordedCalls) -> list[str]:
+    """Return the wanted states that a run did not reach; ``fault KIND`` is a fault that met."""
+    met = {**reached, **{f"fault {kind}": count for kind, count in calls.faults.items()}}
+    return [state for state in wanted if not met.get(state)]
 
 
 def _states(left: FinalState) -> Iterator[str]:
@@ -24,10 +37,13 @@ def _states(left: FinalState) -> Iterator[str]:
             yield from (f"entry {ENTRIES[status]}" for _, status in manifest.get("entries", ()))
     given_up = len(left.uncommitted) - len(left.records)
     yield from ["record of a transaction that was given up"] * given_up
+    healing = sum(1 for record in left.uncommitted if record.get("heal"))
+    yield from ["record that ended an open transaction"] * healing
     for message_id in left.already:
-        found = "PostgreSQL had lost the decision" if message_id in left.halves else "orphan"
-        yield f"learnt from Kafka: {found}"
+        yield DECISION_LOST if message_id in left.halves else ORPHAN
     yield from (f"decided by {op.decided_by}: {op.decision}" for op in left.ops.values())
     yield from ["parked"] * len(left.parked)
+    yield from (f"halt resolved: {reason}" for reason in left.resolved)
+    yield from ["leaf retired"] * len(left.retired)
     for attempts in left.attempts.values():
         yield from (f"check answered {attempt['outcome']}" for attempt in attempts)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from outbox.messages.message_id import LEAF_BITS, HalfId, leaf_in, parse_message_id
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
 
 Row = dict[str, Any]
 PositionOf = tuple[int, int]
+UNSTORED: Final = "half "
+"""begins the placeholder of a message whose half is not stored"""
 
 
 class Op(NamedTuple):
@@ -58,10 +61,25 @@ class FinalState:
     watermarks: dict[str, dict[str, int]]
     lost: Lost
     parked: frozenset[str]
+    retired: frozenset[int]
+    """the leaves that retention removed"""
+    began: dict[int, Row]
+    """the progress of each shard before the run, if the installation has lived"""
+    resolved: list[str]
+    """the reason of each halt that an operator resolved"""
 
     def op(self, message_id: str) -> Op | None:
         """Return the stored decision."""
         return self.ops.get(message_id)
+
+    def is_retired(self, message_id: str) -> bool:
+        """Return whether a message went with its leaf."""
+        return message_id not in self.halves and _leaf(message_id) in self.retired
+
+    def is_log_retired(self, *xids: int) -> bool:
+        """Return whether the commit log between these transactions went, in part at least."""
+        leaves = [xid >> LEAF_BITS for xid in xids]
+        return any(min(leaves) <= leaf <= max(leaves) for leaf in self.retired)
 
 
 def read_final_state(run: Path) -> FinalState:
@@ -69,8 +87,11 @@ def read_final_state(run: Path) -> FinalState:
     folder = run / "leftovers"
     parked = {row["id"]: row for row in rows(folder / "parked.jsonl")}
     halves = parked | {row["id"]: row for row in rows(folder / "halves.jsonl")}
-    ids = {row["half_id"]: message_id for message_id, row in halves.items()}
     records = list(rows(folder / "records.jsonl"))
+    manifests = _grouped(rows(folder / "manifests.jsonl"), lambda row: row["shard"])
+    retired = frozenset(row["leaf"] for row in rows(folder / "retired.jsonl"))
+    ids = {row["half_id"]: message_id for message_id, row in halves.items()}
+    ids = {**_retired_ids(manifests, retired), **ids}
     committed, counts, log = _commits(folder, ids)
     return FinalState(
         halves=halves,
@@ -78,21 +99,20 @@ def read_final_state(run: Path) -> FinalState:
         committed=committed,
         commit_counts=counts,
         commit_log=log,
-        progress={
-            int(row["name"].partition(":")[2]): row
-            for row in rows(folder / "progress.jsonl")
-            if row["name"].startswith("relay:")
-        },
+        progress=_relays(rows(folder / "progress.jsonl")),
         held={row["id"]: row for row in rows(folder / "held.jsonl")},
         already={row["id"]: row for row in rows(folder / "already.jsonl")},
         attempts=_grouped(rows(folder / "attempts.jsonl"), lambda row: _id(ids, row["half_id"])),
         records=records,
         by_id=_grouped(records, lambda row: row["id"]),
         uncommitted=list(rows(folder / "uncommitted.jsonl")),
-        manifests=_grouped(rows(folder / "manifests.jsonl"), lambda row: row["shard"]),
+        manifests=manifests,
         watermarks=json.loads((folder / "watermarks.json").read_text()),
         lost=_lost(run / "lost", halves),
         parked=frozenset(parked),
+        retired=retired,
+        began=_relays(json.loads((run / "start.json").read_text())["progress"]),
+        resolved=[row["halt_reason"] for row in rows(folder / "resolved.jsonl")],
     )
 
 
@@ -101,6 +121,38 @@ def rows(path: Path) -> Iterator[Row]:
     with path.open() as file:
         for line in file:
             yield json.loads(line)
+
+
+def _retired_ids(manifests: Mapping[int, Iterable[Row]], retired: frozenset[int]) -> dict[int, str]:
+    """Return the message ids of retired halves: the commit log may still list some of them."""
+    entries = (
+        each
+        for shard in manifests.values()
+        for manifest in shard
+        for each, _ in manifest.get("entries", ())
+        if retired
+    )
+    halves = ((parse_message_id(each)[0], each) for each in entries)
+    return {half: each for half, each in halves if leaf_in(half) in retired}
+
+
+def _leaf(message_id: str) -> int | None:
+    """Return the leaf of a message, also of a placeholder; None for what is no message id."""
+    try:
+        if message_id.startswith(UNSTORED):
+            return leaf_in(HalfId(int(message_id.removeprefix(UNSTORED))))
+        return leaf_in(parse_message_id(message_id)[0])
+    except ValueError:
+        return None
+
+
+def _relays(progress: Iterable[Row]) -> dict[int, Row]:
+    """Return the progress of the relays by shard."""
+    return {
+        int(row["name"].partition(":")[2]): row
+        for row in progress
+        if row["name"].startswith("relay:")
+    }
 
 
 def _grouped(found: Any, key: Any) -> dict[Any, list[Row]]:
@@ -112,7 +164,7 @@ def _grouped(found: Any, key: Any) -> dict[Any, list[Row]]:
 
 def _id(ids: Mapping[int, str], half_id: int) -> str:
     """Return the message id of a half, or a placeholder for one that is not stored."""
-    return ids.get(half_id) or f"half {half_id}"
+    return ids.get(half_id) or f"{UNSTORED}{half_id}"
 
 
 def _op(row: Row) -> Op:

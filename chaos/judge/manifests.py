@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 
 from chaos.judge.final_state import FinalState, Row
 from chaos.judge.findings import Findings
@@ -15,20 +16,41 @@ def judge_manifests(left: FinalState, findings: Findings) -> None:
     """I8, I9, I10."""
     places = {record["batch"]: record for record in left.records}
     listed: dict[str, str] = {}
+    last = _last_listings(left)
     for shard, manifests in sorted(left.manifests.items()):
         manifests.sort(key=lambda manifest: manifest["offset"])
         _chain(left, findings, shard, manifests)
+        _runs(findings, places, manifests, last)
         for manifest in manifests:
-            _records(findings, places, listed, manifest)
+            _records(findings, places, listed, manifest, last)
     for batch, record in places.items():
-        holds = listed.get(batch) == record["id"]
+        # Kafka may show a batch whose manifest it has aborted: then PostgreSQL has learned it.
+        holds = listed.get(batch) == record["id"] or record["id"] in left.already
         findings.check("I8", holds, "no manifest lists this record", batch=batch, id=record["id"])
     findings.check("I8", len(places) == len(left.records), "two records at one position of a batch")
     _cursor(left, findings)
 
 
+def _last_listings(left: FinalState) -> dict[str, str]:
+    """Return the last batch that lists each message as published.
+
+    A batch that Kafka dropped after its commit was published again, as a repair.
+    """
+    return {
+        message_id: f"{manifest['shard']}.{manifest['batch_no']}"
+        for manifests in left.manifests.values()
+        for manifest in sorted(manifests, key=lambda each: each["offset"])
+        for message_id, status in manifest.get("entries", ())
+        if status == PUBLISHED
+    }
+
+
 def _records(
-    findings: Findings, places: dict[str, Row], listed: dict[str, str], manifest: Row
+    findings: Findings,
+    places: dict[str, Row],
+    listed: dict[str, str],
+    manifest: Row,
+    last: dict[str, str],
 ) -> None:
     for index, (message_id, status) in enumerate(manifest.get("entries", ())):
         if status != PUBLISHED:
@@ -36,12 +58,37 @@ def _records(
         batch = f"{manifest['shard']}.{manifest['batch_no']}.{index}"
         record = places.get(batch)
         holds = record is not None and record["id"] == message_id
+        holds = holds or (record is None and last[message_id] != batch.rpartition(".")[0])
         findings.check("I8", holds, "a listed record is missing", batch=batch, id=message_id)
         listed[batch] = message_id
 
 
+def _runs(
+    findings: Findings, places: dict[str, Row], manifests: list[Row], last: dict[str, str]
+) -> None:
+    """The offset runs of a manifest are the places of the previous batch's records."""
+    for previous, manifest in pairwise(manifests):
+        runs = manifest.get("before")
+        if runs is None or "entries" not in previous:
+            continue
+        listed = {(t, part, first + n) for t, part, first, count in runs for n in range(count)}
+        batch = f"{previous['shard']}.{previous['batch_no']}."
+        named = (places.get(f"{batch}{index}") for index in range(len(previous["entries"])))
+        seen = {(r["topic"], r["partition"], r["offset"]) for r in named if r is not None}
+        repaired = any(
+            status == PUBLISHED and f"{last[message_id]}." != batch
+            for message_id, status in previous["entries"]
+        )
+        same = seen <= listed if repaired else seen == listed
+        findings.check("I8", same, "the offset runs name other places", batch=batch[:-1])
+
+
 def _chain(left: FinalState, findings: Findings, shard: int, manifests: list[Row]) -> None:
-    crc, batch_no, gen, to = 0, 0, 0, (0, 0)
+    began = left.began.get(shard, {})
+    crc, batch_no, gen = (began.get(name) or 0 for name in ("crc", "batch_no", "gen"))
+    if (began.get("manifest_offset") or 0) < 0:
+        crc = 0  # at_least_once came before: the first manifest follows none
+    to = (began.get("position") or 0, began.get("position_n") or 0)
     seen: set[str] = set()
     for manifest in manifests:
         about = {"shard": shard, "offset": manifest["offset"]}
@@ -59,7 +106,11 @@ def _chain(left: FinalState, findings: Findings, shard: int, manifests: list[Row
         twice = seen.intersection(published) if manifest["kind"] != "REPAIR" else ()
         findings.check("I9", not twice, "published twice", ids=sorted(twice)[:3], **about)
         seen.update(published)
-        if manifest["kind"] == BATCH and not recovered:
+        if (
+            manifest["kind"] == BATCH
+            and not recovered
+            and not left.is_log_retired(after[0], end[0])
+        ):
             entries = [each for each, _ in manifest["entries"]]
             same = entries == _range(left, shard, after, end)
             findings.check("I9", same, "differs from the commit log", **about)

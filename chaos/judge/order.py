@@ -53,13 +53,16 @@ def _acknowledged(
 
 
 def _sent(calls: RecordedCalls, message_id: str, op: Op | None) -> float:
-    """Return the earliest possible time of this message's commit."""
+    """Return the earliest possible time of this message's commit.
+
+    Without an op, because retention removed it, either way may have committed the message.
+    """
+    said = [at for at, answered in calls.answered.get(message_id, ()) if answered == "COMMIT"]
+    checked = min(said, default=inf)
+    sent = calls.by_message[message_id].commit_sent if message_id in calls.by_message else inf
     if op is None:
-        return inf
-    if op.decided_by == "check":
-        said = [at for at, answered in calls.answered.get(message_id, ()) if answered == "COMMIT"]
-        return min(said, default=inf)
-    return calls.by_message[message_id].commit_sent if message_id in calls.by_message else inf
+        return min(checked, sent)
+    return checked if op.decided_by == "check" else sent
 
 
 def _listed(left: FinalState, findings: Findings, scope: Scope, records: Iterable[Row]) -> None:

@@ -17,27 +17,41 @@ def judge_publication(left: FinalState, calls: RecordedCalls, findings: Findings
         findings.check("I1", len(records) == 1, "more than one visible record", **about)
         for record in records:
             _content(left, calls, findings, record)
-    _no_extra_records(left, findings)
+    _no_extra_records(left, calls, findings)
     _completeness(left, findings)
 
 
-def _no_extra_records(left: FinalState, findings: Findings) -> None:
+def _no_extra_records(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
     """I2, also for aborted records: no reader saw a message that was not committed."""
-    for record in chain(left.uncommitted, left.records):
+    given_up = (record for record in left.uncommitted if not record.get("heal"))
+    for record in chain(given_up, left.records):
         message_id = record["id"]
+        if message_id is None:
+            findings.check("I2", False, "a record without an id", **_place(record))
+            continue
         op = left.op(message_id)
         aborted = message_id not in left.by_id
         forgotten = aborted and left.lost.ops.get(message_id) == "COMMIT"
-        known = message_id in left.already or forgotten
+        retired = left.is_retired(message_id) and "COMMIT" in calls.meant(message_id)
+        known = message_id in left.already or forgotten or retired
         holds = (op is not None and op.decision == "COMMIT") or known
         findings.check("I2", holds, "in Kafka, but not committed", **_place(record), op=op)
     for message_id in left.by_id.keys() & left.lost.halves:
         findings.check("I2", message_id in left.already, "an orphan is not listed", id=message_id)
     tail_lost = bool(left.lost.halves or left.lost.ops)
+    listed = {
+        message_id
+        for manifests in left.manifests.values()
+        for manifest in manifests
+        for message_id, status in manifest.get("entries", ())
+        if status == "P"
+    }
     for message_id in left.already:
         # If only the end of a batch was lost, the whole batch is learned from Kafka.
         whole_batch = tail_lost and message_id in left.committed
-        holds = message_id in left.lost or whole_batch
+        # Kafka may show a batch whose manifest it has aborted.
+        unlisted = message_id in left.committed and message_id not in listed
+        holds = message_id in left.lost or whole_batch or unlisted
         findings.check("I2", holds, "an orphan without a lost tail", id=message_id)
 
 

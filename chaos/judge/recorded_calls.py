@@ -17,6 +17,10 @@ from typing import Any, Final, NamedTuple
 from chaos.judge.invariants import KILLING
 
 Event = dict[str, Any]
+DIED_AT_FAILPOINT: Final = "failpoint"
+"""The kills are counted by processes; this one also as a state that a run reaches."""
+HARMLESS: Final = frozenset({"pass_leaf", "long_transaction", "other_database"})
+"""Faults of PostgreSQL that break no session; the last one kills checkers, which is counted."""
 SHOWN: Final = {"COMMITTED": "COMMIT", "PUBLISHED": "COMMIT", "ROLLED_BACK": "ROLLBACK"}
 
 
@@ -62,10 +66,18 @@ class RecordedCalls:
     )
     faults: Counter[str] = field(default_factory=Counter)
     recoveries: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    losses: list[tuple[float, float]] = field(default_factory=list)
+    """the end of each checker's life, and the time span of each fault that breaks its sessions"""
     stalls: list[tuple[float, float]] = field(default_factory=list)
     """the time span of every fault except kills"""
     messages: int = 0
     """acknowledged prepares, without replays"""
+
+    def meant(self, message_id: str) -> set[str]:
+        """Return the decisions that anybody sent or answered for a message."""
+        found = self.by_message.get(message_id)
+        answers = {answered for _, answered in self.answered.get(message_id, ())}
+        return (found.sent if found else set[str]()) | answers
 
 
 def read_calls(run: Path) -> RecordedCalls:
@@ -120,6 +132,8 @@ class _CallReader:
                 reads.extend((event["topic"], *record) for record in event["recs"])
             case "fault":
                 self._fault(event)
+            case "death":
+                calls.losses.append((event["t"], event["t"]))
             case "back":
                 calls.recoveries[event["kind"]].append(event["seconds"])
 
@@ -128,10 +142,16 @@ class _CallReader:
             self._open[event["n"]] = event
             return
         began = self._open.pop(event["n"], event)
-        skipped = "skipped" in event.get("facts", {})
-        self._calls.faults[event["kind"]] += event["e"] == "ok" and not skipped
-        if event["kind"] not in KILLING:
-            self._calls.stalls.append((began["t"], event["t"]))
+        if event["kind"] in KILLING:
+            if event["e"] == "ok" and "facts" not in event and event["kind"] == DIED_AT_FAILPOINT:
+                self._calls.faults[DIED_AT_FAILPOINT] += 1
+            return
+        self._calls.stalls.append((began["t"], event["t"]))
+        if event["target"] == "postgres" and event["kind"] not in HARMLESS:
+            self._calls.losses.append((began["t"], event["t"]))
+        facts = event.get("facts", {})
+        if event["e"] == "ok" and "skipped" not in facts and facts.get("met", True):
+            self._calls.faults[event["kind"]] += 1
 
     def _called(self, event: Event) -> None:
         if event["f"] != "end":

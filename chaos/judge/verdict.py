@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any, Final
 
+from chaos.judge.coverage import ORPHAN, missing
 from chaos.judge.invariants import INVARIANTS, KILLING
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from chaos.judge.recorded_calls import RecordedCalls
 
 PASS, VIOLATION, VOID = "PASS", "VIOLATION", "VOID"
-NEEDED: Final = tuple(name for name in INVARIANTS if name not in ("I18",))
-"""A run proves nothing if one of these was not checked."""
+NEEDED: Final = tuple(name for name in INVARIANTS if name not in ("I15", "I18"))
+"""A run proves nothing if one of these was not checked. I15 needs a leaf that was retired: profiles
+with retention must reach that."""
 SHOWN_LINES: Final = 50
 NAME: Final = "verdict.json"
 BACK: Final = "back"
@@ -42,6 +44,10 @@ class Verdict:
     versions: Mapping[str, Any] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    length: float = 0.0
+    """the seconds in which faults happened"""
+    pace: float = 1.0
+    """the share of the profile's random faults"""
     kills: Mapping[str, int] = field(default_factory=dict)
     faults: Mapping[str, int] = field(default_factory=dict)
     messages: int = 0
@@ -86,10 +92,14 @@ def verdict_of(
     reached: Mapping[str, int],
 ) -> Verdict:
     """Return the verdict from a run's counts."""
-    ended = facts["ended"]
+    ended, spark = facts["ended"], facts["ended"].get("spark")
     reasons = list(_void_reasons(ended, findings))
-    spark = ended.get("spark")
-    disputed = spark is not None and spark["verdict"] == SPARK_FINDINGS
+    never = missing(facts.get("must_reach", ()), reached, calls)
+    reasons += [f"never reached: {state}" for state in never]
+    disputed = False
+    if spark is not None and not agrees(spark, reached):
+        reasons.append(f"Spark's verdict is {spark['verdict']}: {spark.get('sentence', '')}")
+        disputed = spark["verdict"] == SPARK_FINDINGS
     violated = findings.violations > 0 or disputed
     first = next((each.first for each in findings.invariants.values() if each.first), None)
     return Verdict(
@@ -107,6 +117,13 @@ def verdict_of(
         spark=spark,
         context=list(_context(run, first)) if violated else [],
     )
+
+
+def agrees(spark: Mapping[str, Any], reached: Mapping[str, int]) -> bool:
+    """Return whether Spark finds what there is: nothing, or orphans after a lost tail."""
+    if spark["verdict"] == SPARK_FINDINGS:
+        return bool(reached.get(ORPHAN)) and set(spark["classes"]) == {"PG_REGRESSION"}
+    return bool(spark["verdict"] == SPARK_CLEAN)
 
 
 def void(facts: Mapping[str, Any], reason: str) -> Verdict:
@@ -149,7 +166,7 @@ def quantiles_of(samples: Sequence[float]) -> tuple[float, float, float]:
 
 
 def _about(facts: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("profile", "seed", "git", "code_version", "versions", "machine")
+    names = ("profile", "seed", "length", "pace", "git", "code_version", "versions", "machine")
     return {name: facts[name] for name in names if name in facts}
 
 
@@ -163,9 +180,6 @@ def _void_reasons(ended: Mapping[str, Any], findings: Findings) -> Iterator[str]
     for name in NEEDED:
         if not findings.invariants[name].checked:
             yield f"{name} was not checked: {INVARIANTS[name]}"
-    spark = ended.get("spark")
-    if spark is not None and spark["verdict"] != SPARK_CLEAN:
-        yield f"Spark's verdict is {spark['verdict']}: {spark.get('sentence', '')}"
 
 
 def _context(run: Path, first: Mapping[str, Any] | None) -> Iterator[str]:

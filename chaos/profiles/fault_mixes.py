@@ -63,6 +63,11 @@ API_POINTS: Final = (
     "api.end.before_commit=kill@0.02",
     "api.end.after_commit=kill@0.02",
 )
+RETIRE_POINTS: Final = (
+    "retire.before_detach=kill@0.5",
+    "retire.after_detach=kill@0.5",
+    "retire.after_drop=kill@0.3",
+)
 FRAMES_BY_CHANCE: Final = (
     *("EndTxn", "EndTxn", "EndTxn", "EndTxn"),
     *("Produce", "Produce", "AddPartitionsToTxn", "InitProducerId"),
@@ -84,7 +89,7 @@ def kills(relay: float, api: float, client: float, endpoint: float) -> tuple[Mix
             kind="failpoint",
             targets=CHECKERS,
             per_minute=relay * 0.125,
-            choices=(("point", RELAY_POINTS + CHECK_POINTS),),
+            choices=(("point", RELAY_POINTS + CHECK_POINTS + RETIRE_POINTS),),
         ),
         Mix(kind="kill", targets=APIS, per_minute=api * 0.6),
         Mix(
@@ -107,7 +112,7 @@ HOSTILE_ENDPOINTS: Final = (
 CLOCKS: Final = ("+3d", "-2h", "x10")
 """Three days ahead, two hours behind, ten times as fast."""
 BREAKAGE: Final = (
-    Mix(kind="pause", targets=CHECKERS + APIS, per_minute=12, seconds=(0.5, 6.0)),
+    Mix(kind="pause", targets=CHECKERS + APIS, planned=(0.7,), per_minute=12, seconds=(0.5, 6.0)),
     Mix(kind="pause", targets=CHECKERS, per_minute=0.4, seconds=(20.0, 60.0)),
     Mix(kind="postgres_stop", targets=("postgres",), per_minute=0.6, seconds=(0.0, 2.0)),
     Mix(kind="backend_kill", targets=("postgres",), per_minute=0.6),
@@ -124,6 +129,7 @@ BREAKAGE: Final = (
     Mix(
         kind="endpoint_zoo",
         targets=("check",),
+        planned=(0.4,),
         per_minute=3,
         seconds=(1.0, 5.0),
         choices=(("beast", HOSTILE_ENDPOINTS),),
@@ -131,10 +137,56 @@ BREAKAGE: Final = (
     Mix(
         kind="clock",
         targets=CHECKERS + APIS,
+        planned=(0.65,),
         per_minute=1.2,
         seconds=(2.0, 8.0),
         choices=(("clock", CLOCKS),),
     ),
-    Mix(kind="disk_full", targets=("postgres",), per_minute=0.5, seconds=(1.0, 5.0)),
+    Mix(
+        kind="disk_full", targets=("postgres",), planned=(0.8,), per_minute=0.5, seconds=(1.0, 5.0)
+    ),
 )
 """All faults except kills."""
+
+PASSED_LEAVES: Final = Mix(kind="pass_leaf", targets=("postgres",), planned=(0.01, 0.25))
+"""Retirement follows about two minutes after a leaf is full, under whatever else happens then."""
+RETENTION: Final = {
+    "OUTBOX_RETENTION_SECONDS": "81",
+    "OUTBOX_MAX_AGE_SECONDS": "80",
+    "OUTBOX_RECONCILE_HOLD_SECONDS": "0",
+}
+"""Almost the shortest retention that the settings allow; a slow machine parks nothing by age."""
+REFUSING: Final = ("chaos.three", "chaos.six")
+REFUSALS: Final = (
+    Mix(kind="refuse_size", targets=REFUSING, planned=(0.12, 0.5), seconds=(3.0, 6.0)),
+    Mix(kind="refuse_write", targets=REFUSING, planned=(0.25, 0.6), seconds=(2.0, 4.0)),
+    Mix(kind="refuse_topic", targets=("kafka",), planned=(0.2, 0.4), seconds=(5.0, 10.0)),
+)
+"""Kafka refuses records for good; the last ones come early enough to be released in the run."""
+HALTS: Final = Mix(
+    kind="other_database", targets=("postgres",), planned=(0.3, 0.55), seconds=(1.0, 4.0)
+)
+
+BROKER_SLOTS: Final = (7, 15, 22)
+POSTGRES_SLOTS: Final = (4, 12, 20)
+SLOTS: Final = 24
+
+
+def slots(*numbers: int) -> tuple[float, ...]:
+    """Return the times of some of a run's equal parts, as shares of its length."""
+    return tuple((number + 0.3) / SLOTS for number in numbers)
+
+
+ONE_AFTER_ANOTHER: Final = (
+    Mix(
+        kind="kill",
+        targets=CHECKERS,
+        planned=slots(
+            *set(range(SLOTS)).difference(
+                BROKER_SLOTS, POSTGRES_SLOTS, (slot + 1 for slot in BROKER_SLOTS)
+            )
+        ),
+    ),
+    Mix(kind="postgres_stop", targets=("postgres",), planned=slots(*POSTGRES_SLOTS)),
+    Mix(kind="broker_kill", targets=("broker-0",), planned=slots(*BROKER_SLOTS)),
+)

@@ -6,6 +6,7 @@ import asyncio
 import random
 import socket
 import struct
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
@@ -61,7 +62,9 @@ class RelayedConnection:
         inspector: Inspector,
         faults: Callable[[], LinkFaults],
         chance: random.Random,
+        counts: Counter[str],
     ) -> None:
+        self._counts = counts
         self._client_reader, self._client = client
         self._server_reader, self._server = server
         self._inspector = inspector
@@ -110,6 +113,7 @@ class RelayedConnection:
     async def _pump(self, reader: asyncio.StreamReader, look: Look, pipe: Pipe) -> bool:
         """Relay bytes until their end; return True if a rule cut the connection."""
         while data := await reader.read(READ_BYTES):
+            self._counts["bytes"] += len(data)
             passed = await look(data)
             await pipe.send(passed.data)
             if passed.cut:

@@ -106,7 +106,12 @@ class Link:
             reset(writer)
             return
         connection = RelayedConnection(
-            (reader, writer), server, self.inspector(), lambda: self.faults, self._chance
+            (reader, writer),
+            server,
+            self.inspector(),
+            lambda: self.faults,
+            self._chance,
+            self.counts,
         )
         self._connections.add(connection)
         try:

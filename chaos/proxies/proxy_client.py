@@ -105,6 +105,11 @@ class RemoteLink:
         """Return the event counts since the start."""
         return dict(self._ask("counts")["counts"])
 
+    def traffic(self) -> int:
+        """Return a number that grows with each received byte and each new connection."""
+        counts = self.counts()
+        return counts.get("bytes", 0) + counts.get("connections", 0)
+
     def _ask(self, what: str, **more: object) -> dict[str, Any]:
         return self._proxies.ask({"do": what, "link": self.name, **more})
 

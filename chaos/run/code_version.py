@@ -10,17 +10,20 @@ from typing import Any, Final
 
 import confluent_kafka
 
-from devservers.artifacts import PROJECT_ROOT, RUNTIME
+from devservers.artifacts import PROJECT_ROOT, kafka_version, postgres_jar
 
 JUDGED: Final = ("outbox", "checker", "api", "migrations")
 PARTS: Final = ("confluent-kafka", "psycopg", "uvicorn", "uvloop", "aiohttp", "fastapi", "msgspec")
 
 
 def code_version() -> str:
-    """Return a hash of the tested code, with "+dirty" if it differs from the commit."""
-    trees = _git("rev-parse", *(f"HEAD:{part}" for part in JUDGED))
-    dirty = "+dirty" if _git("status", "--porcelain", "--", *JUDGED) else ""
-    return hashlib.sha256(trees.encode()).hexdigest()[:16] + dirty
+    """Return a hash of the tested code as it lies here: equal files have it, committed or not."""
+    found = hashlib.sha256()
+    for path in sorted(each for part in JUDGED for each in (PROJECT_ROOT / part).rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            found.update(f"{path.relative_to(PROJECT_ROOT)} {content}\n".encode())
+    return found.hexdigest()[:16]
 
 
 def git_commit() -> str:
@@ -28,21 +31,15 @@ def git_commit() -> str:
     return _git("rev-parse", "HEAD")
 
 
-def versions() -> dict[str, Any]:
-    """Return the versions of servers and libraries."""
+def versions(kafka: str = "") -> dict[str, Any]:
+    """Return the versions of servers and libraries; ``kafka``: another release than the usual."""
     return {
         "python": platform.python_version(),
-        "kafka": _version_in("kafka/kafka-clients-*.jar"),
-        "postgresql": _version_in("postgres/*binaries-linux*.jar"),
+        "kafka": kafka_version(kafka),
+        "postgresql": postgres_jar().stem.rpartition("-")[2],
         "librdkafka": confluent_kafka.libversion()[0],
         **{part: version(part) for part in PARTS},
     }
-
-
-def _version_in(pattern: str) -> str:
-    """Return the version at the end of an artifact's file name."""
-    found = next(RUNTIME.glob(pattern), None)
-    return found.stem.rpartition("-")[2] if found else ""
 
 
 def _git(*arguments: str) -> str:

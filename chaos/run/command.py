@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,8 @@ from typing import Final
 from chaos.judge import judge
 from chaos.judge.verdict import Verdict, write
 from chaos.profiles.catalogue import PROFILES, Profile
+from chaos.profiles.kafka_releases import RELEASE_PROFILES
+from chaos.run.matrix import fetched, record, run_matrix, table_of
 from chaos.run.runner import ShowLine
 from chaos.run.slices import VERDICT, Slice, run_and_judge, slices, thin_out
 from chaos.run.totals import add_up
@@ -28,7 +31,11 @@ class RunOptions:
     root: Path
     slices: int
     resume: bool
-    spark: bool
+    spark: bool | None
+    """None: as the profile says"""
+    kafka: str = ""
+    pace: float = 1.0
+    """share of the profile's random faults: a slow machine has fewer of them in the same time"""
 
 
 def run_profile(options: RunOptions, say: ShowLine) -> int:
@@ -40,6 +47,33 @@ def run_profile(options: RunOptions, say: ShowLine) -> int:
     if options.slices == 1 and not options.resume:
         return _report(root, _one(Slice(folder=root, seed=options.seed), profile, say))
     return _several(options, profile, root, say)
+
+
+def run_on_each(
+    options: RunOptions, releases: Sequence[str], say: ShowLine, *, record_them: bool
+) -> int:
+    """Run a profile on each release of Kafka; print the table. Raises CommandFailed."""
+    profile, root = _profile(options), options.root.resolve()
+    wanted = fetched(releases)
+    if root.exists():
+        raise CommandFailed(f"{root} exists", ExitCode.CONFLICT)
+    runs = run_matrix(root, profile, wanted, options.seed, say)
+    sys.stdout.write("\n".join([*table_of(runs), str(root), ""]))
+    if record_them:
+        record(runs, profile.name)
+    return max((EXIT[each.verdict.verdict] for each in runs), default=0)
+
+
+def record_evidence(options: RunOptions, pages: Path, say: ShowLine) -> int:
+    """Run the slices of a profile; when all passed, write their sum as a page and as JSON."""
+    profile = _profile(options)
+    slices = options.slices or profile.slices
+    code = _several(replace(options, slices=slices), profile, options.root.resolve(), say)
+    if code == ExitCode.OK:
+        totals = add_up(options.root)
+        (pages / f"{profile.name}.md").write_text(totals.text() + "\n")
+        (pages / f"{profile.name}.json").write_text(totals.json())
+    return code
 
 
 def check_again(folder: Path) -> int:
@@ -83,8 +117,14 @@ def _report(folder: Path, verdict: Verdict) -> int:
 
 
 def _profile(options: RunOptions) -> Profile:
-    profile = PROFILES.get(options.profile)
+    profiles = {**PROFILES, **RELEASE_PROFILES}
+    profile = profiles.get(options.profile)
     if profile is None:
-        known = ", ".join(sorted(PROFILES))
+        known = ", ".join(sorted(profiles))
         raise CommandFailed(f"unknown profile {options.profile!r}; known: {known}", ExitCode.USAGE)
-    return replace(profile, seconds=options.seconds or profile.seconds, spark=options.spark)
+    return replace(
+        profile.paced(options.pace),
+        seconds=options.seconds or profile.seconds,
+        spark=profile.spark if options.spark is None else options.spark,
+        kafka=options.kafka,
+    )

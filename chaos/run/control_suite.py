@@ -5,7 +5,7 @@ A harness that lets one of them pass proves nothing about correct relays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,17 +14,18 @@ from chaos.controls.result import ControlResult
 from chaos.controls.seeded_fault import seed_and_judge
 from chaos.judge.verdict import VIOLATION, Verdict
 from chaos.profiles.catalogue import KILL, Profile
-from chaos.profiles.fault_mixes import CHECKERS, Mix
+from chaos.profiles.fault_mixes import CHECKERS, Mix, kills
 from chaos.run.runner import ShowLine
 from chaos.run.slices import erase_servers, run_and_judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlGroup:
-    """A wrong relay under some faults; it must violate one of ``shows``."""
+    """A wrong relay under some faults; it must violate one of ``shows``, all of ``shows_all``."""
 
     profile: Profile
     shows: frozenset[str]
+    shows_all: frozenset[str] = frozenset()
 
 
 NAIVE_CURSOR: Final = Profile(
@@ -49,11 +50,24 @@ PLAIN_CURSOR: Final = Profile(
     programs={"checker": "chaos.controls.plain_cursor:main"},
     mixes=(Mix(kind="restore", targets=("postgres",), planned=(0.2, 0.6), seconds=(2.0, 4.0)),),
 )
-SOUND: Final = replace(KILL, name="control-sound", seconds=20.0)
+AT_LEAST_ONCE: Final = Profile(
+    name="control-at-least-once",
+    seconds=45.0,
+    settings={"OUTBOX_RELAY_DELIVERY": "at_least_once"},
+    mixes=(Mix(kind="kill", targets=CHECKERS, per_minute=80),),
+)
+"""The product's own mode, judged by the rules of exactly_once: the same kills must show there."""
+SOUND: Final = Profile(
+    name="control-sound",
+    seconds=20.0,
+    messages_per_second=KILL.messages_per_second,
+    mixes=kills(relay=90, api=160, client=115, endpoint=30),
+)
 CONTROLS: Final = (
     ControlGroup(profile=NAIVE_CURSOR, shows=frozenset({"I3", "I10"})),
     ControlGroup(profile=MARK_AFTER_PUBLISH, shows=frozenset({"I1"})),
     ControlGroup(profile=PLAIN_CURSOR, shows=frozenset({"I3", "I10"})),
+    ControlGroup(profile=AT_LEAST_ONCE, shows=frozenset({"I1"}), shows_all=frozenset({"I1", "I6"})),
     *(ControlGroup(profile=profile, shows=shows) for profile, shows in clean_rule.MUST_SHOW),
 )
 
@@ -87,8 +101,9 @@ def run_control(control: ControlGroup, run: Path, seed: int, say: ShowLine) -> C
 def result_of(control: ControlGroup, verdict: Verdict) -> ControlResult:
     """Return whether a control group got the required verdict."""
     violated = {name for name, found in verdict.invariants.items() if found["violations"]}
-    shown = sorted(control.shows & violated)
-    caught = verdict.verdict == VIOLATION and bool(shown)
+    shown = sorted((control.shows | control.shows_all) & violated)
+    caught = bool(control.shows & violated) and control.shows_all <= violated
+    caught = caught and verdict.verdict == VIOLATION
     how = ", ".join(shown) or f"{verdict.verdict} {sorted(violated)} {verdict.reasons[:1]}"
     return ControlResult(name=control.profile.name, caught=caught, how=how)
 

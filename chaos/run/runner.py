@@ -19,8 +19,7 @@ from chaos.profiles.schedule import Fault, schedule
 from chaos.run.code_version import code_version, git_commit, versions
 from chaos.run.fault_injector import FaultInjector, require_nemeses
 from chaos.run.spark_audit import spark_opinion
-from chaos.run.testbed import GROUP, Testbed, testbed
-from chaos.workload.plan import TOPICS
+from chaos.run.testbed import CHECK_MAX_OF, GROUP, Age, Testbed, testbed
 from chaos.workload.truth_collector import collect_truth
 from outbox.clock import SystemClock
 
@@ -39,11 +38,12 @@ def perform(
     seed: int,
     say: ShowLine,
     faults: tuple[Fault, ...] | None = None,
+    age: Age | None = None,
 ) -> None:
     """Perform a run and write everything that the judge needs to its folder, which must not exist.
 
-    ``faults`` replace those of the seed. The ``run.json`` of a run that did not finish has no
-    ``ended``.
+    ``faults`` replace those of the seed, ``age`` lets the installation live before the run. The
+    ``run.json`` of a run that did not finish has no ``ended``.
     """
     if faults is None:
         faults = schedule(profile, seed)
@@ -52,7 +52,7 @@ def perform(
     run.mkdir(mode=0o711, parents=True)
     facts = _facts(profile, seed)
     _write(run, facts)
-    with testbed(run, profile, seed) as bed:
+    with testbed(run, profile, seed, age) as bed:
         say(f"started in {monotonic() - began:.1f} s")
         errors = _perform_faults(bed, faults, say)
         drained = _drain(bed, say)
@@ -118,7 +118,7 @@ def _stop_programs(context: ChaosContext) -> None:
 
 def _collect(bed: Testbed) -> None:
     context = bed.context
-    collect_final_state(context.dir, context.postgres.dsn(), context.bootstrap, TOPICS)
+    collect_final_state(context.dir, context.postgres.dsn(), context.bootstrap, context.topics)
 
 
 def _spark(bed: Testbed, say: ShowLine) -> dict[str, Any]:
@@ -127,7 +127,9 @@ def _spark(bed: Testbed, say: ShowLine) -> dict[str, Any]:
     if not context.profile.spark:
         return {}
     say("Spark reconciles the stores")
-    return {"spark": spark_opinion(context.dir, context.postgres.dsn(), context.bootstrap)}
+    settings = context.profile.settings
+    found = spark_opinion(context.dir, context.postgres.dsn(), context.bootstrap, settings)
+    return {"spark": found}
 
 
 def _facts(profile: Profile, seed: int) -> dict[str, Any]:
@@ -136,12 +138,13 @@ def _facts(profile: Profile, seed: int) -> dict[str, Any]:
         "profile": profile.name,
         "seed": seed,
         "length": profile.seconds,
+        "pace": profile.pace,
         "code_version": code_version(),
         "git": git_commit(),
-        "versions": versions(),
+        "versions": versions(profile.kafka),
         "machine": {"cores": os.cpu_count(), "kernel": platform.release()},
-        "topics": TOPICS,
-        "policy": dict(GROUP),
+        "must_reach": list(profile.must_reach),
+        "policy": {**GROUP, "check_max_of": dict(CHECK_MAX_OF)},
         "started": {"unix": clock.now().timestamp(), "mono": clock.monotonic()},
     }
 

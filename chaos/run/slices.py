@@ -19,6 +19,7 @@ from chaos.judge.verdict import Verdict, write
 from chaos.profiles.catalogue import Profile
 from chaos.profiles.schedule import Fault
 from chaos.run.runner import ShowLine, perform
+from chaos.run.testbed import Age
 from devservers.unprivileged import stand_ins_for
 
 VERDICT: Final = "verdict.json"
@@ -48,14 +49,19 @@ def slices(root: Path, seed: int, count: int) -> Iterator[Slice]:
 
 
 def run_and_judge(
-    run: Path, profile: Profile, seed: int, say: ShowLine, faults: tuple[Fault, ...] | None = None
+    run: Path,
+    profile: Profile,
+    seed: int,
+    say: ShowLine,
+    faults: tuple[Fault, ...] | None = None,
+    age: Age | None = None,
 ) -> Verdict:
     """Perform a run, judge it and write its verdict; an interrupted run is judged too.
 
-    ``faults`` replace those of the seed.
+    ``faults`` replace those of the seed, ``age`` lets the installation live before the run.
     """
     try:
-        perform(run, profile, seed, say, faults)
+        perform(run, profile, seed, say, faults, age)
     finally:
         verdict = judge(run)
         write(run, verdict)

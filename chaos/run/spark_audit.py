@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,18 +14,22 @@ from devservers.child import CLEAN_ENVIRONMENT
 from outbox.settings.environment import process_environment
 
 COMMAND: Final = Path(sys.executable).parent / "outbox-reconcile"
-SECONDS: Final = 600.0
+SECONDS: Final = 1800.0
 JUDGED: Final = frozenset({0, 7, 8})
 """Exit codes of an audit with a verdict."""
-KEPT: Final = ("verdict", "sentence", "counts", "totals")
+KEPT: Final = ("verdict", "sentence", "counts", "totals", "findings_omitted")
+INFORMATION: Final = "info"
+"""The severity that does not affect the verdict."""
 INHERITED: Final = ("PATH", "HOME", "JAVA_HOME")
 
 
-def spark_opinion(run: Path, database_url: str, bootstrap: str) -> dict[str, Any]:
+def spark_opinion(
+    run: Path, database_url: str, bootstrap: str, settings: Mapping[str, str]
+) -> dict[str, Any]:
     """Audit both stores, which must still run, and return a summary of the report.
 
-    Spark writes into the run's ``spark`` folder. An audit without a verdict is
-    ``{"verdict": "none", "sentence": why}``, which proves nothing.
+    ``settings`` are those of the programs. Spark writes into the run's ``spark`` folder. An audit
+    without a verdict is ``{"verdict": "none", "sentence": why}``, which proves nothing.
     """
     folder = run / "spark"
     folder.mkdir(exist_ok=True)
@@ -31,7 +37,7 @@ def spark_opinion(run: Path, database_url: str, bootstrap: str) -> dict[str, Any
         try:
             done = subprocess.run(
                 [COMMAND, "run", "--report", str(folder), "-o", "json"],
-                env=_environment(database_url, bootstrap),
+                env={**settings, **_environment(database_url, bootstrap)},
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 timeout=SECONDS,
@@ -45,7 +51,10 @@ def spark_opinion(run: Path, database_url: str, bootstrap: str) -> dict[str, Any
 
 
 def _opinion(report: dict[str, Any]) -> dict[str, Any]:
-    return {name: report[name] for name in KEPT}
+    counted = Counter(
+        each["class"] for each in report["findings"] if each["severity"] != INFORMATION
+    )
+    return {**{name: report[name] for name in KEPT}, "classes": dict(counted)}
 
 
 def _none(why: str) -> dict[str, Any]:

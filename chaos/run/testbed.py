@@ -19,7 +19,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from chaos.faults.processes import owned_shards
+from chaos.faults.refusals import AUTHORIZER
 from chaos.faults.run_context import ChaosContext
+from chaos.final_state.postgres import write_start
 from chaos.history.recovery import Recoveries
 from chaos.history.writer import HistoryWriter
 from chaos.profiles.catalogue import Profile
@@ -47,16 +49,22 @@ WAL_SHARE: Final = 6
 GROUP: Final[Mapping[str, object]] = {
     "transaction_timeout_seconds": 2,
     "check_interval_seconds": 1,
-    "check_max": 1000,
+    "check_max": 15,
     "check_timeout_seconds": 2,
     "max_inflight": 8,
 }
+CHECK_MAX_OF: Final[Mapping[str, int]] = {SINGLE_GROUP: 2}
+"""A limit that runs reach: some halves of this group are parked."""
 PROGRAMS: Final = {
     "api": "api.__main__:main",
     "checker": "checker.__main__:main",
     "client": "chaos.workload.client:main",
     "endpoint": "chaos.workload.endpoint:main",
 }
+
+
+Age = Callable[[PostgresNode], None]
+"""Lets a new server with an empty database live, before the programs start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +79,11 @@ class Testbed:
 class TestbedBuilder:
     """Builds one testbed; the exit stack closes everything that it opens."""
 
-    def __init__(self, run: Path, profile: Profile, seed: int, stack: ExitStack) -> None:
+    def __init__(
+        self, run: Path, profile: Profile, seed: int, stack: ExitStack, age: Age | None
+    ) -> None:
         self._run, self._profile, self._seed, self._stack = run, profile, seed, stack
+        self._age = age
         ports = free_ports(profile.apis + profile.checkers + 2 + profile.brokers)
         self._api_ports = list(ports[: profile.apis])
         self._metrics_ports = list(ports[profile.apis : profile.apis + profile.checkers])
@@ -91,12 +102,16 @@ class TestbedBuilder:
         self._stack.callback(lambda: context.postgres.server.stop())
         context.postgres.start()
         context.postgres.make_database()
+        if self._age is not None:
+            self._age(context.postgres)
         upgrade(context.postgres.dsn())
+        write_start(self._run, context.postgres.dsn())
         for broker in context.brokers:
             broker.wait_ready()
-        make_topics(context.bootstrap, self._profile.brokers)
+        make_topics(context.bootstrap, self._profile.replicas or self._profile.brokers)
         addresses = self._addresses(context)
         self._key = administrator_key(context.postgres.dsn(), addresses.pepper, "chaos")
+        context.api_key = self._key
         self._add_programs(context, addresses)
         readers = self._start(context)
         return Testbed(context=context, addresses=addresses, readers=readers)
@@ -108,9 +123,13 @@ class TestbedBuilder:
         recoveries = Recoveries(history)
         worker = ThreadPoolExecutor(2, "ends")
         self._stack.callback(worker.shutdown)
-        processes = Programs(
-            self._run / "logs", lambda child, end: worker.submit(_note_end, context, child, end)
-        )
+
+        def ended(child: Child, end: ProcessExit) -> None:
+            if child.role == "checker":
+                history.write("death", "ok", target=child.name, why=reason_of(end))
+            worker.submit(_note_end, context, child, end)
+
+        processes = Programs(self._run / "logs", ended)
         self._stack.callback(processes.close)
         postgres = self._postgres(server_thread)
         proxies = self._proxies(postgres) if self._profile.proxies else None
@@ -127,6 +146,7 @@ class TestbedBuilder:
             database_url="",
             processes=processes,
             recoveries=recoveries,
+            topics=dict(TOPICS),
             proxies=proxies,
         )
         return context
@@ -140,7 +160,8 @@ class TestbedBuilder:
         return node
 
     def _brokers(self, server_thread: ServerThread, proxies: ProxyClient | None) -> list[Broker]:
-        cluster, made = new_cluster(self._profile.brokers), []
+        cluster = new_cluster(self._profile.brokers, self._profile.controllers or None)
+        made = []
         for node_id, (name, port) in enumerate(self._broker_links().items(), 1):
             server = EmbeddedKafka(
                 self._run / name,
@@ -148,6 +169,8 @@ class TestbedBuilder:
                 advertised_port=proxies.link(name).port if proxies else port,
                 cluster=cluster,
                 node_id=node_id,
+                settings=AUTHORIZER if self._profile.has_fault("refuse_write") else {},
+                release=self._profile.kafka,
             )
             self._stack.callback(server.kill)
             made.append(Broker(server, server_thread))
@@ -252,7 +275,9 @@ class TestbedBuilder:
     def _register(self, context: ChaosContext, group: str, *, batch: bool) -> None:
         port = context.proxies.link("check").port if context.proxies else self._endpoint_port
         url = f"http://127.0.0.1:{port}/check"
-        body = json.dumps({**GROUP, "check_url": url, "batch_check": batch}).encode()
+        most = CHECK_MAX_OF.get(group, GROUP["check_max"])
+        about = {"check_url": url, "batch_check": batch, "check_max": most}
+        body = json.dumps({**GROUP, **about}).encode()
         request = urllib.request.Request(
             f"http://127.0.0.1:{self._api_ports[0]}/v1/producer-groups/{group}",
             data=body,
@@ -264,10 +289,10 @@ class TestbedBuilder:
 
 
 @contextmanager
-def testbed(run: Path, profile: Profile, seed: int) -> Iterator[Testbed]:
+def testbed(run: Path, profile: Profile, seed: int, age: Age | None) -> Iterator[Testbed]:
     """Run the testbed for the block. Raises EmbeddedError or TimeoutError if something fails."""
     with ExitStack() as stack:
-        yield TestbedBuilder(run, profile, seed, stack).build()
+        yield TestbedBuilder(run, profile, seed, stack, age).build()
 
 
 def make_topics(bootstrap: str, replication: int = 1) -> None:

@@ -11,12 +11,14 @@ from typing import Any, Final
 
 from chaos.judge.invariants import INVARIANTS
 from chaos.judge.verdict import NAME, PASS, VIOLATION, VOID, Verdict, read, recovery_quantiles
+from chaos.profiles.catalogue import PROFILES
 
 TARGETS: Final[Mapping[str, Mapping[str, int]]] = {
     "smoke": {"kills": 80, "messages": 20_000},
     "kill": {"kills": 10_000, "messages": 2_000_000},
     "mixed": {"faults": 5_000},
-    "frames": {"faults": 1_000},
+    "frames": {"fault frame_hold": 1_000},
+    "failover": {"fault promote_synchronous": 50, "fault promote_asynchronous": 50},
 }
 """The targets of a profile for all its slices together."""
 
@@ -34,7 +36,11 @@ class Totals:
     code_version: str
     versions: Mapping[str, Any]
     machine: Mapping[str, Any]
+    git: str
     seeds: Sequence[int | None]
+    length: float
+    """the seconds of each slice in which faults happened"""
+    pace: float
     seconds: float
     kills: Mapping[str, int]
     faults: Mapping[str, int]
@@ -51,12 +57,17 @@ class Totals:
     @property
     def short(self) -> Sequence[str]:
         """Return the targets of the profile that the runs have not reached."""
-        done = {"kills": self.killed, "faults": self.faulted, "messages": self.messages}
+        done = {
+            "kills": self.killed,
+            "faults": self.faulted,
+            "messages": self.messages,
+            **{f"fault {kind}": count for kind, count in self.faults.items()},
+        }
         wanted = TARGETS.get(self.profile, {})
         return [
-            f"{done[what]} of {count} {what}"
+            f"{done.get(what, 0)} of {count} {what}"
             for what, count in wanted.items()
-            if done[what] < count
+            if done.get(what, 0) < count
         ]
 
     def text(self) -> str:
@@ -94,7 +105,10 @@ def total_of(verdicts: Sequence[Verdict]) -> Totals:
         code_version=first.code_version,
         versions=first.versions,
         machine=first.machine,
+        git=first.git,
         seeds=[each.seed for each in verdicts],
+        length=max(each.length for each in verdicts),
+        pace=min(each.pace for each in verdicts),
         seconds=round(sum(each.seconds for each in verdicts), 1),
         kills=_sum(each.kills for each in verdicts),
         faults=_sum(each.faults for each in verdicts),
@@ -130,14 +144,32 @@ def _recoveries(verdicts: Sequence[Verdict]) -> dict[str, dict[str, float]]:
     return recovery_quantiles(samples)
 
 
+def _smaller(totals: Totals) -> str:
+    """Return a sentence about runs that are smaller than the profile's; empty if they are not."""
+    profile = PROFILES.get(totals.profile)
+    if profile is None:
+        return ""
+    done, planned = (len(totals.seeds), totals.length), (profile.slices, profile.seconds)
+    if done >= planned and totals.length >= profile.seconds and totals.pace >= 1:
+        return ""
+    return (
+        f"Smaller than the profile: slices {done[0]} of {planned[0]}, seconds of each "
+        f"{done[1]:.0f} of {planned[1]:.0f}, random faults {totals.pace:.0%}."
+    )
+
+
 def _page(totals: Totals) -> Iterator[str]:
     yield f"# {totals.profile}: {totals.verdict}"
     yield ""
     yield (
         f"{totals.killed} processes killed, {totals.faulted} faults in all, "
-        f"{totals.messages} messages acknowledged, {totals.seconds / 60:.0f} minutes in "
-        f"{len(totals.seeds)} slices. Code version `{totals.code_version}`."
+        f"{totals.messages} messages acknowledged, {totals.seconds / 60:.0f} minutes. "
+        f"Slices: {len(totals.seeds)}, {totals.length:.0f} s of faults in each. Kafka "
+        f"{totals.versions.get('kafka')}, code version `{totals.code_version}`, commit "
+        f"`{totals.git[:12]}`."
     )
+    if planned := _smaller(totals):
+        yield from ("", planned)
     if totals.short:
         yield from ("", f"Short of the profile's target: {', '.join(totals.short)}.")
     yield from ("", "| invariant | checked | violations |", "|---|---|---|")

@@ -20,10 +20,15 @@ def is_alive(port: int) -> bool:
         return False
 
 
-def wait_until_true(holds: Callable[[], bool], seconds: float, stop: threading.Event) -> bool:
+def wait_until_true(
+    holds: Callable[[], bool],
+    seconds: float,
+    stop: threading.Event,
+    look_seconds: float = LOOK_SECONDS,
+) -> bool:
     """Wait for a condition, at most ``seconds`` or until the run stops; return the condition."""
     deadline = monotonic() + seconds
     while not holds():
-        if monotonic() > deadline or stop.wait(LOOK_SECONDS):
+        if monotonic() > deadline or stop.wait(look_seconds):
             return False
     return True

@@ -103,6 +103,28 @@ def units(seed: int, client: str) -> Iterator[Unit]:
         yield Unit(form=form, group=group, items=items)
 
 
+def doomed(number: int, messages: int) -> tuple[str, list[Planned]]:
+    """Return the name of a topic that is to be deleted, and messages for it that are committed.
+
+    Each client's name is the first two parts of its transaction ids, also here.
+    """
+    topic = f"chaos.doomed-{number}"
+    items = [
+        Planned(
+            tx=f"doomed-{number}-{n}",
+            topic=topic,
+            key=f"key-{n % 3}",
+            value=f"doomed {n}",
+            headers=(),
+            decision="COMMIT",
+            ending=Ending.ONCE,
+            replayed=False,
+        )
+        for n in range(messages)
+    ]
+    return topic, items
+
+
 def _length(form: Form, chance: random.Random) -> int:
     match form:
         case Form.BATCH:

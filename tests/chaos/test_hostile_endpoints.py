@@ -17,6 +17,7 @@ from chaos.workload.truth import Truth
 from outbox.checks.check_round import Outcome, Question
 from outbox.clock import SystemClock
 from outbox.http_checks.endpoint import HttpCheckEndpoint
+from outbox.http_checks.guarded_connector import GuardedResolver
 from tests.fixtures_messages import make_group
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
 from tests.unit.checker.checks.fixtures_queue_rows import make_half
@@ -49,7 +50,7 @@ async def test_f14_only_the_true_verdict_of_a_hostile_endpoint_counts(
     )
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/check"
     group = make_group(check_url=url, check_timeout_seconds=1, batch_check=batch)
-    async with server, HttpCheckEndpoint(LOOPBACK_ALLOWED) as endpoint:
+    async with server, HttpCheckEndpoint(GuardedResolver(LOOPBACK_ALLOWED)) as endpoint:
         came = Counter(
             [
                 (await endpoint.ask(group, [question()], SystemClock().now()))[0].outcome

@@ -14,7 +14,7 @@ MONO: Final = 100.0
 SHARD: Final = Shard(1)
 TABLES: Final = (
     *("halves", "parked", "ops", "commit_log", "progress", "held", "already", "attempts"),
-    *("records", "uncommitted", "manifests"),
+    *("retired", "resolved", "records", "uncommitted", "manifests"),
 )
 
 
@@ -28,12 +28,14 @@ class RunFolder:
     history: dict[str, list[Row]] = field(default_factory=dict)
     watermarks: dict[str, Row] = field(default_factory=dict)
     lost: list[Row] = field(default_factory=list)
+    began: list[Row] = field(default_factory=list)
 
     def write(self) -> Path:
         """Write everything; return the folder."""
         for name in ("history", "leftovers", "lost"):
             (self.path / name).mkdir(parents=True, exist_ok=True)
         (self.path / "run.json").write_text(json.dumps(self.facts))
+        (self.path / "start.json").write_text(json.dumps({"progress": self.began}))
         (self.path / "leftovers" / "watermarks.json").write_text(json.dumps(self.watermarks))
         for name, rows in self.tables.items():
             _write(self.path / "leftovers" / f"{name}.jsonl", rows)

@@ -15,6 +15,7 @@ from chaos.judge.verdict import Verdict, read, write
 from chaos.run.totals import MixedVersions, add_up, total_of
 from tests.unit.chaos.judge.fixtures_clean_run import clean_run
 from tests.unit.chaos.judge.fixtures_run_folder import RunFolder, name
+from tests.unit.chaos.judge.test_judge_lost_tail import after_a_loss
 
 
 def judged(run: RunFolder) -> Verdict:
@@ -25,7 +26,9 @@ def judged(run: RunFolder) -> Verdict:
 def with_spark(path: Path, verdict: str) -> Verdict:
     """Return the verdict on a clean run with this verdict of Spark."""
     run = clean_run(path)
-    run.facts["ended"]["spark"] = {"verdict": verdict, "sentence": "so it is"}
+    classes = {"LOST": 1} if verdict == "findings" else {}
+    about = {"verdict": verdict, "sentence": "so it is", "classes": classes}
+    run.facts["ended"]["spark"] = about
     return judged(run)
 
 
@@ -67,6 +70,17 @@ def test_the_verdict_of_spark_counts(tmp_path: Path, spark: str, expected: str) 
     assert with_spark(tmp_path / "run", spark).verdict == expected
 
 
+@pytest.mark.parametrize(
+    ("lost", "expected"), [(True, "PASS"), (False, "VIOLATION")], ids=["lost tail", "no lost tail"]
+)
+def test_only_after_a_lost_tail_may_spark_find_what_postgresql_lost(
+    tmp_path: Path, lost: bool, expected: str
+) -> None:
+    run = after_a_loss(tmp_path / "run") if lost else clean_run(tmp_path / "run")
+    run.facts["ended"]["spark"] = {"verdict": "findings", "classes": {"PG_REGRESSION": 1}}
+    assert judged(run).verdict == expected
+
+
 def test_the_first_violation_comes_with_the_history_about_it(tmp_path: Path) -> None:
     run = clean_run(tmp_path / "run")
     run.record(2)["sha"] = "another"
@@ -75,6 +89,22 @@ def test_the_first_violation_comes_with_the_history_about_it(tmp_path: Path) -> 
     assert verdict.context
     assert all(name(2) in line for line in verdict.context)
     assert "I7" in verdict.text()
+
+
+def test_a_state_that_the_profile_must_reach_and_did_not_makes_a_run_void(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run")
+    run.facts["must_reach"] = ["entry published", "entry held", "fault frame_hold"]
+    verdict = judged(run)
+    assert verdict.verdict == "VOID"
+    assert verdict.reasons == ["never reached: entry held", "never reached: fault frame_hold"]
+
+
+def test_a_fault_that_met_nothing_does_not_count(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run")
+    for facts in ({"met": False}, {"met": True}, {"skipped": "busy"}, {}):
+        run.note("harness", 11.0, "fault", "invoke", kind="frame_hold", target="kafka", args={})
+        run.note("harness", 12.0, "fault", "ok", kind="frame_hold", target="kafka", facts=facts)
+    assert judged(run).faults == {"frame_hold": 2}
 
 
 def test_a_torn_line_is_left_out(tmp_path: Path) -> None:

@@ -1,0 +1,36 @@
+"""Evidence is made by one command, and its table names what was tested."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.profiles.catalogue import PROFILES
+from chaos.run.code_version import code_version
+from devservers.artifacts import PROJECT_ROOT
+
+EVIDENCE = PROJECT_ROOT / "docs" / "evidence"
+JSON_PAGES = [page for page in sorted(EVIDENCE.glob("*.json")) if page.with_suffix(".md").exists()]
+
+
+def test_the_profiles_of_make_evidence_exist() -> None:
+    (names,) = re.findall(r"^PROFILES \?= (.*)$", (PROJECT_ROOT / "Makefile").read_text(), re.M)
+    assert set(names.split()) <= PROFILES.keys()
+    assert {"kill", "mixed", "alone", "frames", "failover", "long"} <= set(names.split())
+
+
+@pytest.mark.parametrize("page", JSON_PAGES, ids=lambda page: page.stem)
+def test_the_table_of_evidence_names_kafka_and_code_of_each_result(page: Path) -> None:
+    found: dict[str, Any] = json.loads(page.read_text())
+    lines = (EVIDENCE / "README.md").read_text().splitlines()
+    row = next(line for line in lines if line.endswith(f"[{page.stem}.md]({page.stem}.md) |"))
+    assert f"| {found['versions']['kafka']} | `{found['code_version']}` |" in row
+
+
+def test_the_code_version_is_that_of_the_files_and_not_of_the_commit() -> None:
+    assert re.fullmatch("[0-9a-f]{16}", code_version())
+    assert code_version() == code_version()
