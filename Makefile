@@ -13,15 +13,26 @@ INSTALLED := $(VENV)/.installed
 RUNTIME := .runtime/.fetched
 # The longest first: what comes last is short, so all workers end together.
 SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract tests/model tests/unit
-# What runs a second time, on an installation that has lived (tests/aged_installation).
-AGED_SUITES := tests/integration/postgres tests/integration/checker/checks tests/integration/api/ingest
+# What runs a second time, on an installation that has lived (tests/aged_installation): every suite that has a server
+# (test-aged), those where age matters most (test-deep), and what broke on such installations first (test).
+AGED_SUITES := tests/spark tests/e2e tests/integration tests/contract
+AGED_DEEP := tests/spark/audit/test_clean_run.py tests/e2e/acceptance tests/integration/runbooks \
+  tests/integration/checker tests/integration/postgres tests/integration/api/ingest tests/integration/api/admin \
+  tests/integration/api/metrics tests/integration/kafka tests/contract
+AGED_FIRST := tests/integration/test_aged_installation.py tests/integration/checker/maintenance \
+  tests/integration/checker/checks/test_resting_groups.py tests/integration/checker/relay/test_deleted_topic.py \
+  tests/integration/checker/relay/test_held_leaves.py tests/integration/api/ingest/test_lived_installation.py \
+  tests/integration/api/metrics/test_probes.py tests/integration/postgres/operators/test_installation_admin.py
 # Tests wait for servers more than they compute, so two cores carry three workers.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
+# Its cache is its own: what failed there is repeated there (.ci/run).
+AGED := $(PYTEST) --installation aged -o cache_dir=.pytest_cache/aged
 PROFILE ?= smoke
-PROFILES ?= kill mixed alone checks outage brokers
+PROFILES ?= kill mixed alone frames failover brokers long
+RUNS ?= .outbox-chaos/evidence
 SEED ?= 1
 
-.PHONY: help setup demo dev test test-deep test-aged evidence lint check bench chaos chaos-controls up down
+.PHONY: help setup demo dev kafka test test-deep test-aged evidence lint check bench chaos chaos-controls chaos-matrix up down
 
 help: ## Show these words
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -34,20 +45,30 @@ demo: setup ## Play the main job on real parts, told step by step
 dev: setup ## Run PostgreSQL, Kafka, the API and the checker here (Ctrl-C stops)
 	@$(BIN)/outbox dev
 
+kafka: setup ## Fetch another release of Kafka for tests and chaos runs (KAFKA=4.3.1)
+	@$(BIN)/outbox dev --fetch-kafka $(KAFKA)
+
 test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark: ten minutes
-	@$(PYTEST) --durations=15 -m "not deep" $(SUITES)
+	@failed=0; $(PYTEST) --durations=15 -m "not deep" $(SUITES) || failed=1; \
+	  $(AGED) --durations=5 -m "not deep" $(AGED_FIRST) || failed=1; exit $$failed
 
 test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, all of the harness
-	@$(PYTEST) --durations=15 -m deep $(SUITES)
+	@failed=0; $(PYTEST) --durations=15 -m deep $(SUITES) || failed=1; \
+	  $(AGED) --durations=15 -m "not deep" $(AGED_DEEP) || failed=1; exit $$failed
 
-test-aged: setup ## Run the suites of the database on an installation that has lived
-	@$(PYTEST) --durations=15 -m "not deep" --installation aged $(AGED_SUITES)
+test-aged: setup ## Run every suite with a server on an installation that has lived
+	@$(AGED) --durations=15 $(AGED_SUITES)
 
 evidence: setup ## Run what takes hours: every ordered pair of failpoints, fuzzing, long chaos profiles
+	@$(AGED) $(AGED_SUITES)
 	@$(BIN)/python -m tests.integration.failpoints --all-pairs
+	@$(BIN)/python -m tests.integration.transaction_markers
 	@OUTBOX_FUZZ_CASES=300 $(BIN)/python -m pytest --timeout 7200 tests/integration/api/http/test_schemathesis.py
 	@OUTBOX_TEST_KILLS=1 $(BIN)/python -m pytest --timeout 7200 tests/spark/audit/test_killed.py
-	@for profile in $(PROFILES); do $(BIN)/outbox-chaos run --profile $$profile --seed $(SEED) --spark || exit; done
+	@$(BIN)/python -m benchmarks.checks --keep checks
+	@$(BIN)/python -m benchmarks.checks --scale 0.1 --outage 900 --per-second 200 --keep outage
+	@mkdir -p $(RUNS)
+	@for profile in $(PROFILES); do $(BIN)/outbox-chaos evidence $(RUNS)/$$profile --profile $$profile --seed $(SEED) || exit; done
 
 lint: setup ## Check format, lint, types and import contracts
 	@$(BIN)/ruff format --check .
@@ -60,8 +81,12 @@ check: lint test ## The gate before a commit: lint, then test
 bench: setup ## Measure the hot paths beside raw Kafka and raw COPY
 	@$(BIN)/python -m benchmarks
 
-chaos: setup ## Break everything on purpose and judge the rest (PROFILE=smoke SEED=1)
-	@$(BIN)/outbox-chaos run --profile $(PROFILE) --seed $(SEED)
+chaos: setup ## Break everything on purpose and judge the rest (PROFILE=smoke SEED=1 KAFKA=)
+	@$(BIN)/outbox-chaos run --profile $(PROFILE) --seed $(SEED) $(if $(KAFKA),--kafka $(KAFKA))
+
+chaos-matrix: PROFILE := releases
+chaos-matrix: setup ## Run one profile on each fetched release of Kafka (PROFILE=releases SEED=1)
+	@$(BIN)/outbox-chaos matrix --profile $(PROFILE) --seed $(SEED) --record
 
 chaos-controls: setup ## Run relays that are wrong in one rule each; all must be caught
 	@$(BIN)/outbox-chaos controls --seed $(SEED)

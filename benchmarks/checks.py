@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any, Final
 
 import httpx2
@@ -22,9 +23,15 @@ import psycopg
 
 from benchmarks.load.http_load import half
 from benchmarks.load.slow_endpoint import SLOW_SECONDS, slow_endpoint
+from benchmarks.measure.evidence import keep
 from benchmarks.measure.machine import report, start
 from benchmarks.service import TOPIC, outbox_dev, stopped
 
+EVIDENCE: Final = Path("docs/evidence")
+TITLES: Final = {
+    "checks": "checks: how fast checks decide, and what a dead producer costs the others",
+    "outage": "outage: producers are gone for long, then everything drains and nothing is parked",
+}
 IMMUNITY_SECONDS: Final = 1
 INFLIGHT: Final = 64
 BATCH: Final = 500
@@ -169,6 +176,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--outage", type=float, default=30.0, help="seconds without producers")
     parser.add_argument("--per-second", type=int, default=1000, help="halves during the outage")
+    parser.add_argument("--keep", choices=TITLES, help="write docs/evidence/KEEP.md and .json")
     arguments = parser.parse_args()
     with (
         slow_endpoint() as endpoint,
@@ -180,6 +188,8 @@ def main() -> None:
         bench.rate("batch", int(30_000 * arguments.scale))
         bench.outage(arguments.outage, arguments.per_second)
         bench.fairness(30 * arguments.scale, int(10_000 * arguments.scale), dead=100)
+    if arguments.keep:
+        keep(EVIDENCE, arguments.keep, TITLES[arguments.keep])
 
 
 if __name__ == "__main__":

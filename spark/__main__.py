@@ -16,6 +16,9 @@ from typing import Any, Final, NoReturn
 from outbox.errors import OutboxError
 from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings
+from outbox.settings.secret_texts import secret_texts
+from outbox.telemetry.events import configure_logging, log_uncaught_errors
+from outbox.telemetry.redaction import redaction
 from spark.audit.audit import Audit
 from spark.audit.audit_loop import AuditLoop, seconds_of
 from spark.audit.rerun import open_findings, rerun_once
@@ -55,11 +58,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     flags = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
+    redact = redaction()
     try:
         settings = load_settings(overrides=_overrides(flags))
+        redact = redaction(secret_texts(settings))
+        configure_logging("warning", "console", secret_texts(settings))
+        log_uncaught_errors()
         return _rerun(flags, settings) if flags.command == "rerun" else _run(flags, settings)
     except (OutboxError, SparkFailure) as error:
-        print(f"outbox-reconcile: {error}", file=sys.stderr)  # noqa: T201
+        print(redact(f"outbox-reconcile: {error}"), file=sys.stderr)  # noqa: T201
         return exit_code_of(error)
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError, DatabaseUnavailable
-from outbox.http_checks.own_listeners import ssrf_policy
+from outbox.http_checks.guarded_connector import guarded_resolver
 from outbox.http_checks.webhook import Notice, WebhookTarget, post_notice
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
@@ -130,9 +130,9 @@ def webhook(settings: Settings) -> Callable[[str, Mapping[str, Any]], str] | Non
         raise ConfigurationError("OUTBOX_RECONCILE_WEBHOOK_SECRET is not set")
     proxy = settings.check_proxy_url
     target = WebhookTarget(
-        url=url,
+        url=url.get_secret_value(),
         secret=secret.get_secret_value(),
-        policy=ssrf_policy(settings),
+        resolver=guarded_resolver(settings),
         proxy_url=proxy.get_secret_value() if proxy else None,
     ).validated()
 
@@ -206,10 +206,10 @@ def run_options(
 
 @contextmanager
 def _session(settings: Settings, progress: Progress, expected: int) -> Iterator[SparkSession]:
-    log_file = spark_log(settings)
+    log_file, remote = spark_log(settings), settings.reconcile_spark_remote
     session_settings = SessionSettings(
         master=settings.reconcile_spark_master,
-        remote=settings.reconcile_spark_remote,
+        remote=remote.get_secret_value() if remote else None,
         jars_dir=_jars_dir(settings),
         log_file=log_file,
         expected_records=expected,

@@ -12,7 +12,15 @@ from alembic.config import Config
 from tests.fixtures_paths import PROJECT
 
 TEMPLATE = "outbox_template"
+ROLES = ("outbox_api", "outbox_checker", "outbox_reconcile", "outbox_publish")
 _NUMBERS = count(1)
+_LET_LOG_IN = """
+DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = '{0}') THEN
+        ALTER ROLE {0} LOGIN PASSWORD '{0}';
+    END IF;
+END $$
+"""
 
 
 def with_database(url: str, name: str) -> str:
@@ -20,20 +28,39 @@ def with_database(url: str, name: str) -> str:
     return urlsplit(url)._replace(path=f"/{name}").geturl()
 
 
+def as_role(url: str, role: str) -> str:
+    """Return the URL of the same database for one of our roles."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=f"{role}:{role}@{parts.netloc.rpartition('@')[2]}").geturl()
+
+
 def migrate(url: str, revision: str = "head") -> None:
-    """Bring a database to a revision: the newest one, unless another is named."""
+    """Bring a database to a revision: the newest one, unless another is named.
+
+    Our roles can then log in, as a deployment lets them.
+    """
     config = Config()
     config.set_main_option("script_location", str(PROJECT / "migrations"))
     config.attributes["database_url"] = url
     command.upgrade(config, revision)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for role in ROLES:
+            connection.execute(_LET_LOG_IN.format(role).encode())
 
 
 def make_template(server_url: str) -> str:
-    """Create the migrated template database; return its name."""
+    """Create the migrated template database, unless a running server has one; return its name."""
     with psycopg.connect(server_url, autocommit=True) as connection:
+        if connection.execute(f"SELECT FROM pg_database WHERE datname = '{TEMPLATE}'").rowcount:
+            return TEMPLATE
         connection.execute(f"CREATE DATABASE {TEMPLATE}")
     migrate(with_database(server_url, TEMPLATE))
     return TEMPLATE
+
+
+def drop_template(server_url: str) -> None:
+    """Drop the template: the next session on the server migrates it again."""
+    drop_database(server_url, with_database(server_url, TEMPLATE))
 
 
 def make_database(server_url: str, template: str | None) -> str:
@@ -41,6 +68,7 @@ def make_database(server_url: str, template: str | None) -> str:
     name = f"test_{next(_NUMBERS)}"
     source = f" TEMPLATE {template}" if template else ""
     with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         connection.execute(f"CREATE DATABASE {name}{source}")
         connection.execute(f"ALTER DATABASE {name} SET timezone = 'UTC'")
     return with_database(server_url, name)

@@ -1,22 +1,37 @@
 """One PostgreSQL server and one Kafka broker for a whole test session; with ``--installation aged``
 both have lived.
 
-Durability settings are the servers' own: what the tests prove must hold as it runs in earnest.
+Durability settings are the servers' own: what the tests prove must hold as it runs in earnest. With
+``--postgres-url`` a session uses a server that runs already, as the killers of a mutant do.
 """
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from devservers.unprivileged import stand_ins_for
-from tests.aged_installation.fixtures_broker_traits import aged_broker
+from tests.aged_installation.fixtures_broker_traits import RETENTION_CHECKS, aged_broker
 from tests.aged_installation.fixtures_choice import is_aged
 from tests.aged_installation.fixtures_xids import pass_2_32_xids
 from tests.fixtures_memory_folder import has_room, memory_folder
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a session use a PostgreSQL that runs already."""
+    parser.addoption("--postgres-url", help="the maintenance database of a running PostgreSQL")
+
+
+@dataclass(frozen=True)
+class RunningPostgres:
+    """A server that another process has started and will stop."""
+
+    database_url: str
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,13 +53,18 @@ def servers_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(servers_dir: Path) -> Iterator[EmbeddedPostgres]:
+def postgres_server(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A running PostgreSQL on a free port; `database_url` is its maintenance database."""
+    given = request.config.getoption("--postgres-url")
+    if given is not None:
+        yield RunningPostgres(given)
+        return
+    servers_dir: Path = request.getfixturevalue("servers_dir")
     server = EmbeddedPostgres(servers_dir / "postgres")
     server.start()
-    if is_aged():
-        pass_2_32_xids(server)
     try:
+        if is_aged():
+            pass_2_32_xids(server)
         yield server
     finally:
         server.stop()
@@ -54,11 +74,12 @@ def postgres_server(servers_dir: Path) -> Iterator[EmbeddedPostgres]:
 @pytest.fixture(scope="session")
 def kafka_broker(servers_dir: Path) -> Iterator[EmbeddedKafka]:
     """A running Kafka broker on free ports; `bootstrap_servers` is its address."""
-    broker = EmbeddedKafka(servers_dir / "kafka")
+    settings = RETENTION_CHECKS if is_aged() else None
+    broker = EmbeddedKafka(servers_dir / "kafka", settings=settings)
     broker.start()
-    if is_aged():
-        aged_broker(broker.bootstrap_servers)
     try:
+        if is_aged():
+            aged_broker(broker.bootstrap_servers)
         yield broker
     finally:
         broker.stop()

@@ -283,7 +283,8 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.COVERAGE,
         severity=Severity.HIGH,
         meaning="an open Kafka transaction hides the end of the partition",
-        action="Find it and compare its records with the manifests. Only then abort it.",
+        action="If it is the relay's, restart the checkers and do not abort it. "
+        "Otherwise its owner ends it.",
         command="kafka-transactions.sh find-hanging",
         partial=True,
     ),

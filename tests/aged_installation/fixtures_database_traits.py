@@ -40,8 +40,33 @@ UPDATE outbox.check_class c SET position = q.last FROM (
     JOIN outbox.producer_group g ON g.id = k.producer_group_id WHERE g.name = ANY (%s) GROUP BY 1, 2
 ) q WHERE (c.producer_group_id, c.delay_seconds) = (q.producer_group_id, q.delay_seconds)
 """
+_HOLD = """
+INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, xid, n, publish_error,
+    attempts, next_attempt_at, payload, dropped_at, drop_reason)
+SELECT h.half_id, h.nonce, (h.half_id & 15)::int2, h.topic_id, h.key, o.xid, 1,
+    'MSG_SIZE_TOO_LARGE', 9, clock_timestamp() + interval '300 seconds',
+    jsonb_build_object('producer_group', g.name, 'transaction_id', h.transaction_id,
+        'decided_by', o.decided_by, 'value', encode(h.value, 'base64'), 'partition', h."partition",
+        'content_type', h.content_type, 'traceparent', h.traceparent, 'headers', h.headers),
+    CASE WHEN h.half_id = %(given_up)s THEN clock_timestamp() END,
+    CASE WHEN h.half_id = %(given_up)s THEN 'its consumer is gone' END
+FROM outbox.half_message h JOIN outbox.op_message o USING (half_id)
+JOIN outbox.producer_group g ON g.id = h.producer_group_id
+WHERE h.half_id IN (%(held)s, %(given_up)s)
+"""
+_RECOVERED = """
+WITH halted AS (
+    INSERT INTO outbox.audit_log (action, target, operator, reason)
+    VALUES ('shard.resolve', 'shard 6', 'aged', 'database_changed: --accept')
+), named AS (SELECT generate_series(1, 3) AS n)
+INSERT INTO outbox.already_published (half_id, nonce, shard, manifest_offset, producer_group,
+    transaction_id)
+SELECT (n << 15) + 6, n, 6, n, 'aged-bank', 'aged-' || n FROM named
+"""
+"""What resolving a halt, and three records that PostgreSQL has lost, leave behind."""
 _FORGET_COMMITS = """
-WITH gone AS (DELETE FROM outbox.op_message WHERE decision = 1 RETURNING half_id)
+WITH gone AS (DELETE FROM outbox.op_message WHERE decision = 1 RETURNING half_id),
+    held AS (DELETE FROM outbox.held_record h USING gone WHERE h.half_id = gone.half_id)
 DELETE FROM outbox.half_message h USING gone WHERE h.half_id = gone.half_id
 """
 _RELAYS = """
@@ -59,6 +84,9 @@ _HEARTBEATS = """
 INSERT INTO outbox.progress (name) SELECT 'heartbeat:' || name
 FROM unnest('{sweep,check,relay,partitions,retire}'::text[]) AS name ON CONFLICT DO NOTHING
 """
+
+HELD_SHARD = 4
+"""Not the shard of the relays that tests run: what they hold is theirs alone."""
 
 Trait = Callable[[Life], None]
 
@@ -132,6 +160,18 @@ def messages_parked(life: Life) -> None:
     life.pass_time(10 * DAY)
 
 
+def held_and_given_up(life: Life) -> None:
+    """Leave two messages that Kafka refuses, one given up; their leaf goes without them."""
+    held, given_up = life.commit(life.template("aged-bank", TOPIC), 2, shard=HELD_SHARD)
+    with life.connect() as connection:
+        connection.execute(_HOLD, {"held": held, "given_up": given_up})
+
+
+def halted_and_recovered(life: Life) -> None:
+    """Leave what a resolved halt and a HISTORY write: ids that PostgreSQL knows from Kafka."""
+    life.execute(_RECOVERED)
+
+
 def old_commits(life: Life) -> None:
     """Leave published messages in a leaf that something else keeps."""
     life.commit(life.template("aged-bank", TOPIC), 60)
@@ -143,9 +183,11 @@ def old_commits(life: Life) -> None:
 def commits_forgotten(life: Life) -> None:
     """Take the old commits away with their halves, as retention does: an audit begins after them.
 
-    What an audit compares must be in the broker that it reads, and a former life's is not.
+    What an audit compares must be in the broker that it reads, and a former life's is not. Without
+    rows of relays the manifests that a test writes say how far its shards are.
     """
     life.execute(_FORGET_COMMITS)
+    life.execute("DELETE FROM outbox.progress WHERE starts_with(name, 'relay:')")
     life.execute("TRUNCATE outbox.commit_log")
 
 

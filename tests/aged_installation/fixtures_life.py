@@ -57,25 +57,29 @@ class Life:
     database_url: str
     bootstrap_servers: str = ""
 
+    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """Return a session in which each statement is a transaction of its own."""
+        return psycopg.connect(self.database_url, autocommit=True)
+
     def execute(self, statement: str, *parameters: object) -> None:
         """Run one statement in a transaction of its own."""
-        with psycopg.connect(self.database_url, autocommit=True) as connection:
+        with self.connect() as connection:
             connection.execute(statement.encode(), parameters)
 
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
-        with psycopg.connect(self.database_url, autocommit=True) as connection:
+        with self.connect() as connection:
             return connection.execute(query.encode(), parameters).fetchall()
 
     def template(self, group: str, topic: str) -> Message:
         """Return a message of this group for this topic; both are stored if they are new."""
-        with psycopg.connect(self.database_url, autocommit=True) as connection:
+        with self.connect() as connection:
             return register(connection, topic, group)
 
-    def commit(self, template: Message, count: int) -> list[HalfId]:
-        """Store and commit messages with different keys in one flush."""
-        with psycopg.connect(self.database_url, autocommit=True) as connection:
-            return commit_directly(connection, messages_like(template, count))
+    def commit(self, template: Message, count: int, shard: int | None = None) -> list[HalfId]:
+        """Store and commit messages with different keys in one flush, all in a shard if named."""
+        with self.connect() as connection:
+            return commit_directly(connection, messages_like(template, count), shard)
 
     def prepare(self, template: Message, count: int) -> list[HalfMessage]:
         """Store half messages with different keys in one flush."""

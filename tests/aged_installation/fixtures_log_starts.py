@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from confluent_kafka import OFFSET_END, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.fixtures_waiting import wait_for
+
+_WITHOUT_LEADER = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+)
 EXPIRED = 12
 """The offset at which a log starts whose first records retention has deleted."""
 
@@ -17,17 +24,33 @@ def log_starts_above_zero(bootstrap_servers: str, topics: Sequence[str]) -> None
     described = {each: admin.list_topics(each, timeout=60).topics[each] for each in topics}
     places = [(each, n) for each, found in described.items() for n in found.partitions]
     write_foreign(bootstrap_servers, places, EXPIRED)
+    wait_for(lambda: _delete(admin, places), every=0.5)
+
+
+def _delete(admin: AdminClient, places: Sequence[tuple[str, int]]) -> bool:
+    """Delete what the partitions have; False while a busy broker has not taken all of them over."""
     until = [TopicPartition(*place, OFFSET_END) for place in places]
-    for future in admin.delete_records(until).values():
-        future.result(timeout=60)
+    try:
+        for future in admin.delete_records(until).values():
+            future.result(timeout=60)
+    except KafkaException as error:
+        if error.args[0].code() not in _WITHOUT_LEADER:
+            raise
+        return False
+    return True
 
 
 def write_foreign(
-    bootstrap_servers: str, places: Sequence[tuple[str, int]], count: int = EXPIRED
+    bootstrap_servers: str,
+    places: Sequence[tuple[str, int]],
+    count: int = EXPIRED,
+    time_ms: int = 0,
 ) -> None:
-    """Write records of one key, which no relay has written, to each partition."""
+    """Write records that no relay has written to each partition; time 0 is the present."""
     producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "log_level": 0})
     for topic, partition in places:
         for number in range(count):
-            producer.produce(topic, str(number).encode(), b"aged", partition=partition)
+            producer.produce(
+                topic, str(number).encode(), b"aged", partition=partition, timestamp=time_ms
+            )
     assert producer.flush(60) == 0

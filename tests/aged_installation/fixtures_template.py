@@ -30,6 +30,8 @@ def make_aged_template(server_url: str) -> str:
 def aged_database(life: Life) -> None:
     """Let an empty database live: every trait that needs no broker."""
     database.migrated_from_an_old_version(life)
+    database.held_and_given_up(life)
+    database.halted_and_recovered(life)
     database.leaves_retired(life)
     for trait in OLD_LEAVES:
         trait(life)

@@ -106,6 +106,11 @@ class MemoryPublisher:
                     written.committed = True
         self._transaction = None
 
+    def heal(self, partitions: Sequence[tuple[str, int]]) -> None:
+        """Append a record to each topic; the next fence aborts them."""
+        for topic, _ in partitions:
+            self._append(Record(topic, None, b"", None, ()))
+
     def drop(self) -> None:
         """Drop the handle; its open transaction stays open until the next fence."""
         self._epoch = self._transaction = None
@@ -135,6 +140,11 @@ class MemoryProgressLog:
         self._kafka = kafka
         self._shard = shard
 
+    @property
+    def topic(self) -> str:
+        """The name of the manifests' topic."""
+        return "outbox.progress"
+
     def cluster(self) -> Cluster:
         """Return the identity of the cluster and the progress topic."""
         return Cluster(self._kafka.cluster_id, self._kafka.topic_id, SHARDS)
@@ -152,6 +162,18 @@ class MemoryProgressLog:
             if written.committed:
                 found.append(_found(offset, written.record.value or b""))
         return tuple(found), True
+
+    def read_all(self, first: int, end: int) -> tuple[Found, ...]:
+        """Read every manifest, whatever became of its transaction."""
+        log = self._log()
+        return tuple(
+            _found(n, log[n].record.value or b"") for n in range(first, min(end, len(log)))
+        )
+
+    def stable_end(self) -> int:
+        """Return the offset of the first open transaction, or the end."""
+        log = self._log()
+        return next((n for n, each in enumerate(log) if each.committed is None), len(log))
 
     def _log(self) -> list[_Written]:
         return self._kafka.logs[progress_log_of(self._shard)]

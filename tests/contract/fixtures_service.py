@@ -14,6 +14,7 @@ from checker.maintenance.retention import Retirer
 from outbox.checks.producer_group import OnCheckMax, ProducerGroup
 from outbox.failpoints import arm
 from outbox.http_checks.endpoint import HttpCheckEndpoint
+from outbox.http_checks.guarded_connector import GuardedResolver
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.sessions.connections import Pool, make_pool
@@ -98,7 +99,7 @@ class ServicePlace:
         """Open the database and the service."""
         pool = make_pool(self.database_url, "stateful", pool_max=3, pool_min=1)
         self._pool = await self._outer.enter_async_context(pool)
-        endpoint = HttpCheckEndpoint(LOOPBACK_ALLOWED)
+        endpoint = HttpCheckEndpoint(GuardedResolver(LOOPBACK_ALLOWED))
         self._endpoint = await self._outer.enter_async_context(endpoint)
         self._producer = await self._outer.enter_async_context(Producer(self._answer))
         await self._start()
@@ -200,7 +201,7 @@ class ServicePlace:
         """Return a new checker without knowledge of earlier calls."""
         assert self._pool is not None
         assert self._endpoint is not None
-        return World(self._pool, self._endpoint, CALLS)
+        return World(self._pool, self._pool, self._endpoint, CALLS)
 
     async def _settled(self, world: World) -> None:
         async with asyncio.timeout(60):

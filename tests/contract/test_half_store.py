@@ -88,6 +88,15 @@ async def test_the_first_decision_is_final(
     )
 
 
+async def test_an_end_with_unknown_of_a_decided_message_gets_the_decision(
+    store: HalfStore,
+) -> None:
+    half = await prepared(store)
+    first = await ended(store, ending(half, ROLLBACK))
+    told = await ended(store, ending(half, UNKNOWN))
+    assert (told.status.op, told.already_ended, told.conflict) == (first.status.op, True, False)
+
+
 async def test_one_flush_that_names_a_half_twice_decides_it_once_by_arrival(
     store: HalfStore,
 ) -> None:

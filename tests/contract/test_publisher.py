@@ -17,7 +17,7 @@ from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, en
 from outbox.messages.record import Record
 from outbox.relay.ports import ProgressLog, Publisher
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
-from tests.fixtures_kafka import committed_records, make_topic
+from tests.fixtures_kafka import committed_records, first_offset, make_topic
 
 SHARD = 3
 INSTALLATION = UUID(int=1)
@@ -27,6 +27,8 @@ class Broker(Protocol):
     """One broker, as the tests use it."""
 
     topic: str
+    first: int
+    """The first offset that a record or a manifest can have."""
 
     def publisher(self) -> Publisher: ...
 
@@ -39,6 +41,7 @@ class InMemory:
     """The twin."""
 
     topic = "points-earned"
+    first = 0
 
     def __init__(self) -> None:
         self._kafka = MemoryKafka()
@@ -58,6 +61,7 @@ class RealKafka:
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._servers = bootstrap_servers
+        self.first = first_offset()
         self.topic = make_topic(bootstrap_servers, partitions=1)
         self._progress = make_topic(bootstrap_servers, partitions=16)
         self._prefix = f"contract-{uuid4()}"
@@ -135,7 +139,10 @@ def test_the_place_of_each_record_is_reported(broker: Broker) -> None:
     publisher = fenced(broker)
     publisher.begin()
     places = publisher.publish(records(broker, b"one", b"two")).places
-    assert (list(places.partitions), list(places.offsets)) == ([0, 0], [0, 1])
+    assert (list(places.partitions), list(places.offsets)) == (
+        [0, 0],
+        [broker.first, broker.first + 1],
+    )
     publisher.drop()
 
 
@@ -143,8 +150,8 @@ def test_the_manifest_is_read_back_with_the_reported_offset(broker: Broker) -> N
     publisher, log = fenced(broker), broker.progress_log()
     offset = publish(publisher, broker, b"one")
     start, end = log.bounds()
-    assert (start, end > offset) == (0, True)
-    found, reached = log.read(0, end)
+    assert (start, end > offset) == (broker.first, True)
+    found, reached = log.read(start, end)
     assert ([(f.offset, f.manifest) for f in found], reached) == ([(offset, manifest())], True)
     publisher.drop()
 
@@ -155,9 +162,38 @@ def test_nothing_of_an_open_transaction_is_seen_and_the_next_fence_ends_it(broke
     frozen.publish(records(broker, b"lost"))
     frozen.publish_manifest(encode(manifest()))
     heir = fenced(broker)
-    assert log.read(0, log.bounds()[1]) == ((), True)
+    assert log.read(*log.bounds()) == ((), True)
     publish(heir, broker, b"kept")
     assert [record.value for record in broker.committed(1)] == [b"kept"]
+    frozen.drop()
+    heir.drop()
+
+
+def test_a_healing_record_is_aborted_by_the_next_fence(broker: Broker) -> None:
+    healing, log = fenced(broker), broker.progress_log()
+    healing.begin()
+    healing.heal(((broker.topic, 0),))
+    healing.drop()
+    heir = fenced(broker)
+    publish(heir, broker, b"kept")
+    assert [record.value for record in broker.committed(1)] == [b"kept"]
+    assert log.stable_end() == log.bounds()[1]
+    heir.drop()
+
+
+def test_manifests_of_open_and_aborted_transactions_are_read_when_asked_for(
+    broker: Broker,
+) -> None:
+    frozen, log = fenced(broker), broker.progress_log()
+    frozen.begin()
+    offset = frozen.publish_manifest(encode(manifest()))
+    assert log.stable_end() == offset
+    assert [found.manifest for found in log.read_all(offset, offset + 1)] == [manifest()]
+    heir = fenced(broker)
+    end = log.bounds()[1]
+    assert log.stable_end() == end
+    assert log.read(offset, end) == ((), True)
+    assert [found.offset for found in log.read_all(offset, end)] == [offset]
     frozen.drop()
     heir.drop()
 

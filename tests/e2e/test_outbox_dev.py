@@ -70,6 +70,16 @@ def start_seconds(data_dir: Path) -> float:
     return float(next(line for line in lines if "/readyz is 200" in line).split()[0])
 
 
+def test_each_program_has_a_role_of_its_own_that_is_no_superuser(service: Service) -> None:
+    roles = dict(
+        service.rows(
+            "SELECT DISTINCT usename, rolsuper FROM pg_stat_activity"
+            " JOIN pg_roles ON rolname = usename WHERE starts_with(application_name, 'outbox-')"
+        )
+    )
+    assert roles == {"outbox_api": False, "outbox_checker": False}
+
+
 def test_dev_json_has_the_addresses_and_only_its_owner_can_read_it(service: Service) -> None:
     facts = service.facts()
     assert set(facts) == {
