@@ -225,7 +225,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         severity=Severity.INFO,
         meaning="half messages of the group are parked because no check ended them in time",
         action="Fix what kept the producer from answering. Then recheck or end them by hand.",
-        command="outbox message recheck {message_id}",
+        command="outbox message list --state PARKED",
     ),
     FindingClass.XMIN_STALLED: Rule(
         kind=Kind.COVERAGE,

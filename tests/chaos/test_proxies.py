@@ -19,7 +19,7 @@ from tests.chaos.conftest import ProxiedBroker
 from tests.fixtures_kafka import committed_records, make_topic
 from tests.fixtures_waiting import wait_for
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.deep]
 
 SHORT_SECONDS = 0.3
 LONG_SECONDS = 20.0

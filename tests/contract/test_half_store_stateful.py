@@ -32,6 +32,8 @@ from tests.contract.fixtures_half_store_model import Dictionary
 from tests.contract.fixtures_half_stores import MemoryPlace, Place, PostgresPlace
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
+pytestmark = pytest.mark.deep
+
 _T = TypeVar("_T")
 GROUPS = (make_group("account", id=1), make_group("billing", id=2))
 DECISIONS = (Resolution.COMMIT, Resolution.ROLLBACK)

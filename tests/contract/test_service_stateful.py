@@ -39,6 +39,8 @@ from tests.contract.fixtures_service_model import (
 from tests.contract.fixtures_service_twins import ServiceTwins, prepare_body
 from tests.fixtures_databases import drop_database, make_database
 
+pytestmark = pytest.mark.deep
+
 HALVES: Bundle[str] = Bundle("halves")
 DRAWN = st.tuples(st.integers(0, 1), st.one_of(st.none(), st.integers(0, 3)), st.integers(0, 1))
 DECISIONS = st.sampled_from([COMMIT, ROLLBACK])

@@ -171,6 +171,7 @@ def test_it_stops_cleanly_and_leaves_no_process(
     assert not any(alive(pid) for pid in pids.values())
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not MAY_UNPLUG, reason="no right to a network namespace of our own")
 def test_the_demonstration_succeeds_with_keys_and_without_a_network(tmp_path: Path) -> None:
     data_dir = str(tmp_path / "data")

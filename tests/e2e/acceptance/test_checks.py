@@ -112,6 +112,7 @@ def test_a22_the_quickstart_sends_sixty_six_checks(service: Service) -> None:
     assert len(service.records(topic)) == 3
 
 
+@pytest.mark.deep
 def test_a23_the_five_message_demo_sends_seventeen_checks(service: Service) -> None:
     answers = {"3": "UNKNOWN", "4": "COMMIT", "5": "ROLLBACK"}
     with check_endpoint(lambda q: answers[q["key"]]) as endpoint:

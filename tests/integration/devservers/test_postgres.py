@@ -14,7 +14,7 @@ from devservers.errors import ArtifactsMissing, ServerFailed
 from devservers.postgres import EmbeddedPostgres
 from devservers.unprivileged import reachable, stand_ins_for, unprivileged_user
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.deep]
 
 OLDEST = Path("/usr/lib/postgresql/15/bin")
 

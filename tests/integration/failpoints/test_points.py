@@ -8,7 +8,7 @@ from outbox.failpoints import POINTS
 from tests.integration.failpoints.fixtures_crashes import SQL_MODE, run
 from tests.integration.failpoints.fixtures_environment import CrashEnvironment
 
-pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos, pytest.mark.deep]
 
 API = sorted(point for point in POINTS if point.startswith("api."))
 CHECKS = sorted(point for point in POINTS if point.startswith(("checker.", "sweep.")))

@@ -101,6 +101,7 @@ def test_the_end_counts_what_is_not_yet_decided_and_is_not_reached_before_it_is(
     assert shard.read(3) == ([1, 2], True)
 
 
+@pytest.mark.deep
 def test_a_broker_that_is_away_is_no_transaction_in_the_way(tmp_path: Path) -> None:
     """Silence of Kafka is an outage, which ends by itself; only a broker that answers may halt."""
     broker = EmbeddedKafka(tmp_path / "kafka")

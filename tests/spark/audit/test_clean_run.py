@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from outbox.messages.message import Resolution
 from outbox.postgres.reconciliation.source import PostgresSource
 from spark.audit.audit import Audit
@@ -39,6 +41,7 @@ def test_a_system_without_a_fault_is_clean(
     assert (report.counts.prepared, report.counts.in_flight) == (5 + open_before, 0)
 
 
+@pytest.mark.deep
 def test_what_producers_published_in_transactions_of_their_own_is_clean(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:

@@ -25,11 +25,11 @@ SELECT (SELECT count(*) FROM outbox.check_queue WHERE producer_group_id = {OWN})
     (SELECT sum(position) FROM outbox.check_class WHERE producer_group_id = {OWN})
 """
 QUEUED = f"SELECT count(*) FROM outbox.check_queue WHERE producer_group_id = {OWN}"
-LEFT_BY_OLDER = """
+LEFT_BY_OLDER = f"""
 INSERT INTO outbox.check_queue (producer_group_id, delay_seconds, id, half_id, age_from, due_at)
 SELECT c.producer_group_id, c.delay_seconds, c.position, h.half_id, h.prepared_at, h.prepared_at
 FROM outbox.check_class c CROSS JOIN outbox.half_message h
-WHERE c.position > 0 AND h.producer_group_id = c.producer_group_id
+WHERE c.position > 0 AND h.producer_group_id = c.producer_group_id AND c.producer_group_id = {OWN}
 """
 MAX_AGE = 3600
 

@@ -18,6 +18,8 @@ from spark.compare.decision_table import Decision, Facts, Listed, classify
 from spark.cut import cut_plan
 from spark.findings.finding_class import FindingClass
 
+pytestmark = pytest.mark.deep
+
 SHARDS, CUTS, CUTS_OF_A_MUTANT = 2, 10_000, 2_000
 PROGRESS = [Partition("progress", shard) for shard in range(SHARDS)]
 DATA = [Partition("data", number) for number in range(2)]
