@@ -11,6 +11,7 @@ from api.http.exchange import HeaderList
 from api.http.problems import Problem
 
 WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 SINGLE: Final = frozenset(
     {
         b"authorization",
@@ -31,7 +32,7 @@ SINGLE: Final = frozenset(
 def validate_framing(
     method: str, http_version: str, headers: HeaderList, by_name: dict[bytes, bytes]
 ) -> None:
-    """Raise Problem ``malformed-request``, or ``payload-too-large`` for a body without use."""
+    """Raise Problem ``malformed-request``, or refuse a body that the method does not take."""
     if len(by_name) != len(headers):
         _refuse_repeated(headers)
     if http_version == "1.1" and b"host" not in by_name:
@@ -41,6 +42,9 @@ def validate_framing(
         raise _malformed("the only transfer coding is chunked, in HTTP/1.1")
     if b"upgrade" in by_name and declares_body(by_name):
         raise _malformed("a body and Upgrade do not go together: use HTTP/1.1 without Upgrade")
+    if method not in WITH_BODY | WITHOUT_BODY and declares_body(by_name):
+        allowed = ", ".join(sorted(WITH_BODY | WITHOUT_BODY))
+        raise Problem(slug="method-not-allowed", headers={"allow": allowed, "connection": "close"})
     if method not in WITH_BODY and declares_body(by_name):
         raise Problem(
             slug="payload-too-large",
