@@ -43,6 +43,11 @@ def migrate(url: str, revision: str = "head") -> None:
     config.set_main_option("script_location", str(PROJECT / "migrations"))
     config.attributes["database_url"] = url
     command.upgrade(config, revision)
+    let_roles_log_in(url)
+
+
+def let_roles_log_in(url: str) -> None:
+    """Give each of our roles that exists a password, as a deployment does."""
     with psycopg.connect(url, autocommit=True) as connection:
         for role in ROLES:
             connection.execute(_LET_LOG_IN.format(role).encode())
