@@ -18,6 +18,7 @@ from uuid import NAMESPACE_URL, uuid5
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
+from api.console.static_file import HTMX_SHA256, HTMX_VERSION  # noqa: E402
 from devservers.artifact_lock import LockedArtifact, read_lock  # noqa: E402
 
 TARGET = PROJECT / "deploy" / "bom.cdx.json"
@@ -30,7 +31,7 @@ _PINNED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ \\;]+)", re.MULTILI
 def bill_of_materials() -> str:
     """Return the document; equal locks give equal bytes."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
-    components = [*_python_components(), *_jar_components()]
+    components = [*_python_components(), *_jar_components(), _script_component()]
     text = json.dumps(components, sort_keys=True)
     document = {
         "bomFormat": "CycloneDX",
@@ -72,6 +73,13 @@ def _jar_components() -> list[dict[str, Any]]:
         }
         for purl, each in sorted(jars.items())
     ]
+
+
+def _script_component() -> dict[str, Any]:
+    """Return the one file of somebody else that is kept in this repository."""
+    purl = f"pkg:npm/htmx.org@{HTMX_VERSION}"
+    hashes = [{"alg": "SHA-256", "content": HTMX_SHA256}]
+    return {**_component("htmx.org", HTMX_VERSION, purl, "required"), "hashes": hashes}
 
 
 def _purl(jar: LockedArtifact) -> str:

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Writes deploy/secrets/ with fresh passwords and keys, one file each, once; files that are there stay as they are.
+# Writes the missing files of deploy/secrets: fresh passwords and keys, one file each. What is there stays as it is.
+# Refuses to replace a lost password or key while the data that it opens is still there.
 # The owner's password and the keys of an older deploy/outbox.env are kept.
 set -euo pipefail
 cd "$(dirname "$0")"
 
-[[ -e secrets ]] && exit 0
+project=${COMPOSE_PROJECT_NAME:-outbox}
 
 random() {
     head -c 32 /dev/urandom | base64 | tr -d '\n'
@@ -18,24 +19,56 @@ kept() {
     grep -s "^$1=" outbox.env | cut -d= -f2-
 }
 
+# NAME TEXT: a file appears with its whole content or not at all.
 write() {
-    printf '%s' "$2" >"secrets.new/$1"
+    printf '%s' "$2" >"secrets/.$1.new"
+    mv "secrets/.$1.new" "secrets/$1"
+    made+=("$1")
+}
+
+# NAME SETTING MAKER: a secret without which the data of the volumes is lost.
+opens_the_data() {
+    local text
+    [[ -s secrets/$1 ]] && return
+    text=$(kept "$2") || { ! data_exists || refuse "$1"; text=$("$3"); }
+    write "$1" "$text"
+}
+
+data_exists() {
+    [[ -n $(docker volume ls --quiet --filter "label=com.docker.compose.project=$project" \
+        --filter "label=com.docker.compose.volume=postgres-data" 2>/dev/null) ]]
+}
+
+refuse() {
+    local newest
+    newest=$(cd .. && find backups -maxdepth 2 -name secrets 2>/dev/null | sort | tail -1)
+    newest=${newest:-FOLDER/secrets}
+    {
+        echo "deploy/secrets/$1 is missing, and the volume ${project}_postgres-data holds data that a new one cannot open."
+        echo "Put the folder back from its backup: cp -a $newest/. deploy/secrets/"
+        echo "Or delete the data and start again: docker compose down --volumes"
+    } >&2
+    exit 2
 }
 
 # The programs of a container are another user than the owner of these files: the folder keeps everyone else out.
 umask 022
-rm -rf secrets.new
-mkdir -m 700 secrets.new
+mkdir -p -m 700 secrets
+made=()
 
-owner=$(kept POSTGRES_PASSWORD || password)
-write postgres_password "$owner"
-write owner_database_url "postgresql://outbox:$owner@postgres:5432/outbox"
-for role in api checker; do
-    login=$(password)
-    write "${role}_database_url" "postgresql://outbox_$role:$login@postgres:5432/outbox"
-    echo "ALTER ROLE outbox_$role LOGIN PASSWORD '$login';" >>secrets.new/logins.sql
+opens_the_data postgres_password POSTGRES_PASSWORD password
+opens_the_data auth_pepper OUTBOX_AUTH_PEPPER random
+opens_the_data encryption_keys OUTBOX_ENCRYPTION_KEYS random
+[[ -s secrets/owner_database_url ]] ||
+    write owner_database_url "postgresql://outbox:$(<secrets/postgres_password)@postgres:5432/outbox"
+# The service `logins` sets these passwords at each start, so they may be new at any time.
+logins=
+for role in api checker reconcile; do
+    file=${role}_database_url
+    [[ -s secrets/$file ]] || write "$file" "postgresql://outbox_$role:$(password)@postgres:5432/outbox"
+    login=$(sed 's|.*:\(.*\)@.*|\1|' "secrets/$file")
+    logins+="ALTER ROLE outbox_$role LOGIN PASSWORD '$login';"$'\n'
 done
-write auth_pepper "$(kept OUTBOX_AUTH_PEPPER || random)"
-write encryption_keys "$(kept OUTBOX_ENCRYPTION_KEYS || random)"
-mv secrets.new secrets
-echo "deploy/secrets: new passwords and keys" >&2
+[[ $logins == "$(cat secrets/logins.sql 2>/dev/null)"$'\n' ]] || write logins.sql "$logins"
+[[ -s secrets/grafana_password ]] || write grafana_password "$(password)"
+((${#made[@]} == 0)) || echo "deploy/secrets: made ${made[*]}" >&2

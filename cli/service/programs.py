@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -13,6 +14,13 @@ from cli.invocation.context import Output, context_of
 from cli.invocation.exit_codes import CommandFailed
 from cli.invocation.settings import settings_or_dev
 from outbox.settings.environment import load_settings, process_environment
+
+FOR_OTHER_STORES = (
+    "OUTBOX_KAFKA_CONFIG_FILE",
+    "OUTBOX_RECONCILE_REPLICA_URL",
+    "OUTBOX_RECONCILE_REPLICA_URL_FILE",
+)
+"""Settings that hold secrets or addresses of stores other than those of `outbox dev`."""
 
 
 def script(name: str) -> str:
@@ -43,28 +51,43 @@ def become_reconcile(context: typer.Context, command: str) -> NoReturn:
     """Replace this process by the program that compares PostgreSQL with Kafka in Spark."""
     invocation = context_of(context)
     output = "table" if invocation.output is Output.TABLE else "json"
-    _become("outbox-reconcile", [command, *context.args, "--output", output], _addresses())
+    path = _reconcile_script()
+    os.execve(path, [path, command, *context.args, "--output", output], _environment())
 
 
 def run_reconcile(*arguments: str) -> tuple[int, str]:
     """Run that program to its end; return its exit code and its JSON output.
 
-    Its progress and errors go to stderr. Raises CommandFailed if it is not installed.
+    Its progress and errors go to stderr. Raises CommandFailed if Spark is not installed.
     """
-    command = [script("outbox-reconcile"), *arguments, "--output", "json"]
-    environment = {**process_environment(), **_addresses()}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    command = [_reconcile_script(), *arguments, "--output", "json"]
+    done = subprocess.run(
+        command, env=_environment(), stdout=subprocess.PIPE, text=True, check=False
+    )
     return done.returncode, done.stdout
 
 
-def _addresses() -> dict[str, str]:
-    """Return the stores of a running `outbox dev` as settings, if the settings name none."""
-    settings = settings_or_dev()
+def _reconcile_script() -> str:
+    """Return the path of the audit. Raises CommandFailed where Spark is not installed."""
+    if find_spec("pyspark") is None:
+        raise CommandFailed(
+            "Spark is not installed here, so no audit can run: use the image outbox-spark "
+            "(docker compose run --rm reconcile run), or install requirements/spark.txt"
+        )
+    return script("outbox-reconcile")
+
+
+def _environment() -> dict[str, str]:
+    """Return this process' environment; without a database URL, for a running `outbox dev`."""
+    environment, settings = process_environment(), settings_or_dev()
     if load_settings().database_url is not None or settings.database_url is None:
-        return {}
-    return {
+        return environment
+    for name in FOR_OTHER_STORES:
+        environment.pop(name, None)
+    return environment | {
         "OUTBOX_DATABASE_URL": settings.required_database_url(),
         "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": settings.required_bootstrap_servers(),
+        "OUTBOX_KAFKA_CONFIG": "{}",  # also instead of one in the configuration file
     }
 
 

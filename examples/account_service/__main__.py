@@ -29,7 +29,7 @@ def main() -> None:
     with (
         TransactionProducer(arguments.outbox_url, group, api_key=key) as producer,
         CheckEndpoint(group, os.environ["ACCOUNT_CHECK_SECRET"], purchases) as endpoint,
-        shared_listener(arguments.port) as listener,
+        shared_listener(arguments.port, arguments.host) as listener,
     ):
         app = create_app(purchases, producer, endpoint, demo_switches=arguments.demo_switches)
         config = uvicorn.Config(app, log_level="warning", lifespan="off")
@@ -37,17 +37,18 @@ def main() -> None:
     engine.dispose()
 
 
-def shared_listener(port: int) -> socket.socket:
-    """Return a socket on a loopback port that other processes of this service may share."""
+def shared_listener(port: int, host: str = "127.0.0.1") -> socket.socket:
+    """Return a socket on a port that other processes of this service may share."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    listener.bind(("127.0.0.1", port))
+    listener.bind((host, port))
     return listener
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="account_service")
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--outbox-url", required=True)
     parser.add_argument("--producer-group", required=True)
     parser.add_argument(

@@ -9,8 +9,8 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
-    insert,
 )
+from sqlalchemy.dialects.postgresql import insert
 
 metadata = MetaData()
 
@@ -41,8 +41,8 @@ review = Table(
 
 
 def create_tables(engine: Engine, balances: dict[str, int]) -> None:
-    """Create the tables and open an account for each member."""
+    """Create the tables and open an account for each member, where they are missing."""
     metadata.create_all(engine)
     rows = [{"member": member, "balance": balance} for member, balance in balances.items()]
     with engine.begin() as db:
-        db.execute(insert(account), rows)
+        db.execute(insert(account).on_conflict_do_nothing(), rows)

@@ -33,10 +33,13 @@ class Outbox:
         self._http.close()
 
     def register_group(self, name: str, settings: GroupSettings) -> str:
-        """Register a producer group; return its check secret."""
+        """Register a producer group; return its check secret, a new one if it was registered."""
         body = {field: getattr(settings, field) for field in settings.__slots__}
-        answer = self._http.put(f"/v1/producer-groups/{name}", json=body)
-        return str(_members(answer)["check_secret"])
+        path = f"/v1/producer-groups/{name}"
+        answer = _members(self._http.put(path, json=body, headers={"if-match": "*"}))
+        if "check_secret" not in answer:
+            answer = _members(self._http.post(f"{path}/rotate-secret", json={"overlap_seconds": 0}))
+        return str(answer["check_secret"])
 
     def messages(self, **filters: str) -> list[dict[str, Any]]:
         """Return every message that matches, newest first."""

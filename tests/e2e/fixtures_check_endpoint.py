@@ -24,6 +24,8 @@ class CheckEndpoint:
     questions: list[Question] = field(default_factory=list)
     signed_at: list[int] = field(default_factory=list)
     """The signed timestamp of each call (seconds of the epoch)."""
+    traceparents: list[str] = field(default_factory=list)
+    """The trace context of each call."""
 
     def asked(self, message_id: str) -> list[int]:
         """Return the attempt numbers of one message's checks, in order."""
@@ -31,7 +33,7 @@ class CheckEndpoint:
 
 
 @contextmanager
-def check_endpoint(script: Script) -> Iterator[CheckEndpoint]:
+def check_endpoint(script: Script, bind: str = "127.0.0.1") -> Iterator[CheckEndpoint]:
     """Run an endpoint that answers every check with the result of ``script``."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -43,6 +45,7 @@ def check_endpoint(script: Script) -> Iterator[CheckEndpoint]:
             endpoint.questions.append(question)
             endpoint.signed_at.append(int(self.headers["webhook-timestamp"]))
             decision = endpoint.script(question)
+            endpoint.traceparents.append(self.headers["traceparent"])
             answer = {"message_id": question["message_id"], "decision": decision}
             payload = json.dumps(answer).encode()
             self.send_response(200)
@@ -54,7 +57,7 @@ def check_endpoint(script: Script) -> Iterator[CheckEndpoint]:
         def log_message(self, format: str, *args: Any) -> None:
             """Log nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer((bind, 0), Handler)
     server.daemon_threads = True
     endpoint = CheckEndpoint(url=f"http://127.0.0.1:{server.server_port}/check", script=script)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -12,6 +12,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from outbox.telemetry.metrics import CATALOGUE, NAMESPACE
+from tests.unit.docs.test_pages import anchors
 
 PROJECT = Path(__file__).parents[3]
 ALERTS = PROJECT / "deploy" / "alerts"
@@ -19,6 +20,7 @@ CASES = sorted((PROJECT / "tests/unit/deploy/alerts").glob("*.yml"))
 CONTRACT = {
     *("OutboxOldestPreparedTooOld", "OutboxParked", "OutboxPublishSlow", "OutboxBacklogGrowing"),
     *("OutboxRelayHalted", "OutboxBreakerOpen", "OutboxCheckerSilent", "OutboxReconcileStale"),
+    *("OutboxUnconfirmed", "OutboxChecksFailing", "OutboxHeld", "OutboxLost"),
     *("OutboxDiscrepancies", "OutboxCheckBlocked", "OutboxEndConflicts", "OutboxPoolFull"),
 }
 """The alerts that every installation may rely on."""
@@ -41,12 +43,18 @@ def test_alerts_speak_of_metrics_and_labels_in_the_catalogue() -> None:
         assert set(names) <= set(known)
         for name, matchers in re.findall(r"(\w+)\{([^}]*)\}", rule["expr"]):
             assert set(re.findall(r"(\w+)\s*=", matchers)) <= known[name]
+        labels = {"le", "instance"}.union(*(known[name] for name in names))
+        for grouped in re.findall(r"\bby \(([^)]*)\)", rule["expr"]):
+            assert set(re.split(r",\s*", grouped)) <= labels, rule["alert"]
+        assert set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])) <= labels
 
 
 def test_every_alert_of_the_contract_exists_and_has_a_runbook() -> None:
     stored = {rule["alert"]: rule["annotations"].get("runbook") for rule in rules()}
     assert stored.keys() >= CONTRACT
-    assert all(stored.values())
+    for runbook in stored.values():
+        page, _, anchor = (runbook or "").partition("#")
+        assert anchor in anchors(PROJECT / page), runbook
 
 
 def test_prometheus_reads_the_alerts() -> None:

@@ -1,12 +1,9 @@
 """The operations stack and the set-up files describe the programs that there are."""
 
 import re
-import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import pytest
@@ -15,29 +12,56 @@ import yaml  # type: ignore[import-untyped]
 
 from cli.app import make_app
 from outbox.settings.catalogue import SECRETS, Settings
+from spark.__main__ import _parser
 
 PROJECT = Path(__file__).parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 PROGRAMS = ("migrate", "api", "checker")
+ONE_SHOT = ("migrate", "logins", "demo-setup")
+GLOBAL_FLAGS = ["--output", "jsonl", "--quiet"]
+"""Of `migrate`: one line of JSON is its whole log."""
+NO_OWN_CHECK = {*ONE_SHOT, "reconcile", "member"}
+"""Nothing asks them: an audit that is late is an alert, OutboxReconcileStale; a member consumes."""
+OPEN_TO_ALL = {"tls"}
+"""Published on every address of the machine; the others on loopback alone."""
+PROFILES = {
+    "reconcile": ["spark"],
+    "prometheus": ["observability"],
+    "grafana": ["observability"],
+    "tls": ["tls"],
+    "demo-setup": ["demo"],
+    "account": ["demo"],
+    "member": ["demo"],
+}
 
 
 def settings_of(service: dict[str, Any]) -> set[str]:
     return {name for name in service.get("environment", {}) if name.startswith("OUTBOX_")}
 
 
-def test_it_runs_the_processes_of_outbox_dev_and_prometheus() -> None:
-    assert set(SERVICES) == {"postgres", "kafka", *PROGRAMS, "logins", "prometheus"}
+def test_it_runs_the_processes_of_outbox_dev_and_profiles_add_the_rest() -> None:
+    assert set(SERVICES) == {"postgres", "kafka", *PROGRAMS, "logins", *PROFILES}
+    assert {name: each["profiles"] for name, each in SERVICES.items() if "profiles" in each} == (
+        PROFILES
+    )
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_each_program_is_a_command_of_ours(name: str) -> None:
     command = typer.main.get_command(make_app())
-    for word in SERVICES[name]["command"]:
+    words = SERVICES[name]["command"]
+    for word in words[len(GLOBAL_FLAGS) :] if words[0].startswith("-") else words:
         command = command.commands[word]  # type: ignore[attr-defined]
+    assert words[: len(GLOBAL_FLAGS)] == GLOBAL_FLAGS or not words[0].startswith("-")
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_audit_has_words_of_its_program() -> None:
+    words = [re.sub(r"\$\{\w+:-(.*)\}", r"\1", word) for word in SERVICES["reconcile"]["command"]]
+    assert _parser().parse_args(words).every == 3600
+
+
+@pytest.mark.parametrize("name", [*PROGRAMS, "reconcile", "demo-setup"])
 def test_each_setting_is_one_of_ours(name: str) -> None:
     known = {f"OUTBOX_{field.upper()}" for field in Settings.model_fields}
     assert {name.removesuffix("_FILE") for name in settings_of(SERVICES[name])} <= known
@@ -60,7 +84,13 @@ SEEN = {
     "logins": {"postgres_password", "logins"},
     "api": {"api_database_url", "auth_pepper", "encryption_keys"},
     "checker": {"checker_database_url", "encryption_keys"},
+    "reconcile": {"reconcile_database_url"},
     "prometheus": set(),
+    "grafana": {"grafana_password"},
+    "tls": {"tls_certificate", "tls_key"},
+    "demo-setup": {"owner_database_url", "auth_pepper"},
+    "account": set(),
+    "member": set(),
 }
 
 
@@ -79,54 +109,80 @@ def test_each_container_sees_its_own_secrets_alone_and_as_files(name: str) -> No
     assert named <= set(secrets_of(service))
 
 
-def make_secrets(folder: Path) -> Path:
-    """Run the script in a folder of the test; return what it has made."""
-    shutil.copy(PROJECT / "deploy/make-secrets.sh", folder)
-    subprocess.run([folder / "make-secrets.sh"], check=True, timeout=60, capture_output=True)
-    return folder / "secrets"
-
-
-def test_the_secrets_are_made_once_and_nobody_else_can_read_them(tmp_path: Path) -> None:
-    made = make_secrets(tmp_path)
-    texts = {path.name: path.read_text() for path in made.iterdir()}
-    assert {Path(each["file"]).name for each in COMPOSE["secrets"].values()} == set(texts)
-    assert len(set(texts.values())) == len(texts)
-    assert made.stat().st_mode & 0o777 == 0o700
-    assert make_secrets(tmp_path) == made
-    assert {path.name: path.read_text() for path in made.iterdir()} == texts
-
-
-def test_the_password_and_the_keys_of_an_older_installation_are_kept(tmp_path: Path) -> None:
-    old = "POSTGRES_PASSWORD=p\nOUTBOX_AUTH_PEPPER=cGVwcGVy=\nOUTBOX_ENCRYPTION_KEYS=a2V5cw==\n"
-    (tmp_path / "outbox.env").write_text(old)
-    made = make_secrets(tmp_path)
-    assert (made / "postgres_password").read_text() == "p"
-    assert (made / "auth_pepper").read_text() == "cGVwcGVy="
-    assert (made / "encryption_keys").read_text() == "a2V5cw=="
-
-
-def test_the_programs_use_roles_that_may_do_only_their_work(tmp_path: Path) -> None:
-    made = make_secrets(tmp_path)
-    logins = (made / "logins.sql").read_text()
-    for program in ("api", "checker"):
-        assert secrets_of(SERVICES[program])["database_url"] == f"{program}_database_url"
-        url = urlsplit((made / f"{program}_database_url").read_text())
-        assert url.username == f"outbox_{program}"
-        assert f"ALTER ROLE {url.username} LOGIN PASSWORD '{url.password}';" in logins
-
-
 def test_migrate_ends_before_the_roles_log_in_and_the_programs_start() -> None:
     done = {"condition": "service_completed_successfully"}
     assert SERVICES["logins"]["depends_on"]["migrate"] == done
-    for name in ("api", "checker"):
+    for name in ("api", "checker", "reconcile"):
         assert SERVICES[name]["depends_on"]["logins"] == done
     for name in ("postgres", "kafka"):
         assert SERVICES["migrate"]["depends_on"][name] == {"condition": "service_healthy"}
 
 
-@pytest.mark.parametrize("name", [name for name in SERVICES if name not in ("migrate", "logins")])
+@pytest.mark.parametrize("name", [name for name in SERVICES if name not in NO_OWN_CHECK])
 def test_what_stays_up_is_looked_at(name: str) -> None:
-    assert SERVICES[name]["healthcheck"]["test"]
+    words = " ".join(SERVICES[name]["healthcheck"]["test"])
+    assert not re.search(r"kafka-[\w-]+\.sh|java", words), "a JVM every few seconds"
+    assert "pg_isready" not in words, "it is content without the database"
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_each_container_has_limits_and_its_log_is_rotated(name: str) -> None:
+    service = SERVICES[name]
+    assert service["mem_limit"]
+    assert service["pids_limit"]
+    assert service["logging"]["options"].keys() == {"max-size", "max-file"}
+
+
+def test_the_stores_have_time_to_stop_and_the_database_has_shared_memory() -> None:
+    assert {SERVICES[name]["stop_grace_period"] for name in ("postgres", "kafka")} == {"60s"}
+    assert SERVICES["postgres"]["shm_size"] == "256m"
+
+
+def test_only_programs_of_ours_and_the_broker_share_the_databases_network() -> None:
+    inside = {name for name, each in SERVICES.items() if "data" in each["networks"]}
+    demo = {name for name, profiles in PROFILES.items() if profiles == ["demo"]}
+    assert inside == {"postgres", "kafka", *PROGRAMS, "logins", "reconcile", *demo}
+    assert SERVICES["postgres"]["networks"] == ["data"]
+    assert COMPOSE["networks"]["data"] == {"internal": True}
+
+
+def test_every_volume_of_the_brokers_image_has_a_name() -> None:
+    named = {each.partition(":")[0] for each in SERVICES["kafka"]["volumes"]}
+    assert named <= COMPOSE["volumes"].keys()
+    folders = {each.partition(":")[2] for each in SERVICES["kafka"]["volumes"]}
+    assert folders == {"/var/lib/kafka/data", "/etc/kafka/secrets", "/mnt/shared/config"}
+
+
+def test_clients_on_this_machine_have_a_listener_with_the_port_that_is_published() -> None:
+    kafka = SERVICES["kafka"]
+    (port,) = kafka["ports"]
+    outside, inside = port.removeprefix("127.0.0.1:").rsplit(":", 1)
+    assert f"HOST://localhost:{outside}" in kafka["environment"]["KAFKA_ADVERTISED_LISTENERS"]
+    assert f"HOST://:{inside}" in kafka["environment"]["KAFKA_LISTENERS"]
+
+
+def test_each_tag_is_built_by_one_service() -> None:
+    built = [each["image"] for each in SERVICES.values() if "build" in each]
+    assert len(built) == len(set(built))
+    assert {each["image"] for each in SERVICES.values() if each["image"].startswith("outbox")} == (
+        set(built)
+    )
+
+
+def test_checks_reach_producers_on_this_machine() -> None:
+    for name in ("api", "checker"):
+        assert SERVICES[name]["extra_hosts"] == ["host.docker.internal:host-gateway"]
+        allowed = SERVICES[name]["environment"]["OUTBOX_CHECK_ALLOW_HOSTS"]
+        assert "host.docker.internal" in allowed
+
+
+def test_spark_may_run_what_it_unpacks_and_writes_only_to_volumes() -> None:
+    reconcile = SERVICES["reconcile"]
+    assert reconcile["tmpfs"] == ["/tmp:exec"]
+    assert {each.partition(":")[2] for each in reconcile["volumes"]} == {"/reports", "/stage"}
+    lines = (PROJECT / "deploy/spark/Dockerfile").read_text()
+    assert "WORKDIR /tmp\n" in lines
+    assert "OUTBOX_RECONCILE_REPORT_DIR=/reports" in lines
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -145,17 +201,35 @@ def test_the_root_file_system_is_read_only(name: str) -> None:
 @pytest.mark.parametrize("name", SERVICES)
 def test_images_are_pinned_and_ports_are_on_loopback(name: str) -> None:
     assert re.search(r":v?\d+\.\d+", SERVICES[name]["image"])
-    assert all(port.startswith("127.0.0.1:") for port in SERVICES[name].get("ports", ()))
+    ports = SERVICES[name].get("ports", ())
+    assert all(port.startswith("127.0.0.1:") for port in ports) or name in OPEN_TO_ALL
+    assert all(re.search(r":?\$\{[A-Z]+_PORT:-\d+\}:\d+$", port) for port in ports)
 
 
 def test_the_image_is_built_from_pinned_parts_and_ends_as_an_ordinary_user() -> None:
     lines = (PROJECT / "deploy/Dockerfile").read_text().splitlines()
     bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
-    assert len(set(bases)) == 1
+    assert set(bases) == {bases[0], "service"}
+    assert bases[-1] == "service", "what is built without a target"
     assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-bookworm", bases[0])
     assert [line for line in lines if line.startswith("USER ")][-1] == "USER 10001:10001"
     installs = [line for line in lines if "pip install" in line]
     assert all("--require-hashes" in line or "--no-index" in line for line in installs)
+
+
+@pytest.mark.parametrize("name", ["deploy/Dockerfile", "deploy/spark/Dockerfile"])
+def test_an_image_is_built_with_what_it_needs_and_no_syntax_from_a_registry(name: str) -> None:
+    text = (PROJECT / name).read_text()
+    assert "syntax=" not in text
+    assert "dev.txt" not in text
+
+
+def test_what_builds_the_wheel_is_the_version_that_is_tested() -> None:
+    text = (PROJECT / "requirements/build.txt").read_text()
+    locked = (PROJECT / "requirements/dev.txt").read_text()
+    pins = re.findall(r"^\S+==\S+", text, re.M)
+    assert any(pin.startswith("hatchling==") for pin in pins)
+    assert [line for line in text.splitlines() if line not in locked.splitlines()] == []
 
 
 def test_the_image_has_every_package_of_the_wheel() -> None:
@@ -193,7 +267,15 @@ def test_make_has_the_documented_words_and_no_others() -> None:
         "up",
         "down",
     }
-    rare = {"kafka", "test-deep", "test-aged", "evidence", "chaos-controls", "chaos-matrix"}
+    rare = {
+        "kafka",
+        "test-deep",
+        "test-aged",
+        "test-compose",
+        "evidence",
+        "chaos-controls",
+        "chaos-matrix",
+    }
     assert words == daily | rare
 
 

@@ -49,6 +49,19 @@ def test_the_service_wheel_holds_neither_the_harness_nor_an_in_memory_twin(tmp_p
     assert [name for name in names if "in_memory" in name] == []
 
 
+def test_the_service_wheel_holds_every_template_and_file_of_the_console(tmp_path: Path) -> None:
+    with build_wheel(PROJECT, tmp_path) as wheel:
+        names = set(wheel.namelist())
+    console = PROJECT / "api" / "console"
+    wanted = {
+        str(path.relative_to(PROJECT))
+        for folder in ("templates", "static")
+        for path in (console / folder).iterdir()
+    }
+    assert wanted
+    assert wanted <= names
+
+
 def test_the_harness_wheel_holds_every_module_and_its_entry_points(tmp_path: Path) -> None:
     with build_wheel(PROJECT / HARNESS, tmp_path) as wheel:
         modules, names = modules_of(wheel), wheel.namelist()

@@ -1,0 +1,33 @@
+"""One engine and one stack for all tests of the containers; they are dear to start."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from tests.containers.fixtures_engine import NoEngine, container_engine
+from tests.containers.fixtures_page import commands, typed
+from tests.containers.fixtures_stack import Stack, stack_of_a_copy
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[Mapping[str, str]]:
+    """Yield the environment of a client of a container engine; skip where there can be none."""
+    try:
+        with container_engine() as environment:
+            yield environment
+    except NoEngine as error:
+        pytest.skip(f"no container engine: {error}")
+
+
+@pytest.fixture(scope="session")
+def stack(engine: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Yield the stack after `make up`, with its first key."""
+    with stack_of_a_copy(tmp_path_factory.mktemp("stack") / "outbox", engine) as made:
+        up, create_key = commands("Start")[0].splitlines()
+        assert up == "make up"
+        made.up()
+        made.admin_key = json.loads(typed(made, create_key))["api_key"]
+        yield made

@@ -1,0 +1,95 @@
+"""The profiles add audits, metrics, TLS and a demo that work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.containers.fixtures_page import commands, typed
+from tests.containers.fixtures_stack import Stack
+from tests.fixtures_waiting import wait_for
+
+PROFILES = ("spark", "observability", "tls", "demo")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_file_that_a_profile_mounts_is_shipped(stack: Stack, profile: str) -> None:
+    words = ("docker", "compose", "--profile", profile, "config", "--format", "json")
+    services = json.loads(stack.run(*words))["services"]
+    mounts = [each for service in services.values() for each in service.get("volumes", ())]
+    shipped = [Path(each["source"]) for each in mounts if each["type"] == "bind"]
+    assert [path for path in shipped if not path.exists()] == []
+
+
+def test_the_demo_takes_money_and_grants_points(stack: Stack) -> None:
+    typed(stack, "make up", COMPOSE_PROFILES="demo")
+    purchase = {"purchase_id": "p1", "member": "alice", "amount": 40}
+    url = f"http://127.0.0.1:{stack.ports['ACCOUNT_PORT']}/purchases"
+    answer = httpx2.post(url, json=purchase, trust_env=False, timeout=60)
+    assert answer.status_code == 200, answer.text
+    assert wait_for(lambda: points_of(stack, "alice"), 120, every=1) == "40"
+
+
+def test_a_producer_in_another_container_can_be_checked(stack: Stack) -> None:
+    typed(stack, "make up", COMPOSE_PROFILES="demo")
+    tried = json.loads(stack.outbox("group", "test", "account-service", "-o", "json"))
+    assert tried["reachable"]
+    assert tried["signature_accepted"]
+
+
+def points_of(stack: Stack, member: str) -> str:
+    query = f"SELECT points FROM member_points WHERE member = '{member}'"
+    words = ("exec", "-T", "postgres", "psql", "--username=outbox", "--dbname=member")
+    return stack.compose(*words, "--tuples-only", "--no-align", f"--command={query}").strip()
+
+
+def test_an_audit_runs_by_itself_and_the_api_serves_its_report(stack: Stack) -> None:
+    typed(stack, "make up", COMPOSE_PROFILES="spark")
+    with stack.http() as http:
+        run = wait_for(lambda: newest_run(http), 300, every=2)
+        assert run["verdict"] == "clean", run
+        report = http.get(f"/v1/reconciliations/{run['run_id']}/report.html")
+    assert report.status_code == 200
+    assert "<html" in report.text
+    assert stack.is_healthy("reconcile")
+
+
+def newest_run(http: httpx2.Client) -> dict[str, Any]:
+    found: list[dict[str, Any]] = http.get("/v1/reconciliations").json()["data"]
+    return found[0] if found else {}
+
+
+def test_an_audit_by_hand_prints_its_verdict(stack: Stack) -> None:
+    (command,) = commands("Profiles")
+    assert json.loads(typed(stack, command))["verdict"] == "clean"
+
+
+def test_the_api_is_served_with_tls(stack: Stack) -> None:
+    (command,) = commands("TLS")
+    typed(stack, command)
+    tls = stack.containers()["tls"]
+    assert tls["Config"]["User"] == "101:101"
+    assert "PRIVATE KEY" not in json.dumps(tls)
+
+
+def test_prometheus_reads_both_programs_and_every_alert(stack: Stack) -> None:
+    stack.compose("up", "--detach", "--wait", "prometheus")
+    base = f"http://127.0.0.1:{stack.ports['PROMETHEUS_PORT']}/api/v1"
+    with httpx2.Client(trust_env=False, timeout=60) as http:
+        wait_for(
+            lambda: set(health(http, base)) == {"up"} and len(health(http, base)) == 2, every=1
+        )
+        groups = http.get(f"{base}/rules").json()["data"]["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    assert "OutboxRelayHalted" in {rule["name"] for rule in rules}
+    assert {rule["health"] for rule in rules} <= {"ok", "unknown"}
+
+
+def health(http: httpx2.Client, base: str) -> list[str]:
+    """Return how each target of Prometheus is."""
+    targets = http.get(f"{base}/targets").json()["data"]["activeTargets"]
+    return [each["health"] for each in targets]

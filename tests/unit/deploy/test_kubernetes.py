@@ -1,0 +1,109 @@
+"""The manifests fit Kubernetes' own schemas, and name programs, settings and secrets that exist."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import typer
+import yaml  # type: ignore[import-untyped]
+
+from cli.app import make_app
+from outbox.settings.catalogue import SECRETS, Settings
+from outbox.settings.environment import load_settings
+from tests.fixtures_paths import PROJECT
+
+FOLDER: Final = PROJECT / "deploy/kubernetes"
+KUSTOMIZATION: Final = yaml.safe_load((FOLDER / "kustomization.yml").read_text())
+FILES: Final = [FOLDER / name for name in KUSTOMIZATION["resources"]]
+CRON_JOB: Final = PROJECT / "deploy/spark/cronjob.yml"
+OLDEST, NEWEST = "1.29", kubernetes_validate.latest_version()
+GLOBAL_FLAGS: Final = ["--output", "jsonl", "--quiet"]
+
+
+def documents() -> list[dict[str, Any]]:
+    """Return every object of the set, and the audit's."""
+    return [each for path in (*FILES, CRON_JOB) for each in yaml.safe_load_all(path.read_text())]
+
+
+def named(document: dict[str, Any]) -> str:
+    return f"{document['kind']}/{document['metadata']['name']}"
+
+
+def pods() -> dict[str, dict[str, Any]]:
+    """Return the pod of each job and each deployment of the set."""
+    kinds = ("Deployment", "Job")
+    found = [each for each in documents() if each["kind"] in kinds]
+    return {each["metadata"]["name"]: each["spec"]["template"] for each in found}
+
+
+PODS: Final = pods()
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+@pytest.mark.parametrize("document", documents(), ids=named)
+def test_an_object_fits_the_schema(document: dict[str, Any], version: str) -> None:
+    kubernetes_validate.validate(document, version, strict=True)
+
+
+def test_a_wrong_field_does_not_fit_the_schema() -> None:
+    (service,) = (each for each in documents() if each["kind"] == "Service")
+    wrong = {**service, "spec": {**service["spec"], "prots": []}}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(wrong, NEWEST, strict=True)
+
+
+def test_every_file_of_the_folder_is_applied() -> None:
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(
+        ["kustomization.yml", *KUSTOMIZATION["resources"]]
+    )
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_a_pod_runs_a_command_of_ours_with_settings_of_ours(name: str) -> None:
+    (container,) = PODS[name]["spec"]["containers"]
+    command = typer.main.get_command(make_app())
+    words = container["args"]
+    for word in words[len(GLOBAL_FLAGS) :] if words[0].startswith("-") else words:
+        command = command.commands[word]  # type: ignore[attr-defined]
+    known = {f"OUTBOX_{field.upper()}" for field in Settings.model_fields}
+    given = {each["name"]: each["value"] for each in container["env"]}
+    assert {each.removesuffix("_FILE") for each in given} <= known
+    assert not given.keys() & {f"OUTBOX_{each.upper()}" for each in SECRETS}
+
+
+def test_the_shared_settings_can_be_read() -> None:
+    (config,) = (each["data"] for each in documents() if each["kind"] == "ConfigMap")
+    settings = load_settings(config)
+    assert settings.check_allow_cidrs == ()
+    assert settings.required_bootstrap_servers() == "kafka:9092"
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_a_pod_sees_its_own_secrets_as_files_and_gains_no_privileges(name: str) -> None:
+    pod = PODS[name]["spec"]
+    (container,) = pod["containers"]
+    (secret,) = (each["secret"] for each in pod["volumes"] if "secret" in each)
+    assert secret["secretName"] == name
+    mounted = {each["mountPath"] for each in container["volumeMounts"]}
+    assert mounted == {"/run/secrets/outbox", "/tmp"}
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert not pod["automountServiceAccountToken"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["resources"]["limits"]["memory"]
+
+
+def test_services_budgets_and_policies_select_pods_that_exist() -> None:
+    labels = [template["metadata"]["labels"] for template in PODS.values()]
+    for each in documents():
+        spec = each.get("spec", {})
+        selector = spec.get("podSelector") or spec.get("selector")
+        if each["kind"] not in ("Service", "NetworkPolicy", "PodDisruptionBudget"):
+            continue
+        wanted = selector.get("matchLabels", selector).items()
+        assert any(wanted <= found.items() for found in labels), named(each)

@@ -1,0 +1,96 @@
+"""deploy/make-secrets.sh makes what is missing, once, and never replaces what opens data."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from tests.fixtures_paths import PROJECT
+
+COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
+
+
+def make_secrets(folder: Path, volumes: str = "") -> Path:
+    """Run the script in a folder of the test; return what it has made.
+
+    ``volumes`` is what the engine lists. Raises CalledProcessError.
+    """
+    tools = folder / "tools"
+    tools.mkdir(exist_ok=True)
+    (tools / "docker").write_text(f"#!/bin/sh\necho '{volumes}'\n")
+    (tools / "docker").chmod(0o755)
+    shutil.copy(PROJECT / "deploy/make-secrets.sh", folder)
+    subprocess.run(
+        [folder / "make-secrets.sh"],
+        check=True,
+        timeout=60,
+        capture_output=True,
+        text=True,
+        env={"PATH": f"{tools}:{os.defpath}"},
+    )
+    return folder / "secrets"
+
+
+def test_the_secrets_are_made_once_and_nobody_else_can_read_them(tmp_path: Path) -> None:
+    made = make_secrets(tmp_path)
+    texts = {path.name: path.read_text() for path in made.iterdir()}
+    named = {Path(each["file"]) for each in COMPOSE["secrets"].values()}
+    assert {path.name for path in named if path.parent.name == "secrets"} == set(texts)
+    assert len(set(texts.values())) == len(texts)
+    assert made.stat().st_mode & 0o777 == 0o700
+    assert make_secrets(tmp_path, volumes="outbox_postgres-data") == made
+    assert {path.name: path.read_text() for path in made.iterdir()} == texts
+
+
+def test_the_password_and_the_keys_of_an_older_installation_are_kept(tmp_path: Path) -> None:
+    old = "POSTGRES_PASSWORD=p\nOUTBOX_AUTH_PEPPER=cGVwcGVy=\nOUTBOX_ENCRYPTION_KEYS=a2V5cw==\n"
+    (tmp_path / "outbox.env").write_text(old)
+    made = make_secrets(tmp_path)
+    assert (made / "postgres_password").read_text() == "p"
+    assert (made / "auth_pepper").read_text() == "cGVwcGVy="
+    assert (made / "encryption_keys").read_text() == "a2V5cw=="
+
+
+@pytest.mark.parametrize("lost", ["postgres_password", "auth_pepper", "encryption_keys"])
+def test_a_secret_that_opens_the_data_is_not_replaced_and_the_backup_is_named(
+    tmp_path: Path, lost: str
+) -> None:
+    (tmp_path / "deploy").mkdir()
+    for moment in ("20260101T000000Z", "20260102T000000Z"):
+        (tmp_path / "backups" / moment / "secrets").mkdir(parents=True)
+    made = make_secrets(tmp_path / "deploy")
+    (made / lost).unlink()
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        make_secrets(tmp_path / "deploy", volumes="outbox_postgres-data")
+    assert refused.value.returncode == 2
+    assert lost in refused.value.stderr
+    assert "cp -a backups/20260102T000000Z/secrets/. deploy/secrets/" in refused.value.stderr
+    assert not (made / lost).exists()
+
+
+def test_a_password_that_a_new_service_needs_is_added_to_older_ones(tmp_path: Path) -> None:
+    made = make_secrets(tmp_path)
+    kept = (made / "postgres_password").read_text()
+    (made / "reconcile_database_url").unlink()
+    make_secrets(tmp_path, volumes="outbox_postgres-data")
+    password = urlsplit((made / "reconcile_database_url").read_text()).password
+    assert f"'{password}'" in (made / "logins.sql").read_text()
+    assert (made / "postgres_password").read_text() == kept
+
+
+def test_the_programs_use_roles_that_may_do_only_their_work(tmp_path: Path) -> None:
+    made = make_secrets(tmp_path)
+    logins = (made / "logins.sql").read_text()
+    for program in ("api", "checker", "reconcile"):
+        used = COMPOSE["services"][program]["secrets"][0]
+        assert used == {"source": f"{program}_database_url", "target": "database_url"}
+        url = urlsplit((made / f"{program}_database_url").read_text())
+        assert url.username == f"outbox_{program}"
+        assert f"ALTER ROLE {url.username} LOGIN PASSWORD '{url.password}';" in logins

@@ -1,0 +1,93 @@
+"""The units are read by systemd without a complaint, and run our programs with our settings."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from outbox.settings.catalogue import SECRETS, Settings
+from outbox.settings.environment import load_settings
+from spark.__main__ import _parser
+from tests.fixtures_paths import PROJECT
+
+FOLDER: Final = PROJECT / "deploy/systemd"
+UNITS: Final = sorted(path for path in FOLDER.iterdir() if path.suffix in (".service", ".timer"))
+SERVICES: Final = [path for path in UNITS if path.suffix == ".service"]
+PROGRAMS: Final = Path(sys.executable).parent
+PREFIX: Final = "/opt/outbox/bin"
+ANALYZE: Final = shutil.which("systemd-analyze")
+SECRETS_OF: Final = {
+    "outbox-migrate": {"owner_database_url"},
+    "outbox-api": {"api_database_url", "auth_pepper", "encryption_keys"},
+    "outbox-checker": {"checker_database_url", "encryption_keys"},
+    "outbox-reconcile": {"reconcile_database_url"},
+}
+
+
+@pytest.fixture(scope="module")
+def units(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the units, which start the programs of this environment."""
+    folder = tmp_path_factory.mktemp("units")
+    for path in UNITS:
+        (folder / path.name).write_text(path.read_text().replace(PREFIX, str(PROGRAMS)))
+    return folder
+
+
+@pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not installed")
+def test_systemd_reads_every_unit_without_a_complaint(units: Path) -> None:
+    assert verified(units) == ""
+
+
+@pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not installed")
+def test_a_directive_that_systemd_does_not_know_is_a_complaint(units: Path, tmp_path: Path) -> None:
+    for path in units.iterdir():
+        (tmp_path / path.name).write_text(path.read_text().replace("TasksMax=", "TaskMax="))
+    assert "TaskMax" in verified(tmp_path)
+
+
+def verified(folder: Path) -> str:
+    """Return what systemd says about the units of a folder."""
+    assert ANALYZE is not None
+    done = subprocess.run(
+        [ANALYZE, "verify", "--man=no", "--recursive-errors=no", *sorted(folder.iterdir())],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={"SYSTEMD_UNIT_PATH": f"{folder}:", "PATH": "/usr/bin:/bin"},
+    )
+    return done.stderr
+
+
+@pytest.mark.parametrize("path", SERVICES, ids=lambda path: path.name)
+def test_a_unit_starts_a_program_that_is_installed(path: Path) -> None:
+    (words,) = re.findall(r"^ExecStart=(.*)$", path.read_text(), re.M)
+    program, *arguments = words.split()
+    assert Path(program.replace(PREFIX, str(PROGRAMS))).is_file()
+    if program.endswith("reconcile"):
+        assert _parser().parse_args(arguments).command == "run"
+
+
+@pytest.mark.parametrize("path", SERVICES, ids=lambda path: path.name)
+def test_a_unit_hands_each_program_its_own_secrets_as_files(path: Path) -> None:
+    text = path.read_text()
+    loaded = dict(re.findall(r"^LoadCredential=(\w+):/etc/outbox/secrets/(\w+)$", text, re.M))
+    settings = dict(re.findall(r"^Environment=(\w+)=(.*)$", text, re.M))
+    files = {name: value for name, value in settings.items() if name.endswith("_FILE")}
+    assert set(loaded.values()) == SECRETS_OF[path.stem]
+    assert {value.removeprefix("%d/") for value in files.values()} == set(loaded)
+    known = {f"OUTBOX_{field.upper()}" for field in Settings.model_fields}
+    assert {name.removesuffix("_FILE") for name in settings} <= known
+    assert not settings.keys() & {f"OUTBOX_{each.upper()}" for each in SECRETS}
+
+
+def test_the_shared_settings_can_be_read() -> None:
+    lines = (FOLDER / "outbox.env").read_text().splitlines()
+    pairs = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    assert load_settings(pairs).http_bind == "127.0.0.1:8080"
