@@ -10,9 +10,9 @@ LOOK_SECONDS = 0.2
 
 
 def wait_finished(api: ApiClient, started: dict[str, Any]) -> dict[str, Any]:
-    """Return a bulk action once it is finished; it continues without this wait."""
+    """Return a bulk action once it is finished or cancelled; it continues without this wait."""
     action, never = started, Event()
-    while action["status"] != "finished":
+    while action["status"] not in ("finished", "cancelled"):
         never.wait(LOOK_SECONDS)
         action = api.get(f"{BULK}/{action['id']}")
     return action

@@ -43,6 +43,8 @@ class BulkOrder:
     action: OperatorAction
     rate: int | None = None
     """For REPUBLISH: messages per second that the relay gets; None means all at once."""
+    delay_seconds: int = 0
+    """How long the action waits, so that it can be cancelled before it begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,10 @@ class BulkAction:
     failed: int
     failures: Sequence[Mapping[str, Any]]
     finished: bool
+    """True if nothing more is done, also when it was cancelled."""
+    cancelled: bool = False
+    starts_in_seconds: float = 0.0
+    """How long it still waits; 0 once it may begin."""
 
 
 class BulkActions(Protocol):
@@ -73,6 +79,14 @@ class BulkActions(Protocol):
 
     async def get(self, number: UUID, groups: frozenset[int] | None) -> BulkAction | None:
         """Return an action that a caller of these groups may see, or None."""
+
+    async def cancel(
+        self, number: UUID, groups: frozenset[int] | None, action: OperatorAction
+    ) -> BulkAction | None:
+        """Do nothing more of an action, audited; a finished one stays as it is.
+
+        None if a caller of these groups may not see it.
+        """
 
     async def advance(self) -> bool:
         """Process the next chunk of the oldest unfinished action; False if there is none."""

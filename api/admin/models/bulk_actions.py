@@ -28,6 +28,7 @@ class BulkRequest(OperatorRequest):
     ``republish`` takes only ``finding_ids``. With ``accept_order`` it also takes messages that a
     newer one of their key has overtaken; ``rate`` limits the messages per second that it gives to
     the relay. ``accept_finding`` takes ``finding_ids`` and ``until``, a time with a time zone.
+    After ``delay_seconds`` the action begins; until then, and while it runs, it can be cancelled.
     """
 
     action: Literal[
@@ -38,6 +39,7 @@ class BulkRequest(OperatorRequest):
     accept_order: bool = False
     rate: int | None = Field(None, ge=1, le=10_000)
     until: Moment | None = None
+    delay_seconds: int = Field(0, ge=0, le=3600)
     dry_run: bool = False
     max_items: int = Field(1000, ge=1, le=100_000)
 
@@ -54,6 +56,8 @@ class BulkRequest(OperatorRequest):
             )
         if (self.accept_order or self.rate is not None) and not republish:
             raise ValueError("accept_order and rate are allowed only for republish")
+        if accept and self.delay_seconds:
+            raise ValueError("accept_finding takes no delay_seconds")
         if accept != (self.until is not None):
             raise ValueError("until is required for accept_finding and allowed only there")
         return self
@@ -91,7 +95,8 @@ class BulkResource(BaseModel):
     """The progress of a bulk action, with its first failures."""
 
     id: str
-    status: Literal["running", "finished"]
+    status: Literal["waiting", "running", "finished", "cancelled"]
+    starts_in_seconds: float
     matched: int
     done: int
     failed: int

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Response
 
 from api.admin.acceptances import SAMPLE, accept
 from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.models.base import OperatorRequest
 from api.admin.models.bulk_actions import BulkRequest, BulkResource, DryRun, RefusedFinding
 from api.admin.routes.half_messages import filter_of
 from api.admin.services import Services
@@ -59,11 +60,18 @@ async def begin(
         asked=body.filter.model_dump(mode="json", exclude_none=True, exclude={"key"}),
         action=action,
         rate=body.rate,
+        delay_seconds=body.delay_seconds,
     )
     number = await services.bulk_actions.begin(order, found)
     services.wake_bulk_runner()
     started = BulkAction(
-        id=number, matched=len(found), done=0, failed=0, failures=(), finished=False
+        id=number,
+        matched=len(found),
+        done=0,
+        failed=0,
+        failures=(),
+        finished=False,
+        starts_in_seconds=float(body.delay_seconds),
     )
     return _stored(started, body, caller, response)
 
@@ -73,14 +81,30 @@ async def read(
     action_id: str, caller: OperatorCaller, services: ServicesDependency
 ) -> BulkResource:
     """Return the progress of an action."""
-    try:
-        number = UUID(action_id)
-    except ValueError:
-        raise Problem(slug="not-found") from None
-    found = await services.bulk_actions.get(number, await services.groups_of(caller))
+    found = await services.bulk_actions.get(_number(action_id), await services.groups_of(caller))
     if found is None:
         raise Problem(slug="not-found")
     return _resource(found)
+
+
+@router.post("/{action_id}/cancel", response_model=BulkResource, dependencies=[NoQuery])
+async def cancel(
+    action_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
+) -> BulkResource:
+    """Do nothing more of an action; what is done stays done, and a finished one stays as it is."""
+    action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
+    groups = await services.groups_of(caller)
+    found = await services.bulk_actions.cancel(_number(action_id), groups, action)
+    if found is None:
+        raise Problem(slug="not-found")
+    return _resource(found)
+
+
+def _number(action_id: str) -> UUID:
+    try:
+        return UUID(action_id)
+    except ValueError:
+        raise Problem(slug="not-found") from None
 
 
 async def _matched(
@@ -137,12 +161,19 @@ async def _dry_run(
 def _resource(found: BulkAction) -> BulkResource:
     return BulkResource(
         id=str(found.id),
-        status="finished" if found.finished else "running",
+        status=_status(found),
+        starts_in_seconds=round(found.starts_in_seconds, 1),
         matched=found.matched,
         done=found.done,
         failed=found.failed,
         failures=[dict(failure) for failure in found.failures],
     )
+
+
+def _status(found: BulkAction) -> Literal["waiting", "running", "finished", "cancelled"]:
+    if found.finished:
+        return "cancelled" if found.cancelled else "finished"
+    return "waiting" if found.starts_in_seconds else "running"
 
 
 def _stored(

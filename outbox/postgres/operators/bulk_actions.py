@@ -75,6 +75,7 @@ class PostgresBulkActions:
             "key_id": action.key_id,
             "half_ids": list(half_ids),
             "rate": order.rate,
+            "delay_seconds": order.delay_seconds,
         }
         async with (
             available(),
@@ -98,6 +99,21 @@ class PostgresBulkActions:
             await cursor.execute(SQL["read"], {"id": number, "groups": bound})
             row = await cursor.fetchone()
         return None if row is None else BulkAction(**row)
+
+    async def cancel(
+        self, number: UUID, groups: frozenset[int] | None, action: OperatorAction
+    ) -> BulkAction | None:
+        """Do nothing more of an action; see BulkActions.cancel."""
+        bound = {"id": number, "groups": None if groups is None else sorted(groups)}
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            cursor = await connection.execute(SQL["cancel"], bound)
+            if await cursor.fetchone() is not None:
+                await audit(connection, "bulk.cancel", str(number), None, action)
+        return await self.get(number, groups)
 
     async def advance(self) -> bool:
         """Process the next chunk of the oldest action; see BulkActions.advance."""

@@ -5,22 +5,32 @@ WHERE half_id = ANY (%(half_ids)s::int8[]) AND released_at IS NULL AND dropped_a
 
 -- name: begin
 -- Stores an action; nothing is done yet.
-INSERT INTO outbox.bulk_action (action, decision, groups, operator, reason, key_id, half_ids, rate)
-VALUES (%(action)s, %(decision)s, %(groups)s, %(operator)s, %(reason)s, %(key_id)s, %(half_ids)s, %(rate)s)
+INSERT INTO outbox.bulk_action (action, decision, groups, operator, reason, key_id, half_ids, rate, starts_at)
+VALUES (%(action)s, %(decision)s, %(groups)s, %(operator)s, %(reason)s, %(key_id)s, %(half_ids)s, %(rate)s,
+    clock_timestamp() + make_interval(secs => %(delay_seconds)s))
 RETURNING id
 
 -- name: read
 -- Reads one action by key, unless a caller of other groups ordered it.
-SELECT id, greatest(cardinality(half_ids), done + failed) AS matched, done, failed, failures, finished_at IS NOT NULL AS finished
+SELECT id, greatest(cardinality(half_ids), done + failed) AS matched, done, failed, failures, finished_at IS NOT NULL AS finished,
+    cancelled_at IS NOT NULL AS cancelled,
+    greatest(extract(epoch FROM starts_at - clock_timestamp()), 0)::float8 AS starts_in_seconds
 FROM outbox.bulk_action
 WHERE id = %(id)s AND (%(groups)s::int4[] IS NULL OR groups <@ %(groups)s::int4[])
 
+-- name: cancel
+-- Ends an action that is not finished, by key, unless a caller of other groups ordered it; waits for a chunk that is
+-- being processed.
+UPDATE outbox.bulk_action SET cancelled_at = clock_timestamp(), finished_at = clock_timestamp()
+WHERE id = %(id)s AND finished_at IS NULL AND (%(groups)s::int4[] IS NULL OR groups <@ %(groups)s::int4[])
+RETURNING true
+
 -- name: claim
--- Locks the oldest unfinished action that no other process has locked, and reads its next chunk.
+-- Locks the oldest unfinished action that may begin and that no other process has locked; reads its next chunk.
 SELECT id, action, decision, groups, operator, reason, key_id, created_at, rate, cardinality(half_ids) AS matched, done + failed AS position,
     half_ids[done + failed + 1 : done + failed + %(chunk)s] AS half_ids
 FROM outbox.bulk_action
-WHERE finished_at IS NULL
+WHERE finished_at IS NULL AND (starts_at IS NULL OR starts_at <= clock_timestamp())
 ORDER BY created_at
 LIMIT 1
 FOR UPDATE SKIP LOCKED

@@ -37,6 +37,8 @@ bulk_action = Table(
     needed("created_at", TIME),
     Column("finished_at", TIME),
     Column("rate", Integer),
+    Column("starts_at", TIME),
+    Column("cancelled_at", TIME),
 )
 
 audit_log = Table(

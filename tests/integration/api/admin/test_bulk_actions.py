@@ -227,3 +227,48 @@ async def test_a_key_changes_and_reads_messages_of_its_own_groups_only(
         assert (await service.client.get(at, headers=own)).status_code == 200
         reader = await token(pool, Scope.MESSAGES_READ)
         assert (await service.client.post(BULK, json=body, headers=reader)).status_code == 403
+
+
+async def test_an_action_waits_for_its_delay_and_is_cancelled_for_good(
+    service: Service, pool: Pool
+) -> None:
+    [message_id] = await prepare_many(service, 1, tags=["mine"])
+    answer = await ask(
+        service, "force_end", {"tag": "mine"}, decision="ROLLBACK", delay_seconds=3600
+    )
+    begun, place = answer.json(), answer.headers["location"]
+    assert (answer.status_code, begun["status"], begun["starts_in_seconds"]) == (
+        202,
+        "waiting",
+        3600,
+    )
+    cancelled = (await service.client.post(f"{place}/cancel", json=WHO)).json()
+    assert (cancelled["status"], cancelled["done"]) == ("cancelled", 0)
+    again = (await service.client.post(f"{place}/cancel", json=WHO)).json()
+    assert again == (await service.client.get(place)).json() == cancelled
+    await select(pool, "UPDATE outbox.bulk_action SET starts_at = clock_timestamp()")
+    await finished(service, await ask(service, "recheck", {"tag": "mine"}))
+    state = (await service.client.get(f"{HALVES}/{message_id}")).json()["state"]
+    assert state == "PREPARED"
+    assert await select(pool, AUDITED, "cancel") == [("bulk.cancel", *WHO.values(), 1)]
+
+
+async def test_a_finished_action_is_not_cancelled(service: Service, pool: Pool) -> None:
+    await prepare_many(service, 1, tags=["mine"])
+    answer = await ask(service, "recheck", {"tag": "mine"})
+    ended = await finished(service, answer)
+    cancelled = await service.client.post(f"{answer.headers['location']}/cancel", json=WHO)
+    assert cancelled.json() == ended
+    assert await select(pool, AUDITED, "cancel") == []
+
+
+async def test_a_delay_has_a_limit_and_an_acceptance_has_none(service: Service) -> None:
+    accepting = {"finding_ids": ["a"]}
+    for action, filters, more in (
+        ("recheck", {"tag": "mine"}, {"delay_seconds": 3601}),
+        ("recheck", {"tag": "mine"}, {"delay_seconds": -1}),
+        ("accept_finding", accepting, {"until": "2999-01-01T00:00:00Z", "delay_seconds": 1}),
+    ):
+        assert (await ask(service, action, filters, **more)).status_code == 422
+    missing = await service.client.post(f"{BULK}/nothing/cancel", json=WHO)
+    assert (missing.status_code, missing.json()["code"]) == (404, "not-found")

@@ -1,0 +1,263 @@
+"""The console: from the cookie of a browser to the caller, then to a page.
+
+A request is a form only if its session's token is in it and the browser does not mark it as sent by
+another site. What a page may show and do is decided by the REST routes, which it calls.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Router
+from starlette.types import Receive, Scope, Send
+
+from api.console.in_process_api import App, InProcessApi, Refused
+from api.console.page_renderer import PageRenderer
+from api.console.pages.site_map import FORMS, NAVIGATION, PAGES, Handler
+from api.console.search import QUALIFIERS
+from api.console.session import COOKIE, Session, SessionSeal
+from api.console.static_file import NAMES, serve_static_file, static_url
+from api.console.visit import Visit, asked_address, read_form
+from api.http.authentication.authenticator import Authenticator
+from api.http.authentication.loopback_authenticator import is_loopback
+from api.http.problems import KINDS, Problem, problem_of
+from outbox.access import NOBODY, Caller
+from outbox.errors import OutboxError
+
+LOGIN: Final = "/login"
+FORM_MAX_BYTES: Final = 65_536
+LOGIN_MAX_BYTES: Final = 4096
+FORM_TYPE: Final = "application/x-www-form-urlencoded"
+OTHER_SITES: Final = frozenset({"cross-site", "same-site"})
+RouteEndpoint = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who sends a request: the caller, and the session of the browser if it has one."""
+
+    caller: Caller
+    session: Session | None
+
+    @property
+    def is_known(self) -> bool:
+        """True if the caller may see pages."""
+        return self.caller is not NOBODY
+
+
+@dataclass(frozen=True, slots=True)
+class _RouteName:
+    """The name of a route in the metrics."""
+
+    path: str
+
+
+class Console:
+    """The pages below a prefix; the guard reads the bodies, and limits them."""
+
+    def __init__(
+        self,
+        routes: App,
+        authenticator: Authenticator,
+        seal: SessionSeal,
+        *,
+        prefix: str,
+        needs_key: bool,
+        version: str,
+    ) -> None:
+        """Take the application of the REST routes, and whether callers need a key."""
+        self._routes = routes
+        self._authenticator = authenticator
+        self._seal = seal
+        self._prefix = prefix
+        self._needs_key = needs_key
+        self._renderer = PageRenderer(
+            prefix=prefix,
+            version=version,
+            needs_key=needs_key,
+            navigation=NAVIGATION,
+            all_qualifiers=QUALIFIERS,
+            static={name: static_url(prefix, name) for name in NAMES},
+        )
+        self._router = Router(redirect_slashes=False, default=self._nothing_here)
+        self._router.add_route(f"{prefix}/static/{{name}}", serve_static_file, methods=["GET"])
+        for path, handler in PAGES.items():
+            self._router.add_route(prefix + path, self._endpoint(path, handler), methods=["GET"])
+        for path, handler in FORMS.items():
+            self._router.add_route(prefix + path, self._endpoint(path, handler), methods=["POST"])
+
+    def owns(self, path: str) -> bool:
+        """Return True for a path of the console."""
+        return path == self._prefix or path.startswith(self._prefix + "/")
+
+    async def visitor(self, headers: dict[bytes, bytes]) -> Visitor:
+        """Return who sends a request with these headers. Raises Problem, DatabaseUnavailable."""
+        session = self._seal.open(_cookie(headers.get(b"cookie", b"")))
+        token = session.token if session else None
+        if self._needs_key and token is None:
+            return Visitor(NOBODY, session)
+        try:
+            caller = await self._authenticator.caller(b"Bearer " + (token or "").encode())
+        except Problem as problem:
+            if problem.slug != "unauthenticated":
+                raise
+            return Visitor(NOBODY, session and replace(session, token=None))
+        return Visitor(caller, session or self._seal.begin(None, "console"))
+
+    def form_max_bytes(self, visitor: Visitor) -> int:
+        """Return how large a form of this visitor may be."""
+        return FORM_MAX_BYTES if visitor.is_known else LOGIN_MAX_BYTES
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; its state holds ``visitor`` and ``request_id``."""
+        await self._router(scope, receive, send)
+
+    async def refuse(self, error: Problem | OutboxError, scope: Scope, send: Send) -> None:
+        """Answer a request that was refused before it reached a page."""
+        problem = error if isinstance(error, Problem) else problem_of(error)
+        visit = self._visit(Request(scope), Visitor(NOBODY, None))
+        response = self._refusal(visit, _refused(problem))
+        await response(scope, _no_body, send)
+
+    def _endpoint(self, path: str, handler: Handler) -> RouteEndpoint:
+        async def serve(request: Request) -> Response:
+            request.scope["route"] = _RouteName(self._prefix + path)
+            visitor: Visitor = request.state.visitor
+            if not visitor.is_known and path != LOGIN:
+                return self._login_first(request)
+            visit = self._visit(request, visitor)
+            try:
+                if request.method == "POST":
+                    visit.form = await _compared_form(request, visitor.session)
+                response = await handler(visit)
+            except Refused as refused:
+                response = self._refusal(visit, refused)
+            self._keep_session(visit, response)
+            return response
+
+        return serve
+
+    def _visit(self, request: Request, visitor: Visitor) -> Visit:
+        request_id = request.scope.get("state", {}).get("request_id", "")
+        return Visit(
+            request=request,
+            caller=visitor.caller,
+            session=visitor.session or self._seal.begin(None, ""),
+            api=InProcessApi(self._routes, visitor.caller, request_id),
+            renderer=self._renderer,
+            prefix=self._prefix,
+            log_in=self._log_in,
+        )
+
+    async def _log_in(self, token: str, operator: str) -> Session | None:
+        """Return the session of a key; None if it is not valid."""
+        try:
+            await self._authenticator.caller(b"Bearer " + token.encode())
+        except Problem as problem:
+            if problem.slug != "unauthenticated":
+                raise Refused(problem.status, _refused(problem).problem) from None
+            return None
+        except OutboxError as error:
+            raise _refused(problem_of(error)) from None
+        return self._seal.begin(token, operator)
+
+    def _login_first(self, request: Request) -> Response:
+        """Send a stranger to the login, and from there back to the page."""
+        visit = self._visit(request, Visitor(NOBODY, None))
+        if visit.is_refresh:
+            return Response(status_code=204, headers={"hx-refresh": "true"})
+        if request.method == "POST":
+            return visit.see(LOGIN, done="session-over")
+        if request.headers.get("sec-fetch-site") in OTHER_SITES:
+            # A browser sends the cookie only with what our own pages ask for. This page asks again.
+            return visit.page("again.html")
+        return visit.see(LOGIN, next=asked_address(request))
+
+    def _keep_session(self, visit: Visit, response: Response) -> None:
+        """Renew the cookie when a person loads a page; a refresh of the page itself does not."""
+        if visit.is_refresh or visit.session is None:
+            return
+        response.set_cookie(
+            COOKIE,
+            self._seal.seal(visit.session),
+            path=self._prefix,
+            httponly=True,
+            samesite="strict",
+            secure=not is_loopback(_host_name(visit.request)),
+        )
+
+    def _refusal(self, visit: Visit, refused: Refused) -> Response:
+        headers = {"retry-after": "2"} if refused.status in (429, 503) else {}
+        response = visit.page("refused.html", status=refused.status, problem=refused.problem)
+        response.headers.update(headers)
+        return response
+
+    async def _nothing_here(self, scope: Scope, receive: Receive, send: Send) -> None:
+        visitor: Visitor = scope["state"]["visitor"]
+        request = Request(scope, receive)
+        if visitor.is_known:
+            response = self._refusal(
+                self._visit(request, visitor), _refused(Problem(slug="not-found"))
+            )
+        else:
+            response = self._login_first(request)
+        await response(scope, receive, send)
+
+
+async def _compared_form(request: Request, session: Session | None) -> dict[str, str]:
+    """Return the fields of a form that this session's page sent. Raises Refused."""
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    foreign = site in OTHER_SITES or (
+        origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+    )
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_TYPE:
+        raise _refused(Problem(slug="unsupported-media-type", detail=f"a form is {FORM_TYPE}"))
+    try:
+        form = read_form(await request.body())
+    except ValueError:
+        raise _refused(Problem(slug="invalid-request", detail="this is not a form")) from None
+    given = form.pop("csrf", "")
+    if foreign or session is None or not hmac.compare_digest(given.encode(), session.csrf.encode()):
+        raise _refused(Problem(slug="csrf-refused"))
+    return form
+
+
+def _refused(problem: Problem) -> Refused:
+    kind = KINDS[problem.slug]
+    return Refused(
+        kind.status,
+        {
+            "title": kind.title,
+            "detail": problem.detail or kind.meaning,
+            "status": kind.status,
+            "code": problem.slug,
+        },
+    )
+
+
+def _cookie(header: bytes) -> str | None:
+    """Return our cookie."""
+    try:
+        found = SimpleCookie(header.decode("latin-1")).get(COOKIE)
+    except CookieError:
+        return None
+    return found.value if found else None
+
+
+def _host_name(request: Request) -> str:
+    """Return the host that the browser sees, without its port."""
+    try:
+        return urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+    except ValueError:
+        return ""
+
+
+async def _no_body() -> dict[str, Any]:
+    return {"type": "http.request", "body": b"", "more_body": False}

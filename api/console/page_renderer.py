@@ -1,0 +1,79 @@
+"""Renders the pages: templates that escape everything, and the headers that confine a browser."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2_fragments import render_block
+
+HEADERS: Final = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
+        " object-src 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+MINUTE: Final = 60
+HOUR: Final = 3600
+DAY: Final = 86_400
+GAP_SECONDS: Final = (1, MINUTE, 10 * MINUTE)
+"""From here on a gap in a timeline is shown as noticeable, long, very long."""
+
+
+class PageRenderer:
+    """Renders whole pages, or one block of a page for a refresh."""
+
+    def __init__(self, **shared: Any) -> None:
+        """Take the values that every page uses."""
+        self._environment = Environment(
+            loader=PackageLoader("api.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.globals.update(shared)
+        self._environment.filters.update(
+            age=age_text, moment=moment_text, gap=gap_class, utc=read_moment
+        )
+
+    def page(self, template: str, facts: dict[str, Any]) -> str:
+        """Return a whole page."""
+        return self._environment.get_template(template).render(facts)
+
+    def block(self, template: str, block: str, facts: dict[str, Any]) -> str:
+        """Return one block of a page."""
+        return render_block(self._environment, template, block, facts)
+
+
+def age_text(seconds: float) -> str:
+    """Return a duration as people read it: ``45 s``, ``12 min``, ``3 h 20 min``, ``4 d 2 h``."""
+    whole = max(0, int(seconds))
+    if whole < MINUTE:
+        return f"{whole} s"
+    if whole < HOUR:
+        return f"{whole // MINUTE} min"
+    if whole < DAY:
+        return f"{whole // HOUR} h {whole % HOUR // MINUTE} min"
+    return f"{whole // DAY} d {whole % DAY // HOUR} h"
+
+
+def read_moment(text: str) -> datetime:
+    """Return the time of an RFC 3339 text."""
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def moment_text(text: str) -> str:
+    """Return an RFC 3339 time to the second."""
+    return read_moment(text).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def gap_class(seconds: float) -> str:
+    """Return how a gap in a timeline is shown."""
+    return ("short", "noticeable", "long", "very-long")[sum(seconds >= n for n in GAP_SECONDS)]

@@ -1,0 +1,100 @@
+"""One action on all messages that match a search: dry run, reason, then a stored action."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from api.console.in_process_api import Refused
+from api.console.search import SearchInvalid, parse_search
+from api.console.visit import Visit
+from outbox.clock import SystemClock
+
+BULK: Final = "/v1/bulk-actions"
+MAX_ITEMS: Final = 100_000
+DELAY_SECONDS: Final = 30
+"""How long an operator can take an action back before it begins."""
+ACTIONS: Final = {
+    "recheck": ("Ask the producers again", {"action": "recheck"}),
+    "commit": ("Decide COMMIT", {"action": "force_end", "decision": "COMMIT"}),
+    "rollback": ("Decide ROLLBACK", {"action": "force_end", "decision": "ROLLBACK"}),
+    "release": ("Publish again what Kafka refused", {"action": "release_held"}),
+    "drop": ("Give up what Kafka refuses", {"action": "drop_held"}),
+}
+
+
+async def plan(visit: Visit) -> Response:
+    """Count what matches, and ask for the reason; nothing is done."""
+    asked = _asked(visit, operator=visit.form.get("operator", "console"), reason="dry run")
+    result = await visit.api.post(BULK, {**asked, "dry_run": True})
+    return visit.page(
+        "bulk_plan.html",
+        command=_command(asked),
+        q=visit.form.get("q", ""),
+        action=visit.form["action"],
+        title=ACTIONS[visit.form["action"]][0],
+        prepared_to=asked["filter"]["prepared_to"],
+        result=result,
+    )
+
+
+async def begin(visit: Visit) -> Response:
+    """Store the action; it acts on what matches now and was prepared before the dry run."""
+    asked = _asked(
+        visit, operator=visit.form.get("operator", ""), reason=visit.form.get("reason", "")
+    )
+    started = await visit.api.post(BULK, {**asked, "delay_seconds": DELAY_SECONDS})
+    return visit.see(f"/bulk-actions/{started['id']}")
+
+
+async def show(visit: Visit) -> Response:
+    """Show the progress of an action."""
+    action = await visit.api.get(f"{BULK}/{visit.request.path_params['action_id']}")
+    return visit.page("bulk_action.html", action=action)
+
+
+async def cancel(visit: Visit) -> Response:
+    """Do nothing more of an action."""
+    number = visit.request.path_params["action_id"]
+    body = {"operator": visit.form.get("operator", ""), "reason": visit.form.get("reason", "")}
+    await visit.api.post(f"{BULK}/{number}/cancel", body)
+    return visit.see(f"/bulk-actions/{number}", done="cancelled")
+
+
+def _asked(visit: Visit, *, operator: str, reason: str) -> dict[str, Any]:
+    """Return the request. Raises Refused for a search or an action that is not understood."""
+    now = SystemClock().now()
+    try:
+        search = parse_search(visit.form.get("q", ""), now)
+        _, action = ACTIONS[visit.form.get("action", "")]
+    except (SearchInvalid, KeyError) as error:
+        raise Refused(422, {"title": "The action is not valid", "detail": str(error)}) from None
+    if not search.filters and search.state is None:
+        detail = "Search for something first: an action on every message is refused."
+        raise Refused(422, {"title": "The filter is too broad", "detail": detail})
+    conditions: dict[str, Any] = dict(search.filters)
+    if search.state is not None:
+        conditions["state"] = search.state.value
+    if "min_checks" in conditions:
+        conditions["min_checks"] = int(conditions["min_checks"])
+    # What is prepared after the dry run is not part of what the operator saw.
+    moment = visit.form.get("prepared_to") or now.isoformat()
+    conditions.setdefault("prepared_to", moment)
+    return {
+        **action,
+        "filter": conditions,
+        "max_items": MAX_ITEMS,
+        "operator": operator,
+        "reason": reason,
+    }
+
+
+def _command(asked: dict[str, Any]) -> str | None:
+    """Return the command line that does the same."""
+    words = {"recheck": "outbox message recheck", "force_end": "outbox message force-end"}
+    if asked["action"] not in words:
+        return None
+    decision = f" --decision {asked['decision']}" if "decision" in asked else ""
+    filters = " ".join(f"--filter {name}={value}" for name, value in asked["filter"].items())
+    return f"{words[asked['action']]} {filters}{decision} --reason ... --dry-run"

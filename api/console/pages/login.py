@@ -1,0 +1,45 @@
+"""Log in with an API key, and out."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import Response
+
+from api.console.visit import Visit
+
+OPERATOR_MAX: Final = 128
+
+
+async def show(visit: Visit) -> Response:
+    """Show the form; who needs no key, or has a session, is sent on."""
+    return visit.page("login.html", next=_local(visit, visit.query.get("next")), failed=None)
+
+
+async def log_in(visit: Visit) -> Response:
+    """Verify the key, and begin a session that goes on at the page first asked for."""
+    following = _local(visit, visit.form.get("next"))
+    operator = visit.form.get("operator", "").strip()
+    failed = None if operator and len(operator) <= OPERATOR_MAX else "Give your name."
+    if failed is None:
+        session = await visit.log_in(visit.form.get("key", "").strip(), operator)
+        if session is not None:
+            visit.session = session
+            return visit.go_on(visit.prefix + following)
+        failed = "This key is not valid: never made, expired or revoked."
+    return visit.page("login.html", status=401, next=following, failed=failed)
+
+
+async def log_out(visit: Visit) -> Response:
+    """End the session of this browser."""
+    visit.session = None
+    response = visit.see("/login", done="logged-out")
+    visit.forget(response)
+    return response
+
+
+def _local(visit: Visit, asked: str | None) -> str:
+    """Return the path below the prefix to go on to; never another host."""
+    path = (asked or "").removeprefix(visit.prefix)
+    foreign = not path.startswith("/") or path.startswith(("//", "/\\", "/login", "/logout"))
+    return "/" if foreign else path

@@ -1,0 +1,97 @@
+"""One message: its facts, its timeline, and what an operator may do about it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from api.console.page_renderer import read_moment
+from api.console.visit import Visit
+from outbox.access import Scope
+from outbox.clock import SystemClock
+
+MESSAGES: Final = "/v1/half-messages"
+UNDECIDED: Final = ("PREPARED", "PARKED")
+HIDDEN: Final = ("at", "type", "seq")
+
+
+async def show(visit: Visit) -> Response:
+    """Show a message; its payload only where it is asked for."""
+    message_id = visit.request.path_params["message_id"]
+    wants_payload = visit.query.get("payload") == "1"
+    query = {"include": "payload"} if wants_payload else {}
+    message = await visit.api.get(f"{MESSAGES}/{message_id}", query)
+    history = await visit.api.get(f"{MESSAGES}/{message_id}/history")
+    undecided = message["state"] in UNDECIDED
+    now = SystemClock().now()
+    return visit.page(
+        "message.html",
+        command=f"outbox message get {message['message_id']} --history",
+        message=message,
+        timeline=_timeline(message, history["events"], now.isoformat()),
+        now=now,
+        with_payload=wants_payload,
+        undecided=undecided,
+        not_payload=visit.why_not(Scope.MESSAGES_PAYLOAD),
+        not_forced=visit.why_not(Scope.OPS_FORCE)
+        or (None if undecided else "The message is decided, and a decision is final."),
+    )
+
+
+async def recheck(visit: Visit) -> Response:
+    """Make the check due now."""
+    return await _act(visit, "recheck", {}, "rechecked")
+
+
+async def force_end(visit: Visit) -> Response:
+    """Decide in the operator's name."""
+    decision = {"decision": visit.form.get("decision", "")}
+    return await _act(visit, "force-end", decision, "ended")
+
+
+async def _act(visit: Visit, action: str, more: dict[str, str], done: str) -> Response:
+    message_id = visit.request.path_params["message_id"]
+    body = {
+        "operator": visit.form.get("operator", ""),
+        "reason": visit.form.get("reason", ""),
+        **more,
+    }
+    await visit.api.post(f"{MESSAGES}/{message_id}/{action}", body)
+    return visit.see(f"/messages/{message_id}", done=done)
+
+
+def _timeline(
+    message: dict[str, Any], events: list[dict[str, Any]], now: str
+) -> list[dict[str, Any]]:
+    """Return the events with the seconds since the one before; the last is what consumers see."""
+    steps = [
+        {
+            "at": event["at"],
+            "name": event["type"],
+            "facts": {
+                name: value
+                for name, value in event.items()
+                if name not in HIDDEN and value is not None
+            },
+        }
+        for event in events
+    ]
+    steps.append(_visibility(message, now))
+    for before, step in pairwise(steps):
+        since = read_moment(step["at"] or now) - read_moment(before["at"] or now)
+        step["gap"] = max(0.0, since.total_seconds())
+    return steps
+
+
+def _visibility(message: dict[str, Any], now: str) -> dict[str, Any]:
+    """Return whether consumers see the message, as the last step of its timeline."""
+    place = message["publication"]
+    if message["decision"] == "ROLLBACK":
+        return {"at": message["decided_at"], "name": "never visible to consumers", "facts": {}}
+    if place is None:
+        return {"at": None, "name": "not yet visible to consumers", "facts": {}}
+    name = "visible to consumers" if place["visible"] else "not yet visible to consumers"
+    facts = {each: place[each] for each in ("topic", "partition", "offset")}
+    return {"at": place["published_at"] if place["visible"] else None, "name": name, "facts": facts}

@@ -1,0 +1,74 @@
+"""The overview: what waits, for how long, and whether the tasks of the checker run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from api.console.metric_values import MetricValues
+from api.console.visit import Visit
+from outbox.access import Scope
+from outbox.clock import SystemClock
+
+STATES: Final = ("PREPARED", "PARKED", "COMMITTED")
+SEARCH: Final = {
+    "PREPARED": "state:prepared",
+    "PARKED": "state:parked",
+    "COMMITTED": "state:committed",
+}
+
+
+async def show(visit: Visit) -> Response:
+    """Show counts and ages by state and group, and the heartbeats."""
+    values = await metric_values(visit)
+    now = SystemClock().now()
+    beats = values.of("checker_heartbeat_timestamp_seconds")
+    return visit.page(
+        "overview.html",
+        command="outbox status",
+        states=_states(values),
+        search=SEARCH,
+        groups=_groups(values),
+        failing=values.of("check_failing_seconds"),
+        beats=[(beat.labels["chore"], now.timestamp() - beat.value) for beat in beats],
+        run=await _last_run(visit),
+        bound=visit.caller.groups is not None,
+    )
+
+
+async def metric_values(visit: Visit) -> MetricValues:
+    """Return the values of the metrics page that the visitor may see."""
+    answer = await visit.api.fetch("/metrics")
+    return MetricValues(answer.body, visit.caller)
+
+
+def _states(values: MetricValues) -> list[dict[str, Any]]:
+    """Return messages and the oldest age of each state that waits."""
+    messages: dict[str, float] = defaultdict(float)
+    ages: dict[str, float] = defaultdict(float)
+    for each in values.of("half_messages"):
+        messages[each.labels["state"]] += each.value
+    for each in values.of("half_oldest_age_seconds"):
+        ages[each.labels["state"]] = max(ages[each.labels["state"]], each.value)
+    return [
+        {"state": state, "messages": int(messages[state]), "oldest": ages[state]}
+        for state in STATES
+    ]
+
+
+def _groups(values: MetricValues) -> list[tuple[str, int]]:
+    """Return the groups with most unfinished messages."""
+    found: dict[str, float] = defaultdict(float)
+    for each in values.of("half_messages"):
+        found[each.labels["producer_group"]] += each.value
+    ranked = sorted(found.items(), key=lambda pair: -pair[1])
+    return [(name, int(count)) for name, count in ranked[:12] if count]
+
+
+async def _last_run(visit: Visit) -> dict[str, Any] | None:
+    if not visit.can(Scope.REPORTS_READ):
+        return None
+    page = await visit.api.get("/v1/reconciliations", {"limit": 1})
+    return page["data"][0] if page["data"] else None

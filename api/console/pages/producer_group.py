@@ -1,0 +1,89 @@
+"""Producer groups: how their checks go, and the actions on them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from api.console.visit import Visit
+from outbox.access import Scope
+from outbox.clock import SystemClock
+
+GROUPS: Final = "/v1/producer-groups"
+MESSAGES: Final = "/v1/half-messages"
+LAST_CHECKS: Final = 50
+LOOKED_AT: Final = 500
+
+
+async def show_all(visit: Visit) -> Response:
+    """List the groups."""
+    cursor = visit.query.get("cursor")
+    query = {"limit": 100} | ({"cursor": cursor} if cursor else {})
+    page = await visit.api.get(GROUPS, query)
+    following = page["next_cursor"] and visit.address("/groups", cursor=page["next_cursor"])
+    return visit.page(
+        "producer_groups.html", command="outbox group list", page=page, following=following
+    )
+
+
+async def show(visit: Visit) -> Response:
+    """Show a group."""
+    return await _show(visit)
+
+
+async def test(visit: Visit) -> Response:
+    """Send the endpoint a signed and a forged check, and show what it answered."""
+    result = await visit.api.post(f"{GROUPS}/{_name(visit)}/test")
+    return await _show(visit, result)
+
+
+async def pause(visit: Visit) -> Response:
+    """Pause the checks."""
+    return await _set(visit, "pause", "paused")
+
+
+async def resume(visit: Visit) -> Response:
+    """Resume the checks."""
+    return await _set(visit, "resume", "resumed")
+
+
+async def _show(visit: Visit, tested: dict[str, Any] | None = None) -> Response:
+    name = _name(visit)
+    group = await visit.api.get(f"{GROUPS}/{name}")
+    return visit.page(
+        "producer_group.html",
+        command=f"outbox group get {group['producer_group']}",
+        group=group,
+        tested=tested,
+        checks=await _last_checks(visit, name),
+        now=SystemClock().now(),
+        not_writing=visit.why_not(Scope.GROUPS_WRITE),
+        not_reading=visit.why_not(Scope.MESSAGES_READ),
+    )
+
+
+async def _set(visit: Visit, action: str, done: str) -> Response:
+    body = {"reason": visit.form.get("reason", "")}
+    await visit.api.post(f"{GROUPS}/{_name(visit)}/{action}", body)
+    return visit.see(f"/groups/{_name(visit)}", done=done)
+
+
+async def _last_checks(visit: Visit, name: str) -> list[dict[str, Any]]:
+    """Return the last check of each undecided message of the group, the newest first."""
+    if not visit.can(Scope.MESSAGES_READ):
+        return []
+    checked: list[dict[str, Any]] = []
+    for state in ("PREPARED", "PARKED"):
+        query = {"state": state, "producer_group": name, "limit": LOOKED_AT}
+        page = await visit.api.get(MESSAGES, query)
+        checked.extend(
+            {"message_id": each["message_id"], "count": each["check_count"], **each["last_check"]}
+            for each in page["data"]
+            if each["last_check"]
+        )
+    return sorted(checked, key=lambda each: str(each["at"]), reverse=True)[:LAST_CHECKS]
+
+
+def _name(visit: Visit) -> str:
+    return str(visit.request.path_params["name"])

@@ -1,0 +1,61 @@
+"""Reconciliations: the runs, their findings, their reports."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import Response
+
+from api.console.visit import Visit
+
+RUNS: Final = "/v1/reconciliations"
+SHOWN: Final = 50
+FILTERS: Final = ("kind", "class", "status")
+
+
+async def show_all(visit: Visit) -> Response:
+    """List the runs, newest first."""
+    cursor = visit.query.get("cursor")
+    page = await visit.api.get(RUNS, {"limit": SHOWN} | ({"cursor": cursor} if cursor else {}))
+    following = page["next_cursor"] and visit.address(
+        "/reconciliations", cursor=page["next_cursor"]
+    )
+    return visit.page(
+        "reconciliations.html",
+        command="outbox reconcile list",
+        page=page,
+        following=following,
+        bound=visit.caller.groups is not None,
+    )
+
+
+async def show(visit: Visit) -> Response:
+    """Show a run and its findings."""
+    run_id = visit.request.path_params["run_id"]
+    run = await visit.api.get(f"{RUNS}/{run_id}")
+    given = {name: visit.query[name] for name in (*FILTERS, "cursor") if visit.query.get(name)}
+    page = await visit.api.get(f"{RUNS}/{run_id}/discrepancies", {"limit": SHOWN, **given})
+    kept = {name: value for name, value in given.items() if name != "cursor"}
+    following = page["next_cursor"] and visit.address(
+        f"/reconciliations/{run_id}", **kept, cursor=page["next_cursor"]
+    )
+    return visit.page(
+        "reconciliation.html",
+        command=f"outbox reconcile show {run['run_id']}",
+        run=run,
+        page=page,
+        given=kept,
+        following=following,
+    )
+
+
+async def download(visit: Visit) -> Response:
+    """Return a report as a file, as the run wrote it."""
+    run_id, form = visit.request.path_params["run_id"], visit.request.path_params["form"]
+    answer = await visit.api.fetch(f"{RUNS}/{run_id}/report.{form}")
+    headers = {
+        name: answer.headers[name]
+        for name in ("content-type", "content-security-policy", "x-content-type-options")
+    }
+    headers["content-disposition"] = f'attachment; filename="reconciliation.{form}"'
+    return Response(answer.body, headers=headers | {"cache-control": "no-store"})

@@ -1,0 +1,80 @@
+// Conveniences only: every page and every form works without this file.
+(function () {
+  "use strict";
+  var root = document.documentElement;
+  root.classList.add("scripted");
+
+  function kept(name) {
+    try { return localStorage.getItem(name); } catch (refused) { return null; }
+  }
+  function keep(name, value) {
+    try { localStorage.setItem(name, value); } catch (refused) { /* works for this page alone */ }
+  }
+  function byId(id) { return document.getElementById(id); }
+
+  // Light or dark: the system's choice until the person makes one.
+  var theme = kept("theme");
+  if (theme === "light" || theme === "dark") { root.dataset.theme = theme; }
+  function turnTheme() {
+    var dark = root.dataset.theme
+      ? root.dataset.theme === "dark"
+      : window.matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    keep("theme", root.dataset.theme);
+  }
+
+  // Times: UTC as the server wrote them, or the zone of this machine.
+  var local = kept("clock") === "local";
+  function showTimes() {
+    var button = byId("clock");
+    if (button) { button.textContent = local ? "Local time" : "UTC"; }
+    document.querySelectorAll("time[datetime]").forEach(function (each) {
+      if (!each.dataset.utc) { each.dataset.utc = each.textContent; }
+      each.textContent = local
+        ? new Date(each.dateTime).toLocaleString(undefined, { timeZoneName: "short" })
+        : each.dataset.utc;
+    });
+  }
+
+  // The list of suggestions completes the last word of the search.
+  var search = byId("q"), list = byId("qualifiers"), words = [];
+  function suggest() {
+    var cut = search.value.lastIndexOf(" ") + 1, before = search.value.slice(0, cut);
+    words.forEach(function (pair) { pair[0].value = before + pair[1]; });
+  }
+  if (search && list) {
+    words = Array.from(list.options, function (each) { return [each, each.value]; });
+    search.addEventListener("input", suggest);
+  }
+
+  function pressed(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) { return; }
+    if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) { return; }
+    if (event.key === "/" && search) { event.preventDefault(); search.focus(); search.select(); }
+    if (event.key === "r") { event.preventDefault(); location.reload(); }
+    if (event.key === "?") { event.preventDefault(); byId("help").showModal(); }
+  }
+
+  // A list must not move while somebody points at it or is choosing something in it.
+  function busy(element) {
+    return element.matches(":hover") || element.contains(document.activeElement);
+  }
+  document.addEventListener("htmx:beforeRequest", function (event) {
+    if (event.detail.elt.id !== "live") { return; }
+    var waits = busy(event.detail.elt) || document.hidden;
+    var hint = byId("paused");
+    if (hint) { hint.hidden = !waits; }
+    if (waits) { event.preventDefault(); }
+  });
+  document.addEventListener("htmx:afterSettle", showTimes);
+  document.addEventListener("keydown", pressed);
+  if (byId("clock")) {
+    byId("clock").addEventListener("click", function () {
+      local = !local;
+      keep("clock", local ? "local" : "utc");
+      showTimes();
+    });
+  }
+  if (byId("theme")) { byId("theme").addEventListener("click", turnTheme); }
+  showTimes();
+})();

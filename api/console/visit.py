@@ -1,0 +1,128 @@
+"""One request of a browser, as the pages see it: who visits, the API, the form, the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from api.console.in_process_api import InProcessApi
+from api.console.page_renderer import HEADERS, PageRenderer
+from api.console.session import COOKIE, Session
+from outbox.access import NOBODY, Caller, Scope
+
+LogIn = Callable[[str, str], Awaitable[Session | None]]
+"""Takes an API key and the operator's name; returns None if the key is not valid."""
+
+FORM_FIELDS_MAX: Final = 2000
+SEE_OTHER: Final = 303
+NOTICES: Final = {
+    "rechecked": "The check is due now. Reload to see its result.",
+    "ended": "The decision is stored.",
+    "paused": "Checks of the group are paused. Prepares, ends and publishing go on.",
+    "resumed": "Checks of the group go on.",
+    "revoked": "The key is revoked; it stops working within 5 seconds.",
+    "cancelled": "Nothing more is done of this action.",
+    "logged-out": "You are logged out.",
+    "session-over": "Your session is over, and nothing was done. Log in, then try again.",
+}
+"""What a page says after a form; an address names one of them, never a text."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Visit:
+    """One request; ``form`` holds the fields of a POST whose token was compared."""
+
+    request: Request
+    caller: Caller
+    session: Session | None
+    """The session that the answer continues; None ends it."""
+    api: InProcessApi
+    renderer: PageRenderer
+    prefix: str
+    log_in: LogIn
+    form: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The parameters of the address."""
+        return self.request.query_params
+
+    @property
+    def known(self) -> bool:
+        """True if the visitor may see pages."""
+        return self.caller is not NOBODY
+
+    @property
+    def is_refresh(self) -> bool:
+        """True if the page refreshes its live part by itself."""
+        return self.request.headers.get("hx-target") == "live"
+
+    def can(self, scope: Scope) -> bool:
+        """Return whether the visitor's key has a scope."""
+        return self.caller.has(scope)
+
+    def why_not(self, scope: Scope) -> str | None:
+        """Return why a control is disabled; None if it is not."""
+        return None if self.can(scope) else f"Your key needs the scope {scope}."
+
+    def address(self, path: str, **query: str | None) -> str:
+        """Return an address of the console."""
+        given = {name: value for name, value in query.items() if value is not None}
+        asked = "?" + urlencode(given) if given else ""
+        return f"{self.prefix}{quote(path, safe='/')}{asked}"
+
+    def see(self, path: str, **query: str | None) -> Response:
+        """Return the answer to a form: another page, which a reload does not send again."""
+        return self.go_on(self.address(path, **query))
+
+    def go_on(self, address: str) -> Response:
+        """Redirect to an address of the console, with its query."""
+        return RedirectResponse(address, SEE_OTHER, {"cache-control": "no-store"})
+
+    def forget(self, response: Response) -> None:
+        """Remove the cookie of the session from the browser."""
+        response.delete_cookie(COOKIE, path=self.prefix, httponly=True, samesite="strict")
+
+    def page(
+        self, template: str, *, status: int = 200, command: str | None = None, **facts: Any
+    ) -> Response:
+        """Return a page, or its live part alone when the page refreshes itself.
+
+        ``command`` is the command line that shows the same.
+        """
+        shared = {
+            "visit": self,
+            "notice": NOTICES.get(self.query.get("done", "")),
+            "command": command,
+            "calls": list(dict.fromkeys(self.api.calls)),
+            "here": asked_address(self.request),
+            "Scope": Scope,
+        }
+        if status == 200 and self.is_refresh:
+            text = self.renderer.block(template, "live", shared | facts)
+        else:
+            text = self.renderer.page(template, shared | facts)
+        return Response(text, status, HEADERS)
+
+
+def asked_address(request: Request) -> str:
+    """Return the path and query of a request, as the browser wrote them."""
+    raw = request.scope.get("raw_path") or request.scope["path"].encode()
+    query = request.scope["query_string"]
+    return str((raw.partition(b"?")[0] + (b"?" + query if query else b"")).decode("latin-1"))
+
+
+def read_form(body: bytes) -> dict[str, str]:
+    """Return the fields of a form. Raises ValueError if they are too many or not UTF-8."""
+    given = parse_qsl(
+        body.decode("ascii"),
+        keep_blank_values=True,
+        errors="strict",
+        max_num_fields=FORM_FIELDS_MAX,
+    )
+    return {name: value for name, value in given if value != ""}

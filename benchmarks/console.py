@@ -1,0 +1,98 @@
+"""How long does a page of the console take after a long history?
+
+Fills one PostgreSQL with published messages and some unpublished ones, then loads each page again
+and again, one at a time, in the process of the API. Goal: p95 at most 150 ms at ten million
+messages, which need about 8 GB of disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+import httpx2
+
+from api.wiring import build
+from benchmarks.history import GROUP, fill
+from benchmarks.measure.machine import report, start
+from cli.stores.schema import upgrade
+from devservers.postgres import EmbeddedPostgres
+from outbox.settings.environment import load_settings
+
+PATHS: Final = (
+    "/ui/",
+    f"/ui/?q=group:{GROUP}",
+    "/ui/?q=state:published",
+    "/ui/overview",
+    "/ui/parked",
+    "/ui/groups",
+    f"/ui/groups/{GROUP}",
+    "/ui/publishing",
+    "/ui/reconciliations",
+    "/ui/keys",
+    "/ui/system",
+)
+
+
+def main() -> None:
+    """Run the benchmark on a PostgreSQL that it starts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=10_000_000)
+    parser.add_argument("--unpublished", type=int, default=2000)
+    parser.add_argument("--loads", type=int, default=100, help="of each page")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="outbox-console-") as folder:
+        server = EmbeddedPostgres(Path(folder) / "postgres")
+        server.start()
+        try:
+            upgrade(server.database_url)
+            start("console", messages=asked.messages, unpublished=asked.unpublished)
+            fill(server.database_url, asked.messages, asked.unpublished)
+            asyncio.run(_load_pages(server.database_url, asked.loads))
+        finally:
+            server.stop()
+            server.erase()
+
+
+async def _load_pages(database_url: str, loads: int) -> None:
+    settings = load_settings(
+        {},
+        {
+            "database_url": database_url,
+            "kafka_bootstrap_servers": "127.0.0.1:9",
+            "auth_mode": "dev-insecure",
+        },
+    )
+    app = build(settings, listens_on="127.0.0.1")
+    async with app.lifespan():
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            for path in PATHS:
+                await _load(client, path, loads)
+
+
+async def _load(client: httpx2.AsyncClient, path: str, loads: int) -> None:
+    """Load a page once to warm up, then so many times."""
+    await client.get(path)
+    taken = []
+    for _ in range(loads):
+        began = time.monotonic()
+        answer = await client.get(path)
+        taken.append((time.monotonic() - began) * 1000)
+        answer.raise_for_status()
+    p95 = statistics.quantiles(taken, n=20)[-1]
+    report(
+        path,
+        p50_ms=round(statistics.median(taken), 1),
+        p95_ms=round(p95, 1),
+        kilobytes=round(len(answer.content) / 1000),
+    )
+
+
+if __name__ == "__main__":
+    main()

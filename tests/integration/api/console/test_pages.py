@@ -1,0 +1,264 @@
+"""Parked messages, groups, publishing, reconciliations, keys, system and bulk actions as pages."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from outbox.access import Scope
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.console.fixtures_console import Browser, Page, logged_in
+from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_service import Service
+from tests.integration.api.ingest.test_main_path import PARK
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
+
+pytestmark = pytest.mark.postgres
+
+PATHS = ("overview", "parked", "groups", "publishing", "reconciliations", "keys", "system")
+
+
+CHECKED = """
+INSERT INTO outbox.check_attempt
+    (half_id, look_id, round, attempt, asked_at, outcome, http_status, latency_ms, counted, applied)
+SELECT half_id, half_id, 1, 15, clock_timestamp(), %s, %s, 5, true, false
+FROM outbox.half_message WHERE half_id NOT IN (SELECT half_id FROM outbox.check_attempt)
+"""
+
+
+async def park(service: Service, pool: Pool, group: str, status: int | None, count: int) -> None:
+    """Prepare messages of a group whose last check had this result, and park them."""
+    for _ in range(count):
+        await service.prepared_id(producer_group=group)
+    await select(pool, CHECKED, "http_error" if status else "timeout", status)
+
+
+async def test_parked_messages_are_clustered_by_group_error_and_endpoint(
+    database_url: str, pool: Pool
+) -> None:
+    scopes = (Scope.MESSAGES_READ, Scope.GROUPS_READ, Scope.OPS_FORCE)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        await service.put_group("other", check_url="http://127.0.0.1:8998/other")
+        assert "Nothing is parked." in (await browser.get("/ui/parked")).text
+        await park(service, pool, "billing", 500, 3)
+        await park(service, pool, "billing", None, 1)
+        await park(service, pool, "other", 500, 2)
+        await select(pool, PARK)
+        page = await browser.get("/ui/parked")
+        assert "Looked at 6 parked messages: all that your key may see." in page.text
+        cells = re.findall(r"<tr>.*?</tr>", page.html, re.DOTALL)
+        rows = [" ".join(re.sub(r"<[^>]*>", " ", cell).split()) for cell in cells[1:4]]
+        assert [re.sub(r" \d+ s .*", "", row) for row in rows] == [
+            "billing http_error 500 http://127.0.0.1:8999/check check_max 3",
+            "other http_error 500 http://127.0.0.1:8998/other check_max 2",
+            "billing timeout http://127.0.0.1:8999/check check_max 1",
+        ]
+        [_, narrowed] = re.findall(r'href="([^"]+)">http_error 500</a>', page.html)
+        narrow = await browser.get(narrowed.replace("&amp;", "&"))
+        assert "PARKED 2" in narrow.text
+        dry = await browser.send(narrow, "/ui/bulk-actions/plan", action="recheck")
+        assert "matches 2 messages" in dry.text
+        started = await browser.send(dry, "/ui/bulk-actions", reason="it is repaired")
+        await begin_now(pool)
+        assert "2 of 2 done" in (await until_finished(browser, started)).text
+        assert "Looked at 4 parked messages" in (await browser.get("/ui/parked")).text
+
+
+async def test_every_page_is_shown_to_an_administrator_and_names_its_calls(
+    database_url: str, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    async with logged_in(database_url, pool, Scope.ADMIN) as (service, browser):
+        await service.end(await service.prepared_id(), "COMMIT")
+        for name in (*PATHS, "groups/billing"):
+            with subtests.test(name):
+                page = await browser.get(f"/ui/{name}")
+                assert page.status == 200, page.text
+                assert re.search(r"<code>GET /", page.html)
+                assert re.search(r"<code>outbox ", page.html)
+
+
+async def test_the_metrics_name_a_page_and_not_its_address(database_url: str, pool: Pool) -> None:
+    async with logged_in(database_url, pool, Scope.ADMIN) as (service, browser):
+        message_id = await service.prepared_id()
+        await browser.get(f"/ui/messages/{message_id}")
+        metrics = (await service.client.get("/metrics")).text
+        assert 'route="/ui/messages/{message_id}"' in metrics
+        assert message_id not in metrics
+
+
+async def test_a_page_beyond_the_scopes_of_the_key_says_which_it_needs(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (_, browser):
+        for name, scope in {
+            "groups": Scope.GROUPS_READ,
+            "reconciliations": Scope.REPORTS_READ,
+            "keys": Scope.ADMIN,
+        }.items():
+            page = await browser.get(f"/ui/{name}")
+            assert page.status == 403
+            assert f"the key needs {scope}" in page.text
+
+
+async def test_a_bound_key_sees_no_number_of_another_group(database_url: str, pool: Pool) -> None:
+    scopes = tuple(each for each in Scope if each is not Scope.ADMIN)
+    bound = logged_in(database_url, pool, *scopes, groups=("billing",))
+    async with bound as (service, browser):
+        await service.put_group("other-group")
+        await service.prepared_id(producer_group="other-group")
+        await service.end(await service.prepared_id(producer_group="other-group"), "COMMIT")
+        for name in PATHS:
+            page = await browser.get(f"/ui/{name}")
+            assert "other-group" not in page.html, name
+        overview = await browser.get("/ui/overview")
+        assert re.search(r"PREPARED 0 -", overview.text)
+        assert (await browser.get("/ui/groups/other-group")).status == 404
+        page = await browser.get("/ui/groups/billing")
+        fields = page.forms()["/ui/groups/billing/pause"] | {"reason": "r"}
+        for action in ("pause", "test"):
+            answer = await browser.client.post(f"/ui/groups/other-group/{action}", data=fields)
+            assert answer.status_code == 404
+
+
+async def test_a_group_is_tested_paused_and_resumed(database_url: str, pool: Pool) -> None:
+    scopes = (Scope.GROUPS_READ, Scope.GROUPS_WRITE)
+    async with logged_in(database_url, pool, *scopes) as (_, browser):
+        at = "/ui/groups/billing"
+        tested = await browser.send(await browser.get(at), f"{at}/test")
+        assert "Reachable no" in tested.text
+        paused = await browser.send(tested, f"{at}/pause", reason="maintenance of <b>it</b>")
+        assert "paused: maintenance of <b>it</b>" in paused.text
+        assert "Checks of the group are paused." in paused.text
+        resumed = await browser.send(paused, f"{at}/resume", reason="done")
+        assert "Checks running" in resumed.text
+        assert (await browser.send(resumed, f"{at}/pause")).status == 422
+
+
+async def test_a_group_that_may_not_be_changed_says_why(database_url: str, pool: Pool) -> None:
+    async with logged_in(database_url, pool, Scope.GROUPS_READ) as (_, browser):
+        page = await browser.get("/ui/groups/billing")
+        assert page.html.count("disabled") == 2
+        assert "Your key needs the scope groups:write." in page.text
+        assert "Your key needs the scope messages:read." in page.text
+
+
+async def test_a_run_shows_its_findings_and_its_reports_are_files(
+    database_url: str, pool: Pool
+) -> None:
+    PostgresRunStore(database_url).save(
+        make_run("one", "<b>a</b>", totals={"missing": 1}, reports={"html": "<script>x</script>"})
+    )
+    async with logged_in(database_url, pool, Scope.REPORTS_READ) as (_, browser):
+        runs = await browser.get("/ui/reconciliations")
+        assert "missing 1" in runs.text
+        run = await browser.get("/ui/reconciliations/one")
+        assert "<b>a</b>" in run.text
+        assert "<b>a</b>" not in run.html
+        assert "<b>a</b>" not in (await browser.get("/ui/reconciliations/one?kind=stuck")).text
+        report = await browser.get("/ui/reconciliations/one/report.html")
+        assert "attachment" in report.answer.headers["content-disposition"]
+        assert "sandbox" in report.answer.headers["content-security-policy"]
+        assert (await browser.get("/ui/reconciliations/two")).status == 404
+        assert (await browser.get("/ui/reconciliations/one?kind=lost")).status == 422
+
+
+async def test_a_key_is_revoked(database_url: str, pool: Pool) -> None:
+    async with logged_in(database_url, pool, Scope.ADMIN) as (service, browser):
+        asked = {"name": "<i>ci</i>", "producer_groups": ["*"], "scopes": ["messages:read"]}
+        created = (await service.client.post("/v1/api-keys", json=asked)).json()
+        page = await browser.get("/ui/keys")
+        assert "<i>ci</i>" in page.text
+        assert created["api_key"] not in page.html
+        page = await browser.send(page, f"/ui/keys/{created['key_id']}/revoke")
+        assert created["key_id"] not in page.html
+        assert "The key is revoked" in page.text
+
+
+async def plan(browser: Browser, q: str, action: str) -> Page:
+    """Ask for a dry run from the start page."""
+    page = Page(await browser.client.get("/ui/", params={"q": q}))
+    return await browser.send(page, "/ui/bulk-actions/plan", action=action)
+
+
+async def until_finished(browser: Browser, page: Page) -> Page:
+    """Load the page of an action until it is finished."""
+    async with asyncio.timeout(60):
+        while "finished:" not in page.text:
+            page = await browser.get(page.path)
+    return page
+
+
+async def begin_now(pool: Pool) -> None:
+    """End the delay of every action."""
+    await select(pool, "UPDATE outbox.bulk_action SET starts_at = clock_timestamp()")
+
+
+async def test_all_that_match_are_decided_after_a_dry_run_and_a_reason(
+    database_url: str, pool: Pool
+) -> None:
+    scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        await service.put_group("other")
+        mine = [await service.prepared_id() for _ in range(3)]
+        theirs = await service.prepared_id(producer_group="other")
+        dry = await plan(browser, "state:prepared group:billing age:<1h", "rollback")
+        assert "matches 3 messages" in dry.text
+        assert "Nothing was done." in dry.text
+        assert await states(service, mine) == {"PREPARED"}
+        unreasoned = await browser.send(dry, "/ui/bulk-actions")
+        assert unreasoned.status == 422
+        started = await browser.send(dry, "/ui/bulk-actions", reason="the database is gone")
+        assert re.search("Begins in (30|29) s; waiting: 0 of 3 done", started.text)
+        await begin_now(pool)
+        finished = await until_finished(browser, started)
+        assert "3 of 3 done" in finished.text
+        assert await states(service, mine) == {"ROLLED_BACK"}
+        assert await states(service, [theirs]) == {"PREPARED"}
+        rows = await select(
+            pool, "SELECT operator, reason FROM outbox.audit_log WHERE operator <> 'aged'"
+        )
+        assert set(rows) == {("Ada", "the database is gone")}
+
+
+async def test_an_action_is_cancelled_before_it_begins(database_url: str, pool: Pool) -> None:
+    scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        message_id = await service.prepared_id()
+        dry = await plan(browser, "state:prepared group:billing", "rollback")
+        waiting = await browser.send(dry, "/ui/bulk-actions", reason="r")
+        cancelled = await browser.send(waiting, f"{waiting.path}/cancel")
+        assert "cancelled: 0 of 1 done" in cancelled.text
+        assert "Nothing more is done of this action." in cancelled.text
+        assert not [action for action in cancelled.forms() if action.endswith("/cancel")]
+        await begin_now(pool)
+        other = await browser.send(
+            await plan(browser, "state:prepared group:billing", "recheck"),
+            "/ui/bulk-actions",
+            reason="it is next in the queue",
+        )
+        await begin_now(pool)
+        await until_finished(browser, other)
+        assert await states(service, [message_id]) == {"PREPARED"}
+
+
+async def test_an_action_needs_a_search_and_the_scope(database_url: str, pool: Pool) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        message_id = await service.prepared_id()
+        page = await browser.get("/ui/?q=group:billing")
+        assert "Your key needs the scope ops:force." in page.text
+        fields = page.forms()["/ui/bulk-actions/plan"] | {"action": "rollback"}
+        for path in ("/ui/bulk-actions/plan", "/ui/bulk-actions"):
+            form = fields | {"reason": "r"}
+            assert (await browser.client.post(path, data=form)).status_code == 403
+            for bad in ({"q": ""}, {"q": "age:x"}, {"action": "destroy"}):
+                assert (await browser.client.post(path, data=form | bad)).status_code == 422
+        assert await states(service, [message_id]) == {"PREPARED"}
+
+
+async def states(service: Service, ids: list[str]) -> set[str]:
+    """Return the states of messages."""
+    found = [(await service.client.get(f"/v1/half-messages/{each}")).json() for each in ids]
+    return {each["state"] for each in found}

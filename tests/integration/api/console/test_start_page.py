@@ -1,0 +1,241 @@
+"""The start page, the page of a message, and the search box."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+import pytest
+
+from outbox.access import Scope
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.console.fixtures_console import logged_in
+from tests.integration.api.fixtures_service import TOPIC
+
+pytestmark = pytest.mark.postgres
+
+HOSTILE = "\"'><script>document.title='owned'</script><img src=x onerror=alert(1)>{{7*7}}"
+
+
+async def test_the_start_page_lists_what_is_not_finished(database_url: str, pool: Pool) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        prepared, committed, rolled = [await service.prepared_id() for _ in range(3)]
+        await service.end(committed, "COMMIT")
+        await service.end(rolled, "ROLLBACK")
+        page = await browser.get("/ui/")
+        assert page.status == 200
+        assert prepared in page.html
+        assert committed in page.html
+        assert rolled not in page.html
+        assert "GET /v1/half-messages?state=PREPARED&limit=50" in page.text
+        assert "outbox message list" in page.text
+
+
+async def test_qualifiers_filter_and_are_in_the_address(database_url: str, pool: Pool) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        await service.put_group("other")
+        mine = await service.prepared_id(transaction_id="t-1", tags=["red"])
+        theirs = await service.prepared_id(producer_group="other")
+        for search, shown in {
+            "group:billing": (mine,),
+            "group:other state:prepared": (theirs,),
+            f"topic:{TOPIC}": (mine, theirs),
+            "tag:red": (mine,),
+            "transaction:t-1": (mine,),
+            'tag:"red"': (mine,),
+            "age:<1h": (mine, theirs),
+            "age:>1h": (),
+            "checks:>0": (),
+            "state:parked": (),
+        }.items():
+            page = await browser.client.get("/ui/", params={"q": search})
+            found = {each for each in (mine, theirs) if each in page.text}
+            assert (page.status_code, found) == (200, set(shown)), search
+        assert "outbox message list --state PREPARED --group other" in re.sub(
+            r"\s+", " ", (await browser.client.get("/ui/?q=state:prepared+group:other")).text
+        )
+
+
+async def test_a_search_that_is_not_understood_says_what_is_expected(
+    database_url: str, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (_, browser):
+        for search, expected in {
+            "age:5m": "age: takes",
+            "checks:many": "checks: takes",
+            "state:lost": "state: takes",
+            "group:": "group: needs a value",
+            "group:billing word": "is no qualifier",
+            'group:"billing': "is not closed",
+            "outcome:lost": "last_outcome",
+            "key:x": "messages:payload",
+            "tag:" + "x" * 900: "tag",
+            "transaction:a\x00": "transaction_id",
+        }.items():
+            with subtests.test(search[:20]):
+                page = await browser.client.get("/ui/", params={"q": search})
+                assert page.status_code == 422
+                assert expected in page.text
+        bad = await browser.client.get("/ui/?q=state:parked&cursor=nonsense")
+        assert bad.status_code == 422
+
+
+async def test_one_box_finds_a_message_by_its_id_its_transaction_and_its_key(
+    database_url: str, pool: Pool
+) -> None:
+    scopes = (Scope.MESSAGES_READ, Scope.MESSAGES_PAYLOAD)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        message_id = await service.prepared_id(transaction_id="invoice/7731", key="cust-58")
+        for word in (message_id, "invoice/7731", "cust-58"):
+            page = await browser.client.get("/ui/", params={"q": word}, follow_redirects=True)
+            assert page.url.path == f"/ui/messages/{message_id}", word
+        page = await browser.client.get("/ui/", params={"q": "nothing"})
+        assert page.status_code == 404
+        assert "No message has this" in page.text
+
+
+async def test_a_page_of_a_list_leads_to_the_next(database_url: str, pool: Pool) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        ids = {await service.prepared_id() for _ in range(60)}
+        page = await browser.get("/ui/?q=state:prepared")
+        assert "the next page goes on" in page.text
+        [following] = re.findall(r'href="([^"]+)">Next page', page.html)
+        second = await browser.get(following.replace("&amp;", "&"))
+        first_ids = {each for each in ids if each in page.html}
+        second_ids = {each for each in ids if each in second.html}
+        assert (len(first_ids), first_ids | second_ids) == (50, ids)
+        assert not first_ids & second_ids
+        assert "Looked at every message in this state." in second.text
+
+
+async def test_a_refresh_gets_the_list_alone_and_does_not_renew_the_session(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        message_id = await service.prepared_id()
+        part = await browser.get("/ui/", **{"hx-request": "true", "hx-target": "live"})
+        assert message_id in part.html
+        assert "<html" not in part.html
+        assert "set-cookie" not in part.answer.headers
+        browser.client.cookies.clear()
+        part = await browser.get("/ui/", **{"hx-request": "true", "hx-target": "live"})
+        assert (part.status, part.answer.headers["hx-refresh"]) == (204, "true")
+
+
+async def test_an_export_holds_exactly_what_matches_and_no_formula(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        await service.put_group("other")
+        ids = {await service.prepared_id(transaction_id=f"=cmd|{n}") for n in range(3)}
+        await service.prepared_id(producer_group="other")
+        answer = await browser.client.get("/ui/export?q=group:billing")
+        rows = list(csv.DictReader(answer.text.splitlines()))
+        assert {row["message_id"] for row in rows} == ids
+        assert all(row["transaction_id"].startswith("'=") for row in rows)
+        assert "attachment" in answer.headers["content-disposition"]
+
+
+async def test_a_key_bound_to_a_group_sees_that_group_alone(database_url: str, pool: Pool) -> None:
+    scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE)
+    bound = logged_in(database_url, pool, *scopes, groups=("billing",))
+    async with bound as (service, browser):
+        await service.put_group("other")
+        mine = await service.prepared_id()
+        theirs = await service.prepared_id(producer_group="other", transaction_id="t-2")
+        for path in ("/ui/", "/ui/?q=group:other", "/ui/export"):
+            page = await browser.get(path)
+            assert theirs not in page.html
+            assert (mine in page.html) is (path != "/ui/?q=group:other")
+        foreign = await browser.get(f"/ui/messages/{theirs}")
+        missing = await browser.get("/ui/messages/" + "0" * 36)
+        assert foreign.status == missing.status == 404
+        assert (await browser.get("/ui/?q=t-2")).status == 404
+        form = (await browser.get(f"/ui/messages/{mine}")).forms()
+        fields = form[f"/ui/messages/{mine}/force-end"] | {"reason": "r", "decision": "COMMIT"}
+        for action in ("recheck", "force-end"):
+            answer = await browser.client.post(f"/ui/messages/{theirs}/{action}", data=fields)
+            assert answer.status_code in (404, 422)
+        half = (await service.client.get(f"/v1/half-messages/{theirs}")).json()
+        assert half["state"] == "PREPARED"
+
+
+async def test_a_message_shows_its_facts_its_timeline_and_what_consumers_see(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        message_id = await service.prepared_id(transaction_id="t-1")
+        page = await browser.get(f"/ui/messages/{message_id}")
+        assert "not yet visible to consumers" in page.text
+        assert re.search(r"prepared .* UTC", page.text)
+        assert f"GET /v1/half-messages/{message_id}/history" in page.text
+        assert f"outbox message get {message_id} --history" in page.text
+        await service.end(message_id, "ROLLBACK")
+        page = await browser.get(f"/ui/messages/{message_id}")
+        assert "never visible to consumers" in page.text
+        assert "gap gap-" in page.html
+
+
+async def test_a_control_that_the_key_may_not_use_is_disabled_and_says_why(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        message_id = await service.prepared_id(value="the secret value")
+        page = await browser.get(f"/ui/messages/{message_id}")
+        assert page.html.count("<fieldset disabled>") == 2
+        assert "Your key needs the scope ops:force." in page.text
+        assert "Your key needs the scope messages:payload." in page.text
+        hidden = await browser.get(f"/ui/messages/{message_id}?payload=1")
+        assert hidden.status == 403
+        assert "the secret value" not in page.html + hidden.html
+        fields = page.forms()[f"/ui/messages/{message_id}/recheck"] | {"reason": "r"}
+        answer = await browser.client.post(f"/ui/messages/{message_id}/recheck", data=fields)
+        assert answer.status_code == 403
+
+
+async def test_an_operator_checks_again_and_decides_and_the_audit_log_has_the_name(
+    database_url: str, pool: Pool
+) -> None:
+    scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        message_id = await service.prepared_id()
+        at = f"/ui/messages/{message_id}"
+        page = await browser.send(await browser.get(at), f"{at}/recheck", reason="it is repaired")
+        assert (page.path, page.status) == (f"{at}?done=rechecked", 200)
+        assert "The check is due now." in page.text
+        empty = await browser.send(page, f"{at}/force-end", reason="r")
+        assert empty.status == 422
+        no_reason = await browser.send(page, f"{at}/force-end", decision="COMMIT")
+        assert no_reason.status == 422
+        ended = await browser.send(page, f"{at}/force-end", reason="paid", decision="COMMIT")
+        assert "COMMIT by operator" in ended.text
+        assert "a decision is final" in ended.text
+        late = await browser.send(page, f"{at}/force-end", reason="no", decision="ROLLBACK")
+        assert late.status == 409
+        assert "The standing decision is COMMIT, by operator." in late.text
+        events = (await service.client.get(f"/v1/half-messages/{message_id}/history")).json()
+        named = [each["operator"] for each in events["events"] if each.get("operator")]
+        assert named == ["Ada", "Ada"]
+
+
+async def test_hostile_text_is_shown_as_text(database_url: str, pool: Pool) -> None:
+    scopes = (Scope.MESSAGES_READ, Scope.MESSAGES_PAYLOAD)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        message_id = await service.prepared_id(
+            value=HOSTILE,
+            key=HOSTILE,
+            transaction_id=HOSTILE,
+            tags=[HOSTILE[:64]],
+            headers={"h": HOSTILE},
+            content_type="text/html",
+        )
+        paths = (f"/ui/messages/{message_id}?payload=1", "/ui/", "/ui/?q=state:prepared")
+        for path in paths:
+            page = await browser.get(path)
+            assert page.status == 200
+            assert "<script>document" not in page.html
+            assert "<img" not in page.html
+            assert HOSTILE in page.text.replace("\u00a0", " ")
+        for search in (HOSTILE, f"tag:{HOSTILE}", f'group:"{HOSTILE}"'):
+            answer = await browser.client.get("/ui/", params={"q": search}, follow_redirects=True)
+            assert "<script>document" not in answer.text

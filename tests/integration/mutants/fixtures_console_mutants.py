@@ -1,0 +1,143 @@
+"""Mutants of the console: its sessions, its forms and its pages; and of waiting bulk actions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.integration.mutants.fixtures_mutant import ProductMutant
+
+CONSOLE: Final = "tests/integration/api/console"
+UNIT: Final = "tests/unit/api/console"
+
+CONSOLE_MUTANTS: Final = (
+    ProductMutant(
+        promise="A form has the token of its session",
+        file="api/console/console.py",
+        rule="not hmac.compare_digest(given.encode(), session.csrf.encode())",
+        broken="False",
+        killer=f"{CONSOLE}/test_login.py"
+        "::test_a_form_without_the_token_of_its_session_does_nothing",
+    ),
+    ProductMutant(
+        promise="A form that a browser marks as another site's does nothing",
+        file="api/console/console.py",
+        rule="if foreign or session is None or",
+        broken="if session is None or",
+        killer=f"{CONSOLE}/test_login.py"
+        "::test_a_form_without_the_token_of_its_session_does_nothing",
+    ),
+    ProductMutant(
+        promise="A stranger sees no page of the console",
+        file="api/console/console.py",
+        rule="if not visitor.is_known and path != LOGIN:",
+        broken="if False:",
+        killer=f"{CONSOLE}/test_login.py"
+        "::test_a_stranger_is_sent_to_the_login_and_from_there_to_the_page",
+    ),
+    ProductMutant(
+        promise="The key of a session is verified for each request",
+        file="api/console/console.py",
+        rule="return Visitor(NOBODY, session and replace(session, token=None))",
+        broken="return Visitor(Caller(key_id=None, scopes=frozenset(), groups=None), session)",
+        killer=f"{CONSOLE}/test_login.py::test_a_revoked_key_ends_its_sessions",
+    ),
+    ProductMutant(
+        promise="Scripts cannot read the cookie of a session",
+        file="api/console/console.py",
+        rule="            httponly=True,\n",
+        broken="            httponly=False,\n",
+        killer=f"{CONSOLE}/test_login.py"
+        "::test_the_cookie_is_closed_to_scripts_and_other_sites_and_does_not_show_the_key",
+    ),
+    ProductMutant(
+        promise="The cookie of a session travels over https, but on loopback",
+        file="api/console/console.py",
+        rule="secure=not is_loopback(_host_name(visit.request)),",
+        broken="secure=False,",
+        killer=f"{CONSOLE}/test_login.py"
+        "::test_the_cookie_is_closed_to_scripts_and_other_sites_and_does_not_show_the_key",
+    ),
+    ProductMutant(
+        promise="A page that refreshes itself does not prolong a session",
+        file="api/console/console.py",
+        rule="if visit.is_refresh or visit.session is None:",
+        broken="if visit.session is None:",
+        killer=f"{CONSOLE}/test_start_page.py"
+        "::test_a_refresh_gets_the_list_alone_and_does_not_renew_the_session",
+    ),
+    ProductMutant(
+        promise="A session has a longest life",
+        file="api/console/session.py",
+        rule="return session if now - session.begun_at <= LONGEST_SECONDS else None",
+        broken="return session",
+        killer=f"{UNIT}/test_session.py"
+        "::test_a_session_that_nobody_uses_ends_and_a_used_one_has_an_end_too",
+    ),
+    ProductMutant(
+        promise="A session that nobody uses ends",
+        file="api/console/session.py",
+        rule="text.encode(), IDLE_SECONDS, now)",
+        broken="text.encode(), LONGEST_SECONDS, now)",
+        killer=f"{UNIT}/test_session.py"
+        "::test_a_session_that_nobody_uses_ends_and_a_used_one_has_an_end_too",
+    ),
+    ProductMutant(
+        promise="Text from outside is text on a page",
+        file="api/console/page_renderer.py",
+        rule="autoescape=True,",
+        broken="autoescape=False,",
+        killer=f"{CONSOLE}/test_start_page.py::test_hostile_text_is_shown_as_text",
+    ),
+    ProductMutant(
+        promise="A page runs no script that was written into it",
+        file="api/console/page_renderer.py",
+        rule="\"default-src 'self'; base-uri",
+        broken="\"default-src 'self' 'unsafe-inline'; base-uri",
+        killer=f"{CONSOLE}/test_login.py::test_every_page_confines_the_browser",
+    ),
+    ProductMutant(
+        promise="A login leads to no other host",
+        file="api/console/pages/login.py",
+        rule='return "/" if foreign else path',
+        broken='return asked or "/"',
+        killer=f"{CONSOLE}/test_login.py::test_the_login_goes_on_to_no_other_host",
+    ),
+    ProductMutant(
+        promise="An export holds no formula",
+        file="api/console/pages/unresolved.py",
+        rule='return "\'" + text if text.startswith(NOT_IN_A_CELL) else text',
+        broken="return text",
+        killer=f"{CONSOLE}/test_start_page.py"
+        "::test_an_export_holds_exactly_what_matches_and_no_formula",
+    ),
+    ProductMutant(
+        promise="A bound key sees no metric of another group in the console",
+        file="api/console/metric_values.py",
+        rule="if caller.groups is not None and sample.labels.get(GROUP) not in caller.groups:",
+        broken="if False:",
+        killer=f"{CONSOLE}/test_pages.py::test_a_bound_key_sees_no_number_of_another_group",
+    ),
+    ProductMutant(
+        promise="An action of the console needs a search",
+        file="api/console/pages/bulk_action.py",
+        rule="if not search.filters and search.state is None:",
+        broken="if False:",
+        killer=f"{CONSOLE}/test_pages.py::test_an_action_needs_a_search_and_the_scope",
+    ),
+    ProductMutant(
+        promise="An action waits for its delay",
+        file="outbox/postgres/operators/bulk_actions.sql",
+        rule="AND (starts_at IS NULL OR starts_at <= clock_timestamp())",
+        broken="",
+        killer="tests/integration/api/admin/test_bulk_actions.py"
+        "::test_an_action_waits_for_its_delay_and_is_cancelled_for_good",
+    ),
+    ProductMutant(
+        promise="A cancelled action is never begun",
+        file="outbox/postgres/operators/bulk_actions.sql",
+        rule="SET cancelled_at = clock_timestamp(), finished_at = clock_timestamp()",
+        broken="SET cancelled_at = clock_timestamp()",
+        killer="tests/integration/api/admin/test_bulk_actions.py"
+        "::test_an_action_waits_for_its_delay_and_is_cancelled_for_good",
+    ),
+)

@@ -1,0 +1,71 @@
+"""The sealed session: who opens it, and for how long."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from api.console.session import IDLE_SECONDS, LONGEST_SECONDS, SessionSeal
+
+
+class HandClock:
+    """A clock that a test turns."""
+
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 9, 21, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        """Return the time."""
+        return self.moment
+
+    def monotonic(self) -> float:
+        """Return the time in seconds."""
+        return self.moment.timestamp()
+
+    def turn(self, seconds: float) -> None:
+        """Go on."""
+        self.moment += timedelta(seconds=seconds)
+
+
+def test_a_session_is_opened_with_the_same_secret_alone() -> None:
+    clock = HandClock()
+    session = SessionSeal(b"secret", clock).begin("obx2_a_b_c", "Ada")
+    sealed = SessionSeal(b"secret", clock).seal(session)
+    assert SessionSeal(b"secret", clock).open(sealed) == session
+    assert SessionSeal(b"other", clock).open(sealed) is None
+
+
+def test_the_sealed_text_and_the_printed_session_hold_no_key() -> None:
+    seal = SessionSeal(b"secret", HandClock())
+    session = seal.begin("obx2_a_b_c", "Ada")
+    for text in (seal.seal(session), repr(session)):
+        assert "obx2" not in text
+        assert session.csrf not in text
+
+
+def test_a_session_that_nobody_uses_ends_and_a_used_one_has_an_end_too() -> None:
+    clock = HandClock()
+    seal = SessionSeal(b"secret", clock)
+    session = seal.begin("k", "Ada")
+    idle = seal.seal(session)
+    clock.turn(IDLE_SECONDS)
+    assert seal.open(idle) == session
+    used = seal.seal(session)
+    clock.turn(1)
+    assert seal.open(idle) is None
+    while clock.moment.timestamp() - session.begun_at <= LONGEST_SECONDS:
+        assert seal.open(used) == session
+        used = seal.seal(session)
+        clock.turn(IDLE_SECONDS / 2)
+    assert seal.open(used) is None
+
+
+def test_what_we_did_not_seal_opens_nothing() -> None:
+    seal = SessionSeal(b"secret", HandClock())
+    sealed = seal.seal(seal.begin("k", "Ada"))
+    for text in (None, "", "nonsense", sealed[:-2], sealed + "A", "\u00e4", "x" * 5000):
+        assert seal.open(text) is None
+
+
+def test_every_session_has_its_own_token() -> None:
+    seal = SessionSeal(b"secret", HandClock())
+    assert seal.begin(None, "").csrf != seal.begin(None, "").csrf
