@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import aiohttp
 
@@ -19,9 +19,13 @@ from outbox.checks.check_round import Answer, Outcome, Question
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import CheckUrl, read_check_url
 from outbox.errors import CheckUrlForbidden
+from outbox.http_checks.check_span import CheckSpan
 from outbox.http_checks.classification import HttpAnswer, classify, classify_batch
 from outbox.http_checks.guarded_connector import Blocked, GuardedResolver, guarded_connector
 from outbox.http_checks.request import CheckRequest, check_request
+
+if TYPE_CHECKING:
+    from outbox.telemetry.spans import Spans
 
 CONNECT_SECONDS: Final = 2.0
 ANSWER_BYTES: Final = 16 * 1024
@@ -50,8 +54,16 @@ def guarded_session(resolver: GuardedResolver, *, proxied: bool) -> aiohttp.Clie
 class HttpCheckEndpoint:
     """The CheckEndpoint over HTTP; use it as an async context manager."""
 
-    def __init__(self, resolver: GuardedResolver, *, proxy_url: str | None = None) -> None:
+    def __init__(
+        self,
+        resolver: GuardedResolver,
+        *,
+        proxy_url: str | None = None,
+        spans: Spans | None = None,
+    ) -> None:
+        """Create an endpoint; ``spans`` None records no span of a call."""
         self._proxy_url = proxy_url
+        self._spans = spans
         self._resolver = resolver
         self._session = guarded_session(resolver, proxied=proxy_url is not None)
 
@@ -74,7 +86,22 @@ class HttpCheckEndpoint:
         self, group: ProducerGroup, questions: Sequence[Question], now: datetime
     ) -> Sequence[Answer]:
         """Make one call and answer each question in order; see CheckEndpoint.ask."""
-        returned = await self._call(group, questions, now)
+        if self._spans is None:
+            return await self._ask(group, questions, now, None)
+        with CheckSpan(self._spans, group, questions) as span:
+            answers = await self._ask(group, questions, now, span.traceparent)
+            span.answered(answers)
+            return answers
+
+    async def _ask(
+        self,
+        group: ProducerGroup,
+        questions: Sequence[Question],
+        now: datetime,
+        traceparent: str | None,
+    ) -> Sequence[Answer]:
+        request = check_request(group, questions, now, secrets.token_hex(16), traceparent)
+        returned = await self._call(group, request)
         if isinstance(returned, Answer):
             return [returned] * len(questions)
         ids = [str(question.half.message_id) for question in questions]
@@ -82,11 +109,8 @@ class HttpCheckEndpoint:
             return classify_batch(returned, ids)
         return [classify(returned, ids[0])]
 
-    async def _call(
-        self, group: ProducerGroup, questions: Sequence[Question], now: datetime
-    ) -> HttpAnswer | Answer:
+    async def _call(self, group: ProducerGroup, request: CheckRequest) -> HttpAnswer | Answer:
         """Return the complete answer, or the reason why there is none."""
-        request = check_request(group, questions, now, secrets.token_hex(16))
         limit = BATCH_ANSWER_BYTES if group.batch_check else ANSWER_BYTES
         try:
             url = read_check_url(group.check_url, self._resolver.policy)

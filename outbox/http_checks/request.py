@@ -32,11 +32,16 @@ class CheckRequest:
 
 
 def check_request(
-    group: ProducerGroup, questions: Sequence[Question], now: datetime, unique: str
+    group: ProducerGroup,
+    questions: Sequence[Question],
+    now: datetime,
+    unique: str,
+    traceparent: str | None = None,
 ) -> CheckRequest:
     """Return the signed request for one question, or for several in the group's batch form.
 
-    ``unique`` is 32 new hexadecimal digits: the trace id, and the webhook id of a batch.
+    ``unique`` is 32 new hexadecimal digits: the webhook id of a batch, and the trace id of a call
+    that has no ``traceparent`` of a recorded span.
     """
     reply_by = now + timedelta(seconds=group.check_timeout_seconds)
     checks = [_check(group, question, reply_by) for question in questions]
@@ -45,7 +50,7 @@ def check_request(
         "content-type": "application/json",
         "accept": "application/json",
         "accept-encoding": "identity",
-        "traceparent": f"00-{unique}-{unique[:16]}-00",
+        "traceparent": traceparent or f"00-{unique}-{unique[:16]}-00",
     }
     if group.batch_check:
         webhook_id = f"chk_batch_{unique}"

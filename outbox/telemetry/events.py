@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
 from collections.abc import Collection
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import structlog
 
 from outbox.telemetry.exception_format import exception_format
 from outbox.telemetry.redaction import Redaction, redaction
+
+_TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class Event(StrEnum):
@@ -133,3 +136,9 @@ def debug_logger() -> Any | None:
     """Return the logger if debug lines are written, else None: then the caller can skip them."""
     logger = get_logger()
     return logger if logger.is_enabled_for(logging.DEBUG) else None
+
+
+def trace_facts(traceparent: str | None) -> dict[str, str]:
+    """Return the fact ``trace_id`` of a message's log line; nothing without a trace context."""
+    found = _TRACE.fullmatch(traceparent) if traceparent else None
+    return {"trace_id": found[1]} if found else {}

@@ -47,6 +47,12 @@ CATALOGUE: Final = (
     ),
     Metric("parked_messages", "gauge", "Messages parked undecided", ("producer_group",)),
     Metric(
+        "held_messages",
+        "gauge",
+        "Committed messages that Kafka refuses, or that wait behind such a one",
+        ("producer_group", "topic"),
+    ),
+    Metric(
         "plain_backlog_messages",
         "gauge",
         "Messages published in SQL and committed, not yet admitted",
@@ -61,7 +67,8 @@ CATALOGUE: Final = (
     Metric(
         "publish_backlog_messages",
         "gauge",
-        "Committed messages, not yet published; held ones too, dropped ones not",
+        "Committed messages, not yet published; held ones too, dropped ones not; estimated above"
+        " 1000 in a shard",
         ("topic",),
     ),
     Metric(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from typing import LiteralString
 
 import pytest
 from openapi_spec_validator import validate
@@ -11,10 +12,21 @@ from openapi_spec_validator import validate
 from api.http.problems import KINDS
 from outbox.postgres.maintenance.heartbeats import PostgresHeartbeats
 from outbox.postgres.sessions.connections import Pool
+from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
 
 pytestmark = pytest.mark.postgres
+DROP_ONE: LiteralString = (
+    "UPDATE outbox.held_record SET dropped_at = clock_timestamp()"
+    f" WHERE half_id = (SELECT max(half_id) FROM outbox.held_record WHERE {NEW_HALVES})"
+)
+HOLD_TWO: LiteralString = (
+    "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, xid, n,"
+    " publish_error, next_attempt_at) SELECT half_id, nonce, half_id & 15, topic_id, key,"
+    " 0, 0, 'too large', 'infinity' FROM outbox.half_message"
+    f" WHERE {NEW_HALVES} ORDER BY half_id LIMIT 2"
+)
 
 
 async def test_ready_means_that_all_four_parts_work(service: Service, pool: Pool) -> None:
@@ -184,3 +196,20 @@ async def test_messages_of_the_sql_mode_that_are_not_admitted_have_a_separate_ga
     (age,) = re.findall(r'outbox_plain_oldest_age_seconds{producer_group="billing"} (\S+)', metrics)
     assert 0 <= float(age) < 60
     assert 'outbox_half_messages{producer_group="billing"' not in metrics
+
+
+async def test_held_messages_have_a_gauge_by_group_and_topic(service: Service, pool: Pool) -> None:
+    ids = [await service.prepared_id(key="k") for _ in range(3)]
+    for message_id in ids:
+        await service.end(message_id, "COMMIT")
+    await select(pool, HOLD_TWO)
+    await select(pool, DROP_ONE)
+    metrics = (await service.client.get("/metrics")).text
+    assert _held(metrics) == {("billing", "invoices.issued"): 1}
+
+
+def _held(metrics: str) -> dict[tuple[str, str], float]:
+    """Return the gauge by group and topic, without those that a former life has left."""
+    pattern = r'outbox_held_messages{producer_group="(.+?)",topic="(.+?)"} (\S+)'
+    found = {(group, topic): float(n) for group, topic, n in re.findall(pattern, metrics)}
+    return {place: n for place, n in found.items() if not place[0].startswith("aged-")}

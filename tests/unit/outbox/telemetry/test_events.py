@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from outbox.telemetry.events import trace_facts
+
 CANARY = "canary-password-3f"
 HEAD = f"""
 import logging, threading
@@ -52,3 +54,13 @@ def test_no_line_shows_a_secret_or_a_payload(case: str, style: str) -> None:
     assert "canary" not in done.stdout + done.stderr
     if "dies" in case or "exception" in case:
         assert "Quoting" in done.stderr or "RuntimeError" in done.stderr
+
+
+@pytest.mark.parametrize("given", [None, "", "any text of the SQL mode", "00-1-2-01"])
+def test_a_line_without_a_trace_context_has_no_trace(given: str | None) -> None:
+    assert trace_facts(given) == {}
+
+
+def test_a_line_names_the_trace_of_its_message() -> None:
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    assert trace_facts(f"00-{trace}-b7ad6b7169203331-01") == {"trace_id": trace}

@@ -1,0 +1,94 @@
+"""Traces of a whole installation, as a collector receives them over OTLP."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.fixtures_check_endpoint import check_endpoint
+from tests.e2e.fixtures_service import Service, outbox_dev
+from tests.fixtures_spans import CALLER, RECORDED, TRACE, Collector, Received, collector
+from tests.fixtures_waiting import wait_for
+
+pytestmark = [pytest.mark.e2e, pytest.mark.deep]
+
+
+def prepared(service: Service, group: str, topic: str) -> str:
+    """Prepare a message within the caller's trace; return its id."""
+    body = {"producer_group": group, "topic": topic, "value": "points"}
+    answer = service.http.post("/v1/half-messages", json=body, headers={"traceparent": RECORDED})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["message_id"])
+
+
+def span_of(traces: Collector, name: str, message_id: str) -> Received:
+    """Wait for the span of a message."""
+
+    def look() -> Received | None:
+        found = [
+            span
+            for span in traces.named(name)
+            if span.attributes.get("messaging.message.id") == message_id
+        ]
+        return found[0] if found else None
+
+    found = wait_for(look)
+    assert found is not None
+    return found
+
+
+def test_traces_lead_from_the_caller_over_the_check_to_the_record(tmp_path: Path) -> None:
+    with (
+        collector() as traces,
+        check_endpoint(lambda _: "COMMIT") as endpoint,
+        outbox_dev(
+            tmp_path / "data",
+            OTEL_EXPORTER_OTLP_ENDPOINT=traces.url,
+            OTEL_BSP_SCHEDULE_DELAY="200",
+        ) as service,
+    ):
+        group, topic = service.group(endpoint.url), service.new_name("traced")
+        message_id = prepared(service, group, topic)
+        prepare = span_of(traces, f"prepare {topic}", message_id)
+        assert (prepare.trace_id, prepare.parent_id) == (TRACE, CALLER)
+        assert prepare.service == "outbox-api"
+
+        check = span_of(traces, f"check {group}", message_id)
+        assert (check.service, check.links) == ("outbox-checker", (prepare.span_id,))
+        assert endpoint.traceparents[0][3:52] == f"{check.trace_id}-{check.span_id}"
+
+        send = span_of(traces, f"send {topic}", message_id)
+        assert (send.service, send.links) == ("outbox-checker", (prepare.span_id,))
+        (record,) = service.records(topic)
+        header = dict(record.headers)["traceparent"]
+        assert header[3:52] == f"{TRACE}-{prepare.span_id}"
+
+        late = service.end(message_id, "COMMIT")
+        assert late.json()["already_ended"]
+        settle = span_of(traces, f"settle {topic}", message_id)
+        assert (settle.service, settle.links) == ("outbox-api", (prepare.span_id,))
+
+
+def test_a_collector_that_is_away_delays_neither_a_message_nor_a_stop(tmp_path: Path) -> None:
+    with outbox_dev(
+        tmp_path / "data",
+        OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1",
+        OTEL_BSP_SCHEDULE_DELAY="200",
+    ) as service:
+        group, topic = service.group("http://127.0.0.1:65001/check"), service.new_name("traced")
+        message_id = prepared(service, group, topic)
+        answer = service.end(message_id, "COMMIT", wait=30)
+        assert answer.json()["state"] == "PUBLISHED"
+        logs = [service.data_dir / f"{name}.log" for name in ("api", "checker")]
+        for log in logs:
+            wait_for(partial(lost_lines, log))
+    assert service.process.returncode == 0
+    for log in logs:
+        assert len(lost_lines(log)) == 1, "once, not at each attempt"
+
+
+def lost_lines(log: Path) -> list[str]:
+    """Return the lines of a program's log that say that the collector is away."""
+    return [line for line in log.read_text("utf-8").splitlines() if "trace collector" in line]
