@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from cli.commands import config, group, held, installation, key, message, migrate, shard
+from cli.commands.bench.command import bench
 from cli.commands.check import command as check
 from cli.commands.doctor.command import doctor
 from cli.commands.reconcile import command as reconcile
 from cli.commands.status import status
 from cli.dev.command import dev
 from cli.invocation.context import Context, Output
+from cli.invocation.examples import add_examples
 from cli.service.programs import api, checker
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
@@ -44,9 +46,11 @@ def make_app() -> typer.Typer:
     app.add_typer(held.make_app(), name="held")
     app.add_typer(installation.make_app(), name="installation")
     app.command("doctor")(doctor)
+    app.command("bench")(bench)
     app.add_typer(config.make_app(), name="config")
     for command in entry_points(group=EXTENSIONS):
         app.add_typer(command.load()(), name=command.name)
+    add_examples(app)
     return app
 
 

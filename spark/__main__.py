@@ -27,7 +27,8 @@ from spark.cut.time_bounds import parse_time
 from spark.findings.finding_class import Severity
 from spark.findings.verdict import exit_code, parse_tolerance
 from spark.jvm.spark_errors import INTERRUPTED, SparkFailure, exit_code_of, one_line_failures
-from spark.report.report import Report, format_count
+from spark.report.report import Report
+from spark.report.run_summary import summary
 from spark.report.store_run import store_and_notify
 from spark.run_context import Options, RunContext
 from spark.wiring import failure_log, open_run, run_store
@@ -115,7 +116,7 @@ def _run_and_print(
     context.progress.timings = {}
     indent = 2 if flags.every is None else None
     as_json = flags.output == "json"
-    sys.stdout.write(json.dumps(shown, indent=indent) + "\n" if as_json else _lines(report))
+    sys.stdout.write(json.dumps(shown, indent=indent) + "\n" if as_json else summary(report))
     sys.stdout.flush()
     return report
 
@@ -139,21 +140,6 @@ def _stopped_within(seconds: float) -> bool:
         return True
 
 
-def _lines(report: Report) -> str:
-    """Return what a person reads on a terminal; the last three lines are for scripts as well."""
-    totals = ", ".join(f"{kind} {format_count(n)}" for kind, n in report.totals.items())
-    return (
-        f"{report.sentence}\n"
-        f"{report.plan.origin.sentence}\n"
-        f"in flight {format_count(report.counts.in_flight)}, "
-        f"waiting for a producer {format_count(report.counts.prepared)}, "
-        f"parked {format_count(report.counts.parked)}\n"
-        f"verdict: {report.verdict}\n"
-        f"totals: {totals}\n"
-        f"report: {report.folder / 'report.html'}\n"
-    )
-
-
 def _overrides(flags: argparse.Namespace) -> dict[str, Any]:
     given = {setting: getattr(flags, flag, None) for flag, setting in SETTING_OF.items()}
     return {setting: value for setting, value in given.items() if value is not None}
@@ -162,7 +148,11 @@ def _overrides(flags: argparse.Namespace) -> dict[str, Any]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="outbox-reconcile", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="audit everything up to one consistent cut")
+    run = commands.add_parser(
+        "run",
+        help="audit everything up to one consistent cut",
+        epilog="Example: outbox reconcile run --from 2026-12-01T00:00:00Z --report reports",
+    )
     run.add_argument("--full", action="store_true", help="read everything, not only what is new")
     for flag, name, what in TIMES:
         run.add_argument(
@@ -195,7 +185,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--textfile", metavar="FILE", help="metrics for a node exporter")
     rerun = commands.add_parser(
-        "rerun", help="judge one run's open findings again and store their new status"
+        "rerun",
+        help="judge one run's open findings again and store their new status",
+        epilog="Example: outbox reconcile rerun RUN_ID --max missing=0",
     )
     rerun.add_argument("run_id", metavar="RUN_ID")
     for command in (run, rerun):

@@ -7,16 +7,20 @@ whatever folder it is started, so it believes only a file that nobody else can h
 
 import json
 import os
+import re
 import stat
 from dataclasses import asdict, dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from outbox.errors import ConfigurationError
 
 NAME = "dev.json"
 DEFAULT_DATA_DIR = Path(".outbox-dev")
+_PLACE = r"(?P<host>[0-9.]+|localhost|\[[0-9a-f:]+\])(:[0-9]+)?"
+_API = re.compile(rf"http://{_PLACE}/?")
+_DATABASE = re.compile(rf"postgresql://([^/@]*@)?{_PLACE}(/[A-Za-z0-9_-]*)?")
+_BROKER = re.compile(_PLACE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,15 +86,16 @@ def _runs(pid: object) -> bool:
 
 
 def _refuse_other_machines(state: DevState, file: Path) -> None:
-    brokers = [f"//{each}" for each in state.kafka_bootstrap_servers.split(",")]
-    for address in (state.api_url, state.database_url, *brokers):
-        parts = urlsplit(address)
-        if not _is_loopback(parts.hostname or "") or "host" in parts.query:
+    """Accept the plain forms that `outbox dev` writes, which every parser reads alike."""
+    brokers = [(_BROKER, each) for each in state.kafka_bootstrap_servers.split(",")]
+    for form, address in ((_API, state.api_url), (_DATABASE, state.database_url), *brokers):
+        found = form.fullmatch(address)
+        if found is None or not _is_loopback(found["host"]):
             raise ConfigurationError(f"{file} is not used: it names another machine")
 
 
 def _is_loopback(host: str) -> bool:
     try:
-        return ip_address(host).is_loopback
+        return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"

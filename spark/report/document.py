@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from string import Formatter
 from typing import Any, Final
 
 from spark.columns.schemas import SCHEMA_VERSION
@@ -15,6 +16,8 @@ from spark.report.report import Report
 
 SHOWN: Final = 1000
 """The maximum number of findings in the JSON."""
+OF_RUN: Final = "outbox reconcile show {run_id}"
+"""The command for a finding that names neither a message nor a topic."""
 
 
 def document(
@@ -96,16 +99,22 @@ def finding_document(finding: Finding, report: Report, status: str = OPEN) -> di
 
 
 def command(finding: Finding, run_id: str) -> str:
-    """Return the next command for an operator; without a message, who may write to the topic."""
-    named = finding.message_id is not None or "{message_id}" not in finding.rule.command
-    rule = finding.rule if named else RULES[FindingClass.FOREIGN]
-    return rule.command.format(
-        run_id=run_id,
-        finding_id=finding.finding_id,
-        message_id=finding.message_id,
-        shard=finding.shard,
-        topic=finding.topic,
-    )
+    """Return the next command for an operator, the most special one whose facts are all known.
+
+    Without a message, who may write to the topic; without a topic, the findings of the run.
+    """
+    facts = {
+        "run_id": run_id,
+        "finding_id": finding.finding_id,
+        "message_id": finding.message_id,
+        "shard": finding.shard,
+        "topic": finding.topic,
+    }
+    known = {name: value for name, value in facts.items() if value is not None}
+    for template in (finding.rule.command, RULES[FindingClass.FOREIGN].command):
+        if all(name in known for _, name, _, _ in Formatter().parse(template) if name):
+            return template.format(**known)
+    return OF_RUN.format(**known)
 
 
 def key_shown(finding: Finding) -> str | None:

@@ -184,6 +184,7 @@ class Report:
             f" {totals[Kind.DUPLICATE]} duplicated, {totals[Kind.UNEXPECTED]} unexpected,"
             f" {totals[Kind.MISMATCH]} altered, {totals[Kind.DISORDERED]} out of order;"
             f" {self.coverage}{self._latency_part()}{self._expected_duplicates_part()}"
+            f"{self._remaining_part()}"
         )
 
     def _latency_part(self) -> str:
@@ -194,6 +195,12 @@ class Report:
         """Return the part about delivery mode at_least_once, if it published messages again."""
         repeated = self.count(FindingClass.EXPECTED_DUPLICATE)
         return f"; {format_count(repeated)} expected duplicates" if repeated else ""
+
+    def _remaining_part(self) -> str:
+        """Return the part about findings of earlier runs that no run can see again."""
+        remaining = sum(each.stored_id is not None for each in self.findings)
+        found = format_count(remaining)
+        return f"; {found} of earlier runs, whose records have expired, open" if remaining else ""
 
 
 def format_count(number: int) -> str:

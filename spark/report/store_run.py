@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from outbox.reconciliation.finding import StoredFinding
 from outbox.reconciliation.ports import RunStore
 from outbox.reconciliation.run import StoredRun
-from spark.findings.finding import Finding
+from spark.findings.stored_finding import stored_finding
 from spark.report import document, page, tables
 from spark.report.notification import notice_of
 from spark.report.report import Latency, Report
@@ -23,11 +22,6 @@ FILES: Final = {
     "csv": ("csv", "findings.csv"),
 }
 """Per format of the report: its name in the JSON, and its file."""
-STORED_EVIDENCE: Final = (
-    *("message_id", "partition", "offset", "key_hash", "shard", "producer_group"),
-    *("decision", "decided_at", "record_time"),
-)
-"""Fields of a finding that are stored with its evidence."""
 
 
 def store_and_notify(
@@ -94,7 +88,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
         counts=asdict(report.counts),
         totals=report.totals,
         timings=report.timings,
-        findings=tuple(_stored_finding(each) for each in (*report.findings, *report.accepted)),
+        findings=tuple(stored_finding(each) for each in (*report.findings, *report.accepted)),
         reports=reports,
         checkpoint=report.checkpoint,
         expired_evidence=report.expired_evidence,
@@ -108,16 +102,3 @@ def _quantiles(latencies: Sequence[Latency]) -> dict[str, dict[str, float]]:
         for each in latencies
         if each.topic is not None
     }
-
-
-def _stored_finding(finding: Finding) -> StoredFinding:
-    values = finding.as_json()
-    return StoredFinding(
-        finding_id=finding.finding_id,
-        kind=values["kind"],
-        finding_class=values["class"],
-        severity=values["severity"],
-        half_id=finding.half_id,
-        topic=finding.topic,
-        detail={**finding.detail, **{name: values[name] for name in STORED_EVIDENCE}},
-    )

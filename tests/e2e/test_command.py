@@ -219,6 +219,10 @@ def test_the_doctor_finds_nothing_wrong_with_the_stores(outbox: Command) -> None
     for check in ("postgres version", "fsync", "migrations", "kafka", "outbox.progress"):
         assert findings[check] == "ok"
     assert findings["min.insync.replicas"] == "warning", "one broker"
+    tasks = {check: verdict for check, verdict in findings.items() if check.startswith("chore ")}
+    assert {"chore relay", "chore check", "chore sweep", "chore retire"} <= tasks.keys()
+    assert set(tasks.values()) == {"ok"}, "also those with work once a minute"
+    assert {"parked messages", "held messages", "messages"} <= findings.keys()
 
 
 def test_the_doctor_fails_without_a_database(

@@ -25,16 +25,20 @@ def endpoint_checks(context: typer.Context) -> Iterator[HealthCheck]:
             groups = api.get("/v1/producer-groups")["data"]
             yield finding("api", True, f"{len(groups)} producer groups")
             for group in groups:
-                yield _endpoint(api.post, str(group["producer_group"]))
+                name, check_url = str(group["producer_group"]), str(group["check_url"])
+                yield endpoint_finding(api.post, name, check_url)
     except (ApiProblem, CommandFailed) as error:
         yield finding("api", False, str(error), HealthStatus.WARNING)
 
 
-def _endpoint(post: Callable[[str], Any], group: str) -> HealthCheck:
+def endpoint_finding(post: Callable[[str], Any], group: str, check_url: str) -> HealthCheck:
+    """Let the API ask one endpoint; what is wrong comes with its address and the next command."""
     try:
         verdict = post(f"/v1/producer-groups/{group}/test")
     except (ApiProblem, CommandFailed) as error:
         return finding(f"endpoint of {group}", False, str(error))
     faults = [text for member, text in FAULTS.items() if not verdict.get(member)]
-    detail = f"{faults[0]} ({verdict['outcome']})" if faults else str(verdict["outcome"])
+    detail = str(verdict["outcome"])
+    if faults:
+        detail = f"{faults[0]} ({detail}): {check_url}; try `outbox group test {group}`"
     return finding(f"endpoint of {group}", not faults, detail)

@@ -43,7 +43,8 @@ def kafka_checks(settings: Settings, data_topics: Collection[str]) -> Iterator[H
         yield transaction_finding(open_transactions(servers, config, topics), now, longest)
         yield share_group_finding(dirty_share_groups(servers, config))
     except KafkaUnavailable as error:
-        yield finding("kafka", False, str(error))
+        asked = "is it running, and is it what OUTBOX_KAFKA_BOOTSTRAP_SERVERS means?"
+        yield finding("kafka", False, f"{servers}: {error}; {asked}")
 
 
 def progress_topic_findings(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:

@@ -1,7 +1,9 @@
 """PostgreSQL: version, durability, clock, migrations, heartbeats, partitions."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from cli.commands.doctor.health_check import HealthCheck, HealthStatus, finding, judged
 from outbox.clock import SystemClock
@@ -12,6 +14,11 @@ from outbox.settings.catalogue import Settings
 OLDEST_POSTGRES = 150_000
 MOST_SKEW_SECONDS = 1.0
 BEATS_MISSED = 3
+WAITING = (
+    ("PARKED", "parked messages", "producer_group", "outbox message list --state PARKED"),
+    ("HELD", "held messages", "topic", "outbox held list"),
+)
+"""What waits for a person: state, name of the check, what it is counted by, the next command."""
 
 
 def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
@@ -31,8 +38,10 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
                 yield from heartbeat_findings(view.chores(), most)
                 yield leaf_finding(view.without_leaf())
                 yield lock_finding(view.strangers())
+                yield from message_findings(view.unfinished())
     except DatabaseUnavailable as error:
-        yield finding("postgres", False, str(error))
+        detail = f"{_place(url)}: {error}; is it running, and is it what OUTBOX_DATABASE_URL means?"
+        yield finding("postgres", False, detail)
 
 
 def stored_topics(settings: Settings) -> list[str]:
@@ -58,16 +67,38 @@ def server_findings(server: Mapping[str, Any], now: float) -> Iterator[HealthChe
 
 
 def heartbeat_findings(chores: list[dict[str, Any]], most_seconds: float) -> Iterator[HealthCheck]:
-    """Check the age of each chore's last heartbeat."""
+    """Check the age of each chore's last heartbeat.
+
+    Messages wait for some of them. The others may take long, or be switched off: a warning.
+    """
     from outbox.postgres.maintenance.readiness import NEEDED_CHORES
 
     seen = {chore["chore"] for chore in chores}
     for needed in NEEDED_CHORES:
         if needed not in seen:
-            yield finding(f"chore {needed}", False, "has never run on this database")
+            detail = "has never run on this database: start `outbox checker`"
+            yield finding(f"chore {needed}", False, detail)
     for chore in chores:
-        age = float(chore["seconds_ago"])
-        yield finding(f"chore {chore['chore']}", age <= most_seconds, f"{age:.1f} s ago")
+        name, age = chore["chore"], float(chore["seconds_ago"])
+        alive = age <= most_seconds
+        more = "" if alive else ": is a checker with this task running, and what does its log say?"
+        otherwise = HealthStatus.FAILED if name in NEEDED_CHORES else HealthStatus.WARNING
+        yield finding(f"chore {name}", alive, f"{age:.1f} s ago{more}", otherwise)
+
+
+def message_findings(unfinished: Sequence[Mapping[str, Any]]) -> Iterator[HealthCheck]:
+    """Show what waits for a person, and the backlog."""
+    for state, check, place, command in WAITING:
+        by_place: Counter[str] = Counter()
+        for row in unfinished:
+            if row["state"] == state:
+                by_place[row[place]] += row["messages"]
+        named = ", ".join(f"{number} of {name}" for name, number in by_place.most_common(5))
+        detail = f"{named}: {command}" if named else "none"
+        yield finding(check, not named, detail, HealthStatus.WARNING)
+    backlog = sum(row["messages"] for row in unfinished if row["state"] == "COMMITTED")
+    undecided = sum(row["messages"] for row in unfinished if row["state"] == "PREPARED")
+    yield finding("messages", True, f"{undecided} undecided, {backlog} committed wait for Kafka")
 
 
 def leaf_finding(tables: list[str]) -> HealthCheck:
@@ -89,3 +120,9 @@ def lock_finding(strangers: Sequence[Mapping[str, Any]]) -> HealthCheck:
     if held:
         detail = f"{'; '.join(held)}: end these sessions with pg_terminate_backend"
     return finding("advisory locks", not held, detail, HealthStatus.WARNING)
+
+
+def _place(database_url: str) -> str:
+    """Return host, port and database of a URL: nothing of it that is a secret."""
+    url = urlsplit(database_url)
+    return url.netloc.rpartition("@")[2] + url.path

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from outbox.reconciliation.log import Partition
 from spark.cut.cut_plan import Gap
 from spark.findings.finding_class import FindingClass
+from spark.findings.stored_finding import remaining_finding
+from spark.findings.verdict import Verdict
 from spark.report.report import Latency, format_count
 from spark.report.store_run import stored_run
 from tests.unit.spark.fixtures_reports import make_finding, make_report
@@ -51,6 +55,26 @@ def test_a_stored_finding_keeps_its_evidence_and_no_key() -> None:
     assert stored.finding_id == finding.finding_id
     assert stored.detail["key_hash"] == "f" * 16
     assert "member-1" not in repr(stored)
+
+
+def test_a_finding_that_no_run_can_see_any_more_is_reported_as_it_was_stored() -> None:
+    finding = make_finding(
+        finding_class=FindingClass.DUPLICATE,
+        key_hash=-7,
+        partition=3,
+        offset=41,
+        record_time=datetime(2026, 1, 1, 12, tzinfo=UTC),
+        detail={"copies": 2},
+    )
+    (stored,) = stored_run(make_report([finding]), {}).findings
+    remaining = remaining_finding(stored)
+    (again,) = stored_run(make_report([remaining]), {}).findings
+    assert again == stored
+    assert not remaining.lasting
+    report = make_report([remaining, make_finding(2, finding_class=FindingClass.DUPLICATE)])
+    assert report.verdict is Verdict.FINDINGS
+    assert "2 duplicated" in report.sentence
+    assert report.sentence.endswith("; 1 of earlier runs, whose records have expired, open")
 
 
 def test_the_finding_id_survives_a_refined_class() -> None:

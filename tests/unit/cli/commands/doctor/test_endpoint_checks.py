@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cli.commands.doctor.endpoint_checks import _endpoint
+from cli.commands.doctor.endpoint_checks import endpoint_finding
 from cli.commands.doctor.health_check import HealthStatus
 from tests.unit.cli.commands.test_group import PASSED
+
+URL = "http://billing.example/check"
 
 
 @pytest.mark.parametrize(
@@ -20,10 +22,11 @@ from tests.unit.cli.commands.test_group import PASSED
 def test_an_endpoint_that_accepts_forgeries_or_refuses_checks_fails(
     failed: str, detail: str
 ) -> None:
-    check = _endpoint(lambda _: PASSED | {failed: False}, "billing")
-    assert (check.verdict, check.detail) == (HealthStatus.FAILED, detail)
+    check = endpoint_finding(lambda _: PASSED | {failed: False}, "billing", URL)
+    next_step = f"{URL}; try `outbox group test billing`"
+    assert (check.verdict, check.detail) == (HealthStatus.FAILED, f"{detail}: {next_step}")
 
 
 def test_an_endpoint_that_passes_its_test_is_healthy() -> None:
-    check = _endpoint(lambda _: PASSED, "billing")
+    check = endpoint_finding(lambda _: PASSED, "billing", URL)
     assert (check.verdict, check.detail) == (HealthStatus.OK, "unknown")

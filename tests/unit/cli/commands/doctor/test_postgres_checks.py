@@ -6,8 +6,11 @@ from cli.commands.doctor.health_check import HealthStatus
 from cli.commands.doctor.postgres_checks import (
     heartbeat_findings,
     leaf_finding,
+    message_findings,
+    postgres_checks,
     server_findings,
 )
+from outbox.settings.environment import load_settings
 
 GOOD: dict[str, Any] = {
     "version": 180_004,
@@ -66,6 +69,48 @@ def test_an_old_heartbeat_fails_and_so_does_a_missing_checker() -> None:
         "chore check": HealthStatus.FAILED,
     }
     assert [each.verdict for each in heartbeat_findings([], 15)] == [HealthStatus.FAILED] * 3
+
+
+def test_a_task_that_no_message_waits_for_is_a_warning_when_it_is_silent() -> None:
+    chores = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
+    silent = {"chore": "parked", "seconds_ago": 9000.0}
+    (found,) = [
+        each
+        for each in heartbeat_findings([*chores, silent], 15)
+        if each.verdict != HealthStatus.OK
+    ]
+    assert (found.check, found.verdict) == ("chore parked", HealthStatus.WARNING)
+
+
+def unfinished(state: str, messages: int, group: str = "billing") -> dict[str, Any]:
+    return {"state": state, "producer_group": group, "topic": "invoices", "messages": messages}
+
+
+def test_what_waits_for_a_person_is_counted_with_the_next_command() -> None:
+    rows = [
+        unfinished("PARKED", 2),
+        unfinished("PARKED", 3, "shop"),
+        unfinished("HELD", 4),
+        unfinished("COMMITTED", 5),
+        unfinished("PREPARED", 6),
+    ]
+    found = {each.check: (each.verdict, each.detail) for each in message_findings(rows)}
+    parked = "3 of shop, 2 of billing: outbox message list --state PARKED"
+    assert found == {
+        "parked messages": (HealthStatus.WARNING, parked),
+        "held messages": (HealthStatus.WARNING, "4 of invoices: outbox held list"),
+        "messages": (HealthStatus.OK, "6 undecided, 5 committed wait for Kafka"),
+    }
+    assert {each.verdict for each in message_findings([])} == {HealthStatus.OK}
+
+
+def test_a_database_that_is_away_is_named_without_its_password() -> None:
+    settings = load_settings({"OUTBOX_DATABASE_URL": "postgresql://u:canary@127.0.0.1:1/none"})
+    (found,) = postgres_checks(settings)
+    assert found.verdict is HealthStatus.FAILED
+    assert found.detail.startswith("127.0.0.1:1/none: ")
+    assert found.detail.endswith("; is it running, and is it what OUTBOX_DATABASE_URL means?")
+    assert "canary" not in found.detail
 
 
 def test_rows_without_a_leaf_fail_and_are_named() -> None:

@@ -1,0 +1,120 @@
+"""The load: requests from several threads, each timed; nothing undecided is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from time import monotonic
+from typing import Any, Final
+
+from cli.invocation.exit_codes import CommandFailed
+from cli.service.api_client import ApiClient
+
+HALVES: Final = "/v1/half-messages"
+END_BATCH_MAX: Final = 1000
+WAIT_SECONDS: Final = 30
+
+
+class Mode(StrEnum):
+    """What one operation is."""
+
+    PREPARE = "prepare"
+    """A prepare. What was prepared is rolled back at the end, outside the measurement."""
+    CYCLE = "cycle"
+    """A prepare and its COMMIT."""
+    RELAY = "relay"
+    """A prepare and a COMMIT that waits until Kafka has the record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What to send; ``size`` is the bytes of a value."""
+
+    mode: Mode
+    messages: int
+    size: int
+    batch: int
+    concurrency: int
+    producer_group: str
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The duration of the whole, and of each operation, in seconds."""
+
+    seconds: float
+    operations: Sequence[float]
+
+    def percentile(self, share: float) -> float:
+        """Return the duration that this share of the operations did not exceed."""
+        ordered = sorted(self.operations)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def send(api: ApiClient, load: Load, progress: Callable[[int], None]) -> Measured:
+    """Send the load; ``progress`` gets the number of messages that are done.
+
+    Raises ApiProblem or CommandFailed at the first refusal. Messages that were prepared by then are
+    decided by the group's checks.
+    """
+    sizes = [load.batch] * (load.messages // load.batch)
+    if rest := load.messages % load.batch:
+        sizes.append(rest)
+    timings: list[float] = []
+    undecided: list[str] = []
+    began, done = monotonic(), 0
+    with ThreadPoolExecutor(load.concurrency) as threads:
+        for seconds, ids in threads.map(lambda size: _timed(api, load, size), sizes):
+            timings.append(seconds)
+            undecided.extend(ids)
+            done += len(ids)
+            progress(done)
+    measured = Measured(seconds=monotonic() - began, operations=timings)
+    if load.mode is Mode.PREPARE:
+        for first in range(0, len(undecided), END_BATCH_MAX):
+            _end(api, undecided[first : first + END_BATCH_MAX], "ROLLBACK", 0)
+    return measured
+
+
+def _timed(api: ApiClient, load: Load, size: int) -> tuple[float, list[str]]:
+    began = monotonic()
+    ids = _prepare(api, load, size)
+    if load.mode is not Mode.PREPARE:
+        _end(api, ids, "COMMIT", WAIT_SECONDS if load.mode is Mode.RELAY else 0)
+    return monotonic() - began, ids
+
+
+def _prepare(api: ApiClient, load: Load, size: int) -> list[str]:
+    message = {
+        "producer_group": load.producer_group,
+        "topic": load.topic,
+        "value": "x" * load.size,
+    }
+    if size == 1:
+        return [api.post(HALVES, message)["message_id"]]
+    items = _items(api.post(f"{HALVES}/batch", {"items": [message] * size}))
+    return [item["message_id"] for item in items]
+
+
+def _end(api: ApiClient, message_ids: Sequence[str], decision: str, wait: int) -> None:
+    headers = {"prefer": f"wait={wait}"} if wait else None
+    if len(message_ids) == 1:
+        path, body = f"{HALVES}/{message_ids[0]}/end", {"decision": decision}
+        ended = [api.post(path, body, headers=headers)]
+    else:
+        items = [{"message_id": each, "decision": decision} for each in message_ids]
+        ended = _items(api.post(f"{HALVES}/end-batch", {"items": items}, headers=headers))
+    if wait and any(each["publication"] is None for each in ended):
+        raise CommandFailed(f"Kafka did not have every record after {wait} s: see `outbox status`")
+
+
+def _items(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the results of a batch. Raises CommandFailed for the first item that was refused."""
+    for item in answer["items"]:
+        if item.get("problem"):
+            problem = item["problem"]
+            raise CommandFailed(f"{problem['title']}: {problem.get('detail', problem['code'])}")
+    return [item["result"] for item in answer["items"]]

@@ -1,0 +1,69 @@
+"""One example for the help of each command; a test runs them.
+
+A word in capitals stands for what the command before it has shown.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import typer
+
+EXAMPLES: Final[Mapping[str, str]] = {
+    "dev": "outbox dev --data-dir .outbox-dev --api-port 8080",
+    "api": "outbox api --bind 127.0.0.1:8080",
+    "checker": "outbox checker --only check,sweep",
+    "status": "outbox status",
+    "doctor": "outbox doctor",
+    "bench": "outbox bench --group billing --topic bench --mode relay --messages 100",
+    "migrate up": "outbox migrate up",
+    "migrate status": "outbox migrate status",
+    "reconcile list": "outbox reconcile list --limit 5",
+    "reconcile show": "outbox reconcile show RUN_ID --kind missing",
+    "reconcile fix": "outbox reconcile fix RUN_ID --class LOST --no-rerun",
+    "message list": "outbox message list --state PARKED --group billing",
+    "message get": "outbox message get MESSAGE_ID --history",
+    "message end": "outbox message end MESSAGE_ID --decision COMMIT",
+    "message recheck": 'outbox message recheck MESSAGE_ID --reason "endpoint is back"',
+    "message force-end": (
+        "outbox message force-end --filter producer_group=billing --decision ROLLBACK"
+        ' --reason "never happened" --dry-run'
+    ),
+    "group set": "outbox group set billing --check-url http://127.0.0.1:8090/check --check-max 20",
+    "group get": "outbox group get billing",
+    "group list": "outbox group list",
+    "group test": "outbox group test billing",
+    "group pause": 'outbox group pause billing --reason "maintenance until noon"',
+    "group resume": 'outbox group resume billing --reason "maintenance is over"',
+    "group rotate-secret": "outbox group rotate-secret billing --overlap-seconds 3600",
+    "key create": (
+        "outbox key create --name billing-app --group billing"
+        " --scope messages:write --scope messages:end --expires-in 90d"
+    ),
+    "key list": "outbox key list",
+    "key revoke": "outbox key revoke KEY_ID",
+    "check simulate": (
+        "outbox check simulate --url http://127.0.0.1:8090/check --producer-group billing"
+    ),
+    "shard list": "outbox shard list",
+    "shard show": "outbox shard show 3",
+    "shard resolve": 'outbox shard resolve 3 --scan --reason "rows of outbox.progress are gone"',
+    "held list": "outbox held list",
+    "held release": 'outbox held release MESSAGE_ID --reason "the limit was raised"',
+    "held drop": 'outbox held drop MESSAGE_ID --reason "sent by hand"',
+    "installation renew": 'outbox installation renew --reason "a copy for staging"',
+    "installation rebase": 'outbox installation rebase --reason "restored from the backup"',
+    "installation orphans": "outbox installation orphans",
+    "config show": "outbox config show",
+}
+"""By the words of the command."""
+
+
+def add_examples(app: typer.Typer, words: tuple[str, ...] = ()) -> None:
+    """Show its example below the help of each command of ``app``."""
+    for command in app.registered_commands:
+        name = " ".join((*words, str(command.name)))
+        if name in EXAMPLES:
+            command.epilog = f"Example: {EXAMPLES[name]}"
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            add_examples(group.typer_instance, (*words, str(group.name)))

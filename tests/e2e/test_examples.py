@@ -1,0 +1,101 @@
+"""The example in the help of each command does what it says, on a running installation."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import typer
+
+from cli.app import make_app
+from cli.invocation.examples import EXAMPLES
+from cli.invocation.exit_codes import ExitCode
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
+from tests.e2e.fixtures_check_endpoint import check_endpoint
+from tests.e2e.fixtures_service import Service
+from tests.e2e.test_command import Command, outbox
+from tests.fixtures_paths import PROJECT
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
+
+__all__ = ["outbox"]
+pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
+
+NOT_RUN = {"dev", "api", "checker", "installation renew", "installation rebase", "shard resolve"}
+"""They start programs, or change the installation that all tests share: their flags are read."""
+PASSED_ON = {"reconcile run", "reconcile rerun"}
+"""Their help is that of the program that they start."""
+OTHER_CODES: Mapping[str, set[ExitCode]] = {
+    "doctor": {ExitCode.OK, ExitCode.ERROR},
+    "group test": {ExitCode.OK, ExitCode.ERROR},
+    "check simulate": {ExitCode.UNREACHABLE},
+    "held release": {ExitCode.NOT_FOUND, ExitCode.CONFLICT},
+    "held drop": {ExitCode.NOT_FOUND, ExitCode.CONFLICT},
+}
+"""Where an endpoint or a held record would have to be there first."""
+
+
+def names(app: typer.Typer, words: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the words of each command."""
+    for command in app.registered_commands:
+        yield " ".join((*words, str(command.name)))
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        yield from names(group.typer_instance, (*words, str(group.name)))
+
+
+@pytest.fixture(scope="module")
+def stored(service: Service) -> dict[str, str]:
+    """Return what the words in capitals stand for."""
+    with check_endpoint(lambda _: "UNKNOWN") as endpoint:
+        fields: dict[str, Any] = {"check_url": endpoint.url, "transaction_timeout_seconds": 3600}
+        answer = service.http.put("/v1/producer-groups/billing", json=fields)
+        assert answer.status_code == 201, answer.text
+    key = {"name": "k", "producer_groups": ["billing"], "scopes": ["messages:read"]}
+    made = service.http.post("/v1/api-keys", json=key)
+    run = make_run("one-for-examples")
+    PostgresRunStore(service.facts()["database_url"]).save(run)
+    return {"KEY_ID": made.json()["key_id"], "RUN_ID": run.run_id}
+
+
+def test_each_command_has_an_example() -> None:
+    ours = {name for name in names(make_app()) if not name.startswith("chaos")}
+    assert ours - PASSED_ON == set(EXAMPLES)
+
+
+def test_the_page_for_operators_shows_the_load_that_is_tested() -> None:
+    page = (PROJECT / "docs" / "operations.md").read_text("utf-8")
+    assert f"\n{EXAMPLES['bench']}\n" in page
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_help_shows_the_example(name: str, outbox: Command) -> None:
+    shown = "".join(outbox(*name.split(), "--help").out.split())
+    assert f"Example:{EXAMPLES[name]}".replace(" ", "") in shown, "however it is wrapped"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_works(
+    name: str,
+    outbox: Command,
+    service: Service,
+    stored: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OUTBOX_CHECK_SECRET", "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=")
+    message_id = service.prepare("billing", service.new_name("examples"))
+    known = {**stored, "MESSAGE_ID": message_id}
+    words = [known.get(word, word) for word in shlex.split(EXAMPLES[name])]
+    assert words[0] == "outbox"
+    if name in NOT_RUN:
+        words.append("--help")
+    ended = outbox(*words[1:])
+    assert ended.code in OTHER_CODES.get(name, {ExitCode.OK}), ended.err
+
+
+def test_words_of_a_command_are_completed(outbox: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_OUTBOX_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "outbox message force")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert outbox().out.split() == ["force-end"]

@@ -1,0 +1,30 @@
+"""The command beside a finding can be run unchanged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spark.findings.finding_class import FindingClass
+from spark.report.document import command
+from tests.unit.spark.fixtures_reports import make_finding
+
+NOTHING_KNOWN = {"half_id": None, "message_id": None, "topic": None, "shard": None}
+
+
+@pytest.mark.parametrize("finding_class", list(FindingClass))
+def test_a_command_names_no_fact_that_the_finding_has_not(finding_class: FindingClass) -> None:
+    whole = make_finding(finding_class=finding_class)
+    for missing in ({}, {"message_id": None}, {"topic": None}, NOTHING_KNOWN):
+        found = command(replace(whole, **missing), "run-7")  # type: ignore[arg-type]
+        assert "None" not in found
+        assert "{" not in found
+
+
+def test_a_finding_without_its_message_asks_who_may_write_to_the_topic() -> None:
+    finding = make_finding(finding_class=FindingClass.UNKNOWN_ID)
+    assert command(finding, "run-7") == f"outbox message get {finding.message_id}"
+    unnamed = replace(finding, message_id=None)
+    assert command(unnamed, "run-7") == f"kafka-acls.sh --list --topic {finding.topic}"
+    assert command(replace(unnamed, topic=None), "run-7") == "outbox reconcile show run-7"
