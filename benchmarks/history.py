@@ -1,8 +1,8 @@
 """What do `/metrics`, a list of a state and the deletion of a group cost after a long history?
 
-Fills one PostgreSQL with messages that are published and passed by every reader, and leaves three
-unpublished. Then each question is asked: tuples read, and milliseconds. Ten million messages need
-about 8 GB of disk.
+Fills one PostgreSQL with messages that are published and passed by every reader, and leaves some
+unpublished: three, or a backlog of relays that have stopped. Then each question is asked: tuples
+read, and milliseconds. Ten million messages need about 8 GB of disk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.load.committed import register
-from benchmarks.load.history import commit_flushes, publish_history, tuples_read
+from benchmarks.load.history import (
+    LEAF_XIDS,
+    check_all,
+    commit_flushes,
+    publish_history,
+    tuples_read,
+)
 from benchmarks.measure.machine import report, start
 from cli.stores.schema import upgrade
 from devservers.postgres import EmbeddedPostgres
@@ -30,7 +36,6 @@ from outbox.postgres.maintenance.gauges import PostgresGauges
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.sessions.connections import Pool, connect, make_pool
 
-UNPUBLISHED: Final = 3
 GROUP: Final = "billing"
 
 
@@ -38,26 +43,31 @@ def main() -> None:
     """Run the benchmark on a PostgreSQL that it starts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=10_000_000)
-    messages = parser.parse_args().messages
+    parser.add_argument("--unpublished", type=int, default=3)
+    asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="outbox-history-") as folder:
         server = EmbeddedPostgres(Path(folder) / "postgres")
         server.start()
         try:
             upgrade(server.database_url)
-            start("history", messages=messages)
-            _fill(server.database_url, messages)
+            start("history", messages=asked.messages, unpublished=asked.unpublished)
+            fill(server.database_url, asked.messages, asked.unpublished)
             asyncio.run(_ask(server.database_url))
         finally:
             server.stop()
             server.erase()
 
 
-def _fill(database_url: str, messages: int) -> None:
+def fill(database_url: str, messages: int, unpublished: int) -> None:
+    """Store messages that are published, and some that are not yet."""
     with connect(database_url, "bench") as session:
         known = register(session, "invoices", GROUP)
         free = publish_history(session, known.producer_group_id, known.topic_id, messages)
-        late = range(free, free + UNPUBLISHED)
+        late = range(free, free + unpublished)
+        for leaf in range(free // LEAF_XIDS + 1, late[-1] // LEAF_XIDS + 1):
+            session.execute("SELECT outbox.create_leaf(%s)", (leaf,))
         commit_flushes(session, known.producer_group_id, known.topic_id, late)
+        check_all(session, known.producer_group_id, late[-1])
 
 
 async def _ask(database_url: str) -> None:

@@ -13,12 +13,12 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from msgspec.structs import replace
 
 from benchmarks.load.committed import commit_directly, register
 from benchmarks.measure.machine import report, start

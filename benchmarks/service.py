@@ -25,6 +25,7 @@ from typing import Any
 from benchmarks.load.http_load import batch_cycles, half, single_cycles
 from benchmarks.measure.machine import report, start
 from benchmarks.raw import copy_rate
+from outbox.settings.environment import process_environment
 
 GROUP, TOPIC = "bench", "bench-topic"
 READY_SECONDS = 60
@@ -92,14 +93,18 @@ def register(api_url: str) -> None:
 
 
 @contextmanager
-def outbox_dev(cores: Collection[int] = ()) -> Iterator[dict[str, Any]]:
-    """Run ``outbox dev`` in a new folder, on these cores or on all; yield its dev.json."""
+def outbox_dev(cores: Collection[int] = (), tree: Path | None = None) -> Iterator[dict[str, Any]]:
+    """Run ``outbox dev`` in a new folder, on these cores or on all; yield its dev.json.
+
+    ``tree`` is another checkout of the project, whose code then runs.
+    """
     with tempfile.TemporaryDirectory(prefix="outbox-bench-") as folder:
         command = [str(Path(sys.executable).parent / "outbox"), "dev", "--data-dir", folder]
         if cores:
             command = ["taskset", "-c", ",".join(map(str, cores)), *command]
         with (Path(folder) / "dev.log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)
+            environment = {**process_environment(), "PYTHONPATH": str(tree)} if tree else None
+            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=tree)
         try:
             yield wait_ready(Path(folder) / "dev.json", process)
         finally:

@@ -1,15 +1,18 @@
 """The values of a message: what a producer sends, what is stored, what was decided.
 
-All are frozen; a change is a new value. The terms are RocketMQ's (half message, op message,
+All are frozen; a change is a new value, see ``msgspec.structs.replace``. There are some for each
+message, so they are structs that the garbage collector leaves alone: none can be part of a circle,
+and they are made in half the time. The terms are RocketMQ's (half message, op message,
 producer group, check); see docs/glossary.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
+
+from msgspec import Struct
 
 from outbox.messages.message_id import HalfId, Nonce, Shard, message_id_of, shard_in
 
@@ -51,8 +54,7 @@ class ParkedReason(StrEnum):
     MAX_AGE = "max_age"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Content(Struct, frozen=True, kw_only=True, gc=False):
     """The content of the Kafka record: exactly the caller's bytes. ``value`` None: a tombstone."""
 
     topic: str
@@ -65,8 +67,7 @@ class Content:
     """Trace context of the prepare request (W3C), sent with the record."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True, gc=False):
     """One valid prepare request, its names already resolved to interned ids."""
 
     content: Content
@@ -81,8 +82,7 @@ class Message:
     """The API key that prepared it, for the history."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HalfMessage:
+class HalfMessage(Struct, frozen=True, kw_only=True, gc=False):
     """A stored half message: the message, its identity and the time of storage."""
 
     half_id: HalfId
@@ -102,8 +102,7 @@ class HalfMessage:
         return shard_in(self.half_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpMessage:
+class OpMessage(Struct, frozen=True, kw_only=True, gc=False):
     """The one durable decision of a half message; the first one wins for ever (G2)."""
 
     decision: Resolution
@@ -112,8 +111,7 @@ class OpMessage:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publication:
+class Publication(Struct, frozen=True, kw_only=True, gc=False):
     """The place of a committed message's record in Kafka, and the time of acknowledgement."""
 
     topic: str
@@ -127,8 +125,7 @@ class Publication:
 # -- Requests to the store, and its answers ------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class End(Struct, frozen=True, kw_only=True, gc=False):
     """A request to decide a half message. ``groups`` None allows every group."""
 
     half_id: HalfId
@@ -143,8 +140,7 @@ class End:
     """The operator's name where an operator decides."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageStatus:
+class MessageStatus(Struct, frozen=True, kw_only=True, gc=False):
     """The status of a message at one instant of the database."""
 
     half_id: HalfId
@@ -164,8 +160,14 @@ class MessageStatus:
         return message_id_of(self.half_id, self.nonce)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Origin(Struct, frozen=True, kw_only=True, gc=False):
+    """The topic of a message, and the trace context of its prepare, for its spans."""
+
+    topic: str
+    traceparent: str | None
+
+
+class Ended(Struct, frozen=True, kw_only=True, gc=False):
     """The answer to an end: the valid decision, and whether it existed before."""
 
     status: MessageStatus
@@ -174,13 +176,11 @@ class Ended:
     """The request asked for the opposite of the valid decision (409)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoSuchMessage:
+class NoSuchMessage(Struct, frozen=True, kw_only=True, gc=False):
     """No half message of this id for this caller, foreign or unknown (P18)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class Prepared(Struct, frozen=True, kw_only=True, gc=False):
     """The half message is durable; ``replayed`` when an earlier prepare stored it (P6)."""
 
     half: HalfMessage
@@ -188,27 +188,23 @@ class Prepared:
     replayed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlreadyDecided:
+class AlreadyDecided(Struct, frozen=True, kw_only=True, gc=False):
     """A repeated prepare of a message that has a decision: its local transaction must not run."""
 
     status: MessageStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionIdReused:
+class TransactionIdReused(Struct, frozen=True, kw_only=True, gc=False):
     """The transaction id belongs to a message with other content; nothing was stored."""
 
     existing_message_id: UUID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDeleted:
+class GroupDeleted(Struct, frozen=True, kw_only=True, gc=False):
     """The message's producer group was deleted meanwhile; nothing was stored."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unstorable:
+class Unstorable(Struct, frozen=True, kw_only=True, gc=False):
     """PostgreSQL refused this row's data; the rest of its flush was stored."""
 
     detail: str

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from outbox.messages.message import End, EndOutcome, Message, MessageStatus, PrepareOutcome
+from outbox.messages.message import (
+    End,
+    EndOutcome,
+    Message,
+    MessageStatus,
+    Origin,
+    PrepareOutcome,
+)
 from outbox.messages.message_id import HalfId
 
 
@@ -46,6 +53,13 @@ class MessageStatuses(Protocol):
 
     async def read(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, MessageStatus]:
         """Return statuses by id; unknown ids are missing. Raises DatabaseUnavailable."""
+
+
+class MessageOrigins(Protocol):
+    """The topics of messages, and the trace contexts of their prepares."""
+
+    async def origins(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, Origin]:
+        """Return origins by id; unknown ids are missing. Raises DatabaseUnavailable."""
 
 
 class TopicCatalogue(Protocol):

@@ -9,7 +9,7 @@ from typing import Protocol
 from outbox.messages.message_id import HalfId
 from outbox.messages.ports import HalfStore
 from outbox.postgres.messages.half_store import PostgresHalfStore
-from outbox.postgres.sessions.connections import connect, make_pool
+from outbox.postgres.sessions.connections import PLAN_ONCE, connect, make_pool
 from tests.contract.fixtures_memory_store import MemoryHalfStore
 
 
@@ -54,7 +54,7 @@ class PostgresPlace:
 
     async def open(self) -> HalfStore:
         """Return a store on new connections."""
-        pool = make_pool(self._url, "stateful", pool_max=3, pool_min=1)
+        pool = make_pool(self._url, "stateful", pool_max=3, pool_min=1, plans=PLAN_ONCE)
         return PostgresHalfStore(await self._stack.enter_async_context(pool))
 
     async def close(self) -> None:

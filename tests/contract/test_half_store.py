@@ -20,7 +20,7 @@ from outbox.messages.message import (
 )
 from outbox.messages.ports import HalfStore
 from outbox.postgres.messages.half_store import PostgresHalfStore
-from outbox.postgres.sessions.connections import make_pool
+from outbox.postgres.sessions.connections import PLAN_ONCE, make_pool
 from tests.contract.fixtures_memory_store import MemoryHalfStore
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
@@ -32,7 +32,8 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[HalfStore]:
     if request.param == "memory":
         yield MemoryHalfStore()
         return
-    async with make_pool(request.getfixturevalue("database_url"), "test", pool_max=10) as pool:
+    url = request.getfixturevalue("database_url")
+    async with make_pool(url, "test", pool_max=10, plans=PLAN_ONCE) as pool:
         await store_group(pool, make_group())
         await store_topic(pool, "points-earned")
         yield PostgresHalfStore(pool)

@@ -31,6 +31,11 @@ from outbox.messages.state_machine import end as end_state
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.messages.orphan_status import read_orphans
 from outbox.postgres.schema.codes import DECIDED_BY_CODE, DECISION_CODE
+from outbox.postgres.sessions.array_literal import (
+    nullable_number_array,
+    number_array,
+    text_array,
+)
 from outbox.postgres.sessions.statements import load
 from outbox.postgres.sessions.sync_replication import confirm_what_was_read
 
@@ -105,9 +110,8 @@ async def decide(
     if not places:
         return {}
     asked = [ends[n] for n in places]
-    parameters = {**_columns(asked), **_scope(asked)}
     async with connection.cursor() as cursor:
-        await cursor.execute(END_RACING if racing else END, parameters)
+        await cursor.execute(END_RACING if racing else END, parameters_of(asked))
         rows = await cursor.fetchall()
     return {
         places[place - 1]: NewDecision(
@@ -117,33 +121,53 @@ async def decide(
     }
 
 
-def _columns(asked: Sequence[End]) -> dict[str, object]:
+def parameters_of(asked: Sequence[End]) -> dict[str, object]:
+    """Return the statement's parameters; a column whose values are all the same is sent once."""
     half_ids = [end.half_id for end in asked]
+    decision, decisions = _column([DECISION_CODE[end.decision] for end in asked])
+    decided_by, deciders = _column([DECIDED_BY_CODE[end.decided_by] for end in asked])
     return {
-        "half_ids": half_ids,
-        "nonces": [end.nonce for end in asked],
-        "decisions": [DECISION_CODE[end.decision] for end in asked],
-        "decided_by": [DECIDED_BY_CODE[end.decided_by] for end in asked],
-        "reasons": [end.reason for end in asked],
-        "actors": [end.actor for end in asked],
-        "transaction_ids": [end.transaction_id for end in asked],
+        "half_ids": number_array(half_ids),
+        "nonces": number_array([end.nonce for end in asked]),
+        "decision": decision,
+        "decisions": decisions,
+        "decided_by": decided_by,
+        "deciders": deciders,
+        "reasons": _texts([end.reason for end in asked]),
+        "actors": _texts([end.actor for end in asked]),
+        "transaction_ids": _texts([end.transaction_id for end in asked]),
         "low": min(half_ids),
         "high": max(half_ids),
+        **_scope(asked),
     }
+
+
+def _column(values: Sequence[int | None]) -> tuple[int | None, str | None]:
+    """Return the value that all have, or the array of all values."""
+    if values.count(values[0]) == len(values):
+        return values[0], None
+    return None, nullable_number_array(values)
+
+
+def _texts(texts: Sequence[str | None]) -> str | None:
+    return None if texts.count(None) == len(texts) else text_array(texts)
 
 
 def _scope(asked: Sequence[End]) -> dict[str, object]:
     """Number the callers that are bound to groups and list which groups each may touch (P5)."""
-    callers: dict[frozenset[int], int] = {}
-    numbers = [
-        None if end.groups is None else callers.setdefault(end.groups, len(callers))
-        for end in asked
-    ]
-    pairs = [(number, group) for groups, number in callers.items() for group in groups]
+    scopes: dict[frozenset[int], int] = {}
+    caller, callers = _column(
+        [
+            None if end.groups is None else scopes.setdefault(end.groups, len(scopes))
+            for end in asked
+        ]
+    )
+    pairs = [(number, group) for groups, number in scopes.items() for group in groups]
     return {
-        "callers": numbers,
-        "scope_callers": [number for number, _ in pairs],
-        "scope_groups": [group for _, group in pairs],
+        "caller": caller,
+        "callers": callers,
+        "scope_callers": number_array([number for number, _ in pairs]),
+        "scope_groups": number_array([group for _, group in pairs]),
     }
 
 

@@ -3,15 +3,21 @@
 -- and, for each shard, one commit_log row with the committed ids in order of arrival. Each half and op is looked
 -- up by key: LATERAL … OFFSET 0 prevents a range scan. Inserts are sorted by id. A unique violation means that
 -- another process has just decided one of them. "IN … IS TRUE" is hashed; the planner would expect one row from a
--- join here, and the cost would grow with the square of the batch.
+-- join here, and the cost would grow with the square of the batch. What is the same for all comes once, and its array
+-- is null: usually only the ids and the random bits differ.
 WITH flush AS MATERIALIZED (
     SELECT outbox.current_xid() AS xid, clock_timestamp() AS at
 ), open AS MATERIALIZED (
     SELECT DISTINCT ON (asked.half_id) asked.*, h.content_digest, h.producer_group_id, h.prepared_at
-    FROM unnest(
-        %(half_ids)s::int8[], %(nonces)s::int8[], %(callers)s::int4[], %(decisions)s::int2[],
-        %(decided_by)s::int2[], %(reasons)s::text[], %(actors)s::text[], %(transaction_ids)s::text[]
-    ) WITH ORDINALITY AS asked (half_id, nonce, caller, decision, decided_by, reason, actor, transaction_id, place)
+    FROM (SELECT half_id, nonce, coalesce(a_caller, %(caller)s::int4) AS caller,
+            coalesce(a_decision, %(decision)s::int2) AS decision,
+            coalesce(a_decider, %(decided_by)s::int2) AS decided_by, reason, actor, transaction_id, place
+        FROM unnest(
+            %(half_ids)s::int8[], %(nonces)s::int8[], %(callers)s::int4[], %(decisions)s::int2[],
+            %(deciders)s::int2[], %(reasons)s::text[], %(actors)s::text[], %(transaction_ids)s::text[]
+        ) WITH ORDINALITY AS each (
+            half_id, nonce, a_caller, a_decision, a_decider, reason, actor, transaction_id, place)
+    ) AS asked
     CROSS JOIN LATERAL (
         SELECT nonce, content_digest, producer_group_id, prepared_at, transaction_id FROM outbox.half_message
         WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0

@@ -3,52 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from struct import Struct
 from typing import Any, Final
 
 from outbox.messages.message import Content, HalfMessage, Headers, Message
 from outbox.messages.message_id import HalfId, Nonce
 
-COPY_TYPES: Final = (
-    "int8",
-    "int8",
-    "timestamptz",
-    "int8",
-    "int4",
-    "int4",
-    "int4",
-    "int4",
-    "text",
-    "bytea",
-    "bytea",
-    "text[]",
-    "text",
-    "text",
-    "text[]",
-    "text",
-)
+COPY_BEGIN: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+"""The head of COPY's binary form: no flags, no extension."""
+COPY_END: Final = b"\xff\xff"
+
+_EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""PostgreSQL stores a time as microseconds since then."""
+_MICROSECOND: Final = timedelta(microseconds=1)
+_NULL: Final = b"\xff\xff\xff\xff"
+_NOT_NULL_FIELDS: Final = Struct("!hiqiqiqiqiiii").pack
+"""The number of fields, then each of the first six with its length in bytes."""
+_LENGTH: Final = Struct("!i").pack
+_INT4: Final = Struct("!ii").pack
+_TEXTS: Final = Struct("!iiiii").pack
+"""The head of an array: dimensions, no null inside, type, elements, first subscript."""
+_TEXT_OID: Final = 25
 
 
-def copy_row(half: HalfMessage) -> tuple[object, ...]:
-    """Return the row that COPY appends, in the order of its column list."""
+def copy_row(half: HalfMessage) -> bytes:
+    """Return the row that COPY appends, in binary and in the order of its column list."""
     message, content = half.message, half.message.content
-    return (
-        half.half_id,
-        half.nonce,
-        half.prepared_at,
-        half.content_digest,
-        message.producer_group_id,
-        message.topic_id,
-        content.partition,
-        message.check_immunity_seconds,
-        message.transaction_id,
-        content.key,
-        content.value,
-        [text for header in content.headers for text in header] or None,
-        content.content_type,
-        content.traceparent,
-        list(message.tags) or None,
-        message.key_id,
+    return b"".join(
+        (
+            _NOT_NULL_FIELDS(
+                16,
+                8,
+                half.half_id,
+                8,
+                half.nonce,
+                8,
+                _microseconds(half.prepared_at),
+                8,
+                half.content_digest,
+                4,
+                message.producer_group_id,
+                4,
+                message.topic_id,
+            ),
+            _int4(content.partition),
+            _int4(message.check_immunity_seconds),
+            _text(message.transaction_id),
+            _bytea(content.key),
+            _bytea(content.value),
+            _texts([text for header in content.headers for text in header]),
+            _text(content.content_type),
+            _text(content.traceparent),
+            _texts(message.tags),
+            _text(message.key_id),
+        )
     )
+
+
+@lru_cache(maxsize=4)
+def _microseconds(at: datetime) -> int:
+    """Return a time as PostgreSQL stores it; the rows of a flush share theirs."""
+    return (at - _EPOCH) // _MICROSECOND
+
+
+def _int4(number: int | None) -> bytes:
+    return _NULL if number is None else _INT4(4, number)
+
+
+def _bytea(data: bytes | None) -> bytes:
+    return _NULL if data is None else _LENGTH(len(data)) + data
+
+
+def _text(text: str | None) -> bytes:
+    return _NULL if text is None else _bytea(text.encode())
+
+
+def _texts(texts: Sequence[str]) -> bytes:
+    """Return a text[]; an empty one is stored as null."""
+    if not texts:
+        return _NULL
+    return _bytea(_TEXTS(1, 0, _TEXT_OID, len(texts), 1) + b"".join(map(_text, texts)))
 
 
 def read_half(row: Mapping[str, Any]) -> HalfMessage:

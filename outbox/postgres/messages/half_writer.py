@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import psycopg
 
 from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId
-from outbox.postgres.messages.half_rows import COPY_TYPES, copy_row
+from outbox.postgres.messages.half_rows import COPY_BEGIN, COPY_END, copy_row
 from outbox.postgres.sessions.statements import load
 
 SQL: Final = load(__name__)
+COPY_HALVES: Final = SQL["copy_halves"]
 
 
 async def claim_transaction_ids(
@@ -33,9 +34,12 @@ async def claim_transaction_ids(
     return frozenset(HalfId(row[0]) for row in await cursor.fetchall())
 
 
-async def append_halves(cursor: psycopg.AsyncCursor[Any], halves: Sequence[HalfMessage]) -> None:
+async def append_halves(cursor: psycopg.AsyncCursor[Any], halves: Iterable[HalfMessage]) -> None:
     """Append the halves by COPY, in the order given."""
-    async with cursor.copy(SQL["copy_halves"]) as copy:
-        copy.set_types(COPY_TYPES)
-        for half in halves:
-            await copy.write_row(copy_row(half))
+    async with cursor.copy(COPY_HALVES) as copy:
+        await copy.write(copy_data(halves))
+
+
+def copy_data(halves: Iterable[HalfMessage]) -> bytes:
+    """Return the data of a COPY that appends the halves, in the order given."""
+    return b"".join((COPY_BEGIN, *map(copy_row, halves), COPY_END))

@@ -1,10 +1,12 @@
 """Connections to PostgreSQL, opened with the settings that the guarantees need.
 
-``synchronous_commit=on`` makes an acknowledged commit durable (G1); ``force_custom_plan`` lets
-every statement prune partitions; UTC keeps times comparable. There is one asyncio pool per process,
-and a connection for each of the relay's threads. Only the pool listens for standby waits that were
-given up. The relay acknowledges nothing, and what it loses by a failover is restored from the
-manifests in Kafka.
+``synchronous_commit=on`` makes an acknowledged commit durable (G1); UTC keeps times comparable. The
+sessions of the API and of relays plan a statement once: partitions are pruned when it runs, and a
+plan per call costs more than the call, the more so with many leaves. Reads of a slice of a backlog
+plan for each call, and so do all other sessions. There is one asyncio pool per process, and a
+connection for each of the relay's threads. Only the pool listens for standby waits that were given
+up. The relay acknowledges nothing, and what it loses by a failover is restored from the manifests
+in Kafka.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ from outbox.errors import UnsafeServer
 from outbox.postgres.sessions.sync_replication import SyncReplication
 
 SESSION_OPTIONS: Final = (
-    "-c plan_cache_mode=force_custom_plan -c timezone=UTC"
-    " -c idle_in_transaction_session_timeout=60000 -c jit=off"
+    "-c timezone=UTC -c idle_in_transaction_session_timeout=60000 -c jit=off -c plan_cache_mode="
 )
+PLAN_ONCE: Final = "force_generic_plan"
+PLAN_EACH_CALL: Final = "force_custom_plan"
 REMOTE_APPLY: Final = "-c synchronous_commit=remote_apply"
 """The one setting above `on`; it is kept when the options of the URL contain it in this form."""
 
@@ -38,16 +41,18 @@ Admit = Callable[[AsyncConnection], Awaitable[None]]
 """Raises UnsafeServer for a session of a server that must not be used."""
 
 
-def conninfo(database_url: str, application: str) -> str:
+def conninfo(database_url: str, application: str, plans: str = PLAN_EACH_CALL) -> str:
     """Return the connection string with our session options and a name for pg_stat_activity.
 
     Options of the URL are kept, but our options come after them and take precedence. They also take
-    precedence over the settings of the role and the database.
+    precedence over the settings of the role and the database. ``plans`` is PLAN_ONCE or
+    PLAN_EACH_CALL.
     """
     return make_conninfo(
         database_url,
-        options=_options(str(conninfo_to_dict(database_url).get("options") or "")),
+        options=_options(str(conninfo_to_dict(database_url).get("options") or "")) + plans,
         application_name=f"outbox-{application}",
+        client_encoding="UTF8",
         keepalives_idle=10,
         keepalives_interval=3,
         keepalives_count=3,
@@ -102,10 +107,11 @@ def make_pool(
     pool_max: int,
     pool_min: int = 2,
     admit: Admit | None = None,
+    plans: str = PLAN_EACH_CALL,
 ) -> Pool:
     """Return a closed pool of autocommit connections; open it with ``async with``."""
     return ConfirmingPool(
-        conninfo(database_url, application),
+        conninfo(database_url, application, plans),
         admit,
         min_size=min(pool_min, pool_max),
         max_size=pool_max,
@@ -130,10 +136,10 @@ class _IdleCheck:
         self._seen[connection] = now
 
 
-def connect(database_url: str, application: str) -> Connection:
+def connect(database_url: str, application: str, plans: str = PLAN_EACH_CALL) -> Connection:
     """Open one autocommit connection for the exclusive use of one thread."""
     return psycopg.connect(
-        conninfo(database_url, application), autocommit=True, prepare_threshold=1
+        conninfo(database_url, application, plans), autocommit=True, prepare_threshold=1
     )
 
 

@@ -11,7 +11,14 @@ from contextlib import ExitStack
 import psycopg
 
 from outbox.errors import ConfigurationError, IdsBehind, UnsafeServer
-from outbox.postgres.sessions.connections import Connection, Pool, connect, make_pool
+from outbox.postgres.sessions.connections import (
+    PLAN_EACH_CALL,
+    PLAN_ONCE,
+    Connection,
+    Pool,
+    connect,
+    make_pool,
+)
 from outbox.postgres.sessions.id_counter import refuse_ids_behind, refuse_pool_behind
 from outbox.postgres.sessions.server_facts import server_facts
 from outbox.relay.server_requirements import judge_postgres
@@ -19,7 +26,7 @@ from outbox.relay.server_requirements import judge_postgres
 
 def connect_verified(database_url: str, application: str) -> Connection:
     """Open a relay's connection as `connect` does; raises UnsafeServer."""
-    connection = connect(database_url, application)
+    connection = connect(database_url, application, PLAN_ONCE)
     with ExitStack() as unless_safe:
         unless_safe.callback(connection.close)
         unsafe = [each for each in judge_postgres(server_facts(connection)) if not each.safe]
@@ -31,9 +38,13 @@ def connect_verified(database_url: str, application: str) -> Connection:
     return connection
 
 
-def make_verified_pool(database_url: str, application: str, *, pool_max: int) -> Pool:
+def make_verified_pool(
+    database_url: str, application: str, *, pool_max: int, plans: str = PLAN_EACH_CALL
+) -> Pool:
     """Return a pool as `make_pool` does; it opens no session whose new ids would be too low."""
-    return make_pool(database_url, application, pool_max=pool_max, admit=refuse_pool_behind)
+    return make_pool(
+        database_url, application, pool_max=pool_max, admit=refuse_pool_behind, plans=plans
+    )
 
 
 def refuse_to_start_behind(database_url: str, application: str) -> None:

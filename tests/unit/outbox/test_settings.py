@@ -8,7 +8,7 @@ import pytest
 
 from cli.settings_page import page
 from outbox.errors import ConfigurationError
-from outbox.settings.environment import load_settings
+from outbox.settings.environment import load_settings, traces_are_sent
 from tests.fixtures_paths import PROJECT
 
 
@@ -107,3 +107,35 @@ def test_a_removed_setting_is_ignored_with_one_warning_line(
 
 def test_a_variable_of_a_producers_own_program_sets_nothing_and_is_no_error() -> None:
     assert load_settings({"OUTBOX_CHECK_SECRET": "whsec_x"}) == load_settings({})
+
+
+@pytest.mark.parametrize(
+    ("environment", "sent"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318/v1/traces"}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "true"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_TRACES_EXPORTER": "none"}, False),
+        (
+            {
+                "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c",
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+                "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
+            },
+            True,
+        ),
+    ],
+)
+def test_the_variables_of_opentelemetry_switch_tracing_on(
+    environment: dict[str, str], sent: bool
+) -> None:
+    assert traces_are_sent(environment) is sent
+
+
+def test_another_protocol_for_spans_is_refused_by_its_name() -> None:
+    with pytest.raises(ConfigurationError, match="sent as http/protobuf, not 'grpc'"):
+        traces_are_sent(
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+        )

@@ -8,8 +8,9 @@ import pytest
 from devservers.postgres import EmbeddedPostgres
 from outbox.errors import DatabaseUnavailable
 from outbox.messages.message import End, Prepared, Resolution, Unstorable
+from outbox.messages.message_id import shard_in, shard_of
 from outbox.postgres.messages.half_store import PostgresHalfStore
-from outbox.postgres.sessions.connections import Pool, make_pool
+from outbox.postgres.sessions.connections import PLAN_EACH_CALL, PLAN_ONCE, Pool, make_pool
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
 pytestmark = pytest.mark.postgres
@@ -135,9 +136,33 @@ async def test_a_read_only_database_is_unavailable_and_nothing_is_written(
         assert await cursor.fetchone() == before
 
 
-async def test_every_session_commits_synchronously_and_plans_for_its_values(pool: Pool) -> None:
-    async with pool.connection() as connection:
+@pytest.mark.parametrize("plans", [PLAN_ONCE, PLAN_EACH_CALL])
+async def test_every_session_commits_synchronously_and_plans_as_its_program_asks(
+    database_url: str, plans: str
+) -> None:
+    async with (
+        make_pool(database_url, "test", pool_max=1, plans=plans) as pool,
+        pool.connection() as connection,
+    ):
         cursor = await connection.execute(
             "SELECT current_setting('synchronous_commit'), current_setting('plan_cache_mode')"
         )
-        assert await cursor.fetchone() == ("on", "force_custom_plan")
+        assert await cursor.fetchone() == ("on", plans)
+
+
+async def test_halves_have_shards_in_use_alone_and_one_for_each_key(
+    store: PostgresHalfStore, pool: Pool
+) -> None:
+    """Also the halves whose transaction id is claimed before their xid is known."""
+    keys = [b"member-%d" % n for n in range(64)]
+    plain = [make_message(key=key) for key in keys]
+    named = [make_message(key=key, transaction_id=f"t-{key!r}") for key in keys]
+    answers = await store.prepare([*plain, *named])
+    shards = [shard_in(each.half.half_id) for each in answers if isinstance(each, Prepared)]
+    async with pool.connection() as connection:
+        cursor = await connection.execute("SELECT shards FROM outbox.installation")
+        row = await cursor.fetchone()
+    assert row is not None
+    wanted = [shard_of("points-earned", key) % row[0] for key in keys]
+    assert shards == [*wanted, *wanted]
+    assert set(shards) == set(range(row[0]))

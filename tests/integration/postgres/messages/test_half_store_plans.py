@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 import pytest
 
 from outbox.messages.message import End, Prepared, Resolution
-from outbox.postgres.messages.decisions import END, END_RACING, _columns, _scope
+from outbox.postgres.messages.decisions import END, END_RACING, parameters_of
 from outbox.postgres.messages.half_reads import SQL
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.message_status import SQL as STATUS
@@ -69,9 +69,9 @@ def leaf_reads(tree: Any) -> list[tuple[str, str]]:
 async def test_ends_look_up_each_half_and_op_by_key(
     pool: Pool, ends: list[End], statement: LiteralString
 ) -> None:
-    reads = leaf_reads(await plan(pool, statement, {**_columns(ends), **_scope(ends)}))
+    reads = leaf_reads(await plan(pool, statement, parameters_of(ends)))
     assert len(reads) == 2
-    assert all("half_id = asked.half_id" in condition for _, condition in reads)
+    assert all("half_id = each.half_id" in condition for _, condition in reads)
     assert {kind for kind, _ in reads} <= {"Index Scan", "Index Only Scan"}
 
 

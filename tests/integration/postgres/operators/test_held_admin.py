@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from outbox.errors import MessageNotFound, NotHeld
 from outbox.messages.message import MessageStatus, State
 from outbox.messages.message_id import HalfId, Nonce
+from outbox.operators.held_records import HeldMessage
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.message_status import PostgresMessageStatuses
 from outbox.postgres.operators.held_admin import PostgresHeldAdmin
@@ -45,6 +46,11 @@ def status_of(world: RelayWorld, half_id: HalfId) -> MessageStatus:
     return asyncio.run(asked())
 
 
+def listed_of(world: RelayWorld, **asked: Any) -> list[HeldMessage]:
+    """Return the held messages of the world's own topic."""
+    return [*ask(world, lambda admin: admin.list_held(limit=10, topic=world.topic, **asked))]
+
+
 def nonce(world: RelayWorld, half_id: HalfId) -> Nonce:
     asked = "SELECT nonce FROM outbox.half_message WHERE half_id = %s"
     return Nonce(world.one(asked, half_id))
@@ -72,12 +78,12 @@ def test_a_held_message_is_committed_and_shows_its_error_after_the_position_pass
 def test_held_records_are_listed_with_the_number_that_waits_behind_each(
     world: RelayWorld, held: tuple[HalfId, HalfId]
 ) -> None:
-    listed = ask(world, lambda admin: admin.list_held(limit=10))
+    listed = listed_of(world)
     assert [(each.half_id, each.attempts) for each in listed] == [(held[0], 1), (held[1], 0)]
     assert [each.waiting_behind for each in listed] == [1, 0]
-    (refused,) = ask(world, lambda admin: admin.list_held(limit=10, refused_only=True))
+    (refused,) = listed_of(world, refused_only=True)
     assert (refused.topic, refused.key, refused.topic_wide) == (world.topic, b"a", False)
-    (rest,) = ask(world, lambda admin: admin.list_held(limit=10, after=refused.half_id))
+    (rest,) = listed_of(world, after=refused.half_id)
     assert rest.half_id == held[1]
 
 
@@ -109,7 +115,7 @@ def test_a_dropped_message_stays_committed_with_its_error_and_the_waiting_ones_a
     assert world.values(1) == [b"2"]
     status = status_of(world, first)
     assert (status.state, status.publish_error) == (State.COMMITTED, "MSG_SIZE_TOO_LARGE")
-    (dropped,) = ask(world, lambda admin: admin.list_held(limit=10, dropped=True))
+    (dropped,) = listed_of(world, dropped=True)
     assert (dropped.half_id, dropped.drop_reason) == (first, ACTION.reason)
     assert ask(world, lambda admin: admin.read_held(first, own)) == dropped
     with pytest.raises(NotHeld):

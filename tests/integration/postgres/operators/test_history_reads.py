@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import pytest
 
 from benchmarks.load.committed import register
-from benchmarks.load.history import commit_flushes, publish_history, tuples_read
+from benchmarks.load.history import check_all, commit_flushes, publish_history, tuples_read
 from devservers.postgres import EmbeddedPostgres
 from outbox.errors import GroupInUse
 from outbox.messages.message import State
+from outbox.messages.message_id import SHARDS
 from outbox.operators.message_view import MessageFilter
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
-from outbox.postgres.maintenance.gauges import PostgresGauges
+from outbox.postgres.maintenance.gauges import COUNTED, PostgresGauges
 from outbox.postgres.operators.candidates import SLICE_ROWS
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.sessions.connections import Pool, connect, make_pool
@@ -24,6 +26,9 @@ pytestmark = pytest.mark.postgres
 
 HISTORY = 200_000
 UNPUBLISHED = 3
+BACKLOG = 60_000
+MOST_OF_A_PAGE = 16 * SLICE_ROWS
+"""A slice with the decision, the position and the status of each of its messages."""
 MOST_TUPLES = 1_000
 """Far above what a few groups, the positions and three open messages are."""
 
@@ -40,6 +45,54 @@ def old_database(postgres_server: EmbeddedPostgres, template_database: str) -> I
         assert idle.producer_group_id != busy.producer_group_id
     yield url
     drop_database(postgres_server.database_url, url)
+
+
+@pytest.fixture(scope="module")
+def stuck_database(postgres_server: EmbeddedPostgres, template_database: str) -> Iterator[str]:
+    """Yield a database of which only the oldest part is published: its relays have stopped."""
+    url = make_database(postgres_server.database_url, template_database)
+    with connect(url, "test") as session:
+        busy = register(session, "invoices", "billing")
+        free = publish_history(session, busy.producer_group_id, busy.topic_id, 2_000)
+        backlog = range(free, free + BACKLOG)
+        commit_flushes(session, busy.producer_group_id, busy.topic_id, backlog)
+        check_all(session, busy.producer_group_id, backlog[-1])
+    yield url
+    drop_database(postgres_server.database_url, url)
+
+
+@pytest.fixture
+async def stuck_pool(stuck_database: str) -> AsyncIterator[Pool]:
+    """Yield a pool of one connection, so that its statistics are complete."""
+    async with make_pool(stuck_database, "test", pool_max=1) as opened:
+        yield opened
+
+
+async def test_the_gauges_of_a_long_backlog_read_the_beginning_of_each_shard(
+    stuck_pool: Pool,
+) -> None:
+    gauges = PostgresGauges(stuck_pool)
+    before = await tuples_read(stuck_pool)
+    counts = (await gauges.read()).unfinished
+    read = await tuples_read(stuck_pool) - before
+    (messages,) = [each.messages for each in counts if each.state == "COMMITTED"]
+    assert messages == pytest.approx(BACKLOG, rel=0.01)
+    assert read <= 8 * SHARDS * COUNTED
+
+
+async def test_a_long_backlog_is_listed_in_slices_and_whole(stuck_pool: Pool) -> None:
+    browser = PostgresMessageBrowser(stuck_pool)
+    wanted, listed = MessageFilter(state=State.COMMITTED, limit=BACKLOG), list[int]()
+    while True:
+        before = await tuples_read(stuck_pool)
+        page = await browser.page(wanted)
+        assert await tuples_read(stuck_pool) - before <= MOST_OF_A_PAGE
+        listed += [each.half.half_id for each in page.messages]
+        if page.next_before is None:
+            break
+        wanted = replace(wanted, before=page.next_before)
+    assert listed == sorted(set(listed), reverse=True)
+    assert len(listed) == BACKLOG
 
 
 @pytest.fixture

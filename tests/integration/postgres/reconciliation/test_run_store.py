@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.reconciliation.checkpoint import StoredCheckpoint
-from outbox.reconciliation.finding import FindingChanges
+from outbox.reconciliation.finding import FindingChanges, StoredFinding
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import ExpiredEvidence
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
@@ -139,12 +140,20 @@ def test_a_fault_stays_open_when_its_record_has_expired_until_its_half_is_retire
     )
     for run_id, complete in (("two", False), ("three", True)):
         assert store.changes([], complete, expired) == FindingChanges(new=0, resolved=0)
+        assert own(store.remaining([], expired)) == [found]
+        assert own(store.remaining(["fault"], expired)) == []
         store.save(make_run(run_id, complete=complete, expired_evidence=expired))
         assert statuses(database_url) == {"fault": "open"}
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("DELETE FROM outbox.half_message WHERE half_id = %s", (half_id,))
+    assert own(store.remaining([], expired)) == []
     store.save(make_run("four", expired_evidence=expired))
     assert statuses(database_url) == {"fault": "unverifiable"}
+
+
+def own(findings: Sequence[StoredFinding]) -> list[StoredFinding]:
+    """Return the findings that a former life has not left."""
+    return [each for each in findings if not each.finding_id.startswith("aged-")]
 
 
 def test_a_finding_closed_long_ago_is_deleted_and_an_open_one_never(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks.load.committed import append_committed, commit_directly, register
-from outbox.messages.manifest import START, Position
+from outbox.messages.manifest import Position
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import Connection, connect
 
@@ -29,25 +29,33 @@ def commit_log(database_url: str) -> Iterator[PostgresCommitLog]:
     log.close()
 
 
-def read_ids(commit_log: PostgresCommitLog, after: Position = START) -> list[int]:
+@pytest.fixture
+def start(session: Connection) -> Position:
+    """Return a position before everything that the test commits."""
+    row = session.execute("SELECT outbox.watermark() - 1").fetchone()
+    assert row is not None
+    return Position(row[0], 0)
+
+
+def read_ids(commit_log: PostgresCommitLog, after: Position) -> list[int]:
     return [message.half_id for message in commit_log.read(after).messages]
 
 
 def test_a_commit_above_an_open_transaction_is_not_read_before_the_lower_one(
-    commit_log: PostgresCommitLog, session: Connection, database_url: str
+    commit_log: PostgresCommitLog, session: Connection, start: Position, database_url: str
 ) -> None:
     message = register(session, "points-earned")
     with connect(database_url, "slow") as slow:
         with slow.transaction(), slow.cursor() as cursor:
             lower = append_committed(cursor, [message], shard=SHARD)
             higher = commit_directly(session, [message], shard=SHARD)
-            assert read_ids(commit_log) == []
-        assert read_ids(commit_log) == [*lower, *higher]
+            assert read_ids(commit_log, start) == []
+        assert read_ids(commit_log, start) == [*lower, *higher]
 
 
 def test_a_row_is_read_on_from_its_middle(
-    commit_log: PostgresCommitLog, session: Connection
+    commit_log: PostgresCommitLog, session: Connection, start: Position
 ) -> None:
     ids = commit_directly(session, [register(session, "points-earned")] * 3, shard=SHARD)
     assert read_ids(commit_log, Position(ids[0] >> 15, 1)) == ids[1:]
-    assert commit_log.read(START, 2).to == Position(ids[0] >> 15, 2)
+    assert commit_log.read(start, 2).to == Position(ids[0] >> 15, 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -11,6 +10,7 @@ from benchmarks.load.committed import commit_directly, register
 from outbox.messages.manifest import Position
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import Connection, connect
+from tests.fixtures_replacing import replace
 
 pytestmark = pytest.mark.postgres
 

@@ -21,6 +21,8 @@ pytestmark = pytest.mark.postgres
 
 SHARD = 3
 IDENTITY = Identity("cluster", "topic", "system")
+PAST = 1_000
+"""Batches and generations that the shard may have had before: more than any installation here."""
 
 
 @pytest.fixture
@@ -41,13 +43,12 @@ def batch_of(ids: Sequence[HalfId], after_n: int, number: int) -> PublishedBatch
     xid, count = ids[0] >> 15, len(ids)
     partitions = [4 + n for n in range(count)]
     places = Places(partitions, [number * 1000 + n for n in range(count)])
-    return PublishedBatch(
-        number, 0xAA, Position(xid, after_n), Position(xid, after_n + count), ids, places
-    )
+    ends = Position(xid, after_n), Position(xid, after_n + count)
+    return PublishedBatch(PAST + number, 0xAA, *ends, ids, places)
 
 
 def cursor_at(batch: PublishedBatch) -> Cursor:
-    return Cursor(batch.to, 5 + batch.batch_no, batch.batch_no, batch.crc, 1)
+    return Cursor(batch.to, 5 + batch.batch_no, batch.batch_no, batch.crc, PAST)
 
 
 def statuses_of(database_url: str, ids: Sequence[HalfId]) -> list[MessageStatus]:
@@ -107,7 +108,8 @@ def test_a_record_is_visible_once_the_shards_row_says_so_of_its_batch(
     first, second = batch_of(ids[:1], 0, 1), batch_of(ids[1:], 1, 2)
     cursor = cursor_at(second)
     seen = []
-    for visible in (Visible(0, 0), Visible(1, 6), Visible(2, 7)):
+    for number in range(3):
+        visible = Visible(PAST + number, 5 + PAST + number)
         commit_log.save(cursor._replace(visible=visible), IDENTITY, (first, second))
         seen.append([is_visible(status) for status in statuses_of(database_url, ids)])
     assert seen == [[False, False], [True, False], [True, True]]

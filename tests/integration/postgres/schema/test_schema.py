@@ -11,9 +11,10 @@ from alembic.migration import MigrationContext
 from psycopg import errors
 from sqlalchemy import create_engine, pool
 
+from devservers.postgres import EmbeddedPostgres
 from outbox.postgres.relay.shard_lock import LOCK_SPACE
 from outbox.postgres.schema.metadata import METADATA
-from tests.fixtures_databases import migrate
+from tests.fixtures_databases import drop_database, make_database, migrate
 from tests.fixtures_paths import PROJECT
 
 pytestmark = pytest.mark.postgres
@@ -108,3 +109,24 @@ def test_leaves_are_created_ahead_and_only_once(database_url: str) -> None:
     assert first is not None
     assert first[0] >= 10
     assert (again, ahead) == ((0,), (13,))
+
+
+SHARDS_IN_USE = "SELECT shards FROM outbox.installation"
+
+
+def test_a_new_installation_uses_few_shards(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute(SHARDS_IN_USE).fetchone() == (2,)
+
+
+def test_an_installation_that_is_in_use_keeps_its_sixteen_shards(
+    postgres_server: EmbeddedPostgres,
+) -> None:
+    """Two numbers at a time would publish the messages of one key by two relays."""
+    server_url = postgres_server.database_url
+    url = make_database(server_url, None)
+    migrate(url, "0020")
+    migrate(url)
+    with psycopg.connect(url) as connection:
+        assert connection.execute(SHARDS_IN_USE).fetchone() == (16,)
+    drop_database(server_url, url)

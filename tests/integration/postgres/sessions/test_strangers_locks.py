@@ -63,13 +63,14 @@ async def test_a_prepare_goes_on_and_so_does_an_end_in_sql_mode(
     api_pool: Pool, pool: Pool, stranger: psycopg.Connection
 ) -> None:
     group = await store_group(pool, make_group())
-    message = make_message(group, topic_id=await store_topic(pool, "orders"))
+    topic_id = await store_topic(pool, "orders")
+    message = make_message(group, topic_id=topic_id)
     async with pool.connection() as owner:
         await owner.execute("UPDATE outbox.installation SET plain_outbox = true")
         await owner.execute(
             "INSERT INTO outbox.plain_message (half_id, nonce, producer_group_id, topic_id)"
-            " SELECT outbox.current_xid() << 15, 5, %s, id FROM outbox.topic",
-            [group.id],
+            " VALUES (outbox.current_xid() << 15, 5, %s, %s)",
+            [group.id, topic_id],
         )
     seize(stranger, "outbox.begin_flush", 64)
     seize(stranger, "outbox.plain_outbox")

@@ -15,6 +15,7 @@ from outbox.errors import (
 from outbox.relay.protocol.state import Failure, HaltReason, Phase, Relay
 from outbox.telemetry.metrics import Metrics
 from tests.unit.checker.checks.fixtures_fakes import ManualClock
+from tests.unit.checker.relay.test_executor import message_of
 
 VERIFY = Relay(shard=3, phase=Phase.VERIFY)
 
@@ -48,3 +49,13 @@ def test_a_halt_is_logged_as_a_halt(capsys: pytest.CaptureFixture[str]) -> None:
     observer.moved(VERIFY, replace(VERIFY, phase=Phase.HALT, halt=HaltReason.CHAIN_BROKEN))
     logged = "".join(capsys.readouterr())
     assert ("relay_halted" in logged, "publish_failed" in logged) == (True, False)
+
+
+def test_a_refusal_names_the_trace_of_its_message(capsys: pytest.CaptureFixture[str]) -> None:
+    observer = RelayObserver(Metrics(), ManualClock())
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    message = message_of(7)._replace(traceparent=f"00-{trace}-b7ad6b7169203331-01")
+    observer.refused(VERIFY, message, "MSG_SIZE_TOO_LARGE")
+    logged = "".join(capsys.readouterr())
+    assert "publish_failed" in logged
+    assert f"trace_id={trace}" in logged

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from checker.relay.publish_slots import SMALL_BATCH, PublishSlots
-from outbox.clock import SystemClock
+from checker.relay.publish_slots import PublishSlots
 from tests.fixtures_waiting import wait_for
 
 
@@ -16,7 +15,7 @@ class Done:
 
 
 def make_turns(at_once: int, patience_seconds: float = 20) -> PublishSlots:
-    return PublishSlots(SystemClock(), at_once, patience_seconds)
+    return PublishSlots(at_once, patience_seconds)
 
 
 def test_no_more_than_the_allowed_number_publish_at_once() -> None:
@@ -67,34 +66,27 @@ def test_a_stuck_slot_delays_the_others_only_for_a_moment() -> None:
     assert (turns._free, len(turns._waiting)) == (1, 0)
 
 
-def test_a_small_batch_is_followed_by_a_rest_as_long_as_it_took() -> None:
-    clock = Steps()
-    turns = PublishSlots(clock, 1)
-    rests = list[float]()
-    turns._idle = Noting(rests)
-    for published in (0, 1, SMALL_BATCH - 1, SMALL_BATCH):
-        turns.take(lambda n=published: Done(n))  # type: ignore[misc]
-    assert rests == [0.01, 0.01]
+def test_a_shard_that_is_alone_goes_again_at_once() -> None:
+    """With a rest of any length, or a wait for a slot that nobody has, this would not end."""
+    turns = make_turns(1, patience_seconds=threading.TIMEOUT_MAX)
+    assert [turns.take(lambda: Done(1)) for _ in range(1000)] == [Done(1)] * 1000
+    assert (turns._free, len(turns._waiting)) == (1, 0)
 
 
-class Steps(SystemClock):
-    """A clock that advances 10 ms each time it is asked."""
+def test_the_slot_goes_to_one_who_waits_before_its_holder_has_it_again() -> None:
+    turns, order = make_turns(1), list[str]()
 
-    def __init__(self) -> None:
-        self._asked = 0
+    def hold() -> Done:
+        waiting.start()
+        wait_for(lambda: len(turns._waiting) == 1)
+        return Done()
 
-    def monotonic(self) -> float:
-        self._asked += 1
-        return round(self._asked * 0.01, 2)
+    def note(name: str) -> Done:
+        order.append(name)
+        return Done()
 
-
-class Noting(threading.Event):
-    """An event that notes how long it was waited for."""
-
-    def __init__(self, rests: list[float]) -> None:
-        super().__init__()
-        self._rests = rests
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self._rests.append(round(timeout or 0, 3))
-        return False
+    waiting = threading.Thread(target=turns.take, args=(lambda: note("the one who waits"),))
+    turns.take(hold)
+    turns.take(lambda: note("the holder"))
+    waiting.join()
+    assert order == ["the one who waits", "the holder"]

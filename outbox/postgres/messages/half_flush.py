@@ -1,0 +1,186 @@
+"""One flush of half messages: one transaction, in two round trips to PostgreSQL.
+
+The first takes the xid and claims the transaction ids. The half ids contain the xid, so only the
+second can have the rows; COMMIT follows them at once.
+"""
+
+from __future__ import annotations
+
+import secrets
+import struct
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg.errors import DuplicatePreparedStatement, InvalidSqlStatementName
+from psycopg.pq import Escaping, ExecStatus
+
+from outbox.failpoints import armed, hit
+from outbox.messages.message import HalfMessage, Message
+from outbox.messages.message_id import (
+    NONCE_BITS,
+    HalfId,
+    Nonce,
+    Shard,
+    half_id_of,
+    shard_of,
+)
+from outbox.messages.record import digest_of
+from outbox.postgres.messages.half_writer import COPY_HALVES, copy_data
+from outbox.postgres.sessions.array_literal import number_array, text_array
+from outbox.postgres.sessions.copy_exchange import begin_copy, end_copy, give_up_copy
+from outbox.postgres.sessions.statements import load
+
+if TYPE_CHECKING:
+    from psycopg.pq.abc import PGconn, PGresult
+
+    from outbox.postgres.sessions.connections import AsyncConnection
+
+SQL: Final = load(__name__)
+PREPARED: Final = (SQL["prepare_begin_flush"], SQL["prepare_claim"])
+COPY: Final = COPY_HALVES.encode()
+COMMIT: Final = b";COMMIT"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class GroupsDeleted(Exception):
+    """Groups of the flush were deleted, so nothing was stored; has their ids."""
+
+    def __init__(self, group_ids: frozenset[int]) -> None:
+        super().__init__(sorted(group_ids))
+        self.group_ids = group_ids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flush:
+    """A committed flush: a half for each message, and which of them were stored."""
+
+    halves: Sequence[HalfMessage]
+    stored: Sequence[bool]
+
+
+class HalfFlushes:
+    """Runs flushes, and knows which connections have the prepared statements."""
+
+    def __init__(self) -> None:
+        self._shards: WeakKeyDictionary[AsyncConnection, int] = WeakKeyDictionary()
+        """The number of shards in use, for each connection that has the statements."""
+
+    async def run(self, connection: AsyncConnection, messages: Sequence[Message]) -> Flush:
+        """Store the messages and commit, except those whose transaction ids are taken.
+
+        Raises GroupsDeleted and psycopg's errors; the connection then has no transaction.
+        """
+        if connection not in self._shards:
+            await self._prepare_statements(connection)
+        try:
+            return await _flush(connection, messages, self._shards[connection])
+        except InvalidSqlStatementName:  # psycopg drops all statements after a rollback
+            await self._prepare_statements(connection)
+            return await _flush(connection, messages, self._shards[connection])
+
+    async def _prepare_statements(self, connection: AsyncConnection) -> None:
+        for statement in PREPARED:
+            with suppress(DuplicatePreparedStatement):
+                await connection.execute(statement, prepare=False)
+        cursor = await connection.execute(SQL["shards_in_use"])
+        row = await cursor.fetchone()
+        assert row is not None
+        self._shards[connection] = row[0]
+
+
+async def _flush(connection: AsyncConnection, messages: Sequence[Message], shards: int) -> Flush:
+    nonces = _nonces(len(messages))
+    low_ids = [_low_id(message, n, nonces[n], shards) for n, message in enumerate(messages)]
+    begin = _begin(connection.pgconn, messages, low_ids)
+    kill = armed("api.prepare.before_commit")
+    answers = await begin_copy(connection, begin + COPY + (b"" if kill else COMMIT))
+    xid, at, gone, won = _read(answers)
+    if gone:
+        await give_up_copy(connection)
+        raise GroupsDeleted(gone)
+    first = half_id_of(xid, 0, Shard(0))
+    halves = [
+        _half(message, HalfId(first + low_id), nonce, at)
+        for message, low_id, nonce in zip(messages, low_ids, nonces, strict=True)
+    ]
+    stored = [half.message.transaction_id is None or half.half_id in won for half in halves]
+    rows = [half for half, wanted in zip(halves, stored, strict=True) if wanted]
+    await end_copy(connection, copy_data(rows))
+    if kill:
+        hit("api.prepare.before_commit")
+        await connection.commit()
+    hit("api.prepare.after_commit")
+    return Flush(halves=halves, stored=stored)
+
+
+def _begin(pgconn: PGconn, messages: Sequence[Message], low_ids: Sequence[HalfId]) -> bytes:
+    """Return the statements before the COPY. Raises DataError."""
+    groups = number_array(sorted({message.producer_group_id for message in messages}))
+    begin = f"BEGIN;EXECUTE outbox_begin_flush('{groups}');".encode()
+    keyed = [
+        (message.producer_group_id, message.transaction_id, low_id)
+        for message, low_id in zip(messages, low_ids, strict=True)
+        if message.transaction_id is not None
+    ]
+    if not keyed:
+        return begin
+    owners, texts, lows = zip(*keyed, strict=True)
+    arrays = (number_array(owners), text_array(texts), number_array(lows))
+    claimed = b",".join([_literal(pgconn, array) for array in arrays])
+    return begin + b"EXECUTE outbox_claim(" + claimed + b");"
+
+
+def _literal(pgconn: PGconn, array: str) -> bytes:
+    """Return an array as a literal of a statement. Raises DataError."""
+    if "\0" in array:
+        raise psycopg.DataError("PostgreSQL stores no NUL in a text")
+    return Escaping(pgconn).escape_literal(array.encode())
+
+
+def _read(answers: Sequence[PGresult]) -> tuple[int, datetime, frozenset[int], frozenset[HalfId]]:
+    """Return the xid, the database's time, the deleted groups and the half ids that won."""
+    tables = [each for each in answers if each.status == ExecStatus.TUPLES_OK]
+    begun, claimed = tables[0], tables[1:]
+    xid, micros, deleted = (_value(begun, 0, column) for column in range(3))
+    at = _EPOCH + timedelta(microseconds=int(micros))
+    gone = frozenset(map(int, deleted.split(b","))) if deleted else frozenset[int]()
+    won = frozenset(
+        HalfId(int(_value(table, row, 0))) for table in claimed for row in range(table.ntuples)
+    )
+    return int(xid), at, gone, won
+
+
+def _value(table: PGresult, row: int, column: int) -> bytes:
+    return table.get_value(row, column) or b""
+
+
+def _nonces(count: int) -> list[Nonce]:
+    """Return random bits for a whole flush with one call to the system."""
+    shift = 64 - NONCE_BITS
+    words = struct.unpack(f"{count}Q", secrets.token_bytes(8 * count))
+    return [Nonce(word >> shift) for word in words]
+
+
+def _low_id(message: Message, n: int, nonce: Nonce, shards: int) -> HalfId:
+    """Return the bits of a half id below the xid, which is not known yet."""
+    content = message.content
+    shard = shard_of(content.topic, content.key, nonce) % shards
+    return half_id_of(0, n, Shard(shard))
+
+
+def _half(message: Message, half_id: HalfId, nonce: Nonce, prepared_at: datetime) -> HalfMessage:
+    content_digest = digest_of(
+        half_id, nonce, message.content, message.producer_group, message.transaction_id
+    )
+    return HalfMessage(
+        half_id=half_id,
+        nonce=nonce,
+        message=message,
+        prepared_at=prepared_at,
+        content_digest=content_digest,
+    )

@@ -1,0 +1,129 @@
+"""A flush takes two round trips, and keeps its promises when a step of it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from itertools import groupby
+
+import psycopg
+import pytest
+from psycopg.pq import Trace
+
+from outbox.messages.message import GroupDeleted, Prepared, Unstorable
+from outbox.postgres.messages.half_store import PostgresHalfStore
+from outbox.postgres.sessions.connections import PLAN_ONCE, Pool, make_pool
+from tests.fixtures_messages import make_group, make_message, store_group, store_topic
+
+pytestmark = pytest.mark.postgres
+
+WAITING = "SELECT FROM pg_locks WHERE relation = 'outbox.producer_group'::regclass AND NOT granted"
+ODD_TEXTS = ["it's", 'a "quote"', "back\\slash", "{a,b}", "NULL", "", "ü", "',''),(1"]
+
+
+@pytest.fixture
+async def one(database_url: str) -> AsyncIterator[Pool]:
+    """Yield a pool of one connection, so that each call has the same session."""
+    async with make_pool(database_url, "test", pool_max=1, plans=PLAN_ONCE) as opened:
+        await store_group(opened, make_group())
+        await store_topic(opened, "points-earned")
+        yield opened
+
+
+async def until_a_session_waits(connection: psycopg.Connection) -> None:
+    async with asyncio.timeout(60):
+        while not await asyncio.to_thread(lambda: connection.execute(WAITING).fetchall()):
+            pass
+
+
+async def count(pool: Pool, table: str) -> int:
+    async with pool.connection() as connection:
+        cursor = await connection.execute(f"SELECT count(*) FROM outbox.{table}".encode())
+        row = await cursor.fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def round_trips(pool: Pool, transaction_ids: list[str | None]) -> int:
+    """Return how often a flush turns from sending to receiving."""
+    store = PostgresHalfStore(pool)
+    await store.prepare([make_message()])
+    with tempfile.TemporaryFile("w+") as trace:
+        async with pool.connection() as connection:
+            connection.pgconn.trace(trace.fileno())
+            connection.pgconn.set_trace_flags(Trace.SUPPRESS_TIMESTAMPS)
+        await store.prepare([make_message(transaction_id=text) for text in transaction_ids])
+        async with pool.connection() as connection:
+            connection.pgconn.untrace()
+        trace.seek(0)
+        directions = [line[0] for line in trace if line[:2] in ("F\t", "B\t")]
+    return [direction for direction, _ in groupby(directions)].count("F")
+
+
+@pytest.mark.parametrize("transaction_ids", [[None], [None] * 500, ["a", "b", None]])
+async def test_a_flush_takes_two_round_trips(one: Pool, transaction_ids: list[str | None]) -> None:
+    assert await round_trips(one, transaction_ids) == 2
+
+
+async def test_any_text_is_a_transaction_id(one: Pool) -> None:
+    store = PostgresHalfStore(one)
+    messages = [make_message(transaction_id=text) for text in ODD_TEXTS]
+    first = await store.prepare(messages)
+    again = await store.prepare(messages)
+    assert [(a.half.message_id, a.replayed) for a in again if isinstance(a, Prepared)] == [
+        (a.half.message_id, True) for a in first if isinstance(a, Prepared)
+    ]
+    async with one.connection() as connection:
+        cursor = await connection.execute("SELECT transaction_id FROM outbox.transaction_key")
+        assert {row[0] for row in await cursor.fetchall()} == set(ODD_TEXTS)
+
+
+async def test_a_transaction_id_with_a_nul_is_refused_alone(one: Pool) -> None:
+    store = PostgresHalfStore(one)
+    texts = ["before", "nul\x00';DROP TABLE outbox.half_message;--", "after"]
+    answers = await store.prepare([make_message(transaction_id=text) for text in texts])
+    assert [type(answer) for answer in answers] == [Prepared, Unstorable, Prepared]
+
+
+async def test_a_deleted_groups_messages_leave_no_transaction_id(one: Pool) -> None:
+    gone = await store_group(one, make_group("gone"))
+    async with one.connection() as connection:
+        await connection.execute(
+            "UPDATE outbox.producer_group SET deleted_at = now() WHERE id = %s", (gone.id,)
+        )
+    answers = await PostgresHalfStore(one).prepare(
+        [
+            make_message(transaction_id="a"),
+            make_message(gone, transaction_id="b"),
+            make_message(transaction_id="c"),
+        ]
+    )
+    assert [type(answer) for answer in answers] == [Prepared, GroupDeleted, Prepared]
+    assert (await count(one, "transaction_key"), await count(one, "half_message")) == (2, 2)
+
+
+async def test_a_session_that_lost_its_prepared_statements_gets_them_again(one: Pool) -> None:
+    store = PostgresHalfStore(one)
+    await store.prepare([make_message()])
+    async with one.connection() as connection:
+        await connection.execute("DEALLOCATE ALL")
+    assert isinstance((await store.prepare([make_message()]))[0], Prepared)
+    assert isinstance((await PostgresHalfStore(one).prepare([make_message()]))[0], Prepared)
+
+
+async def test_a_flush_that_was_cancelled_stores_nothing_and_leaves_a_usable_pool(
+    one: Pool, database_url: str
+) -> None:
+    store = PostgresHalfStore(one)
+    await store.prepare([make_message()])
+    with psycopg.connect(database_url) as deleting:
+        deleting.execute("LOCK TABLE outbox.producer_group IN ACCESS EXCLUSIVE MODE")
+        flush = asyncio.create_task(store.prepare([make_message()]))
+        await until_a_session_waits(deleting)
+        flush.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await flush
+    assert await count(one, "half_message") == 1
+    assert isinstance((await store.prepare([make_message()]))[0], Prepared)
+    assert await count(one, "half_message") == 2
