@@ -18,10 +18,10 @@ from api.from_settings import connection_limits, files_needed, refuse_insecure_b
 from api.http.connection.open_connections import ConnectionLimits, OpenConnections
 from api.http.connection.protocol import BoundedHttpProtocol
 from api.metrics.shared_metrics import Workers, shared_directory
-from api.wiring import application, build, refuse_to_start
+from api.wiring import application, refuse_to_start
 from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import Settings
-from outbox.settings.environment import load_settings
+from outbox.settings.environment import load_settings, traces_are_sent
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.events import configure_logging, log_uncaught_errors
 from outbox.telemetry.redaction import redaction
@@ -45,9 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         host, port = read_bind(settings.http_bind)
         refuse_insecure_bind(settings, host)
+        traced = traces_are_sent()
         refuse_to_start(settings)
         with _listen(host, port) as listener:
-            return _serve(settings, host, listener)
+            return _serve(settings, host, listener, traced=traced)
     except ConfigurationError as error:
         print(redaction()(f"outbox-api: {error}"), file=sys.stderr)  # noqa: T201
         return USAGE
@@ -82,11 +83,12 @@ def server_config(app: Any, limits: ConnectionLimits, *, workers: int = 1) -> uv
     )
 
 
-def _serve(settings: Settings, host: str, listener: socket.socket) -> int:
+def _serve(settings: Settings, host: str, listener: socket.socket, *, traced: bool) -> int:
     """Serve in this process, or in several processes that share the listener."""
     workers = settings.http_workers
     multiple = workers > 1
-    app = partial(application, settings, host) if multiple else build(settings, listens_on=host)
+    make = partial(application, settings, host, traced=traced)
+    app = make if multiple else make()
     limits = connection_limits(settings, allow_open_files(files_needed(settings)))
     config = server_config(app, limits, workers=workers)
     signal.signal(signal.SIGTERM, lambda *_: None)  # raised again by the server once it is down

@@ -1,8 +1,9 @@
 """Checks that every request passes before it reaches a route.
 
-The order is: size and form of the head, authentication, room for one more request, media type and
-size of the body. Public paths take no body, and only authenticated requests take room. Under load a
-prepare is refused before an end is delayed: an end is never refused for load (P25).
+The order is: size and form of the head, authentication, scope, media type and size of the body,
+room for one more request. Public paths take no body. A request takes room once its body is
+complete, so slow bodies take none. Under load a prepare is refused before an end is delayed: an end
+is never refused for load (P25).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from typing import Any, Final
 
+from api.console.console import Console
 from api.http.authentication.authenticator import Authenticator
 from api.http.exchange import (
     AUTHENTICATED,
@@ -29,9 +31,9 @@ from api.http.in_flight import InFlight
 from api.http.problems import Problem, invalid, problem_of
 from api.http.rate_limits import RateLimit
 from api.http.request_limits import (
+    BodyReader,
     ClientGone,
     HttpLimits,
-    read_body,
     validate_head,
     validate_media_type,
 )
@@ -65,13 +67,16 @@ class Guard:
         reads: RateLimit,
         metrics: Metrics,
         clock: Clock,
+        console: Console | None = None,
         lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
         self._cold = cold
+        self._console = console
         self._find_hot_route = find_hot_route
         self._lifespan = lifespan
         self._authenticator = authenticator
         self._limits = limits
+        self._bodies = BodyReader(limits.held_bytes)
         self._reads = reads
         self._metrics = metrics
         self._clock = clock
@@ -124,17 +129,28 @@ class Guard:
         if is_public(scope["path"]):
             await self._serve_public(scope, receive, sender)
             return
+        if self._console is not None and self._console.owns(scope["path"]):
+            await self._serve_console(self._console, scope, headers, receive, sender)
+            return
         caller = await self._authenticator.caller(headers.get(b"authorization"))
-        authenticated = scope.get("extensions", {}).get(AUTHENTICATED)
-        if authenticated is not None:
-            authenticated()
-        if route is None or not route.is_end:
-            self._in_flight.refuse_when_full()
+        _mark_authenticated(scope, caller)
+        self._refuse_for_load(route)
+        if route is None:
+            body = await self._cold_body(scope, headers, receive, sender, caller)
+        else:
+            body = await self._hot_body(scope, headers, receive, caller, route)
+        self._refuse_for_load(route)  # others may have come while the body arrived
         with self._in_flight:
             if route is None:
-                await self._serve_cold(scope, headers, receive, sender, caller)
+                scope.setdefault("state", {}).update(caller=caller, request_id=sender.request_id)
+                await self._cold(scope, _replay(body, receive), sender.send)
             else:
-                await self._serve_hot(scope, headers, receive, sender, caller, route)
+                request = HttpRequest(scope["path"], headers, body, caller, sender.request_id)
+                await sender.respond(await route.serve(request))
+
+    def _refuse_for_load(self, route: HotRoute | None) -> None:
+        if route is None or not route.is_end:
+            self._in_flight.refuse_when_full()
 
     async def _serve_public(
         self, scope: AsgiScope, receive: Receive, sender: ResponseSender
@@ -148,43 +164,80 @@ class Guard:
         else:
             await self._cold(scope, _replay(b"", receive), sender.send)
 
-    async def _serve_hot(
+    async def _serve_console(
         self,
+        console: Console,
         scope: AsgiScope,
         headers: dict[bytes, bytes],
         receive: Receive,
         sender: ResponseSender,
+    ) -> None:
+        """Answer a browser: with a session as an authenticated caller, else as a stranger."""
+        try:
+            visitor = await console.visitor(headers)
+            caller, body = visitor.caller, b""
+            if visitor.is_known:
+                _mark_authenticated(scope, caller)
+                self._in_flight.refuse_when_full()
+                if scope["method"] in READS:
+                    sender.extra_headers.extend(self._reads.spend(caller))
+            if scope["method"] in WITH_BODY:
+                body = await self._body(receive, headers, console.form_max_bytes(visitor), caller)
+            scope.setdefault("state", {}).update(visitor=visitor, request_id=sender.request_id)
+            with self._in_flight if visitor.is_known else nullcontext():
+                await console(scope, _replay(body, receive), sender.send)
+        except (Problem, OutboxError) as error:
+            await console.refuse(error, scope, sender.send)
+
+    async def _hot_body(
+        self,
+        scope: AsgiScope,
+        headers: dict[bytes, bytes],
+        receive: Receive,
         caller: Caller,
         route: HotRoute,
-    ) -> None:
+    ) -> bytes:
         if not caller.has(route.scope):
             raise Problem(slug="scope-missing", detail=f"the key needs {route.scope}")
         if scope["query_string"]:
             raise invalid("", "this route takes no query parameters")
         validate_media_type(headers)
         max_bytes = self._limits.batch_bytes if route.is_batch else self._limits.body_bytes
-        body = await read_body(receive, headers, max_bytes)
-        request = HttpRequest(scope["path"], headers, body, caller, sender.request_id)
-        await sender.respond(await route.serve(request))
+        return await self._body(receive, headers, max_bytes, caller, is_end=route.is_end)
 
-    async def _serve_cold(
+    async def _cold_body(
         self,
         scope: AsgiScope,
         headers: dict[bytes, bytes],
         receive: Receive,
         sender: ResponseSender,
         caller: Caller,
-    ) -> None:
-        """Hand the request to the framework, after its body is read and its size checked."""
+    ) -> bytes:
         if scope["method"] in READS:
             sender.extra_headers.extend(self._reads.spend(caller))
-        body = b""
-        if scope["method"] in WITH_BODY:
-            body = await read_body(receive, headers, self._limits.body_bytes)
-            if body:
-                validate_media_type(headers)
-        scope.setdefault("state", {}).update(caller=caller, request_id=sender.request_id)
-        await self._cold(scope, _replay(body, receive), sender.send)
+        if scope["method"] not in WITH_BODY:
+            return b""
+        body = await self._body(receive, headers, self._limits.body_bytes, caller)
+        if body:
+            validate_media_type(headers)
+        return body
+
+    async def _body(
+        self,
+        receive: Receive,
+        headers: dict[bytes, bytes],
+        max_bytes: int,
+        caller: Caller,
+        *,
+        is_end: bool = False,
+    ) -> bytes:
+        try:
+            return await self._bodies.read(receive, headers, max_bytes, caller.tenant)
+        except TimeoutError:
+            slug = "request-timeout" if is_end else "overloaded"
+            detail = "too many bytes of the tenant's incomplete requests"
+            closing = {"connection": "close"}
+            raise Problem(slug=slug, detail=detail, headers=closing) from None
 
     def _count_rejected(self, problem: Problem) -> None:
         if problem.slug in REJECTIONS:
@@ -217,6 +270,13 @@ def _template_of(scope: AsgiScope) -> str:
     if scope["path"] in PUBLIC:
         return str(scope["path"])
     return str(getattr(scope.get("route"), "path", "unmatched"))
+
+
+def _mark_authenticated(scope: AsgiScope, caller: Caller) -> None:
+    """Report to the server whose request this is."""
+    authenticated = scope.get("extensions", {}).get(AUTHENTICATED)
+    if authenticated is not None:
+        authenticated(caller.tenant)
 
 
 def is_public(path: str) -> bool:

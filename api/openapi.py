@@ -99,7 +99,7 @@ def _hot_paths() -> dict[str, dict[str, Any]]:
     idempotency = _header("Idempotency-Key", "An alias of `transaction_id`.", '"invoice-7731"')
     traceparent = _header(
         "traceparent",
-        "W3C trace context, forwarded with the record.",
+        "W3C trace context; that of a prepare is sent with the record.",
         "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     )
     message_id = {
@@ -129,14 +129,14 @@ def _hot_paths() -> dict[str, dict[str, Any]]:
             "Decide a half message; the first decision is final.",
             _body("EndRequest", end_example),
             _ok("200", "The final decision", "EndedHalf"),
-            [message_id, prefer],
+            [message_id, prefer, traceparent],
         ),
         f"{PREFIX}/end-batch": _post(
             "endBatch",
             "Decide up to 1000 half messages, each with its own result.",
             _body("EndBatch", {"items": [{"message_id": _ID, **end_example}]}),
             _ok("207", "One result per item", "EndBatchAnswer"),
-            [prefer],
+            [prefer, traceparent],
         ),
     }
 

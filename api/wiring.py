@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from api.admin.bulk_runner import BulkRunner
 from api.admin.check_endpoint_probe import CheckEndpointProbe
 from api.admin.router import ROUTERS
 from api.admin.services import Services
 from api.app import Lifespan, create_app
+from api.console.console import Console
+from api.console.in_process_api import App
+from api.console.session import SessionSeal
 from api.from_settings import (
     group_defaults,
     http_limits,
@@ -28,12 +32,14 @@ from api.http.authentication.authenticator import Authenticator
 from api.http.authentication.key_authenticator import KeyAuthenticator
 from api.http.authentication.loopback_authenticator import LoopbackAuthenticator
 from api.http.in_flight import InFlight
+from api.http.rate_limits import RefusalPause
 from api.ingest.batcher import FlushLimits, MicroBatcher
 from api.ingest.flush_timer import timed
 from api.ingest.hot_routes import HotRoutes
 from api.ingest.ingest import Ingest
+from api.ingest.message_spans import MessageSpans
 from api.ingest.name_cache import NameCache
-from api.ingest.publication_wait import PublicationWait
+from api.ingest.publication_wait import REQUESTS_MAX, PublicationWait
 from api.ingest.topic_cache import TopicCache
 from api.metrics.metrics_listener import metrics_listener
 from api.metrics.metrics_page import MetricsPage
@@ -60,12 +66,16 @@ from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.operators.operations import PostgresOperations
 from outbox.postgres.operators.repairs import PostgresRepairs
 from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
-from outbox.postgres.sessions.connections import Pool
+from outbox.postgres.sessions.connections import PLAN_ONCE, Pool
 from outbox.postgres.sessions.verified_sessions import make_verified_pool, refuse_to_start_behind
 from outbox.settings.catalogue import Settings
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.events import Event, configure_logging, get_logger, log_uncaught_errors
 from outbox.telemetry.metrics import Metrics
+from outbox.telemetry.tracing import open_tracing
+
+if TYPE_CHECKING:
+    from outbox.telemetry.spans import Spans
 
 WAITING_ROWS: Final = 20_000
 """Prepares that may wait for a flush: about one second of them at the measured rates."""
@@ -85,6 +95,7 @@ class Parts:
     metrics_page: MetricsPage
     metrics_bind: str | None
     workers: int
+    spans: Spans | None
 
 
 def refuse_to_start(settings: Settings) -> None:
@@ -92,27 +103,44 @@ def refuse_to_start(settings: Settings) -> None:
     refuse_to_start_behind(settings.required_database_url(), "api")
 
 
-def application(settings: Settings, listens_on: str) -> Guard:
-    """Return the service in one of the server's worker processes."""
+def application(settings: Settings, listens_on: str, *, traced: bool) -> Guard:
+    """Return the service in one of the server's processes; ``traced``: its spans are sent."""
     configure_logging(settings.log_level, settings.log_format, secret_texts(settings))
     log_uncaught_errors()
-    return build(settings, listens_on=listens_on)
+    spans = open_tracing("outbox-api", on=traced)
+    service = build(settings, listens_on=listens_on, spans=spans)
+    _tune_garbage_collector()
+    return service
+
+
+def _tune_garbage_collector() -> None:
+    """Make Python look for cycles less often: what a request makes has none."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def build(
-    settings: Settings, catalogue: TopicCatalogue | None = None, *, listens_on: str | None = None
+    settings: Settings,
+    catalogue: TopicCatalogue | None = None,
+    *,
+    listens_on: str | None = None,
+    spans: Spans | None = None,
 ) -> Guard:
     """Build the service; nothing is opened before its lifespan. Raises ConfigurationError.
 
     PostgreSQL and Kafka may be down: then requests answer 503 until they are back. ``catalogue``
     replaces Kafka's list of topics. ``listens_on`` is the host of the listener: without a loopback
-    address there, AUTH_MODE=dev-insecure is refused.
+    address there, AUTH_MODE=dev-insecure is refused. ``spans`` records spans; its lifespan's end
+    closes them.
     """
     refuse_insecure_bind(settings, listens_on)
     arm(settings.failpoints)
     metrics, clock = Metrics(), SystemClock()
     pool = make_verified_pool(
-        settings.required_database_url(), "api", pool_max=settings.database_pool_max
+        settings.required_database_url(),
+        "api",
+        pool_max=settings.database_pool_max,
+        plans=PLAN_ONCE,
     )
     kafka = catalogue or KafkaTopicCatalogue(
         settings.required_bootstrap_servers(), settings.kafka_config
@@ -120,7 +148,7 @@ def build(
     seen = PostgresSeenTopics(pool)
     topic_cache = TopicCache(kafka, clock, create=settings.create_topics, seen=seen)
     name_cache = NameCache(PostgresInternedNames(pool), clock)
-    parts = _parts(settings, pool, topic_cache, metrics, clock)
+    parts = _parts(settings, pool, topic_cache, metrics, clock, spans)
     groups = PostgresProducerGroups(pool, _ring(settings))
     resolver = guarded_resolver(settings)
     keys = PostgresApiKeys(pool, pepper(settings))
@@ -174,14 +202,31 @@ def _guard(
     app.state.services = services
     return Guard(
         app,
-        HotRoutes(ingest, limits.prepares).find,
+        HotRoutes(ingest, limits.prepares, RefusalPause(in_flight, clock)).find,
         authenticator=authenticator,
         limits=http_limits(settings),
         in_flight=in_flight,
         reads=limits.reads,
         metrics=services.metrics,
         clock=clock,
+        console=_console(settings, app, authenticator, services.version),
         lifespan=partial(lifespan, app),
+    )
+
+
+def _console(
+    settings: Settings, app: App, authenticator: Authenticator, version: str
+) -> Console | None:
+    """Return the console, or None if it is switched off."""
+    if not settings.ui_enabled:
+        return None
+    return Console(
+        app,
+        authenticator,
+        SessionSeal(pepper(settings), SystemClock()),
+        prefix=settings.ui_prefix,
+        needs_key=settings.auth_mode == "keys",
+        version=version,
     )
 
 
@@ -202,19 +247,30 @@ def _ingest(
     metrics: Metrics,
     in_flight: InFlight,
 ) -> Ingest:
+    statuses = PostgresMessageStatuses(pool)
     return Ingest(
         prepares=parts.prepares,
         ends=parts.ends,
         name_cache=name_cache,
         topic_cache=parts.topic_cache,
-        publications=PublicationWait(PostgresMessageStatuses(pool), in_flight),
+        publications=PublicationWait(
+            statuses,
+            in_flight,
+            requests_max=min(REQUESTS_MAX, settings.http_max_connections // 4),
+        ),
         policy=ingest_policy(settings),
         metrics=metrics,
+        spans=MessageSpans(parts.spans, statuses) if parts.spans else None,
     )
 
 
 def _parts(
-    settings: Settings, pool: Pool, topic_cache: TopicCache, metrics: Metrics, clock: SystemClock
+    settings: Settings,
+    pool: Pool,
+    topic_cache: TopicCache,
+    metrics: Metrics,
+    clock: SystemClock,
+    spans: Spans | None,
 ) -> Parts:
     store = PostgresHalfStore(pool)
 
@@ -241,6 +297,7 @@ def _parts(
         ),
         metrics_bind=settings.metrics_bind,
         workers=settings.http_workers,
+        spans=spans,
     )
 
 
@@ -252,6 +309,8 @@ def _lifespan(parts: Parts) -> Lifespan:
         async with AsyncExitStack() as stack:
             await parts.pool.open(wait=False)
             stack.push_async_callback(parts.pool.close)
+            if parts.spans is not None:
+                stack.push_async_callback(asyncio.to_thread, parts.spans.close)
             await stack.enter_async_context(
                 metrics_listener(
                     parts.metrics_bind,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, StrEnum, auto
@@ -56,6 +56,11 @@ class Caller:
     scopes: frozenset[Scope]
     groups: frozenset[str] | None
 
+    @property
+    def tenant(self) -> Hashable:
+        """Who shares limits with this caller: all keys of the same groups, or this unbound key."""
+        return self.key_id if self.groups is None else self.groups
+
     def has(self, scope: Scope) -> bool:
         """Return whether the caller's scopes include this one."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
@@ -99,8 +104,11 @@ class ApiKeys(Protocol):
     def origin(self, token: str) -> TokenOrigin:
         """Return what the text of a token proves; costs no query."""
 
-    async def verify(self, token: str) -> ApiKey | None:
-        """Return the key of a bearer token, or None; a bad checksum costs no query."""
+    async def verify(self, tokens: Sequence[str]) -> Sequence[ApiKey | None]:
+        """Return the key of each bearer token, or None, by one query.
+
+        Raises DatabaseUnavailable.
+        """
 
     async def create(self, key: NewApiKey, actor: str | None) -> tuple[ApiKey, str]:
         """Store a new key; return it with its token, which cannot be read again."""

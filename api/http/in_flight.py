@@ -1,4 +1,4 @@
-"""Counts the requests of authenticated callers that are being served."""
+"""Counts the complete requests of authenticated callers that are being served."""
 
 from __future__ import annotations
 

@@ -1,10 +1,15 @@
 """Size limits of a request, checked before anything is parsed.
 
 Both the declared and the streamed size are checked, so a wrong or missing length costs no memory.
+Bodies that are still arriving share a bounded amount of memory; the tenant who holds most of it
+pays for an excess, so slow bodies of one tenant refuse no other.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +19,8 @@ from api.http.problems import Problem
 URL_MAX_BYTES: Final = 8192
 _SEPARATORS: Final = 4
 """Bytes of ``: `` and CRLF around each header."""
+BATCHES_HELD: Final = 32
+"""How many of the largest batches may be arriving at once: 256 MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +30,11 @@ class HttpLimits:
     body_bytes: int = 1_048_576
     batch_bytes: int = 8_388_608
     header_bytes: int = 16_384
+
+    @property
+    def held_bytes(self) -> int:
+        """Most bytes of all bodies that are still arriving."""
+        return BATCHES_HELD * self.batch_bytes
 
 
 class ClientGone(Exception):
@@ -50,17 +62,6 @@ def validate_media_type(headers: dict[bytes, bytes]) -> None:
         raise Problem(slug="unsupported-media-type")
 
 
-async def read_body(receive: Receive, headers: dict[bytes, bytes], max_bytes: int) -> bytes:
-    """Read the whole body, at most ``max_bytes``; the server limits the time.
-
-    Raises Problem ``payload-too-large``, and ClientGone.
-    """
-    declared = headers.get(b"content-length")
-    if declared is not None and int(declared) > max_bytes:
-        raise too_large(max_bytes)
-    return await _read(receive, max_bytes)
-
-
 def too_large(max_bytes: int) -> Problem:
     """Return the refusal of a body; the connection closes, so the rest is not read."""
     return Problem(
@@ -70,21 +71,74 @@ def too_large(max_bytes: int) -> Problem:
     )
 
 
-async def _read(receive: Receive, max_bytes: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        part: bytes = message.get("body", b"")
-        if not parts and not message.get("more_body", False):
-            if len(part) > max_bytes:
-                raise too_large(max_bytes)
-            return part
-        size += len(part)
-        if size > max_bytes:
+@dataclass(slots=True, eq=False)
+class _Body:
+    """A body that is still arriving."""
+
+    tenant: Hashable
+    patience: asyncio.Timeout
+    size: int = 0
+
+
+class BodyReader:
+    """Reads bodies; those that are still arriving hold at most ``held_bytes`` together.
+
+    Above it the tenant who holds most loses the oldest one.
+    """
+
+    def __init__(self, held_bytes: int) -> None:
+        self._free = held_bytes
+        self._arriving: dict[_Body, None] = {}
+
+    async def read(
+        self, receive: Receive, headers: dict[bytes, bytes], max_bytes: int, tenant: Hashable
+    ) -> bytes:
+        """Read the whole body, at most ``max_bytes``; the server limits the time.
+
+        Raises Problem ``payload-too-large``, ClientGone, and TimeoutError for a body that lost its
+        place.
+        """
+        declared = headers.get(b"content-length")
+        if declared is not None and int(declared) > max_bytes:
             raise too_large(max_bytes)
-        parts.append(part)
-        if not message.get("more_body", False):
-            return b"".join(parts)
+        async with asyncio.timeout(None) as patience:
+            body = _Body(tenant, patience)
+            self._arriving[body] = None
+            try:
+                return await self._read(receive, max_bytes, body)
+            finally:
+                self._forget(body)
+
+    async def _read(self, receive: Receive, max_bytes: int, body: _Body) -> bytes:
+        parts: list[bytes] = []
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            part: bytes = message.get("body", b"")
+            if body.size + len(part) > max_bytes:
+                raise too_large(max_bytes)
+            parts.append(part)
+            if not message.get("more_body", False):
+                return part if len(parts) == 1 else b"".join(parts)
+            self._hold(body, len(part))
+
+    def _hold(self, body: _Body, size: int) -> None:
+        """Count bytes of an incomplete body; above the limit one body loses its place."""
+        if body not in self._arriving:
+            return
+        body.size += size
+        self._free -= size
+        while self._free < 0:
+            held: Counter[Hashable] = Counter()
+            for each in self._arriving:
+                held[each.tenant] += each.size
+            [(most, _)] = held.most_common(1)
+            oldest = next(each for each in self._arriving if each.tenant == most and each.size)
+            self._forget(oldest)
+            oldest.patience.reschedule(0)
+
+    def _forget(self, body: _Body) -> None:
+        if body in self._arriving:
+            del self._arriving[body]
+            self._free += body.size

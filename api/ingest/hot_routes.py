@@ -5,7 +5,8 @@ They bypass the framework's router; ``openapi`` adds them to the OpenAPI documen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from api.http.exchange import JSON, HeaderList, HotRoute, HttpRequest, HttpResponse
 from api.http.json_body import REFUSALS, decode, typed
 from api.http.problems import Problem, document, invalid
-from api.http.rate_limits import RateLimit
+from api.http.rate_limits import RateLimit, RefusalPause
 from api.ingest.batch_items import items_of, slices_of
 from api.ingest.end_rules import end_of
 from api.ingest.ingest import Decided, Ingest
@@ -28,6 +29,7 @@ from api.ingest.schemas import (
     EndBatchAnswer,
     EndResult,
     PrepareBatchAnswer,
+    PrepareRequest,
     PrepareResult,
 )
 from outbox.access import Scope
@@ -43,9 +45,10 @@ ItemT = TypeVar("ItemT")
 class HotRoutes:
     """Prepare, end and their batch forms."""
 
-    def __init__(self, ingest: Ingest, prepares: RateLimit) -> None:
+    def __init__(self, ingest: Ingest, prepares: RateLimit, pause: RefusalPause) -> None:
         self._ingest = ingest
         self._prepares = prepares
+        self._pause = pause
         write, end = Scope.MESSAGES_WRITE, Scope.MESSAGES_END
         self._end = HotRoute(f"{PREFIX}/{{message_id}}/end", end, True, False, self.end)
         self._fixed = {
@@ -88,7 +91,9 @@ class HotRoutes:
         wait = _wait_of(request)
         message_id = request.path[len(PREFIX) + 1 : -len(_END_SUFFIX)]
         groups = await self._ingest.group_ids(request.caller)
-        decided = await self._ingest.end([end_of(message_id, body, groups)], wait)
+        decided = await self._ingest.end(
+            [end_of(message_id, body, groups)], wait, traceparent=_traceparent(request)
+        )
         [outcome] = decided.answers
         if isinstance(outcome, Problem):
             raise outcome
@@ -96,9 +101,14 @@ class HotRoutes:
 
     async def prepare_batch(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/batch."""
-        slices = slices_of(request.body)
-        rate_fields = self._prepares.spend(request.caller, len(slices))
-        items = _items(request.body, slices, PREPARE_BATCH, PREPARE)
+        rate_fields: HeaderList = []
+
+        def judge() -> Sequence[PrepareRequest | Problem]:
+            slices = slices_of(request.body)
+            rate_fields.extend(self._prepares.spend(request.caller, len(slices)))
+            return _items(request.body, slices, PREPARE_BATCH, PREPARE)
+
+        items = await self._judged(request, judge)
         outcomes = await self._ingest.prepare(
             items, request.caller, traceparent=_traceparent(request)
         )
@@ -118,14 +128,16 @@ class HotRoutes:
 
     async def end_batch(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/end-batch."""
-        items = _items(request.body, slices_of(request.body), END_BATCH, END_ITEM)
+        items = await self._judged(
+            request, lambda: _items(request.body, slices_of(request.body), END_BATCH, END_ITEM)
+        )
         wait = _wait_of(request)
         groups = await self._ingest.group_ids(request.caller)
         ends = [
             item if isinstance(item, Problem) else end_of(item.message_id, item, groups)
             for item in items
         ]
-        decided = await self._ingest.end(ends, wait)
+        decided = await self._ingest.end(ends, wait, traceparent=_traceparent(request))
         results = [
             EndResult(
                 index=index,
@@ -138,6 +150,21 @@ class HotRoutes:
         ]
         answer = ENCODER.encode(EndBatchAnswer(results))
         return HttpResponse(207, answer, _applied(wait, decided))
+
+    async def _judged(
+        self, request: HttpRequest, judge: Callable[[], Sequence[ItemT | Problem]]
+    ) -> Sequence[ItemT | Problem]:
+        """Return the items of a batch; one with a refusal waits, so that others have their turn."""
+        began = time.thread_time()
+        refused = True
+        try:
+            items = judge()
+            refused = any(isinstance(each, Problem) for each in items)
+        finally:
+            if refused:
+                spent = time.thread_time() - began
+                await self._pause.pause(request.caller.tenant, spent)
+        return items
 
 
 def _items(

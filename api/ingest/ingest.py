@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -34,6 +35,9 @@ from outbox.messages.message import (
 )
 from outbox.messages.message_id import HalfId
 from outbox.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from api.ingest.message_spans import MessageSpans
 
 ROW_OVERHEAD_BYTES = 300
 """What a message adds to a flush besides its key and value, for the flush's byte limit."""
@@ -78,7 +82,10 @@ class Ingest:
         publications: PublicationWait,
         policy: IngestPolicy,
         metrics: Metrics,
+        spans: MessageSpans | None = None,
     ) -> None:
+        """Take the parts; ``spans`` None records no span."""
+        self._spans = spans
         self._prepares = prepares
         self._ends = ends
         self._names = name_cache
@@ -109,6 +116,22 @@ class Ingest:
         if self._policy.reject_half_messages:
             raise Problem(slug="half-messages-refused")
         contents = [self._content(request, traceparent) for request in requests]
+        if self._spans is None:
+            return await self._store(requests, contents, caller, idempotency_key)
+        spans, traced = self._spans.prepares(requests, contents, traceparent)
+        with spans:
+            answers = await self._store(requests, traced, caller, idempotency_key)
+            spans.answered(answers)
+            return answers
+
+    async def _store(
+        self,
+        requests: Sequence[PrepareRequest | Problem],
+        contents: Sequence[Content | Problem],
+        caller: Caller,
+        idempotency_key: str | None,
+    ) -> Sequence[Accepted | Problem]:
+        """Store what names and rules allow, in one flush."""
         names = await self._look_up(requests, contents, caller)
         checked = [
             content
@@ -207,12 +230,27 @@ class Ingest:
 
     # -- end -------------------------------------------------------------------------------------
 
-    async def end(self, requests: Sequence[End | Problem], wait_seconds: int | None) -> Decided:
+    async def end(
+        self,
+        requests: Sequence[End | Problem],
+        wait_seconds: int | None,
+        *,
+        traceparent: str | None = None,
+    ) -> Decided:
         """Decide half messages; answer each in order once its flush has committed.
 
         ``wait_seconds`` waits once, for all of them, until Kafka has acknowledged the committed.
         Raises DatabaseUnavailable; the same ends may be repeated.
         """
+        if self._spans is None:
+            return await self._decide(requests, wait_seconds)
+        with self._spans.ends(requests, traceparent) as spans:
+            decided = await self._decide(requests, wait_seconds)
+            spans.answered(decided.answers)
+            spans.name_by_topic(requests, await self._spans.origins(requests, spans))
+            return decided
+
+    async def _decide(self, requests: Sequence[End | Problem], wait_seconds: int | None) -> Decided:
         ends = [request for request in requests if isinstance(request, End)]
         if not ends:
             return Decided(answers=[each for each in requests if isinstance(each, Problem)])

@@ -19,7 +19,7 @@ from outbox.messages.message import (
     PrepareOutcome,
     Resolution,
 )
-from outbox.telemetry.events import Event, debug_logger
+from outbox.telemetry.events import Event, debug_logger, trace_facts
 from outbox.telemetry.metrics import Metrics
 
 
@@ -46,6 +46,7 @@ class IngestMetrics:
                     Event.HALF_PREPARED,
                     message_id=str(half.message_id),
                     producer_group=half.message.producer_group,
+                    **trace_facts(half.message.content.traceparent),
                 )
 
     async def ended(self, outcomes: Sequence[EndOutcome]) -> None:

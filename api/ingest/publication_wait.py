@@ -19,6 +19,8 @@ from outbox.messages.ports import MessageStatuses
 TICK_SECONDS: Final = 0.05
 WAITING_MAX: Final = 10_000
 """Messages that callers may wait for; whoever comes after that is answered at once."""
+REQUESTS_MAX: Final = 1000
+"""Requests that may wait, because each occupies a connection."""
 READ_MAX: Final = 2000
 """Messages read by one query; more of them take turns."""
 
@@ -26,9 +28,13 @@ READ_MAX: Final = 2000
 class PublicationWait:
     """Watches committed messages until they are published or no caller waits any more."""
 
-    def __init__(self, statuses: MessageStatuses, in_flight: InFlight) -> None:
+    def __init__(
+        self, statuses: MessageStatuses, in_flight: InFlight, requests_max: int = REQUESTS_MAX
+    ) -> None:
         self._statuses = statuses
         self._in_flight = in_flight
+        self._requests_max = requests_max
+        self._requests = 0
         self._waiters = 0
         self._waiting: dict[HalfId, set[asyncio.Future[MessageStatus]]] = defaultdict(set)
         self._watching: asyncio.Task[None] | None = None
@@ -40,23 +46,26 @@ class PublicationWait:
 
         Returns None at once if too many wait already. A waiting request takes no room.
         """
-        if self._waiters + len(half_ids) > WAITING_MAX:
+        if not half_ids:
+            return {}
+        if self._waiters + len(half_ids) > WAITING_MAX or self._requests >= self._requests_max:
             return None
         loop = asyncio.get_running_loop()
         futures = {half_id: loop.create_future() for half_id in half_ids}
         for half_id, future in futures.items():
             self._waiting[half_id].add(future)
         self._waiters += len(futures)
-        if self._watching is None and futures:
+        self._requests += 1
+        if self._watching is None:
             self._watching = asyncio.create_task(self._watch())
         try:
-            if futures:
-                with self._in_flight.resting():
-                    await asyncio.wait(futures.values(), timeout=seconds)
+            with self._in_flight.resting():
+                await asyncio.wait(futures.values(), timeout=seconds)
             return {
                 half_id: future.result() for half_id, future in futures.items() if future.done()
             }
         finally:
+            self._requests -= 1
             self._waiters -= len(futures)
             for half_id, future in futures.items():
                 self._leave(half_id, future)

@@ -12,6 +12,7 @@ FROM_TABLES: Final = (
     "half_messages",
     "half_oldest_age_seconds",
     "parked_messages",
+    "held_messages",
     "plain_backlog_messages",
     "plain_oldest_age_seconds",
     "publish_backlog_messages",
@@ -123,6 +124,9 @@ def _set_unfinished(counts: Sequence[UnfinishedCount], metrics: Metrics) -> None
         place = (state, count.producer_group)
         messages[place] += count.messages
         ages[place] = max(ages[place], count.oldest_age_seconds)
+        if count.state == HELD:
+            held = metrics["held_messages"].labels(count.producer_group, count.topic)
+            held.set(count.messages)
         if state == COMMITTED:
             metrics["publish_backlog_messages"].labels(count.topic).inc(count.messages)
         interval = metrics["check_interval_seconds"].labels(count.producer_group)

@@ -2,8 +2,8 @@
 
 A verified key is remembered for seconds, so a busy producer rarely costs a query; a key that is
 revoked or expires stops working everywhere within that time. A token without our checksum costs no
-query at all. Tokens of the older form, whose checksum anybody can compute, are verified one at a
-time; what was refused is remembered.
+query at all. Tokens of the older form, whose checksum anybody can compute, are verified apart from
+the others, by one query at a time; what was refused is remembered.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, TypeVar
 
+from api.http.authentication.key_verifier import KeyVerifier
 from api.http.problems import Problem
 from outbox.access import ApiKeys, Caller, TokenOrigin, caller_of
 from outbox.clock import Clock
@@ -21,11 +22,8 @@ ValueT = TypeVar("ValueT")
 CACHE_SECONDS: Final = 5.0
 CACHE_MAX: Final = 10_000
 """Most keys, and most refused tokens, that are remembered; then the oldest one goes."""
-ISSUED_SLOTS: Final = 2
-UNPROVEN_SLOTS: Final = 1
-"""Verifications at a time: far below the pool's connections, which belong to verified callers."""
 WAIT_SECONDS: Final = 5.0
-"""Longest wait for a verification to begin."""
+"""Longest wait for a verification."""
 _CHALLENGE: Final = {"www-authenticate": "Bearer"}
 
 
@@ -38,9 +36,8 @@ class KeyAuthenticator:
         self._cache_max = cache_max
         self._known: dict[bytes, tuple[float, Caller]] = {}
         self._refused: dict[bytes, float] = {}
-        self._verifying: dict[bytes, asyncio.Task[Caller]] = {}
-        self._issued = asyncio.Semaphore(ISSUED_SLOTS)
-        self._unproven = asyncio.Semaphore(UNPROVEN_SLOTS)
+        self._issued = KeyVerifier(keys)
+        self._unproven = KeyVerifier(keys)
         self._revocations = 0
 
     def admit(self, headers: dict[bytes, bytes]) -> None:
@@ -55,44 +52,33 @@ class KeyAuthenticator:
             return known[1]
         if self._refused.get(token, oldest) > oldest:
             raise _unauthenticated()
-        task = self._verifying.get(token) or self._start(token)
-        return await asyncio.shield(task)
+        return await self._verify(token, self._verifier(token))
 
     def forget(self, key_id: str) -> None:
         """Verify this key again at its next use, because this process revoked it."""
         self._revocations += 1
+        self._issued.forget()
+        self._unproven.forget()
         for token in [
             token for token, (_, caller) in self._known.items() if caller.key_id == key_id
         ]:
             del self._known[token]
 
-    def _start(self, token: bytes) -> asyncio.Task[Caller]:
-        """Verify a token once for everybody who sends it meanwhile; raises Problem."""
+    def _verifier(self, token: bytes) -> KeyVerifier:
+        """Return who verifies a token; raises Problem for one that we never issued."""
         origin = self._keys.origin(token.decode())
         if origin is TokenOrigin.FOREIGN:
             raise _unauthenticated()
         proven = origin is TokenOrigin.ISSUED or token in self._known
-        task = asyncio.create_task(self._verify(token, self._issued if proven else self._unproven))
-        self._verifying[token] = task
-        task.add_done_callback(lambda done: self._finished(token, done))
-        return task
+        return self._issued if proven else self._unproven
 
-    def _finished(self, token: bytes, task: asyncio.Task[Caller]) -> None:
-        del self._verifying[token]
-        if not task.cancelled():
-            task.exception()  # everybody who waited may be gone
-
-    async def _verify(self, token: bytes, slots: asyncio.Semaphore) -> Caller:
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                await slots.acquire()
-        except TimeoutError:
-            raise DatabaseUnavailable("too many keys wait for their verification") from None
+    async def _verify(self, token: bytes, verifier: KeyVerifier) -> Caller:
         before = self._revocations
         try:
-            key = await self._keys.verify(token.decode())
-        finally:
-            slots.release()
+            async with asyncio.timeout(WAIT_SECONDS):
+                key = await verifier.verify(token.decode())
+        except TimeoutError:
+            raise DatabaseUnavailable("the verification of a key takes too long") from None
         self._known.pop(token, None)
         if key is None:
             _remember(self._refused, token, self._clock.monotonic(), self._cache_max)

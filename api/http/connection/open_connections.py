@@ -1,11 +1,14 @@
 """The connections of one process: how many may be open, and which one has to go.
 
-A newcomer is let in at the cost of the oldest connection that never authenticated; if there is
-none, of one that is idle. So neither strangers nor a client that hoards connections shut the door.
+A newcomer is let in at the cost of the oldest connection that never authenticated. If there is
+none, the tenant with most connections loses one: an idle one, or else one that waits for its
+client. So neither strangers nor a tenant that hoards connections shut the door.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +43,10 @@ class Connection(Protocol):
     def idle(self) -> bool:
         """True if no request is being received or answered."""
 
+    @property
+    def waits_for_client(self) -> bool:
+        """True if the client has to send or to read before anything goes on."""
+
     def turn_away(self) -> None:
         """End, because a newer connection needs the place."""
 
@@ -53,7 +60,7 @@ class OpenConnections:
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         self._strangers: dict[Connection, None] = {}
-        self._known: dict[Connection, None] = {}
+        self._known: dict[Connection, Hashable] = {}
         self._leaving: dict[Connection, None] = {}
 
     def admit(self, connection: Connection) -> None:
@@ -62,11 +69,13 @@ class OpenConnections:
         if len(self._strangers) + len(self._known) > self.limits.connections:
             self._least_useful(connection).turn_away()
 
-    def authenticated(self, connection: Connection) -> None:
-        """Note that a request of this connection had a valid key."""
+    def authenticated(self, connection: Connection, tenant: Hashable) -> None:
+        """Note whose valid key a request of this connection had."""
         if connection in self._strangers:
             del self._strangers[connection]
-            self._known[connection] = None
+            self._known[connection] = tenant
+        elif connection in self._known:
+            self._known[connection] = tenant
 
     def leave(self, connection: Connection) -> None:
         """Count this connection no more; it may still read for a moment."""
@@ -88,4 +97,14 @@ class OpenConnections:
         oldest = next(iter(self._strangers))
         if oldest is not newcomer:
             return oldest
-        return next((each for each in self._known if each.idle), newcomer)
+        return self._least_useful_of_largest_tenant() or newcomer
+
+    def _least_useful_of_largest_tenant(self) -> Connection | None:
+        for tenant, _ in Counter(self._known.values()).most_common():
+            own = [each for each, owner in self._known.items() if owner == tenant]
+            idle = (each for each in own if each.idle)
+            waiting = (each for each in own if each.waits_for_client)
+            found = next(idle, None) or next(waiting, None)
+            if found is not None:
+                return found
+        return None

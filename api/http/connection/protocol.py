@@ -9,6 +9,7 @@ and nothing after it has an effect.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -87,13 +88,21 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """True if no request is being received or answered."""
         return self._phase is _Phase.IDLE
 
+    @property
+    def waits_for_client(self) -> bool:
+        """True if the client has to send or to read before anything goes on."""
+        return self._phase is not _Phase.NOTHING or self.flow.write_paused
+
     def turn_away(self) -> None:
         """End, because a newer connection needs the place."""
         if self.idle:
             self.transport.close()
-            return
-        self._table.leave(self)
-        self._fail("overloaded")
+        elif self.flow.write_paused or self._phase is _Phase.REST:
+            self._table.leave(self)
+            self.abort()
+        else:
+            self._table.leave(self)
+            self._fail("request-timeout" if self._in_body else "overloaded")
 
     def abort(self) -> None:
         """End at once."""
@@ -173,8 +182,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._rest_bytes = 0
             super().on_message_complete()
 
-    def _authenticated(self) -> None:
-        self._table.authenticated(self)
+    def _authenticated(self, tenant: Hashable) -> None:
+        self._table.authenticated(self, tenant)
 
     # -- answers ---------------------------------------------------------------------------------
 

@@ -93,6 +93,7 @@ ROUTES: Final[Mapping[str, GuardedRoute]] = {
         shows=lambda its: its.message,
     ),
     "read": GuardedRoute(scope=Scope.OPS_FORCE),
+    "cancel": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),
     "listProducerGroups": GuardedRoute(scope=Scope.GROUPS_READ, shows=lambda its: its.group),
     "getProducerGroup": GuardedRoute(scope=Scope.GROUPS_READ),
     "putProducerGroup": GuardedRoute(

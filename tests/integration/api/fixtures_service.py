@@ -76,11 +76,15 @@ def prepare_body(**fields: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def running(
-    settings: Settings, topics: MemoryTopicCatalogue | None = None, **options: Any
+    settings: Settings,
+    topics: MemoryTopicCatalogue | None = None,
+    *,
+    spans: Any = None,
+    **options: Any,
 ) -> AsyncIterator[Service]:
     """Run the service in this process for the block."""
     catalogue = topics or MemoryTopicCatalogue(counts={TOPIC: 3})
-    app = build(settings, catalogue, listens_on="127.0.0.1")
+    app = build(settings, catalogue, listens_on="127.0.0.1", spans=spans)
     async with app.lifespan():
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx2.AsyncClient(

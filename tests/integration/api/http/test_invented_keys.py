@@ -70,6 +70,24 @@ async def test_invented_tokens_of_the_older_form_hold_one_connection(
         assert statuses <= {401, 503}
 
 
+async def test_a_valid_key_of_the_older_form_waits_for_few_queries_of_invented_ones(
+    pool: Pool,
+) -> None:
+    text = (await token(pool, Scope.ADMIN))["Authorization"].removeprefix("Bearer ")
+    _, key_id, secret, _ = text.split("_")
+    authenticator = KeyAuthenticator(PostgresApiKeys(pool, PEPPER.encode()), SystemClock())
+    before = pool.get_stats()["requests_num"]
+    flood = [
+        asyncio.create_task(authenticator.caller(b"Bearer " + old_token(f"{each:016x}").encode()))
+        for each in range(2000)
+    ]
+    caller = await authenticator.caller(b"Bearer " + old_token(key_id, secret).encode())
+    assert caller.key_id == key_id
+    ended = await asyncio.gather(*flood, return_exceptions=True)
+    assert {type(each) for each in ended} == {Problem}
+    assert pool.get_stats()["requests_num"] - before < 10
+
+
 async def test_a_refusal_is_remembered(database_url: str, pool: Pool) -> None:
     async with guarded(database_url) as service:
         invented = bearer(old_token("0" * 16))

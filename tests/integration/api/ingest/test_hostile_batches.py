@@ -96,3 +96,15 @@ async def test_ends_of_others_go_on_beside_hostile_batches(service: Service) -> 
     assert not any(task.done() for task in hostile)
     for task in hostile:
         task.cancel()
+
+
+@pytest.mark.parametrize("path", ["batch", "end-batch"])
+async def test_refused_batches_leave_most_of_the_time_to_others(
+    service: Service, path: str
+) -> None:
+    body = HOSTILE["a thousand items of objects"][0]
+    began, before = time.monotonic(), time.thread_time()
+    for _ in range(3):
+        answer = await service.client.post(f"{HALVES}/{path}", content=body, headers=JSON)
+        assert answer.status_code == 207
+    assert time.monotonic() - began > 2 * (time.thread_time() - before)

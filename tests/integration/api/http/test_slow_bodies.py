@@ -1,0 +1,182 @@
+"""What one tenant sends too slowly, or does not read, costs no other tenant anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from api.http.connection.open_connections import ConnectionLimits
+from outbox.access import Scope
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_keys import WITH_KEYS, Header, token
+from tests.integration.api.fixtures_service import GROUPS, HALVES, prepare_body, settings_for
+from tests.integration.api.fixtures_sockets import Listener, Wire, listening, request
+
+pytestmark = pytest.mark.postgres
+
+JSON = "content-type: application/json"
+HOSTILE, QUIET = "hostile", "quiet"
+SCOPES = (Scope.MESSAGES_WRITE, Scope.MESSAGES_END, Scope.MESSAGES_READ)
+KIB = 1024
+
+
+def field(header: Header) -> str:
+    """Return a key's header as a line."""
+    return f"authorization: {header['Authorization']}"
+
+
+@asynccontextmanager
+async def two_tenants(
+    database_url: str, pool: Pool, limits: ConnectionLimits | None = None, **settings: int
+) -> AsyncIterator[tuple[Listener, str, Header]]:
+    """Serve two tenants; yield the hostile one's key as a line and the quiet one's key."""
+    admin = await token(pool, Scope.ADMIN)
+    hostile = await token(pool, *SCOPES, groups=(HOSTILE,))
+    quiet = await token(pool, *SCOPES, groups=(QUIET,))
+    configured = settings_for(database_url, **WITH_KEYS, **settings)
+    async with listening(configured, limits) as listener:
+        for group in (HOSTILE, QUIET):
+            body = {"check_url": "http://127.0.0.1:8999/check"}
+            answer = await listener.client.put(f"{GROUPS}/{group}", json=body, headers=admin)
+            assert answer.status_code == 201, answer.text
+        yield listener, field(hostile), quiet
+
+
+async def prepare(listener: Listener, key: Header) -> str:
+    """Prepare a message of the quiet tenant; return its id."""
+    body = prepare_body(producer_group=QUIET)
+    answer = await listener.client.post(HALVES, json=body, headers=key)
+    assert answer.status_code == 201, answer.text
+    message_id: str = answer.json()["message_id"]
+    return message_id
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", HALVES),
+        ("POST", f"{HALVES}/batch"),
+        ("POST", f"{HALVES}/some-id/end"),
+        ("POST", f"{HALVES}/end-batch"),
+        ("PUT", f"{GROUPS}/{HOSTILE}"),
+    ],
+)
+async def test_bodies_that_come_slowly_refuse_no_request(
+    database_url: str, pool: Pool, method: str, path: str
+) -> None:
+    async with two_tenants(database_url, pool, http_max_inflight=2) as (listener, hostile, quiet):
+        slow = request(method, path, hostile, JSON, "content-length: 1000") + b'{"a'
+        for _ in range(20):
+            await listener.wire(slow)
+        for _ in range(5):
+            message_id = await prepare(listener, quiet)
+        answer = await listener.client.get(f"{HALVES}/{message_id}", headers=quiet)
+        assert answer.status_code == 200
+
+
+async def test_incomplete_bodies_hold_a_bounded_amount_of_memory_of_who_sends_most(
+    database_url: str, pool: Pool
+) -> None:
+    size = 256 * KIB
+    bounded = two_tenants(database_url, pool, http_max_batch_bytes=size)
+    async with bounded as (listener, hostile, quiet):
+        items = [prepare_body(producer_group=QUIET, value="x" * 100_000)]
+        whole = json.dumps({"items": items}).encode()
+        head = request(
+            "POST", f"{HALVES}/batch", field(quiet), JSON, f"content-length: {len(whole)}"
+        )
+        oldest = await listener.wire(head + whole[:-1])
+        await prepare(listener, quiet)
+        sent = []
+        for path in (f"{HALVES}/batch", f"{HALVES}/end-batch"):
+            large = request("POST", path, hostile, JSON, f"content-length: {size}")
+            sent += [await listener.wire(large + b" " * (size - 1)) for _ in range(32)]
+        ended = [await wire.answer() for wire in sent[:32]]
+        assert {answer.status for answer in ended if answer} == {503}
+        await prepare(listener, quiet)
+        await oldest.send(whole[-1:])
+        answer = await oldest.answer()
+        assert answer is not None
+        assert answer.status == 207
+
+
+async def test_an_end_that_loses_its_place_is_late_and_not_refused_for_load(
+    database_url: str, pool: Pool
+) -> None:
+    size = 64 * KIB
+    bounded = two_tenants(database_url, pool, http_max_batch_bytes=size)
+    async with bounded as (listener, hostile, _):
+        large = request("POST", f"{HALVES}/end-batch", hostile, JSON, f"content-length: {size}")
+        sent = [await listener.wire(large + b" " * (size - 1)) for _ in range(40)]
+        answer = await sent[0].answer()
+        assert answer is not None
+        assert answer.status == 408
+
+
+SLOW = {
+    "body": request("POST", HALVES, JSON, "content-length: 1000") + b"{",
+    "head": b"POST /v1/half-messages HTTP/1.1\r\nhost: a\r\n",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("kind", SLOW)
+async def test_a_tenant_with_all_connections_loses_the_oldest_to_another_tenant(
+    database_url: str, pool: Pool, kind: str
+) -> None:
+    limits = ConnectionLimits(connections=10)
+    async with two_tenants(database_url, pool, limits) as (listener, hostile, quiet):
+        first = request("GET", f"{HALVES}?limit=1", hostile)
+        slow = SLOW[kind].replace(b"\r\n", f"\r\n{hostile}\r\n".encode(), 1)
+        await prepare(listener, quiet)
+        wires = [await known(listener, first, slow) for _ in range(12)]
+        for _ in range(3):
+            fresh = await listener.wire(request("GET", f"{HALVES}?limit=1", field(quiet)))
+            answer = await fresh.answer()
+            assert answer is not None
+            assert answer.status == 200
+        await prepare(listener, quiet)
+        assert await wires[0].statuses() == (
+            [] if kind == "nothing" else [503 if kind == "head" else 408]
+        )
+
+
+async def known(listener: Listener, first: bytes, slow: bytes) -> Wire:
+    """Open a connection that has authenticated and then sends slowly."""
+    wire = await listener.wire(first)
+    answer = await wire.answer()
+    assert answer is not None
+    assert answer.status == 200
+    if slow:
+        await wire.send(slow)
+    return wire
+
+
+async def test_ends_that_wait_for_kafka_leave_connections_for_others(
+    database_url: str, pool: Pool
+) -> None:
+    limits = ConnectionLimits(connections=16)
+    bounded = two_tenants(database_url, pool, limits, http_max_connections=16)
+    async with bounded as (listener, hostile, quiet):
+        for _ in range(20):
+            body = json.dumps(prepare_body(producer_group=HOSTILE)).encode()
+            wire = await listener.wire(request("POST", HALVES, hostile, body=body))
+            prepared = await wire.answer()
+            assert prepared is not None
+            message_id = json.loads(prepared.body)["message_id"]
+            end = request(
+                "POST",
+                f"{HALVES}/{message_id}/end",
+                hostile,
+                "prefer: wait=6",
+                body=b'{"decision":"COMMIT"}',
+            )
+            await wire.send(end)
+        for _ in range(3):
+            fresh = await listener.wire(request("GET", f"{HALVES}?limit=1", field(quiet)))
+            answer = await fresh.answer()
+            assert answer is not None
+            assert answer.status == 200
