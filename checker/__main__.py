@@ -14,10 +14,11 @@ from checker.wiring import open_daemon
 from outbox.errors import ConfigurationError
 from outbox.failpoints import arm
 from outbox.settings.catalogue import Settings
-from outbox.settings.environment import load_settings
+from outbox.settings.environment import load_settings, traces_are_sent
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.events import configure_logging, log_uncaught_errors
 from outbox.telemetry.redaction import redaction
+from outbox.telemetry.tracing import open_tracing
 
 OK: Final = 0
 USAGE: Final = 2
@@ -48,7 +49,8 @@ async def _run(settings: Settings) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end, number)
-    async with open_daemon(settings) as daemon:
+    spans = open_tracing("outbox-checker", on=traces_are_sent())
+    async with open_daemon(settings, spans) as daemon:
         await daemon.run(stop)
     return INTERRUPTED if signal.SIGINT in received else OK
 

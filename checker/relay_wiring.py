@@ -6,7 +6,7 @@ import gc
 import os
 import socket
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from checker.relay.observer import RelayObserver
@@ -37,17 +37,22 @@ from outbox.relay.server_requirements import Judgement, judge_postgres
 from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
 
+if TYPE_CHECKING:
+    from outbox.telemetry.spans import Spans
+
 KAFKA_SECONDS: Final = 5.0
 
 
-def relay_threads(settings: Settings, metrics: Metrics) -> tuple[RelayThreads, VisibilityWatch]:
+def relay_threads(
+    settings: Settings, metrics: Metrics, spans: Spans | None = None
+) -> tuple[RelayThreads, VisibilityWatch]:
     """Return the relay of every shard, not yet started, and the watch of their batches.
 
     PostgreSQL and Kafka may still be unavailable: a relay waits for both. Raises
     ConfigurationError, also when one of them answers with unsafe settings.
     """
     tune_garbage_collector()
-    relays = RelayBuilder(settings, metrics)
+    relays = RelayBuilder(settings, metrics, spans=spans)
     servers = preflight(settings)
     servers.refuse_unsafe()
     watch = PostgresCommitWatch(settings.required_database_url())
@@ -85,14 +90,20 @@ class RelayBuilder:
     """Opens the relay of a shard; all relays of a process share one Kafka admin client."""
 
     def __init__(
-        self, settings: Settings, metrics: Metrics, progress_topic: str = PROGRESS_TOPIC
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        progress_topic: str = PROGRESS_TOPIC,
+        *,
+        spans: Spans | None = None,
     ) -> None:
         self._settings = settings
         self._topic = progress_topic
         self._metrics = metrics
+        self._spans = spans
         self._at_least_once = settings.relay_delivery == "at_least_once"
         self._clock = SystemClock()
-        self._slots = PublishSlots(self._clock)
+        self._slots = PublishSlots()
         self._servers = settings.required_bootstrap_servers()
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
         self._consumer = consumer_config(self._servers, settings.kafka_config)
@@ -120,7 +131,7 @@ class RelayBuilder:
             self._publisher(shard),
             KafkaProgressLog(self._admin, self._consumer, shard, topic=self._topic),
             self._clock,
-            RelayObserver(self._metrics, self._clock),
+            RelayObserver(self._metrics, self._clock, self._spans),
             self._slots,
             self.settlement,
             self.visibility,

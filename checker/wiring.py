@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from checker.checks.check_back import CheckBack
 from checker.checks.check_caller import CheckCaller
@@ -45,18 +45,24 @@ from outbox.postgres.sessions.verified_sessions import make_verified_pool, refus
 from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
 
+if TYPE_CHECKING:
+    from outbox.telemetry.spans import Spans
+
 CHORES: Final = ("relay", "check", "sweep", "retire")
 
 
 @asynccontextmanager
-async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
+async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIterator[Daemon]:
     """Open everything that the chosen chores need, for the block.
 
-    PostgreSQL and Kafka may still be unavailable. Raises ConfigurationError.
+    PostgreSQL and Kafka may still be unavailable. ``spans`` records spans; the end of the block
+    closes them. Raises ConfigurationError.
     """
     chosen = chosen_chores(settings)
     metrics, clock = Metrics(), SystemClock()
     async with AsyncExitStack() as stack:
+        if spans is not None:
+            stack.push_async_callback(asyncio.to_thread, spans.close)
         url = settings.required_database_url()
         await asyncio.to_thread(refuse_to_start_behind, url, "checker")
         pool = make_verified_pool(url, "checker", pool_max=settings.database_pool_max)
@@ -77,13 +83,13 @@ async def open_daemon(settings: Settings) -> AsyncIterator[Daemon]:
             tasks.append(PeriodicTask(name="retire", step=retirer.step))
         scheduler = None
         if "check" in chosen:
-            scheduler = await _group_scheduler(stack, settings, pool, locks, metrics)
+            scheduler = await _group_scheduler(stack, settings, pool, locks, metrics, spans)
             tasks.append(PeriodicTask(name="check", step=scheduler.step))
             tasks.extend(_parked_copies(settings, pool, locks, metrics))
         relay = None
         if "relay" in chosen:
             tasks.append(sql_outbox_task(PostgresSqlOutbox(pool)))
-            relay, visibility = await asyncio.to_thread(relay_threads, settings, metrics)
+            relay, visibility = await asyncio.to_thread(relay_threads, settings, metrics, spans)
             tasks.append(relay_liveness_task(relay))
             tasks.append(visibility_task(visibility))
             tasks.append(_orphan_names(settings, pool, locks))
@@ -155,6 +161,7 @@ async def _group_scheduler(
     pool: Pool,
     locks: PostgresAdvisoryLocks,
     metrics: Metrics,
+    spans: Spans | None,
 ) -> GroupScheduler:
     keys, proxy = settings.encryption_keys, settings.check_proxy_url
     ring = key_ring(
@@ -162,7 +169,9 @@ async def _group_scheduler(
     )
     clock, observer = SystemClock(), CheckObserver(metrics)
     endpoint = HttpCheckEndpoint(
-        guarded_resolver(settings), proxy_url=proxy.get_secret_value() if proxy else None
+        guarded_resolver(settings),
+        proxy_url=proxy.get_secret_value() if proxy else None,
+        spans=spans,
     )
     await stack.enter_async_context(endpoint)
     queue = PostgresCheckQueue(pool, ring.open)

@@ -122,7 +122,7 @@ class RelayPlace:
             KafkaProgressLog(admin, consumer, self.shard, topic=self.progress_topic),
             clock,
             RelayObserver(metrics, clock),
-            PublishSlots(clock),
+            PublishSlots(),
             BelievedFence(),
             VisibilityWatch(lambda _: Offsets(offsets={}), clock, metrics),
         )

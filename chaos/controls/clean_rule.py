@@ -13,7 +13,7 @@ from typing import Final
 
 from chaos.controls.broken_relays import AbortingPublisher, TrustingRelay
 from chaos.profiles.catalogue import Profile
-from chaos.profiles.fault_mixes import Mix
+from chaos.profiles.fault_mixes import Mix, Range
 from checker import relay_wiring
 from checker.__main__ import main as run_checker
 from outbox.messages.record import Record
@@ -53,8 +53,12 @@ def _run_with(name: str, broken: type[object]) -> int:
     return run_checker([])
 
 
-def profile_of(program: str, ends: str, failpoint: str) -> Profile:
-    """Return a profile of such a checker with slow batches and one kind of EndTxn held."""
+def profile_of(program: str, ends: str, failpoint: str, held: Range) -> Profile:
+    """Return a profile of such a checker with slow batches and one kind of EndTxn held.
+
+    The relay looks what became of its last batches before it goes on after an abort, so an abort
+    must be late for longer to meet the next batch.
+    """
     return Profile(
         name=f"control-{program.replace('_', '-')}",
         seconds=SECONDS,
@@ -69,7 +73,7 @@ def profile_of(program: str, ends: str, failpoint: str) -> Profile:
                 kind="frame_hold",
                 targets=("kafka",),
                 per_minute=HOLDS_PER_MINUTE,
-                seconds=(1.3, 2.5),
+                seconds=held,
                 args=(("frame", "EndTxn"), ("ends", ends)),
             ),
         ),
@@ -77,7 +81,9 @@ def profile_of(program: str, ends: str, failpoint: str) -> Profile:
 
 
 TRUSTING: Final = profile_of(
-    "trusting_checker", "commit", "relay.after_first_produce=sleep:300@0.5"
+    "trusting_checker", "commit", "relay.after_first_produce=sleep:300@0.5", (1.3, 2.5)
 )
-ABORTING: Final = profile_of("aborting_checker", "abort", "relay.after_data_flush=sleep:300@0.5")
+ABORTING: Final = profile_of(
+    "aborting_checker", "abort", "relay.after_data_flush=sleep:300@0.5", (2.0, 7.0)
+)
 MUST_SHOW: Final = ((TRUSTING, frozenset({"I1", "I8"})), (ABORTING, frozenset({"I3", "I8"})))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from time import monotonic
@@ -25,12 +25,9 @@ from confluent_kafka.cimpl import NewTopic
 
 from chaos.faults.nemesis import Facts
 from chaos.faults.run_context import ChaosContext
-from chaos.history.writer import HistoryWriter
 from chaos.profiles.schedule import Fault
-from chaos.workload.api_connection import ApiConnection
-from chaos.workload.plan import BATCH_GROUP, Planned, doomed
-from chaos.workload.service_calls import EndRequest, ServiceCalls
-from chaos.workload.truth import Truth
+from chaos.workload.late_commits import PAUSE_SECONDS, TRY_SECONDS, LateCommits
+from chaos.workload.plan import Planned, late_commits
 from outbox.errors import DatabaseUnavailable, NotHeld
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.held_admin import PostgresHeldAdmin
@@ -42,18 +39,16 @@ AUTHORIZER: Final[Mapping[str, str]] = {
     "super.users": "User:nobody",
 }
 """Settings of a broker that can refuse a principal; what no rule names is allowed."""
-LARGEST: Final = "1000"
+LARGEST: Final = 1000
 """The limit in bytes of a topic that refuses by size: a third of the values is larger."""
 ASK_SECONDS: Final = 10.0
-TRY_SECONDS: Final = 60.0
-PAUSE_SECONDS: Final = 0.5
 HELD_SECONDS: Final = 60.0
 """How long a fault waits for the relay to hold a message: it is refused twice before that."""
 REFUSING_WAYS: Final = ("refuse_size", "refuse_write")
 REFUSALS: Final = (*REFUSING_WAYS, "refuse_topic")
 MOST_RELEASED: Final = 10_000
 MESSAGES: Final = 20
-"""Messages that are committed to a deleted topic."""
+"""Messages that a fault commits to a topic that refuses them."""
 HELD: Final = (
     "SELECT count(*) FROM outbox.held_record h JOIN outbox.topic t ON t.id = h.topic_id"
     " WHERE t.name = %s AND h.held_at >= %s"
@@ -70,23 +65,38 @@ class Refusals:
     kinds = frozenset(REFUSING_WAYS)
 
     def __init__(self) -> None:
-        self._alone = threading.Lock()
+        self._alone, self._numbers = threading.Lock(), count(1)
 
     def inject(self, context: ChaosContext, fault: Fault) -> Facts:
-        """Forbid, wait, and allow again; the relay then releases by itself."""
+        """Prepare, forbid, commit, wait, and allow again; the relay then releases by itself."""
         with self._alone:
-            began = _ask(context, "SELECT clock_timestamp()")
-            forbid, allow = WAYS[fault.kind]
-            _until_done(lambda: forbid(_admin(context), fault.target))
-            held = _held_in_time(context, fault.target, began)
-            context.stop.wait(fault.seconds)
-            _until_done(lambda: allow(_admin(context), fault.target))
+            client = f"refused-{next(self._numbers)}"
+            items = late_commits(client, fault.target, MESSAGES, 2 * LARGEST)
+            with _producer(context, items) as producer:
+                producer.prepare()
+                held = self._refuse(context, fault, producer)
         return {"topic": fault.target, "held": held, "met": bool(held)}
 
     def heal(self, context: ChaosContext) -> None:
         """Be the operator who releases what is still held: its next try may be minutes away."""
         if any(context.profile.has_fault(kind) for kind in REFUSALS):
             _until_done(lambda: asyncio.run(_release(context.postgres.dsn())))
+
+    def _refuse(self, context: ChaosContext, fault: Fault, producer: LateCommits) -> int:
+        """Forbid, commit one message after another until one is held, and allow again.
+
+        A broker obeys a moment after it has confirmed the change, so the first may pass.
+        """
+        began = _ask(context, "SELECT clock_timestamp()")
+        forbid, allow = WAYS[fault.kind]
+        _until_done(lambda: forbid(_admin(context), fault.target))
+        try:
+            held = _held_in_time(context, fault.target, began, lambda: producer.commit(1))
+            producer.commit(MESSAGES)
+            context.stop.wait(fault.seconds)
+        finally:
+            _until_done(lambda: allow(_admin(context), fault.target))
+        return held
 
 
 class DeletedTopic:
@@ -103,13 +113,17 @@ class DeletedTopic:
 
     def inject(self, context: ChaosContext, fault: Fault) -> Facts:
         """Be a producer whose topic is deleted; met: the relay held its messages."""
-        number = next(self._numbers)
-        topic, items = doomed(number, MESSAGES)
+        client = f"doomed-{next(self._numbers)}"
+        topic = f"chaos.{client}"
         began = _ask(context, "SELECT clock_timestamp()")
         _until_done(lambda: _create(_admin(context), topic))
         context.topics[topic] = 1
         try:
-            held = self._commit_without_topic(context, topic, items, began)
+            with _producer(context, late_commits(client, topic, MESSAGES)) as producer:
+                producer.prepare()
+                _until_done(lambda: _delete(_admin(context), topic))
+                producer.commit(MESSAGES)
+            held = _held_in_time(context, topic, began)
             context.stop.wait(fault.seconds)
         finally:
             _until_done(lambda: _create(_admin(context), topic))
@@ -118,47 +132,14 @@ class DeletedTopic:
     def heal(self, context: ChaosContext) -> None:
         """Do nothing: a fault always creates its topic again."""
 
-    def _commit_without_topic(
-        self, context: ChaosContext, topic: str, items: list[Planned], began: object
-    ) -> int:
-        client = items[0].tx.rpartition("-")[0]
-        truth = Truth(context.dir / "truth" / f"{client}.sqlite")
-        history = HistoryWriter(context.dir, client)
-        try:
-            ids = _called(
-                context, history, lambda calls: calls.prepare(BATCH_GROUP, items, batch=True)
-            )
-            truth.decide({item.tx: item.decision for item in items})
-            _until_done(lambda: _delete(_admin(context), topic))
-            ends = [EndRequest(each, "COMMIT") for each in ids.values()]
-            _called(context, history, lambda calls: calls.end(ends, batch=True))
-        finally:
-            truth.close()
-            history.close()
-        return _held_in_time(context, topic, began)
 
+def _producer(context: ChaosContext, items: Sequence[Planned]) -> LateCommits:
+    """Return a producer that calls whatever APIs live."""
 
-def _called(
-    context: ChaosContext, history: HistoryWriter, call: Callable[[ServiceCalls], Any]
-) -> Any:
-    """Call the APIs until one has answered with a result. Raises TimeoutError."""
+    def ports() -> list[int]:
+        return [child.port for child in context.processes.of("api")]
 
-    async def calls() -> Any:
-        ports = [child.port for child in context.processes.of("api")]
-        connections = [ApiConnection(port, context.api_key) for port in ports]
-        service, deadline = ServiceCalls(connections, history), monotonic() + TRY_SECONDS
-        try:
-            while not (found := await call(service)):
-                if monotonic() > deadline:
-                    raise TimeoutError("no API answers")
-                await asyncio.sleep(PAUSE_SECONDS)
-            return found
-        finally:
-            for each in connections:
-                each.close()
-            await asyncio.sleep(0)
-
-    return asyncio.run(calls())
+    return LateCommits(context.dir, context.api_key, ports, items)
 
 
 async def _release(database_url: str) -> None:
@@ -171,10 +152,13 @@ async def _release(database_url: str) -> None:
                 await desk.release_now(held.half_id, held.nonce, action)
 
 
-def _held_in_time(context: ChaosContext, topic: str, began: object) -> int:
+def _held_in_time(
+    context: ChaosContext, topic: str, began: object, meanwhile: Callable[[], object] = lambda: None
+) -> int:
     """Wait until records of a topic are held; return their number, 0 after the limit."""
     held, deadline = 0, monotonic() + HELD_SECONDS
     while not held and monotonic() < deadline:
+        meanwhile()
         _NEVER.wait(PAUSE_SECONDS)
         held = _ask(context, HELD, topic, began)
     return held
@@ -213,7 +197,7 @@ def _admin(context: ChaosContext) -> AdminClient:
 def _limit(admin: AdminClient, topic: str) -> None:
     _configure(
         admin,
-        ConfigEntry("max.message.bytes", LARGEST, incremental_operation=AlterConfigOpType.SET),
+        ConfigEntry("max.message.bytes", str(LARGEST), incremental_operation=AlterConfigOpType.SET),
         topic,
     )
 

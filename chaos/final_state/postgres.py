@@ -52,6 +52,14 @@ SELECT outbox.watermark() AS first_xid, outbox.watermark() << 15 AS first_half,
 START: Final = "start.json"
 
 
+def shards_in_use(database_url: str) -> frozenset[int]:
+    """Return the shards that the messages of this installation have."""
+    with psycopg.connect(database_url) as connection:
+        found = connection.execute("SELECT shards FROM outbox.installation").fetchone()
+    assert found is not None
+    return frozenset(range(found[0]))
+
+
 def write_start(run: Path, database_url: str) -> None:
     """Write where the run begins: its first ids, and the progress of the relays before it."""
     with psycopg.connect(database_url, row_factory=dict_row) as connection:

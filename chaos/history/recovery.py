@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from chaos.history.writer import HistoryWriter
+from outbox.messages.message_id import SHARDS
 
 
 @dataclass(slots=True)
@@ -31,10 +32,12 @@ class Recoveries:
         self._lock = threading.Lock()
         self.observations = 0
         """Counts the observations of new records."""
+        self.shards_in_use = frozenset(range(SHARDS))
+        """The shards that have messages: no other shard will ever show a new record."""
 
     def record_fault(self, kind: str, target: str, shards: Iterable[int]) -> None:
         """Record a fault that hit the relays of some shards."""
-        hit = set(shards)
+        hit = set(self.shards_in_use.intersection(shards))
         if hit:
             with self._lock:
                 self._waiting.append(_Waiting(kind, target, monotonic(), hit))

@@ -21,7 +21,7 @@ from confluent_kafka.cimpl import NewTopic
 from chaos.faults.processes import owned_shards
 from chaos.faults.refusals import AUTHORIZER
 from chaos.faults.run_context import ChaosContext
-from chaos.final_state.postgres import write_start
+from chaos.final_state.postgres import shards_in_use, write_start
 from chaos.history.recovery import Recoveries
 from chaos.history.writer import HistoryWriter
 from chaos.profiles.catalogue import Profile
@@ -105,6 +105,7 @@ class TestbedBuilder:
         if self._age is not None:
             self._age(context.postgres)
         upgrade(context.postgres.dsn())
+        context.recoveries.shards_in_use = shards_in_use(context.postgres.dsn())
         write_start(self._run, context.postgres.dsn())
         for broker in context.brokers:
             broker.wait_ready()

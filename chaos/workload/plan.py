@@ -26,6 +26,8 @@ LARGEST: Final = 65_536
 ROLLED_BACK: Final = 0.15
 BATCH_SIZES: Final = (30, 130)
 CHAIN_LENGTHS: Final = (3, 6)
+IMMUNE_SECONDS: Final = 120
+"""Longer than a fault waits for its messages to be taken and committed."""
 _FILLER: Final = "".join(
     random.Random("filler").choices('abcdefghijklmnopqrstuvwxyz ä"\\', k=LARGEST)
 )
@@ -70,6 +72,8 @@ class Planned:
     ending: Ending
     replayed: bool
     """prepared again with the same transaction id"""
+    immune_seconds: int | None = None
+    """until the first check, if not its group's time"""
 
     @property
     def sha(self) -> str:
@@ -103,26 +107,25 @@ def units(seed: int, client: str) -> Iterator[Unit]:
         yield Unit(form=form, group=group, items=items)
 
 
-def doomed(number: int, messages: int) -> tuple[str, list[Planned]]:
-    """Return the name of a topic that is to be deleted, and messages for it that are committed.
+def late_commits(client: str, topic: str, messages: int, size: int = 0) -> list[Planned]:
+    """Return messages that a fault commits; their values have at least this number of characters.
 
-    Each client's name is the first two parts of its transaction ids, also here.
+    A client's name is the first two parts of its transaction ids.
     """
-    topic = f"chaos.doomed-{number}"
-    items = [
+    return [
         Planned(
-            tx=f"doomed-{number}-{n}",
+            tx=f"{client}-{n}",
             topic=topic,
             key=f"key-{n % 3}",
-            value=f"doomed {n}",
+            value=f"late {n} ".ljust(size, "."),
             headers=(),
             decision="COMMIT",
             ending=Ending.ONCE,
             replayed=False,
+            immune_seconds=IMMUNE_SECONDS,
         )
         for n in range(messages)
     ]
-    return topic, items
 
 
 def _length(form: Form, chance: random.Random) -> int:

@@ -145,4 +145,6 @@ def _body(group: str, item: Planned) -> dict[str, Any]:
         body["key"] = item.key
     if item.headers:
         body["headers"] = dict(item.headers)
+    if item.immune_seconds is not None:
+        body["check_immunity_seconds"] = item.immune_seconds
     return body

@@ -12,7 +12,7 @@ from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import Drop, QueueRow
 from outbox.messages.message import End
 from outbox.messages.message_id import message_id_of
-from outbox.telemetry.events import Event, get_logger
+from outbox.telemetry.events import Event, get_logger, trace_facts
 from outbox.telemetry.metrics import Metrics
 
 BREAKER_STATES: Final = (BreakerState.CLOSED, BreakerState.HALF_OPEN, BreakerState.OPEN)
@@ -93,6 +93,7 @@ class CheckObserver:
                     Event.HALF_PARKED,
                     producer_group=group.name,
                     message_id=str(row.half.message_id if row.half else None),
+                    **trace_facts(row.half.message.content.traceparent if row.half else None),
                     reason=reason.value,
                     check_count=row.check_count,
                 )
@@ -160,4 +161,5 @@ class CheckObserver:
             producer_group=group.name,
             message_id=str(question.half.message_id),
             rule=answer.error,
+            **trace_facts(question.half.message.content.traceparent),
         )

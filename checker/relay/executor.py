@@ -58,6 +58,8 @@ class RelayExecutor:
         """The time of decision of the batch's first and last message, in monotonic seconds."""
         self._sent: list[Committed] = []
         self._delivery: DeliveryReport | None = None
+        self._began = 0.0
+        """The monotonic time at which the open batch began."""
         self._doubtful: PublishedBatch | None = None
         """The batch whose transaction may or may not be committed."""
         self._published: list[PublishedBatch] = []
@@ -218,6 +220,7 @@ class RelayExecutor:
         self._commit_log.postpone(asked.message_id, self._refusal())
 
     def _begin(self, _: Relay, __: actions.Begin) -> None:
+        self._began = self._clock.monotonic()
         self._publisher.begin()
 
     def _publish(self, state: Relay, asked: actions.Publish) -> answers.Answer:
@@ -270,6 +273,7 @@ class RelayExecutor:
         ended = self._clock.monotonic()
         self._await_visibility(state)
         self._observer.committed(state, [message.topic for message in self._sent], ended - began)
+        self._observer.sent(self._sent, self._delivery, ended - self._began)
         self._observer.visible(self._sent, [ended - decided for decided in self._decided])
         return answers.CommitEnded(ended, ended - began)
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from checker.relay.send_spans import SendSpans
 from outbox.clock import Clock
 from outbox.errors import UnsafeServer
 from outbox.messages.message_id import message_id_text
 from outbox.messages.record import Committed
-from outbox.relay.ports import Refusal
+from outbox.relay.ports import DeliveryReport, Refusal
 from outbox.relay.protocol.state import Failure, Phase, Relay
-from outbox.telemetry.events import Event, get_logger
+from outbox.telemetry.events import Event, get_logger, trace_facts
 from outbox.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from outbox.telemetry.spans import Spans
 
 _DEPENDENCY: Final = {Failure.DATABASE: "postgresql", Failure.KAFKA: "kafka"}
 _ORDERLY: Final = frozenset({"stopped", "halted"})
@@ -23,8 +27,9 @@ _ORDERLY: Final = frozenset({"stopped", "halted"})
 class RelayObserver:
     """Counts and logs for one shard; the metrics are shared by all of them."""
 
-    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+    def __init__(self, metrics: Metrics, clock: Clock, spans: Spans | None = None) -> None:
         self._metrics = metrics
+        self._spans = SendSpans(spans, clock) if spans else None
         self._clock = clock
         self._log = get_logger()
         self._fencing_since: float | None = None
@@ -62,6 +67,8 @@ class RelayObserver:
     def refused(self, state: Relay, message: Committed, error: str) -> None:
         """Note a record that Kafka refuses: it is tried alone, and then held with its scope."""
         self._metrics["publish_errors_total"].labels(topic=message.topic, error=error).inc()
+        if self._spans is not None:
+            self._spans.refused(message, error)
         self._log.error(
             Event.PUBLISH_FAILED,
             shard=state.shard,
@@ -69,6 +76,7 @@ class RelayObserver:
             producer_group=message.producer_group,
             topic=message.topic,
             error=error,
+            **trace_facts(message.traceparent),
         )
 
     def held(self, state: Relay, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:
@@ -112,6 +120,13 @@ class RelayObserver:
         for message, seconds in zip(ends, latencies, strict=False):
             latency = self._metrics["publish_latency_seconds"].labels(topic=message.topic)
             latency.observe(max(0.0, seconds))
+
+    def sent(
+        self, messages: Sequence[Committed], delivery: DeliveryReport | None, seconds: float
+    ) -> None:
+        """Note published records, ``seconds`` after their transaction began."""
+        if self._spans is not None and delivery is not None:
+            self._spans.sent(messages, delivery.places, seconds)
 
     def repaired(self, state: Relay, message_ids: Sequence[bytes], ordered: int) -> None:
         """Note messages that Kafka lost with a transaction, and that are published again."""

@@ -86,6 +86,8 @@ class KafkaPublisher:
         with _translated():
             self._produce(records, reports, at_ms)
             self._open().flush(FLUSH_SECONDS)
+        if reports.unsent:
+            reports.refuse_purged(self._transaction_error(), [record.topic for record in records])
         return reports.delivery()
 
     def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
@@ -147,6 +149,18 @@ class KafkaPublisher:
             raise KafkaUnavailable("no handle is open")
         return self._handle
 
+    def _transaction_error(self) -> KafkaError | None:
+        """Return why the transaction takes no more records; the reports of those say only that.
+
+        A second begin sends nothing. It fails with that error, or because a transaction is open.
+        """
+        try:
+            self._open().begin_transaction()
+        except KafkaException as error:
+            found: KafkaError = error.args[0]
+            return found
+        return None
+
     def _produce(self, records: Sequence[Record], reports: _Reports, at_ms: int) -> None:
         produce = self._open().produce
         for place, (topic, key, value, partition, headers) in enumerate(records):
@@ -161,9 +175,12 @@ class KafkaPublisher:
                     headers=list(headers),
                 )
             except KafkaException as error:
-                if error.args[0].code() not in REFUSED:
+                if error.args[0].code() == KafkaError._STATE:
+                    reports.unsent.extend(range(place, len(records)))
+                elif error.args[0].code() in REFUSED:
+                    reports.refuse_unsent(place, error.args[0])
+                else:
                     raise
-                reports.refuse_unsent(place, error.args[0])
                 return
             if not place:
                 hit("relay.after_first_produce")
@@ -207,6 +224,8 @@ class _Reports:
         self._partitions = [ANY_PARTITION] * count
         self._good = 0
         self._refused: list[Refusal] = []
+        self.unsent: list[int] = []
+        """The places of records that the library threw away with their transaction."""
         self._fenced: KafkaError | None = None
 
     def at(self, place: int) -> Callable[[KafkaError | None, Message], None]:
@@ -216,6 +235,16 @@ class _Reports:
     def refuse_unsent(self, place: int, error: KafkaError) -> None:
         """Note that the library refused a record before it was sent with others."""
         self._refused.append(Refusal(place, error.name(), REFUSED[error.code()], named=True))
+
+    def refuse_purged(self, error: KafkaError | None, topics: Sequence[str]) -> None:
+        """Note the refusal of a topic before any of its records was sent, as for lack of a right.
+
+        Kafka's error names no topic: it is known if all unsent records are for one.
+        """
+        if error is not None and error.code() in REFUSED:
+            only = len({topics[place] for place in self.unsent}) == 1
+            refused = REFUSED[error.code()]
+            self._refused.append(Refusal(self.unsent[0], error.name(), refused, named=only))
 
     def delivery(self) -> DeliveryReport:
         """Return the result of the batch. Raises PublisherFenced if a report shows a fence."""
@@ -233,6 +262,8 @@ class _Reports:
         if not self._refused:
             return None
         first = min(self._refused, key=_certainty)
+        if first.place in self.unsent:
+            return first
         sure = first.refused is Refused.TOPIC or len(self._refused) == 1
         return first._replace(named=first.named or sure)
 
@@ -244,6 +275,8 @@ class _Reports:
             self._partitions[place] = ANY_PARTITION if partition is None else partition
         elif error.fatal() or error.code() in FENCED:
             self._fenced = error
+        elif error.code() == KafkaError._PURGE_QUEUE:
+            self.unsent.append(place)
         elif error.code() in REFUSED:
             self._refused.append(Refusal(place, error.name(), REFUSED[error.code()]))
 

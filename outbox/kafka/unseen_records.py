@@ -5,7 +5,7 @@ Call it only when the shard's older producers are fenced.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from threading import Event
@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from outbox.clock import Clock
 from outbox.errors import InvalidMessageId, KafkaUnavailable
-from outbox.kafka.batch_scan import read_to_ends
+from outbox.kafka.batch_scan import all_of, read_to_ends
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.message_id import message_id_bytes, parse_message_id
 from outbox.messages.record import HEAL, MESSAGE_ID
@@ -26,6 +26,7 @@ PATIENCE_SECONDS: Final = 2.0
 """Longer than transactions of other shards usually take."""
 POLL_SECONDS: Final = 0.05
 FORBIDDEN: Final = KafkaError.TOPIC_AUTHORIZATION_FAILED
+READ_UNCOMMITTED: Final = {"isolation.level": "read_uncommitted"}
 FORBIDDEN_WORDS: Final = KafkaError(FORBIDDEN).str()
 
 _PAUSE: Final = Event()
@@ -79,10 +80,8 @@ class KafkaUnseenRecords:
         starts = None if behind or known.errors else self._starts(doubt, ends)
         if starts is None:
             return SettledRecords(hanging, None, doubtful=any(fate.hidden for fate in fates))
-        topics = self._unprovable_topics(starts)
-        topics |= {*doubt.listed.values()} - {p.topic for p in ends}
-        gone = frozenset(each for each, topic in doubt.listed.items() if topic in topics)
-        return SettledRecords((), self._visible(doubt, starts, ends), gone)
+        seen = self._visible(doubt, starts, ends)
+        return SettledRecords((), seen, self._unprovable(doubt, starts, ends) - seen)
 
     def _require_leaders(self, doubt: Doubt, known: Offsets) -> None:
         """Raise KafkaUnavailable while a partition of the next messages has no leader."""
@@ -111,8 +110,7 @@ class KafkaUnseenRecords:
         it may be open, too; a later record that ends them shows that this was tried. While the
         shard publishes, only the oldest one is looked at.
         """
-        config = {**self._config, "isolation.level": "read_uncommitted"}
-        with closing(Consumer(config)) as consumer:
+        with closing(Consumer({**self._config, **READ_UNCOMMITTED})) as consumer:
             consumer.assign([TopicPartition(*partition, stable)])
             records = list(read_to_ends(consumer, {partition: end}, _identified))
         first = min(records, default=None)
@@ -122,35 +120,58 @@ class KafkaUnseenRecords:
         hangs = listed or (hidden and (ours[0].offset == stable or ours[-1].heals is None))
         return _Fate(partition, hangs, hidden)
 
-    def _unprovable_topics(self, starts: Mapping[Partition, int]) -> frozenset[str]:
-        """Return topics in which a record may be gone although consumers have seen it."""
-        if not starts:
-            return frozenset()
-        first = self._facts.offsets(starts.keys(), LogEnd.START).offsets
+    def _unprovable(
+        self, doubt: Doubt, starts: Mapping[Partition, int], ends: Mapping[Partition, int]
+    ) -> frozenset[bytes]:
+        """Return the listed messages whose record may be gone although consumers have seen it.
+
+        A log without compaction loses its oldest records first. So an aborted record that is still
+        there proves that no later one of its message is gone, if its key names its partition.
+        """
+        whole = self._whole_topics({p.topic for p in starts})
+        doubtful = frozenset(each for each, topic in doubt.listed.items() if topic not in whole)
+        first = all_of(self._facts.offsets(starts.keys(), LogEnd.START)) if starts else {}
         trimmed = {p.topic for p, start in starts.items() if 0 < first.get(p, 0) >= start}
-        described = self._facts.describe({p.topic for p in starts})
-        whole = {
+        expired = {e for e, topic in doubt.listed.items() if topic in trimmed & whole}
+        if expired:
+            places = {p: max(start, first[p]) for p, start in starts.items() if p.topic in trimmed}
+            expired -= self._ids(READ_UNCOMMITTED, places, ends, _keyed_message_id)
+        return doubtful | expired
+
+    def _whole_topics(self, topics: Collection[str]) -> frozenset[str]:
+        """Return those of the topics that exist and are not compacted."""
+        described = self._facts.describe(topics) if topics else {}
+        return frozenset(
             topic
             for topic, facts in described.items()
             if isinstance(facts, TopicFacts) and not facts.compacts
-        }
-        return frozenset(trimmed | ({p.topic for p in starts} - whole))
+        )
 
     def _visible(
         self, doubt: Doubt, starts: Mapping[Partition, int], ends: Mapping[Partition, int]
     ) -> frozenset[bytes]:
         """Return which of the listed messages a read_committed consumer reads."""
+        try:
+            return self._ids({}, starts, ends, _message_id) if doubt.listed else frozenset()
+        except KafkaException as error:
+            if error.args[0].code() != FORBIDDEN:
+                raise
+            return frozenset(doubt.listed)
+
+    def _ids(
+        self,
+        config: Mapping[str, Any],
+        starts: Mapping[Partition, int],
+        ends: Mapping[Partition, int],
+        read: Callable[[Message], bytes | None],
+    ) -> frozenset[bytes]:
+        """Return the message ids of the records in these ranges. Raises KafkaException."""
         unread = {p: ends[p] for p, start in starts.items() if start < ends[p]}
-        if not (doubt.listed and unread):
+        if not unread:
             return frozenset()
-        with closing(Consumer(self._config)) as consumer:
+        with closing(Consumer({**self._config, **config})) as consumer:
             consumer.assign([TopicPartition(*each, starts[each]) for each in unread])
-            try:
-                return frozenset(read_to_ends(consumer, unread, _message_id))
-            except KafkaException as error:
-                if error.args[0].code() != FORBIDDEN:
-                    raise
-                return frozenset(doubt.listed)
+            return frozenset(read_to_ends(consumer, unread, read))
 
     def _starts(self, doubt: Doubt, ends: Mapping[Partition, int]) -> dict[Partition, int] | None:
         """Return where the listed batches begin: by their offset runs, or by their time.
@@ -181,6 +202,11 @@ class KafkaUnseenRecords:
 def _identified(message: Message) -> _Identified:
     headers: dict[str, Any] = dict(message.headers() or ())
     return _Identified(message.offset() or 0, headers.get(HEAL), _message_id(message))
+
+
+def _keyed_message_id(message: Message) -> bytes | None:
+    """Return the id of a record with a key; without one each attempt may take any partition."""
+    return None if message.key() is None else _message_id(message)
 
 
 def _message_id(message: Message) -> bytes | None:

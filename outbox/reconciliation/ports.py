@@ -18,6 +18,7 @@ from outbox.reconciliation.finding import (
     FindingFilter,
     FindingOutcome,
     OpenFindingCount,
+    StoredFinding,
     TrackedFinding,
 )
 from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
@@ -148,6 +149,15 @@ class RunStore(Protocol):
         self, finding_ids: Sequence[str], complete: bool, expired_evidence: ExpiredEvidence
     ) -> FindingChanges:
         """Return what saving these open findings would change."""
+
+    def remaining(
+        self, finding_ids: Sequence[str], expired_evidence: ExpiredEvidence
+    ) -> Sequence[StoredFinding]:
+        """Return the open or accepted findings besides these that no run can see any more.
+
+        They are faults that an earlier run has seen in the log: their record has expired, and
+        their message is still stored. They stay open until an operator settles them.
+        """
 
     def open_below(self, half_id: HalfId) -> Sequence[HalfId]:
         """Return the messages below ``half_id`` that have an open or accepted finding.

@@ -184,7 +184,7 @@ class Settings(BaseModel):
 
     ui_enabled: bool = True
     """serve the console"""
-    ui_prefix: str = "/ui"
+    ui_prefix: str = Field("/ui", pattern=r"^(/[a-z0-9-]+)+$")
     """path of the console"""
     docs_enabled: bool = True
     """serve /docs"""

@@ -19,6 +19,8 @@ REMOVED: Final = {"reconcile_report_language": "the report is always in English"
 """Settings that this release removed, and what applies now. They only cause a warning."""
 READ_BY_PRODUCERS: Final = frozenset({"OUTBOX_CHECK_SECRET"})
 """Variables of the same prefix that a producer's own program reads; they set nothing here."""
+OTLP_PROTOCOL: Final = "http/protobuf"
+"""The one form in which spans are sent."""
 
 
 def load_settings(
@@ -59,6 +61,25 @@ def gather(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, st
     return values, origin
 
 
+def traces_are_sent(environment: Mapping[str, str] | None = None) -> bool:
+    """Return True if OpenTelemetry's own variables name a collector of spans.
+
+    Raises ConfigurationError if they ask for another protocol than OTLP over HTTP.
+    """
+    given = os.environ if environment is None else environment
+    disabled = given.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    if disabled or given.get("OTEL_TRACES_EXPORTER", "otlp").strip().lower() == "none":
+        return False
+    if not _otlp("ENDPOINT", given):
+        return False
+    protocol = _otlp("PROTOCOL", given) or OTLP_PROTOCOL
+    if protocol != OTLP_PROTOCOL:
+        raise ConfigurationError(
+            f"OTEL_EXPORTER_OTLP_PROTOCOL: spans are sent as {OTLP_PROTOCOL}, not {protocol!r}"
+        )
+    return True
+
+
 def database_url() -> str:
     """Return the database URL of this environment, for Alembic."""
     return load_settings().required_database_url()
@@ -67,6 +88,12 @@ def database_url() -> str:
 def process_environment() -> dict[str, str]:
     """Return a copy of this process's environment, for a child process."""
     return dict(os.environ)
+
+
+def _otlp(name: str, environment: Mapping[str, str]) -> str:
+    """Return a variable of the exporter; the one for traces alone wins."""
+    names = (f"OTEL_EXPORTER_OTLP_TRACES_{name}", f"OTEL_EXPORTER_OTLP_{name}")
+    return next((found for each in names if (found := environment.get(each, "").strip())), "")
 
 
 def _from_environment(key: str, text: str, environment: Mapping[str, str]) -> tuple[str, Any]:

@@ -19,7 +19,7 @@ from outbox.reconciliation.snapshot import RelayCut
 from spark.audit.step_values import Captured, Checked, Compared, Diagnosed, Read
 from spark.checks import coverage, foreign_records, latency, match_checks, misplaced_keys, stalled
 from spark.checks.retention import ExpiredMessages, has_expired
-from spark.checks.unverifiable import unverifiable_of
+from spark.checks.unverifiable import remaining_findings, unverifiable_of
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_frame
 from spark.compare import bucket_checksums, late_arrivals, open_items, placement, sha256_check
@@ -171,6 +171,8 @@ def checkpoint(checked: Checked) -> Outcome:
         carried=permanent if rows is None else rows,
         positions={} if rows is None else {each.shard: each.position for each in read.plan.shards},
     )
+    for some in _chunks(iter(remaining_findings(context.run_store, ledger))):
+        ledger.keep(some)
     return Outcome(
         context=context,
         options=captured.options,

@@ -1,4 +1,4 @@
-"""Messages whose evidence expired before a run settled them: their findings become unverifiable."""
+"""What no run can verify any more: its findings become unverifiable, or stay open for good."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from outbox.reconciliation.log import Partition
 from outbox.reconciliation.ports import RunStore
 from outbox.reconciliation.run import ExpiredEvidence
 from spark.columns import schemas
+from spark.findings.finding import Finding
+from spark.findings.ledger import Ledger
+from spark.findings.stored_finding import remaining_finding
 
 
 def unverifiable_of(
@@ -27,6 +30,12 @@ def unverifiable_of(
     """
     retired = run_store.open_below(retired_below)
     return ExpiredEvidence(half_ids=[*expired, *unjudged_half_ids(retired, commits)], starts=starts)
+
+
+def remaining_findings(run_store: RunStore, ledger: Ledger) -> list[Finding]:
+    """Return what earlier runs have seen in the log and no run can see again: it is still open."""
+    remaining = run_store.remaining(sorted(ledger.entered), ledger.expired_evidence)
+    return [remaining_finding(each) for each in remaining]
 
 
 def unjudged_half_ids(half_ids: Collection[HalfId], commits: DataFrame) -> list[HalfId]:

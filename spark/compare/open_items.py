@@ -86,6 +86,7 @@ def carried_findings(rows: Iterable[CarriedRow]) -> Iterator[Finding]:
 def _finding_row(finding: Finding) -> CarriedRow:
     """Return a finding as it is stored; without SHA-256 older versions can read it too."""
     facts = {each.name: getattr(finding, each.name) for each in fields(finding)}
+    del facts["stored_id"]
     if not finding.by_sha256:
         del facts["by_sha256"]
     text = json.dumps({**facts, "key": None}, default=str)

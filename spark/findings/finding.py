@@ -49,6 +49,9 @@ class Finding:
     """The record has the committed content digest; only SHA-256 shows the difference."""
     given_severity: Severity | None = None
     """The severity by the rule of its topic; None is the severity of its class."""
+    stored_id: str | None = None
+    """The id under which an earlier run has stored it; this run cannot see it, and has no subject.
+    """
 
     @property
     def severity(self) -> Severity:
@@ -68,12 +71,16 @@ class Finding:
     @property
     def lasting(self) -> bool:
         """It stays open even if later runs do not see it."""
+        if self.stored_id is not None:
+            return False
         malformed = self.finding_class is FindingClass.UNKNOWN_ID and self.half_id is None
         return self.rule.lasting or self.by_sha256 or malformed
 
     @property
     def finding_id(self) -> str:
         """The id that is the same in every run."""
+        if self.stored_id is not None:
+            return self.stored_id
         seed = xxh64_intdigest(self.rule.kind.value.encode(), SEED)
         return xxh64_hexdigest(self.subject.encode(), xxh64_intdigest(SOURCE.encode(), seed))
 

@@ -73,8 +73,14 @@ class Ledger:
 
     def keep(self, findings: Iterable[Finding]) -> None:
         """Enter the findings of earlier runs that this run did not enter itself."""
-        entered = {each.finding_id for each in (*self.kept, *self.accepted)} | self.lasting.keys()
+        entered = self.entered
         self.enter([each for each in findings if each.finding_id not in entered])
+
+    @property
+    def entered(self) -> frozenset[str]:
+        """The findings of this run, as far as they are kept."""
+        kept = (each.finding_id for each in (*self.kept, *self.accepted))
+        return frozenset((*kept, *self.lasting))
 
     @property
     def total(self) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
+from msgspec.structs import replace
 
 from benchmarks.load.committed import commit_directly, register
 from outbox.messages.message import Content, End, HalfMessage, Message, Prepared, Resolution

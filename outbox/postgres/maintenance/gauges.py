@@ -16,12 +16,17 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
 SQL: Final = load(__name__)
+COUNTED: Final = 1_000
+"""The most unpublished messages of a shard that one reading counts; more are estimated."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfinished:
     """How many messages of a group and topic are in a state, and the age of the oldest in seconds.
+
+    Of a shard with more than ``COUNTED`` unpublished messages those that were committed first are
+    read; the number behind them is estimated.
 
     Two are not states of a half message: ``HELD`` is COMMITTED and refused by Kafka, ``PLAIN``
     counts rows that will become one (SQL mode).
@@ -97,5 +102,5 @@ class PostgresGauges:
 async def _rows(connection: AsyncConnection, kind: type[T], statement: str) -> list[T]:
     """Run a statement; return its rows."""
     async with connection.cursor(row_factory=class_row(kind)) as cursor:
-        await cursor.execute(SQL[statement])
+        await cursor.execute(SQL[statement], {"most": COUNTED})
         return await cursor.fetchall()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import dict_row
@@ -35,19 +35,20 @@ class PostgresApiKeys:
         """Return what a token proves without a query; see ApiKeys.origin."""
         return self._tokens.origin(token)
 
-    async def verify(self, token: str) -> ApiKey | None:
-        """Return the key that a token belongs to; see ApiKeys.verify."""
-        parts = self._tokens.read(token)
-        if parts is None:
-            return None
-        key_id, secret = parts
+    async def verify(self, tokens: Sequence[str]) -> list[ApiKey | None]:
+        """Return the keys that tokens belong to; see ApiKeys.verify."""
+        parts = [self._tokens.read(token) for token in tokens]
+        key_ids = [part[0] for part in parts if part is not None]
         async with (
             available(),
             self._pool.connection() as connection,
             connection.cursor(row_factory=dict_row) as cursor,
         ):
-            await cursor.execute(SQL["valid"], {"key_id": key_id})
-            row = await cursor.fetchone()
+            await cursor.execute(SQL["valid"], {"key_ids": key_ids})
+            rows = {row["key_id"]: row for row in await cursor.fetchall()}
+        return [self._key(rows.get(part[0]), part[1]) if part else None for part in parts]
+
+    def _key(self, row: Mapping[str, Any] | None, secret: str) -> ApiKey | None:
         stored = bytes(row["secret_hmac"]) if row else b""
         equal = hmac.compare_digest(stored, self._tokens.secret_hmac(secret))
         return _read(row) if row is not None and equal else None

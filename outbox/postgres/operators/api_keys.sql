@@ -1,8 +1,9 @@
 -- name: valid
--- Reads a key that is neither revoked nor expired.
+-- Reads those of some keys that are neither revoked nor expired.
 SELECT key_id, name, secret_hmac, producer_groups, scopes, expires_at, created_at
 FROM outbox.api_key
-WHERE key_id = %(key_id)s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())
+WHERE key_id = ANY (%(key_ids)s::text[]) AND revoked_at IS NULL
+    AND (expires_at IS NULL OR expires_at > clock_timestamp())
 
 -- name: create
 -- Stores a key and its audit row.

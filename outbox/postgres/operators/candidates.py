@@ -22,6 +22,7 @@ from sqlalchemy import (
     true,
     tuple_,
     union,
+    union_all,
 )
 
 from outbox.messages.message import Resolution, State
@@ -56,9 +57,12 @@ _SHOWN: Final = (
 )
 
 
-def candidates(wanted: MessageFilter) -> Select[Any]:
-    """Return the statement that selects up to ``limit + 1`` half ids, newest first."""
-    pool = _pool(wanted)
+def candidates(wanted: MessageFilter, *, sliced: bool = False) -> Select[Any]:
+    """Return the statement that selects up to ``limit + 1`` half ids, newest first.
+
+    ``sliced`` chooses from a slice of the newest halves even where a queue names them.
+    """
+    pool = _slice(wanted) if sliced else _pool(wanted)
     conditions = [*_own_conditions(wanted, pool), *_joined_conditions(wanted, pool)]
     return (
         select(pool.c.half_id)
@@ -68,10 +72,8 @@ def candidates(wanted: MessageFilter) -> Select[Any]:
     )
 
 
-def slice_end(wanted: MessageFilter) -> Select[Any, Any, Any] | None:
-    """Return the statement that reads the end of a slice; None for queues and keys."""
-    if not _reads_slice(wanted):
-        return None
+def slice_end(wanted: MessageFilter) -> Select[Any, Any, Any]:
+    """Return the statement that reads the end of a slice."""
     part = _slice(wanted)
     oldest = part.c.prepared_at
     return select(
@@ -81,13 +83,20 @@ def slice_end(wanted: MessageFilter) -> Select[Any, Any, Any] | None:
     )
 
 
-def _reads_slice(wanted: MessageFilter) -> bool:
+def unpublished_at_most() -> Select[Any]:
+    """Return the statement that counts unpublished messages, one more than a slice at most."""
+    named = union_all(_unpublished(), _held()).limit(SLICE_ROWS + 1).subquery("named")
+    return select(func.count().label("unpublished")).select_from(named)
+
+
+def reads_slice(wanted: MessageFilter) -> bool:
+    """Return whether neither a queue nor a key names the messages."""
     return wanted.transaction_id is None and wanted.state not in _FROM_QUEUES
 
 
 def _pool(wanted: MessageFilter) -> Subquery:
     """Return the rows to choose from: a slice of the newest halves, or those of a queue or key."""
-    if _reads_slice(wanted):
+    if reads_slice(wanted):
         return _slice(wanted)
     named = _named(wanted).subquery("named")
     below = wanted.before if wanted.before is not None else (1 << 63) - 1

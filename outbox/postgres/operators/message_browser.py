@@ -1,8 +1,8 @@
 """Lists messages by the filters that people compose, newest first, and never scans history.
 
-Undecided, parked and unpublished messages are found through their queues. Every other filter reads
-a bounded slice of the newest halves below the cursor and reports where the slice ends. The next
-page continues from there.
+Undecided, parked and unpublished messages are found through their queues. Every other filter, and
+a backlog of unpublished messages that is longer than a slice, reads a bounded slice of the newest
+halves below the cursor and reports where the slice ends. The next page continues from there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ from outbox.operators.message_view import (
 from outbox.postgres.messages.half_reads import read_halves
 from outbox.postgres.messages.half_rows import read_half
 from outbox.postgres.messages.message_status import read_statuses
-from outbox.postgres.operators.candidates import SLICE_ROWS, candidates, slice_end
+from outbox.postgres.operators.candidates import (
+    SLICE_ROWS,
+    candidates,
+    reads_slice,
+    slice_end,
+    unpublished_at_most,
+)
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.connections import one_snapshot
 from outbox.postgres.sessions.key_order import read_in_key_order
@@ -53,9 +59,10 @@ class PostgresMessageBrowser:
     async def page(self, wanted: MessageFilter) -> MessagePage:
         """Return one page; see MessageBrowser.page."""
         async with self._reading() as connection:
-            rows = await _run(connection, candidates(wanted))
+            sliced = reads_slice(wanted) or await _is_long_backlog(connection, wanted)
+            rows = await _run(connection, candidates(wanted, sliced=sliced))
             half_ids = [HalfId(row["half_id"]) for row in rows]
-            end = await _run(connection, slice_end(wanted))
+            end = await _run(connection, slice_end(wanted)) if sliced else []
             views = await _views(connection, half_ids[: wanted.limit])
         kept = tuple(view for view in views if wanted.state in (None, view.status.state))
         if len(half_ids) > wanted.limit:
@@ -133,10 +140,16 @@ async def _views(connection: AsyncConnection, half_ids: Sequence[HalfId]) -> lis
     ]
 
 
-async def _run(connection: AsyncConnection, statement: CompilerElement | None) -> list[Any]:
+async def _is_long_backlog(connection: AsyncConnection, wanted: MessageFilter) -> bool:
+    """Return whether more messages are unpublished than one slice has; most new ones are then."""
+    if wanted.state is not State.COMMITTED or wanted.transaction_id is not None:
+        return False
+    (row,) = await _run(connection, unpublished_at_most())
+    return bool(row["unpublished"] > SLICE_ROWS)
+
+
+async def _run(connection: AsyncConnection, statement: CompilerElement) -> list[Any]:
     """Run a composed statement."""
-    if statement is None:
-        return []
     compiled = statement.compile(dialect=_DIALECT)
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(compiled.string, compiled.params)

@@ -10,8 +10,11 @@ import psycopg
 from psycopg.rows import dict_row
 
 from outbox.errors import DatabaseUnavailable
+from outbox.postgres.maintenance.gauges import COUNTED
+from outbox.postgres.maintenance.gauges import SQL as GAUGES
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import connect
+from outbox.postgres.sessions.key_order import SQL as KEY_ORDER
 from outbox.postgres.sessions.server_facts import server_facts
 from outbox.postgres.sessions.statements import load
 
@@ -41,6 +44,20 @@ class OperatorView:
     def chores(self) -> list[Row]:
         """Return each chore with the age of its last heartbeat in seconds."""
         return self._rows("chores")
+
+    def unfinished(self) -> list[Row]:
+        """Return the unfinished messages by state, group and topic: number and oldest age (s).
+
+        The state HELD is COMMITTED and refused by Kafka. Reads no history, and of each shard at
+        most ``COUNTED`` unpublished messages; the number behind them is estimated.
+        """
+        with (
+            self._reading(),
+            self._connection.transaction(),
+            self._connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            cursor.execute(KEY_ORDER["in_key_order"])
+            return cursor.execute(GAUGES["unfinished"], {"most": COUNTED}).fetchall()
 
     def topics(self) -> list[str]:
         """Return the topics that ever had a message."""

@@ -22,14 +22,19 @@ OPEN: Final = "open"
 ENDED: Final = ("resolved", "fixed")
 
 
-class ClosedFinding(NamedTuple):
+class UnseenFinding(NamedTuple):
     """A finding that a run has not seen again, with its present and its next status."""
 
     finding_id: str
     kind: str
     finding_class: str
     status: str
-    next_status: str
+    next_status: str | None
+    """None: it stays as it is."""
+    severity: str
+    half_id: HalfId | None
+    topic: str | None
+    detail: Mapping[str, Any]
 
 
 def read_changes(
@@ -51,6 +56,26 @@ def read_changes(
         closed_by_class=_by_class(closed, ENDED),
         unverifiable_by_class=_by_class(closed, ("unverifiable",)),
     )
+
+
+def read_remaining(
+    connection: Connection, finding_ids: Sequence[str], expired_evidence: ExpiredEvidence
+) -> Sequence[StoredFinding]:
+    """Return the findings that stay open though no run can see them; see RunStore.remaining."""
+    unseen = _unseen(connection, finding_ids, complete=False, expired=expired_evidence)
+    return [
+        StoredFinding(
+            finding_id=each.finding_id,
+            kind=each.kind,
+            finding_class=each.finding_class,
+            severity=each.severity,
+            half_id=each.half_id,
+            topic=each.topic,
+            detail=each.detail,
+        )
+        for each in unseen
+        if each.next_status is None
+    ]
 
 
 def read_accepted(connection: Connection) -> frozenset[str]:
@@ -115,7 +140,14 @@ def _known(connection: Connection, finding_ids: Sequence[str]) -> frozenset[str]
 
 def _closed(
     connection: Connection, seen: Sequence[str], complete: bool, expired: ExpiredEvidence
-) -> list[ClosedFinding]:
+) -> list[UnseenFinding]:
+    unseen = _unseen(connection, seen, complete=complete, expired=expired)
+    return [each for each in unseen if each.next_status is not None]
+
+
+def _unseen(
+    connection: Connection, seen: Sequence[str], *, complete: bool, expired: ExpiredEvidence
+) -> list[UnseenFinding]:
     asked = {
         "seen": list(seen),
         "complete": complete,
@@ -124,16 +156,16 @@ def _closed(
         "partitions": [partition.number for partition in expired.starts],
         "starts": list(expired.starts.values()),
     }
-    return [ClosedFinding(*row) for row in connection.execute(SQL["closed"], asked)]
+    return [UnseenFinding(*row) for row in connection.execute(SQL["unseen"], asked)]
 
 
-def _close(connection: Connection, closed: Sequence[ClosedFinding], run_id: str | None) -> None:
+def _close(connection: Connection, closed: Sequence[UnseenFinding], run_id: str | None) -> None:
     statuses = {each.finding_id: each.next_status for each in closed}
     changed = {"finding_ids": list(statuses), "statuses": list(statuses.values())}
     connection.execute(SQL["close"], {"run_id": run_id, **changed})
 
 
-def _by_class(closed: Iterable[ClosedFinding], statuses: Sequence[str]) -> dict[str, int]:
+def _by_class(closed: Iterable[UnseenFinding], statuses: Sequence[str]) -> dict[str, int]:
     counted = (c.finding_class for c in closed if c.status == OPEN and c.next_status in statuses)
     return dict(Counter(counted))
 

@@ -4,13 +4,14 @@ SELECT finding_id FROM outbox.reconciliation_finding
 WHERE finding_id = ANY (%(seen)s::text[])
     AND (status = 'open' OR status = 'accepted' AND accepted_until > clock_timestamp())
 
--- name: closed
--- Reads the next status of the open or accepted findings that a run has not seen again: fixed if a repair has published
--- the message, unverifiable if no store keeps the evidence any more, else resolved. A message that was missing is
--- carried by each run, so without evidence it is unverifiable. A fault that a run has seen in the log stays as it is
--- when its record has expired, as long as its half is stored. A partial run closes only unverifiable ones.
-SELECT finding_id, kind, class, status, next_status FROM (
-    SELECT f.finding_id, f.kind, f.class, f.status, CASE
+-- name: unseen
+-- Reads the open or accepted findings that a run has not seen again, with their next status: fixed if a repair has
+-- published the message, unverifiable if no store keeps the evidence any more, else resolved. A message that was
+-- missing is carried by each run, so without evidence it is unverifiable. A fault that a run has seen in the log has no
+-- next status when its record has expired, as long as its half is stored: it stays as it is. A partial run closes only
+-- unverifiable ones.
+SELECT finding_id, kind, class, status, next_status, severity, half_id, topic, detail FROM (
+    SELECT f.finding_id, f.kind, f.class, f.status, f.severity, f.half_id, f.topic, f.detail, CASE
         WHEN NOT expired.half AND EXISTS (
             SELECT FROM outbox.held_record h
             WHERE h.half_id = f.half_id AND h.repair IS NOT NULL AND h.released_at IS NOT NULL) THEN 'fixed'
@@ -28,7 +29,7 @@ SELECT finding_id, kind, class, status, next_status FROM (
     WHERE f.status IN ('open', 'accepted')
         AND NOT EXISTS (SELECT FROM unnest(%(seen)s::text[]) AS seen (finding_id) WHERE seen.finding_id = f.finding_id)
 ) unseen
-WHERE next_status = 'unverifiable' OR %(complete)s AND next_status IS NOT NULL
+WHERE next_status = 'unverifiable' OR next_status IS NULL OR %(complete)s
 
 -- name: close
 -- Closes open or accepted findings, each with its status, and adds an event to the history of each.

@@ -18,6 +18,7 @@ from outbox.postgres.reconciliation.findings import (
     read_accepted,
     read_changes,
     read_open_below,
+    read_remaining,
     read_resolved_between_runs,
     read_statuses,
     save_findings,
@@ -33,7 +34,7 @@ from outbox.postgres.reconciliation.stored_checkpoint import (
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.checkpoint import StoredCheckpoint
-from outbox.reconciliation.finding import FindingChanges, FindingOutcome
+from outbox.reconciliation.finding import FindingChanges, FindingOutcome, StoredFinding
 from outbox.reconciliation.run import ExpiredEvidence, FinishedRun, RerunResult, StoredRun
 
 SQL: Final = load(__name__)
@@ -73,6 +74,13 @@ class PostgresRunStore:
         """Return what saving these open findings would change; see RunStore.changes."""
         with audit_session(self._database_url) as connection:
             return read_changes(connection, finding_ids, complete, expired_evidence)
+
+    def remaining(
+        self, finding_ids: Sequence[str], expired_evidence: ExpiredEvidence
+    ) -> Sequence[StoredFinding]:
+        """Return the findings that stay open though no run can see them; see RunStore."""
+        with audit_session(self._database_url) as connection:
+            return read_remaining(connection, finding_ids, expired_evidence)
 
     def open_below(self, half_id: HalfId) -> Sequence[HalfId]:
         """Return messages with a finding that may exist longer than they; see RunStore."""

@@ -78,6 +78,7 @@ installation = Table(
     needed("base", BigInteger),
     needed("created_at", TIME),
     needed("plain_outbox", Boolean),
+    needed("shards", SmallInteger),
 )
 
 topic = Table(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
+import re
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -19,7 +20,9 @@ import pytest
 from chaos.servers.probes import is_alive
 from devservers.ports import free_ports
 from tests.e2e.fixtures_check_endpoint import check_endpoint
+from tests.e2e.fixtures_counts import Counts, counts
 from tests.e2e.fixtures_service import Service, outbox_dev
+from tests.fixtures_kafka import set_max_message_bytes
 from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
@@ -28,44 +31,79 @@ AN_HOUR_LATER = (
     "UPDATE outbox.half_message SET prepared_at = prepared_at - interval '1 hour'"
     " WHERE half_id = (SELECT max(half_id) FROM outbox.half_message) RETURNING half_id"
 )
-GAUGES = {"PREPARED", "COMMITTED", "PARKED"}
+Sums = dict[tuple[str, ...], int]
+UNFINISHED = ("PREPARED", "COMMITTED", "PARKED")
+SMALLEST = 2000
+"""The limit in bytes of a topic that refuses a larger record."""
 
 
-def gauges(service: Service, group: str) -> Counter[str]:
-    """Return the state gauges of one producer group, without zeros."""
-    found: Counter[str] = Counter()
+def gauges(service: Service, name: str) -> Sums:
+    """Return a gauge by the values of its labels, in the order of their names."""
+    found = {}
     for line in service.http.get("/metrics").text.splitlines():
-        if line.startswith("outbox_half_messages{") and f'producer_group="{group}"' in line:
-            state = line.split('state="')[1].split('"')[0]
-            found[state] = int(float(line.rsplit(" ", 1)[1]))
-    return +found
+        if line.startswith(f"{name}{{"):
+            labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
+            value = int(float(line.rsplit(" ", 1)[1]))
+            found[tuple(labels[label] for label in sorted(labels))] = value
+    return found
 
 
-def states(service: Service, group: str) -> Counter[str]:
-    """Return the states of a group's messages as the list shows them."""
-    params = {"producer_group": group, "limit": "500"}
-    page = service.http.get("/v1/half-messages", params=params).json()
-    return Counter(message["state"] for message in page["data"])
-
-
-def test_a15_after_a_restart_of_everything_gauges_equal_the_tables(tmp_path: Path) -> None:
-    with outbox_dev(tmp_path / "data") as service, check_endpoint(lambda _: "UNKNOWN") as endpoint:
-        topic = service.new_name("topic")
-        parking = service.group(endpoint.url, check_max=1)
-        waiting = service.group(endpoint.url, transaction_timeout_seconds=600)
-        parked = [service.prepare(parking, topic) for _ in range(3)]
-        left = [service.prepare(waiting, topic) for _ in range(9)]
-        for message_id in left[:4]:
-            service.end(message_id, "COMMIT", wait=20)
-        for message_id in left[4:6]:
-            service.end(message_id, "ROLLBACK")
-        for message_id in parked:
-            service.wait_state(message_id, "PARKED")
+@pytest.mark.deep
+def test_a15_after_mixed_traffic_and_a_restart_of_everything_gauges_equal_the_tables(
+    tmp_path: Path,
+) -> None:
+    answers = {"commit": "COMMIT", "rollback": "ROLLBACK", "unknown": "UNKNOWN"}
+    with (
+        outbox_dev(tmp_path / "data") as service,
+        check_endpoint(lambda asked: answers[asked["key"]]) as endpoint,
+    ):
+        checked = service.group(endpoint.url, check_max=1)
+        ended = service.group(endpoint.url, transaction_timeout_seconds=600)
+        topic, small = service.new_name("topic"), service.new_name("small")
+        for key, number in (("commit", 5), ("rollback", 4), ("unknown", 3)):
+            for _ in range(number):
+                service.prepare(checked, topic, key=key)
+        ids = [service.prepare(ended, topic) for _ in range(9)]
+        large = service.prepare(ended, small, value="." * 2 * SMALLEST)
+        set_max_message_bytes(service.facts()["kafka_bootstrap_servers"], small, SMALLEST)
+        for number, message_id in enumerate((*ids[:6], large)):
+            service.end(message_id, "ROLLBACK" if number < 2 else "COMMIT")
+        expected = Counts(
+            {
+                (checked, topic, "PUBLISHED"): 5,
+                (checked, topic, "ROLLED_BACK"): 4,
+                (checked, topic, "PARKED"): 3,
+                (ended, topic, "ROLLED_BACK"): 2,
+                (ended, topic, "PUBLISHED"): 4,
+                (ended, topic, "PREPARED"): 3,
+                (ended, small, "COMMITTED"): 1,
+            }
+        )
+        wait_for(lambda: counts(service, checked, ended) == expected)
     with outbox_dev(tmp_path / "data") as service:
-        assert states(service, waiting) == Counter(PUBLISHED=4, ROLLED_BACK=2, PREPARED=3)
-        for group in (parking, waiting):
-            counts = Counter({s: n for s, n in states(service, group).items() if s in GAUGES})
-            wait_for(lambda g=group, c=counts: gauges(service, g) == c)  # type: ignore[misc]
+        assert counts(service, checked, ended) == expected
+        wait_for(lambda: shown(service, checked, ended) == counted(service, checked, ended))
+
+
+def shown(service: Service, *groups: str) -> list[Sums]:
+    """Return the gauges of producer groups that count messages, without zeros."""
+    names = ("outbox_half_messages", "outbox_parked_messages", "outbox_publish_backlog_messages")
+    states, parked, backlog = (gauges(service, name) for name in names)
+    return [
+        {labels: n for labels, n in states.items() if labels[0] in groups and n},
+        {labels: n for labels, n in parked.items() if labels[0] in groups and n},
+        {labels: n for labels, n in backlog.items() if n},
+    ]
+
+
+def counted(service: Service, *groups: str) -> list[Sums]:
+    """Return what these gauges must be, from the tables."""
+    found = counts(service, *groups)
+    states: Sums = {name: n for name, n in found.by(0, 2).items() if name[1] in UNFINISHED}
+    parked: Sums = {name[:1]: n for name, n in states.items() if name[1] == "PARKED"}
+    waiting = found.by(1, 2).items()
+    backlog: Sums = {name[:1]: n for name, n in waiting if name[1] == "COMMITTED"}
+    return [states, parked, backlog]
 
 
 @contextmanager
@@ -85,25 +123,52 @@ def second(service: Service, program: str, **settings: str) -> Iterator[subproce
         process.wait(timeout=60)
 
 
-def test_a20_killed_processes_are_replaced_and_return_without_extra_records(
+@pytest.mark.deep
+def test_a20_others_finish_what_killed_processes_left_and_these_return_without_extra_records(
     tmp_path: Path,
 ) -> None:
+    """The first check is on the wire while its checker dies. What died stays dead meanwhile."""
+    (port,) = free_ports(1)
+    killed = threading.Event()
     with ExitStack() as stack:
         service = stack.enter_context(outbox_dev(tmp_path / "data"))
-        endpoint = stack.enter_context(check_endpoint(lambda _: "COMMIT"))
-        with second(service, "checker", checker_metrics_bind="127.0.0.1:0"):
-            topic = service.new_name("topic")
-            group = service.group(endpoint.url)
-            ids = [service.prepare(group, topic, key=str(n)) for n in range(16)]
-            pids = service.facts()["pids"]
+        answer = {True: "COMMIT", False: "UNKNOWN"}
+        endpoint = stack.enter_context(check_endpoint(lambda _: answer[killed.wait(60)]))
+        stack.enter_context(second(service, "checker", checker_metrics_bind="127.0.0.1:0"))
+        stack.enter_context(second(service, "api", http_bind=f"127.0.0.1:{port}"))
+        wait_for(lambda: is_alive(port), seconds=60)
+        url = f"http://127.0.0.1:{port}"
+        other = replace(service, http=stack.enter_context(httpx2.Client(base_url=url, timeout=60)))
+        topic, group = service.new_name("topic"), service.group(endpoint.url)
+        ids = [service.prepare(group, topic, key=str(n)) for n in range(16)]
+        wait_for(lambda: endpoint.questions)
+        ended = service.prepare(group, topic, check_immunity_seconds=5)
+        dead = service.facts()["pids"]
+        with without_replacement(service):
+            assert service.end(ended, "COMMIT").status_code == 200
             for name in ("api", "checker"):
-                os.kill(pids[name], signal.SIGKILL)
-            wait_for(lambda: service.facts()["pids"]["checker"] != pids["checker"])
-            wait_for(lambda: service.facts()["pids"]["api"] != pids["api"])
-            wait_for(service.answers)
-            for message_id in ids:
-                service.wait_state(message_id, "PUBLISHED")
-            assert Counter(r.message_id for r in service.records(topic)) == Counter(ids)
+                os.kill(dead[name], signal.SIGKILL)
+            killed.set()
+            for message_id in (*ids, ended):
+                other.wait_state(message_id, "PUBLISHED")
+            assert service.facts()["pids"] == dead
+        for name in ("api", "checker"):
+            wait_for(lambda name=name: service.facts()["pids"][name] != dead[name])  # type: ignore[misc]
+        wait_for(service.answers)
+        late = service.prepare(group, topic)
+        assert service.end(late, "COMMIT", wait=20).json()["state"] == "PUBLISHED"
+        assert Counter(r.message_id for r in service.records(topic)) == Counter([*ids, ended, late])
+        assert endpoint.asked(ended) == []
+
+
+@contextmanager
+def without_replacement(service: Service) -> Iterator[None]:
+    """Stop the program that replaces dead ones, for the block."""
+    service.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        service.process.send_signal(signal.SIGCONT)
 
 
 def test_a39_a_message_prepared_an_hour_ago_by_a_dead_process_is_ended_through_another(
@@ -123,57 +188,3 @@ def test_a39_a_message_prepared_an_hour_ago_by_a_dead_process_is_ended_through_a
         answer = service.end(message_id, "COMMIT", wait=20)
     assert (answer.status_code, answer.json()["state"]) == (200, "PUBLISHED")
     assert [record.message_id for record in service.records(topic)] == [message_id]
-
-
-def test_a21_under_full_load_every_outcome_is_the_planned_one(service: Service) -> None:
-    """Each value plans its end and its verdicts; no message is checked twice or when decided."""
-    plan = random.Random(21)
-    asked: Counter[tuple[str, int]] = Counter()
-    unexpected: list[str] = []
-    decided: set[str] = set()
-
-    def verdict(question: dict[str, object]) -> str:
-        verdicts = json.loads(str(question["value"]))["verdicts"]
-        message_id, attempt = str(question["message_id"]), int(str(question["attempt"]))
-        asked[message_id, attempt] += 1
-        if message_id in decided:
-            unexpected.append(message_id)
-        answer = str(verdicts[attempt - 1])
-        if answer != "UNKNOWN":
-            decided.add(message_id)
-        return answer
-
-    with check_endpoint(verdict) as endpoint:
-        topic = service.new_name("topic")
-        group = service.group(endpoint.url, check_payload=True, max_inflight=16)
-        items, planned = [], []
-        for n in range(500):
-            end = plan.choices(["COMMIT", "ROLLBACK", "UNKNOWN"], [7, 1, 2])[0]
-            verdicts = plan.choices(["COMMIT", "ROLLBACK", "UNKNOWN"], [2, 1, 1], k=20)
-            value = json.dumps({"number": n, "end": end, "verdicts": verdicts})
-            items.append({"producer_group": group, "topic": topic, "key": str(n), "value": value})
-            planned.append((end, verdicts[:3]))
-        answer = service.http.post("/v1/half-messages/batch", json={"items": items})
-        ids = [item["result"]["message_id"] for item in answer.json()["items"]]
-        ends = [
-            {"message_id": i, "decision": end} for i, (end, _) in zip(ids, planned, strict=True)
-        ]
-        decided.update(end["message_id"] for end in ends if end["decision"] != "UNKNOWN")
-        service.http.post("/v1/half-messages/end-batch", json={"items": ends})
-        expected = Counter(outcome(end, verdicts) for end, verdicts in planned)
-        wait_for(lambda: states(service, group) == expected, 60)
-    assert (unexpected, [pair for pair, times in asked.items() if times > 1]) == ([], [])
-    committed = {
-        message_id
-        for message_id, (end, verdicts) in zip(ids, planned, strict=True)
-        if outcome(end, verdicts) == "PUBLISHED"
-    }
-    assert Counter(r.message_id for r in service.records(topic)) == Counter(committed)
-
-
-def outcome(end: str, verdicts: list[str]) -> str:
-    """Return the state that a plan leads to with three checks at most."""
-    for resolution in (end, *verdicts):
-        if resolution != "UNKNOWN":
-            return {"COMMIT": "PUBLISHED", "ROLLBACK": "ROLLED_BACK"}[resolution]
-    return "PARKED"

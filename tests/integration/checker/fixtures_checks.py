@@ -48,6 +48,8 @@ UPDATE outbox.half_message SET prepared_at = prepared_at - %(by)s * interval '1 
 UPDATE outbox.check_queue SET due_at = due_at - %(by)s * interval '1 second',
     age_from = age_from - %(by)s * interval '1 second';
 UPDATE outbox.check_breaker SET probe_at = probe_at - %(by)s * interval '1 second';
+UPDATE outbox.progress SET updated_at = updated_at - %(by)s * interval '1 second'
+WHERE name LIKE 'failing:%%';
 """
 RECHECK = """
 WITH raised AS (

@@ -23,13 +23,14 @@ Answer = Callable[[web.Request, Check], Awaitable[web.StreamResponse]]
 class Producer:
     """Answers checks with the given answers and keeps the requests."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, port: int = 0) -> None:
+        """``port`` 0 is any free one."""
         self.answer = answer
         self.asked: list[Check] = []
         self.headers: list[dict[str, str]] = []
         app = web.Application()
         app.router.add_post("/check", self._check)
-        self._server = TestServer(app, port=0)
+        self._server = TestServer(app, port=port)
 
     async def __aenter__(self) -> Producer:
         await self._server.start_server()

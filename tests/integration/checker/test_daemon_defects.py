@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from outbox.messages.message import State
+from tests.fixtures_new_rows import NEW_COMMITS, NEW_HALVES
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
 
 pytestmark = pytest.mark.postgres
 
-QUEUED = "SELECT count(*) FROM outbox.check_queue"
+QUEUED = f"SELECT count(*) FROM outbox.check_queue WHERE {NEW_HALVES}"
+COMMITTED = f"SELECT half_ids FROM outbox.commit_log WHERE {NEW_COMMITS}"
 
 
 async def test_d4_parked_committed_resumed_twice_and_committed_again_is_one_commit(
@@ -30,7 +32,7 @@ async def test_d4_parked_committed_resumed_twice_and_committed_again_is_one_comm
         await world.check(group)
         await world.end(half, "COMMIT")
     assert len(producer.asked) == 1
-    assert await world.rows("SELECT half_ids FROM outbox.commit_log") == [([half.half_id],)]
+    assert await world.rows(COMMITTED) == [([half.half_id],)]
 
 
 async def test_d6_waiting_in_immunity_costs_one_row_however_long_it_lasts(world: World) -> None:

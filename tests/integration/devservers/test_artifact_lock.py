@@ -21,6 +21,8 @@ def fetched(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("folder", ["kafka", "spark", "postgres"])
 def test_what_is_fetched_is_what_is_locked(folder: str) -> None:
     verify_artifacts(RUNTIME / folder)
+    jars = {path.name for path in (RUNTIME / folder).glob("*.jar")}
+    assert jars == {each.file for each in read_lock() if each.folder == folder}
 
 
 def test_a_jar_with_one_changed_byte_is_refused_by_name(fetched: Path) -> None:

@@ -12,18 +12,17 @@ from tests.integration.failpoints.fixtures_invariants import verify
 from tests.integration.failpoints.fixtures_node import program_of
 from tests.integration.failpoints.fixtures_traffic import Traffic
 
-UNPROVOKED = frozenset(
-    {"relay.after_history_chunk", "relay.after_heal", "relay.after_repair_order"}
-)
-"""They need a PostgreSQL that has lost commits, or a Kafka that has lost the end of a transaction.
-
-This traffic causes neither.
+LOST_TAIL = frozenset({"relay.after_history_chunk"})
+"""It needs a PostgreSQL that has lost commits: test_recovery.py kills at it."""
+SETTLEMENT = frozenset({"relay.after_heal", "relay.after_repair_order"})
+"""They need a Kafka that has lost the end of a transaction: test_interrupted_settlement.py kills at
+them.
 """
 RETIRE = frozenset(point for point in POINTS if point.startswith("retire."))
 """These points need a leaf whose retention is over: test_retention.py kills at them."""
 SQL_MODE = tuple(sorted(point for point in POINTS if point.startswith("plain.")))
 """The checker passes these points, and the API too before an end: both are killed."""
-KILL_POINTS = tuple(sorted(POINTS - UNPROVOKED - RETIRE))
+KILL_POINTS = tuple(sorted(POINTS - LOST_TAIL - SETTLEMENT - RETIRE))
 HELD = frozenset(
     {
         "relay.after_hold",

@@ -26,6 +26,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from devservers.kafka import EmbeddedKafka
 from devservers.ports import LOOPBACK, free_ports
+from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic, progress_topic_facts
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.kafka.topic_view import KafkaTopicView
@@ -40,11 +41,11 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 PAGE = (PROJECT / "docs" / "security.md").read_text("utf-8")
 TOPIC = "invoices.issued"
 PASSWORD = "a long password"
-PRINCIPALS = ("outbox-checker", "outbox-api", "stranger")
+PRINCIPALS = ("outbox-checker", "outbox-api", "outbox-reconcile", "stranger")
 
 
 def page_rules() -> list[AclBinding]:
-    """Return the permissions that the page's table gives to the checker and the API."""
+    """Return the permissions that the page's table gives to our programs."""
     row = re.compile(
         r"^\| `(outbox-\w+)` \| (TOPIC|CLUSTER|TRANSACTIONAL_ID) `([\w.-]+)(\*?)`"
         r" \| ([A-Z_, ]+) \|",
@@ -178,6 +179,19 @@ def test_the_apis_principal_sees_topics_and_writes_none(secured: SecuredBroker) 
     with closing(KafkaTopicCatalogue(secured.servers, secured.config("outbox-api"))) as catalogue:
         assert catalogue.partitions() == {TOPIC: 1}
     assert refusal(secured, "outbox-api", TOPIC) == "TOPIC_AUTHORIZATION_FAILED"
+
+
+def test_the_audits_principal_reads_both_topics_and_writes_none(secured: SecuredBroker) -> None:
+    reader = KafkaLogReader(secured.servers, secured.config("outbox-reconcile"))
+    topics = [PROGRESS_TOPIC, TOPIC]
+    parts = reader.partitions(topics)
+    assert len(parts) == 17
+    facts = reader.describe(topics)
+    assert set(facts) == set(topics)
+    assert not [each for each in facts.values() if isinstance(each, str)]
+    assert set(reader.next_records(dict.fromkeys(parts, 0))) == set(parts)
+    for topic in topics:
+        assert refusal(secured, "outbox-reconcile", topic) == "TOPIC_AUTHORIZATION_FAILED"
 
 
 @pytest.mark.parametrize("topic", [PROGRESS_TOPIC, TOPIC])

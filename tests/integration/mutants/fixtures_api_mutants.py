@@ -83,4 +83,63 @@ API_MUTANTS: Final = (
             "::test_no_caller_is_answered_before_the_flush_has_returned"
         ),
     ),
+    ProductMutant(
+        promise="A request takes room once its body is complete",
+        file="api/guard.py",
+        rule="        self._refuse_for_load(route)\n        if route is None:\n            body = ",
+        broken=(
+            "        self._refuse_for_load(route)\n        self._in_flight.__enter__()\n"
+            "        if route is None:\n            body = "
+        ),
+        killer=f"{API}/http/test_slow_bodies.py::test_bodies_that_come_slowly_refuse_no_request",
+    ),
+    ProductMutant(
+        promise="Incomplete bodies hold a bounded amount of memory",
+        file="api/http/request_limits.py",
+        rule="while self._free < 0:",
+        broken="while False:",
+        killer=(
+            f"{API}/http/test_slow_bodies.py"
+            "::test_incomplete_bodies_hold_a_bounded_amount_of_memory_of_who_sends_most"
+        ),
+    ),
+    ProductMutant(
+        promise="The tenant who holds most pays for an excess of incomplete bodies",
+        file="api/http/request_limits.py",
+        rule="if each.tenant == most and each.size)",
+        broken="if each.size)",
+        killer=(
+            f"{API}/http/test_slow_bodies.py"
+            "::test_incomplete_bodies_hold_a_bounded_amount_of_memory_of_who_sends_most"
+        ),
+    ),
+    ProductMutant(
+        promise="The context of a prepare's span is stored with the message",
+        file="api/ingest/message_spans.py",
+        rule="return replace(content, traceparent=self._spans.traceparent_of(span))",
+        broken="return content",
+        killer=(
+            f"{API}/ingest/test_message_spans.py"
+            "::test_a_prepare_continues_its_caller_and_its_context_is_stored"
+        ),
+    ),
+    ProductMutant(
+        promise="What Kafka refuses has a gauge of its own",
+        file="api/metrics/table_gauges.py",
+        rule="        if count.state == HELD:\n",
+        broken="        if False:\n",
+        killer=(
+            f"{API}/metrics/test_probes.py::test_held_messages_have_a_gauge_by_group_and_topic"
+        ),
+    ),
+    ProductMutant(
+        promise="A check has a span only if its prepare has one",
+        file="outbox/telemetry/spans.py",
+        rule="recorded = any(link.context.trace_flags.sampled for link in links)",
+        broken="recorded = True",
+        killer=(
+            "tests/integration/http_checks/test_check_spans.py"
+            "::test_a_check_of_a_prepare_that_was_not_recorded_has_no_span"
+        ),
+    ),
 )

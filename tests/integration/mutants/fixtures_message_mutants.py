@@ -77,7 +77,7 @@ PREPARE_MUTANTS: Final = (
     ),
     ProductMutant(
         promise="A transaction id makes one half, also within one flush",
-        file="outbox/postgres/messages/half_store.py",
+        file="outbox/postgres/messages/half_flush.py",
         rule="half.message.transaction_id is None or half.half_id in won",
         broken="True",
         killer=f"{STORE}::test_twins_in_one_flush_make_one_half[postgres]",
@@ -85,15 +85,15 @@ PREPARE_MUTANTS: Final = (
     ProductMutant(
         promise="A half with a null value is read back with a null value",
         file="outbox/postgres/messages/half_rows.py",
-        rule="        content.key,\n        content.value,\n        [text for header",
-        broken="        content.key,\n        content.value or b'',\n        [text for header",
+        rule="_bytea(content.value)",
+        broken="_bytea(content.value or b'')",
         killer=f"{STORE}::test_everything_of_a_half_is_read_back_as_it_was_sent[postgres]",
     ),
     ProductMutant(
         promise="No half is stored for a group that was deleted",
-        file="outbox/postgres/messages/half_store.py",
-        rule="deleted = {n for n, each in enumerate(messages) if each.producer_group_id in gone}",
-        broken="deleted = set[int]()",
+        file="outbox/postgres/messages/half_flush.py",
+        rule="    if gone:\n",
+        broken="    if False:\n",
         killer=(
             f"{API}/ingest/test_lived_installation.py"
             "::test_a_prepare_right_after_the_deletion_of_its_group_is_refused_by_every_process"

@@ -11,6 +11,7 @@ from tests.integration.mutants.fixtures_access_mutants import ACCESS_MUTANTS
 from tests.integration.mutants.fixtures_api_mutants import API_MUTANTS
 from tests.integration.mutants.fixtures_checker_mutants import CHECKER_MUTANTS
 from tests.integration.mutants.fixtures_client_mutants import CLIENT_MUTANTS
+from tests.integration.mutants.fixtures_console_mutants import CONSOLE_MUTANTS
 from tests.integration.mutants.fixtures_library_mutants import LIBRARY_MUTANTS
 from tests.integration.mutants.fixtures_message_mutants import MESSAGE_MUTANTS
 from tests.integration.mutants.fixtures_upkeep_mutants import UPKEEP_MUTANTS
@@ -23,4 +24,5 @@ MUTANTS: Final = (
     *ACCESS_MUTANTS,
     *CHECKER_MUTANTS,
     *CLIENT_MUTANTS,
+    *CONSOLE_MUTANTS,
 )

@@ -193,8 +193,8 @@ OPERATOR_MUTANTS: Final = (
     ProductMutant(
         promise="A revoked key stops working",
         file="outbox/postgres/operators/api_keys.sql",
-        rule="WHERE key_id = %(key_id)s AND revoked_at IS NULL AND (expires_at",
-        broken="WHERE key_id = %(key_id)s AND (expires_at",
+        rule="WHERE key_id = ANY (%(key_ids)s::text[]) AND revoked_at IS NULL\n",
+        broken="WHERE key_id = ANY (%(key_ids)s::text[])\n",
         killer=(
             f"{API}/http/test_keys_and_scopes.py"
             "::test_a_key_is_shown_once_and_stops_working_when_it_is_revoked"

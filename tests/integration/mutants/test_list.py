@@ -29,6 +29,7 @@ ROOMS = (
     "api/ingest",
     "api/http",
     "api/admin",
+    "api/console",
     "checker/checks",
     "checker/relay",
     "checker/maintenance",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from outbox.postgres.sessions.connections import make_pool
 from outbox.postgres.sessions.id_counter import refuse_ids_behind
 from outbox.relay.protocol.state import SHARDS, Phase
 from tests.fixtures_kafka import make_topic
+from tests.fixtures_replacing import replace
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
 from tests.integration.runbooks.fixtures_clusters import install
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks

@@ -16,7 +16,7 @@ from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.record import MESSAGE_ID, Record
 from spark.audit.audit import Audit
 from spark.columns.murmur2 import partition_of
-from spark.findings.verdict import Verdict
+from spark.findings.verdict import EXIT_FINDINGS, Tolerance, Verdict, exit_code
 from spark.report.report import Report
 from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
@@ -140,6 +140,28 @@ def test_a_first_run_excuses_with_retention_only_what_it_can_have_removed(
         report = run(parts, options)
         assert (named(report), report.verdict) == (faults, Verdict.FINDINGS)
         assert report.counts.unverifiable == unverifiable
+
+
+def test_a_fault_that_was_seen_keeps_later_runs_from_being_clean_when_its_record_has_expired(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    doubled = str(commit(writer, topic, 10)[0].message_id)
+    writer.publish(lambda r: (r, r) if dict(r.headers)[MESSAGE_ID].decode() == doubled else (r,))
+    fault = {("DUPLICATE", doubled)}
+    first = run(parts, options)
+    assert (named(first), "of earlier runs" in first.sentence) == (fault, False)
+    first_ids = {each.finding_id for each in first.findings}
+    for full in (False, False, True):
+        writer.expire(topic, TO_THE_END)
+        commit(writer, topic, 4)
+        writer.publish()
+        later = run(parts, replace(options, full=full))
+        assert (named(later), later.verdict) == (fault, Verdict.FINDINGS)
+        assert later.sentence.endswith("; 1 of earlier runs, whose records have expired, open")
+        assert exit_code(later.graded, Tolerance()) == EXIT_FINDINGS
+        assert later.changes.known_ids >= first_ids
 
 
 def is_in_every_partition(halves: Sequence[HalfMessage], shard: int) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from devservers.ports import free_ports
 from outbox.checks.breaker import LONGEST_WAIT_SECONDS, BreakerState
 from outbox.checks.producer_group import Backoff
 from outbox.messages.message import State
+from outbox.postgres.maintenance.gauges import PostgresGauges
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.checker.fixtures_checks import World, open_world
 from tests.integration.checker.fixtures_producer import Producer, says, status
@@ -15,6 +17,8 @@ pytestmark = pytest.mark.postgres
 
 FAILING = 12
 NOBODY = "http://127.0.0.1:1/check"
+ALARMED_SECONDS = 600
+"""The alert OutboxChecksFailing fires after this time."""
 
 
 async def test_ten_failures_open_it_and_then_no_call_is_made(world: World) -> None:
@@ -125,20 +129,23 @@ async def test_the_metric_shows_its_state(world: World) -> None:
 async def test_a29_an_outage_of_twenty_times_all_checks_spends_none_and_ends_within_one_back_off(
     world: World,
 ) -> None:
-    group = await world.group(NOBODY, check_max=3)
+    """Nothing listens on the endpoint's port; then the endpoint is back on it."""
+    (port,) = free_ports(1)
+    group = await world.group(f"http://127.0.0.1:{port}/check", check_max=3)
     halves = await world.due(group, FAILING)
     for _ in range(20 * group.check_max):
         await world.check(group)
         await world.pass_time(group.check_interval_seconds)
     assert set(await world.states(halves)) == {State.PREPARED}
     assert {(await world.waiting(half))[1] for half in halves} == {0}
-    alarmed = world.metrics["check_breaker_state"].labels(group.name)
-    assert alarmed._value.get() > 0
-    async with Producer(says("COMMIT")) as producer:
-        await world.execute(
-            "UPDATE outbox.producer_group SET check_url = %(url)s", url=producer.url
-        )
+    outage = 20 * group.check_max * group.check_interval_seconds
+    (failing,) = (await PostgresGauges(world.pool).read()).failing
+    assert (failing.producer_group, failing.seconds >= outage - 1) == (group.name, True)
+    assert outage > ALARMED_SECONDS
+    async with Producer(says("COMMIT"), port) as producer:
         await world.pass_time(LONGEST_WAIT_SECONDS)
         while (await world.check(group)).more:
             pass
+        assert len(producer.asked) == FAILING
     assert set(await world.states(halves)) == {State.COMMITTED}
+    assert (await PostgresGauges(world.pool).read()).failing == []

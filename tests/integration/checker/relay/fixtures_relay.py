@@ -8,10 +8,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
+from msgspec.structs import replace
 
 from benchmarks.load.committed import commit_directly, register
 from checker.relay.shard_relay import RelayRound, ShardRelay

@@ -58,6 +58,7 @@ class Shop:
 def open_shop(world: RelayWorld) -> Iterator[Shop]:
     """Yield a producer with its own role; the role is dropped at the end."""
     world.message()
+    world.connection.execute("UPDATE outbox.installation SET shards = 16")
     role = f"shop_{next(_ROLES)}"
     world.connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'shop'".encode())
     world.connection.execute(

@@ -7,13 +7,13 @@ import signal
 import subprocess
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
 from outbox.messages.record import Record
 from outbox.relay.protocol import takeover
 from tests.fixtures_new_rows import NEW_COMMITS
+from tests.fixtures_replacing import replace
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 
@@ -15,6 +14,7 @@ from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.sessions.connections import connect
 from outbox.relay.protocol.state import SHARDS
 from tests.fixtures_kafka import committed_records, delete_topic, make_topic
+from tests.fixtures_replacing import replace
 from tests.integration.checker.fixtures_checker_process import start_checker
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
 
 import pytest
 
 from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Kind, Manifest, decode
 from outbox.messages.message_id import HalfId
 from tests.fixtures_kafka import delete_topic, make_topic, read_committed, set_max_message_bytes
+from tests.fixtures_replacing import replace
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, until
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]

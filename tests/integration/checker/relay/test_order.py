@@ -5,11 +5,11 @@ from __future__ import annotations
 import signal
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
 
 from tests.fixtures_kafka import make_topic, set_max_message_bytes
+from tests.fixtures_replacing import replace
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]

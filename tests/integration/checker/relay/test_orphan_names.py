@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
+from msgspec.structs import replace
 
 from checker.maintenance.orphan_names import POLL_SECONDS, OrphanNames
 from outbox.errors import KafkaUnavailable
@@ -41,7 +42,7 @@ class Lost:
             decision=decision,
             groups=frozenset({self.group}),
         )
-        return replace(own, **asked)  # type: ignore[arg-type]
+        return replace(own, **asked)
 
 
 @pytest.fixture

@@ -184,7 +184,7 @@ def relay_with_slow_commit(world: RelayWorld) -> tuple[ShardRelay, SlowFirstComm
         ),
         clock,
         RelayObserver(world.metrics, clock),
-        PublishSlots(SystemClock()),
+        PublishSlots(),
         world.builder().settlement,
         world.builder().visibility,
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from benchmarks.load.committed import append_committed
@@ -20,6 +18,7 @@ from tests.fixtures_kafka import (
     read_committed,
 )
 from tests.fixtures_new_rows import NEW_HALVES
+from tests.fixtures_replacing import replace
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]

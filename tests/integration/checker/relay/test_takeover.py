@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -20,6 +20,7 @@ from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.sessions.connections import connect
 from outbox.relay.protocol.state import SHARDS
 from tests.fixtures_kafka import make_topic
+from tests.fixtures_replacing import replace
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checker_process import CheckerProcess, start_checker
 

@@ -28,6 +28,11 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 REPAIRED: Final = "SELECT count(*) FROM outbox.audit_log WHERE action = 'published_again'"
 VISIBLE: Final = "SELECT visible_batch_no FROM outbox.progress WHERE name = 'relay:3'"
+LEARNED: Final = "SELECT count(*) FROM outbox.already_published WHERE shard = 3"
+CHAIN: Final = (
+    "SELECT batch_no, crc, gen, position, position_n FROM outbox.progress WHERE name = 'relay:3'"
+)
+PASTS: Final = pytest.mark.parametrize("past", [0, 3], ids=["first batch", "fourth batch"])
 
 
 def test_a_batch_behind_an_open_transaction_is_published_and_not_yet_visible(
@@ -37,6 +42,7 @@ def test_a_batch_behind_an_open_transaction_is_published_and_not_yet_visible(
     relay = builder.open(SHARD)
     world.opened.append(relay)
     drain(relay)
+    before = world.one(VISIBLE)
     with transaction(world) as stranger:
         stranger.produce(world.topic, b"foreign")
         stranger.flush()
@@ -45,47 +51,66 @@ def test_a_batch_behind_an_open_transaction_is_published_and_not_yet_visible(
         builder.visibility.look()
         assert unconfirmed_seconds(world) > 0
         drain(relay)
-        assert world.one(VISIBLE) == 0
+        assert world.one(VISIBLE) == before
         stranger.abort_transaction()
     until(lambda: looked(world, builder.visibility.look) == 0)
-    until(lambda: (drain(relay), world.one(VISIBLE))[1] == 1)
+    until(lambda: (drain(relay), world.one(VISIBLE))[1] == before + 1)
 
 
+@PASTS
 def test_what_a_committed_manifest_lists_and_no_consumer_sees_is_published_again(
-    world: RelayWorld,
+    world: RelayWorld, past: int
 ) -> None:
     """The loss: a marker was skipped, and the next abort took the records with it."""
-    message, manifest = listed(world)
+    message, manifest = listed(world, past)
     with transaction(world) as lost:
-        lost.produce(world.topic, b"v", b"key", headers=record_headers(message))
+        lost.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
         lost.flush()
         lost.abort_transaction()
     write_manifest(world, manifest, commit=True)
     drain(world.relay())
-    (record,) = world.records(1)
+    record = world.records(past + 1)[past]
     headers = dict(record.headers)
     assert (record.value, headers["outbox_message_id"].decode()) == (b"v", message)
     assert headers["outbox_redriven"].startswith(b"relay-3-")
     assert world.one(REPAIRED) == 1
     drain(world.relay_again())
-    assert len(world.records(1)) == 1
-    kinds = [decode(bytes(m.value() or b"")).kind for m in manifests(world, 2)]
-    assert kinds == [Kind.BATCH, Kind.REPAIR]
+    assert len(world.records(past + 1)) == past + 1
+    kinds = [decode(bytes(m.value() or b"")).kind for m in manifests(world, past + 2)]
+    assert kinds == [Kind.BATCH] * (past + 1) + [Kind.REPAIR]
 
 
-def test_what_consumers_see_is_not_published_again_though_its_manifest_was_aborted(
+def test_what_is_absent_is_published_again_though_the_log_begins_with_its_batch(
     world: RelayWorld,
 ) -> None:
+    """Retention had emptied the topic before, which explains nothing about this message."""
+    message, manifest = listed(world, past=3)
+    delete_all_records(world.bootstrap_servers, world.topic, 0)
+    with transaction(world) as lost:
+        lost.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
+        lost.flush()
+        lost.abort_transaction()
+    write_manifest(world, manifest, commit=True)
+    drain(world.relay())
+    drain(world.relay_again())
+    assert world.values(1) == [b"v"]
+    assert world.one(REPAIRED) == 1
+
+
+@PASTS
+def test_what_consumers_see_is_not_published_again_though_its_manifest_was_aborted(
+    world: RelayWorld, past: int
+) -> None:
     """The double: the manifest's partition lost the transaction, the record's did not."""
-    message, manifest = listed(world)
+    message, manifest = listed(world, past)
     with transaction(world) as kept:
-        kept.produce(world.topic, b"v", b"key", headers=record_headers(message))
+        kept.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
         kept.commit_transaction()
     write_manifest(world, manifest, commit=False)
     drain(world.relay())
     drain(world.relay_again())
-    assert world.values(1) == [b"v"]
-    assert world.one("SELECT count(*) FROM outbox.already_published") == 1
+    assert world.values(past + 1) == [*past_values(past), b"v"]
+    assert world.one(LEARNED) == 1
     assert world.one(REPAIRED) == 0
 
 
@@ -97,7 +122,7 @@ def test_nothing_is_published_beside_an_open_transaction_with_the_next_message(
     world.relay_again().close()
     (half_id,) = world.commit_values(b"v")
     with transaction(world) as hanging:
-        hanging.produce(world.topic, b"v", headers=record_headers(message_text(world, half_id)))
+        hanging.produce(world.topic, b"v", headers=own_headers(message_text(world, half_id)))
         hanging.flush()
         relay = world.relay()
         phases = {relay.run_once().phase for _ in range(4)}
@@ -118,7 +143,7 @@ def test_nothing_is_published_while_another_transaction_hides_one_with_the_next_
     with transaction(world) as front, transaction(world) as hanging:
         front.produce(world.topic, b"foreign")
         front.flush()
-        hanging.produce(world.topic, b"v", headers=record_headers(message_text(world, half_id)))
+        hanging.produce(world.topic, b"v", headers=own_headers(message_text(world, half_id)))
         hanging.flush()
         relay = world.relay()
         phases = {str(relay.run_once().phase) for _ in range(6)}
@@ -130,36 +155,50 @@ def test_nothing_is_published_while_another_transaction_hides_one_with_the_next_
 
 
 def test_a_record_that_retention_has_removed_is_not_published_again(world: RelayWorld) -> None:
-    world.commit_values(b"v")
     drain(world.relay())
+    before = world.one(VISIBLE)
+    world.commit_values(b"v")
+    drain(world.relay_again())
     delete_all_records(world.bootstrap_servers, world.topic, 0)
     drain(world.relay_again())
-    assert world.one(VISIBLE) == 1
+    assert world.one(VISIBLE) == before + 1
     assert world.one(REPAIRED) == 0
 
 
-def listed(world: RelayWorld) -> tuple[str, Manifest]:
-    """Start the shard, commit a message, and return it with the manifest that publishes it."""
-    relay = world.relay()
-    drain(relay)
-    relay.close()
-    world.opened.clear()
+def listed(world: RelayWorld, past: int) -> tuple[str, Manifest]:
+    """Let the shard publish some batches, commit a message, and return it with its manifest.
+
+    The manifest is the one that the relay would write next: number, checksum, generation and
+    position continue the stored row, so that only the result of its transaction is unusual.
+    """
+    for value in past_values(past):
+        world.commit_values(value)
+        drain(world.relay_again())
+    drain(world.relay_again())
+    world.opened.pop().close()
     (half_id,) = world.commit_values(b"v")
-    xid = world.one("SELECT xid FROM outbox.commit_log WHERE shard = %s", SHARD)
     message = message_text(world, half_id)
+    row = world.connection.execute(CHAIN.encode()).fetchone()
+    assert row is not None
+    batch_no, crc, gen, position, n = row
     manifest = Manifest(
         installation=world.one("SELECT installation_id FROM outbox.installation"),
         shard=SHARD,
-        gen=1,
+        gen=gen,
         kind=Kind.BATCH,
-        batch_no=1,
-        prev_crc=0,
-        after=Position(0, 0),
-        to=Position(xid, 1),
+        batch_no=batch_no + 1,
+        prev_crc=crc,
+        after=Position(position, n),
+        to=Position(half_id >> 15, 1),
         entries=(Entry(UUID(message).bytes, PUBLISHED),),
-        before=(),
+        before=None if batch_no else (),
     )
     return message, manifest
+
+
+def past_values(past: int) -> list[bytes]:
+    """Return the values of the batches that the shard has published before."""
+    return [b"past %d" % n for n in range(past)]
 
 
 def message_text(world: RelayWorld, half_id: HalfId) -> str:
@@ -169,8 +208,13 @@ def message_text(world: RelayWorld, half_id: HalfId) -> str:
     return text
 
 
-def record_headers(message: str) -> list[tuple[str, str | bytes | None]]:
-    return [("outbox_message_id", message.encode()), ("outbox_batch", b"3.1.0")]
+def record_headers(message: str, manifest: Manifest) -> list[tuple[str, str | bytes | None]]:
+    return own_headers(message, manifest.batch_no)
+
+
+def own_headers(message: str, batch_no: int = 1) -> list[tuple[str, str | bytes | None]]:
+    batch = f"{SHARD}.{batch_no}.0"
+    return [("outbox_message_id", message.encode()), ("outbox_batch", batch.encode())]
 
 
 def write_manifest(world: RelayWorld, manifest: Manifest, *, commit: bool) -> None:

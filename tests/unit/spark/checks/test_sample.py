@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from spark.checks.sample import SampledMessage, message_findings
 from spark.columns.murmur2 import partition_of
 from spark.findings.finding_class import FindingClass
 from tests.fixtures_messages import make_message
+from tests.fixtures_replacing import replace
 from tests.unit.spark.compare.test_diagnosis import HALF
 
 KEY = b"member-1"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from spark.compare.evidence import Suspect
 from spark.compare.last_records import is_superseded, key_hash
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict, verdict_of
+from tests.fixtures_replacing import replace
 from tests.unit.spark.checks.test_retention import placed_at
 from tests.unit.spark.compare.test_diagnosis import (
     COMMITTED,

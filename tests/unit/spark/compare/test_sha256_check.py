@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
@@ -18,6 +18,7 @@ from spark.compare.decision_table import Content
 from spark.compare.sha256_check import Alteration, alteration_of, remaining_alterations
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
+from tests.fixtures_replacing import replace
 from tests.unit.spark.checks.test_sample import AWAY, row, sampled
 from tests.unit.spark.compare.test_diagnosis import COMMITTED, HALF, NOON, read
 

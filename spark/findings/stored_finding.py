@@ -1,0 +1,57 @@
+"""A finding as the database keeps it from run to run, and back. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from outbox.reconciliation.finding import StoredFinding
+from spark.findings.finding import Finding
+from spark.findings.finding_class import FindingClass, Severity
+
+STORED_EVIDENCE: Final = (
+    *("message_id", "partition", "offset", "key_hash", "shard", "producer_group"),
+    *("decision", "decided_at", "record_time"),
+)
+"""Fields of a finding that are stored with its evidence."""
+TIMES: Final = ("decided_at", "record_time")
+
+
+def stored_finding(finding: Finding) -> StoredFinding:
+    """Return a finding as the database keeps it."""
+    values = finding.as_json()
+    return StoredFinding(
+        finding_id=finding.finding_id,
+        kind=values["kind"],
+        finding_class=values["class"],
+        severity=values["severity"],
+        half_id=finding.half_id,
+        topic=finding.topic,
+        detail={**finding.detail, **{name: values[name] for name in STORED_EVIDENCE}},
+    )
+
+
+def remaining_finding(stored: StoredFinding) -> Finding:
+    """Return a finding of an earlier run that no run can see any more, and that is still open."""
+    evidence: dict[str, Any] = {name: stored.detail.get(name) for name in STORED_EVIDENCE}
+    for name in TIMES:
+        evidence[name] = evidence[name] and datetime.fromisoformat(evidence[name])
+    evidence["key_hash"] = _signed(evidence["key_hash"])
+    return Finding(
+        finding_class=FindingClass(stored.finding_class),
+        given_severity=Severity[stored.severity.upper()],
+        subject="",
+        stored_id=stored.finding_id,
+        half_id=stored.half_id,
+        topic=stored.topic,
+        detail={k: v for k, v in stored.detail.items() if k not in STORED_EVIDENCE},
+        **evidence,
+    )
+
+
+def _signed(text: str | None) -> int | None:
+    """Return the signed 64-bit number of 16 hexadecimal digits."""
+    if text is None:
+        return None
+    number = int(text, 16)
+    return number - (1 << 64) if number >> 63 else number

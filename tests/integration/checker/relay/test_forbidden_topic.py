@@ -1,0 +1,135 @@
+"""A topic that the relay may not write to holds back its own messages only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+)
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+
+from checker.relay.shard_relay import ShardRelay
+from devservers.kafka import EmbeddedKafka
+from outbox.kafka.client_config import producer_config
+from outbox.kafka.publisher import KafkaPublisher
+from outbox.kafka.topic_view import KafkaTopicView
+from outbox.messages.record import Record
+from outbox.relay.protocol.state import Refused
+from tests.fixtures_kafka import committed_records, make_topic
+from tests.fixtures_waiting import wait_for
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+FORBIDDEN = (AclOperation.WRITE, AclPermissionType.DENY)
+ALLOWED = (AclOperation.ALL, AclPermissionType.ALLOW)
+HELD = """
+SELECT h.topic_wide, h.publish_error
+FROM outbox.held_record h JOIN outbox.topic t ON t.id = h.topic_id
+WHERE t.name = ANY (%s) AND h.released_at IS NULL ORDER BY h.xid, h.n
+"""
+DUE = "UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() WHERE shard = %s"
+
+
+@pytest.fixture(scope="module")
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A broker that can refuse a principal; what no rule names is allowed."""
+    broker = EmbeddedKafka(tmp_path_factory.mktemp("rules") / "kafka", settings=AUTHORIZER)
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.kill()
+        broker.erase()
+
+
+def rule(topic: str, operation: AclOperation, permission: AclPermissionType) -> tuple[object, ...]:
+    literal = ResourcePatternType.LITERAL
+    return (ResourceType.TOPIC, topic, literal, "User:ANONYMOUS", "*", operation, permission)
+
+
+def forbid(servers: str, topic: str) -> None:
+    """Forbid everybody to write to a topic, and return once the broker obeys."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    for each in (ALLOWED, FORBIDDEN):
+        binding = AclBinding(*rule(topic, *each))  # type: ignore[arg-type]
+        admin.create_acls([binding])[binding].result(timeout=60)
+    view = KafkaTopicView(servers, {})
+    wait_for(lambda: (seen := view.read([topic]).get(topic)) and seen.may_write is False)
+
+
+def allow(servers: str, topic: str) -> None:
+    """Allow it again."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    for each in (FORBIDDEN, ALLOWED):
+        found = AclBindingFilter(*rule(topic, *each))  # type: ignore[arg-type]
+        admin.delete_acls([found])[found].result(timeout=60)
+
+
+def commit_to(world: RelayWorld, topic: str, *values: bytes) -> None:
+    """Commit a message per value, in one flush."""
+    own, world.topic = world.topic, topic
+    messages = [world.message(value) for value in values]
+    world.topic = own
+    world.commit(*messages)
+
+
+def test_f15_a_topic_that_the_relay_may_not_write_to_is_held_and_all_others_flow(
+    world: RelayWorld,
+) -> None:
+    servers = world.bootstrap_servers
+    closed = make_topic(servers, partitions=1)
+    relay = world.relay()
+    world.commit_values(b"before")
+    drain(relay)
+    forbid(servers, closed)
+    commit_to(world, closed, b"1", b"2")
+    world.commit_values(b"3")
+    commit_to(world, closed, b"4")
+    world.commit_values(b"5")
+    drain(relay)
+    assert world.values(3) == [b"before", b"3", b"5"]
+    rows = world.connection.execute(HELD, ([closed, world.topic],)).fetchall()
+    assert rows[0] == (True, "TOPIC_AUTHORIZATION_FAILED")
+    assert [wide for wide, _ in rows] == [True, False, False]
+    allow(servers, closed)
+    release(world, relay, closed)
+    assert [record.value for record in committed_records(servers, closed, 3)] == [b"1", b"2", b"4"]
+
+
+def release(world: RelayWorld, relay: ShardRelay, topic: str) -> None:
+    """Let the relay retry until no message of the topic is held."""
+
+    def freed() -> bool:
+        world.connection.execute(DUE, (SHARD,))
+        drain(relay)
+        return not world.connection.execute(HELD, ([topic],)).fetchall()
+
+    wait_for(freed)
+
+
+def test_f15_a_refusal_that_comes_while_a_large_batch_is_produced_is_noticed(
+    world: RelayWorld,
+) -> None:
+    servers, installation = world.bootstrap_servers, uuid4()
+    closed = make_topic(servers, partitions=1)
+    forbid(servers, closed)
+    publisher = KafkaPublisher(lambda name: producer_config(servers, {}, f"large.{name}"), SHARD)
+    publisher.fence(installation)
+    publisher.begin()
+    records = [Record(each, b"k", b"v", None, ()) for each in (closed, world.topic)]
+    delivery = publisher.publish([*records, *[records[1]] * 50_000])
+    assert delivery.refused is not None
+    assert delivery.refused[1:] == ("TOPIC_AUTHORIZATION_FAILED", Refused.TOPIC, False)
+    publisher.drop()
