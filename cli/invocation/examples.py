@@ -14,35 +14,35 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "checker": "outbox checker --only check,sweep",
     "status": "outbox status",
     "doctor": "outbox doctor",
-    "bench": "outbox bench --group billing --topic bench --mode relay --messages 100",
+    "bench": "outbox bench --group orders --topic bench --mode relay --messages 100",
     "migrate up": "outbox migrate up",
     "migrate status": "outbox migrate status",
     "reconcile list": "outbox reconcile list --limit 5",
     "reconcile show": "outbox reconcile show RUN_ID --kind missing",
     "reconcile fix": "outbox reconcile fix RUN_ID --class LOST --no-rerun",
-    "message list": "outbox message list --state PARKED --group billing",
+    "message list": "outbox message list --state PARKED --group orders",
     "message get": "outbox message get MESSAGE_ID --history",
     "message end": "outbox message end MESSAGE_ID --decision COMMIT",
     "message recheck": 'outbox message recheck MESSAGE_ID --reason "endpoint is back"',
     "message force-end": (
-        "outbox message force-end --filter producer_group=billing --decision ROLLBACK"
+        "outbox message force-end --filter producer_group=orders --decision ROLLBACK"
         ' --reason "never happened" --dry-run'
     ),
-    "group set": "outbox group set billing --check-url http://127.0.0.1:8090/check --check-max 20",
-    "group get": "outbox group get billing",
+    "group set": "outbox group set orders --check-url http://127.0.0.1:8090/check --check-max 20",
+    "group get": "outbox group get orders",
     "group list": "outbox group list",
-    "group test": "outbox group test billing",
-    "group pause": 'outbox group pause billing --reason "maintenance until noon"',
-    "group resume": 'outbox group resume billing --reason "maintenance is over"',
-    "group rotate-secret": "outbox group rotate-secret billing --overlap-seconds 3600",
+    "group test": "outbox group test orders",
+    "group pause": 'outbox group pause orders --reason "maintenance until noon"',
+    "group resume": 'outbox group resume orders --reason "maintenance is over"',
+    "group rotate-secret": "outbox group rotate-secret orders --overlap-seconds 3600",
     "key create": (
-        "outbox key create --name billing-app --group billing"
+        "outbox key create --name orders-app --group orders"
         " --scope messages:write --scope messages:end --expires-in 90d"
     ),
     "key list": "outbox key list",
     "key revoke": "outbox key revoke KEY_ID",
     "check simulate": (
-        "outbox check simulate --url http://127.0.0.1:8090/check --producer-group billing"
+        "outbox check simulate --url http://127.0.0.1:8090/check --producer-group orders"
     ),
     "shard list": "outbox shard list",
     "shard show": "outbox shard show 3",

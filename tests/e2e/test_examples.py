@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,9 +51,9 @@ def stored(service: Service) -> dict[str, str]:
     """Return what the words in capitals stand for."""
     with check_endpoint(lambda _: "UNKNOWN") as endpoint:
         fields: dict[str, Any] = {"check_url": endpoint.url, "transaction_timeout_seconds": 3600}
-        answer = service.http.put("/v1/producer-groups/billing", json=fields)
+        answer = service.http.put("/v1/producer-groups/orders", json=fields)
         assert answer.status_code == 201, answer.text
-    key = {"name": "k", "producer_groups": ["billing"], "scopes": ["messages:read"]}
+    key = {"name": "k", "producer_groups": ["orders"], "scopes": ["messages:read"]}
     made = service.http.post("/v1/api-keys", json=key)
     run = make_run("one-for-examples")
     PostgresRunStore(service.facts()["database_url"]).save(run)
@@ -82,9 +83,11 @@ def test_the_example_works(
     service: Service,
     stored: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OUTBOX_CHECK_SECRET", "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=")
-    message_id = service.prepare("billing", service.new_name("examples"))
+    message_id = service.prepare("orders", service.new_name("examples"))
     known = {**stored, "MESSAGE_ID": message_id}
     words = [known.get(word, word) for word in shlex.split(EXAMPLES[name])]
     assert words[0] == "outbox"

@@ -14,7 +14,8 @@ RETURNING id
 -- Reads one action by key, unless a caller of other groups ordered it.
 SELECT id, greatest(cardinality(half_ids), done + failed) AS matched, done, failed, failures, finished_at IS NOT NULL AS finished,
     cancelled_at IS NOT NULL AS cancelled,
-    greatest(extract(epoch FROM starts_at - clock_timestamp()), 0)::float8 AS starts_in_seconds
+    CASE WHEN finished_at IS NULL
+        THEN greatest(extract(epoch FROM starts_at - clock_timestamp()), 0)::float8 ELSE 0 END AS starts_in_seconds
 FROM outbox.bulk_action
 WHERE id = %(id)s AND (%(groups)s::int4[] IS NULL OR groups <@ %(groups)s::int4[])
 

@@ -66,6 +66,7 @@ class ProducerOnLoop:
         if self._loop.is_closed():
             return
         self._call(self._producer.close())
+        self._call(_end_of_other_calls())
         self._call(self._loop.shutdown_asyncgens())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -122,6 +123,13 @@ def calls_waiting(producer: TransactionProducer) -> int:
     """Return how many calls wait for a shared request."""
     inner = producer._producer if isinstance(producer, ProducerOnLoop) else producer
     return sum(requests.waiting() for requests in inner._shared.values())
+
+
+async def _end_of_other_calls() -> None:
+    """Wait until the calls that the close has failed have said so: a stopped loop says nothing."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others, timeout=60)
 
 
 def _asynchronous(

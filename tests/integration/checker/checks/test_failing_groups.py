@@ -13,8 +13,6 @@ from tests.integration.checker.fixtures_producer import Producer, says, status
 pytestmark = pytest.mark.postgres
 
 NOBODY = "http://127.0.0.1:1/check"
-EARLIER = """UPDATE outbox.progress SET updated_at = updated_at - %(by)s * interval '1 second'
-    WHERE name LIKE 'failing:%%'"""
 
 
 async def failing(pool: Pool) -> dict[str, int]:
@@ -29,7 +27,6 @@ async def fail_for_a_quarter_of_an_hour(world: World, url: str) -> ProducerGroup
     await world.due(group)
     await world.check(group)
     await world.pass_time(900)
-    await world.execute(EARLIER, by=900)
     assert (await world.check(group)).asked == 1
     return group
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,7 +27,7 @@ def backlog(database_url: str) -> Iterator[tuple[Connection, list[HalfId]]]:
         ids = [
             half_id
             for _ in range(4)
-            for half_id in commit_directly(session, [replace(message)] * MESSAGES, shard=3)
+            for half_id in commit_directly(session, [message] * MESSAGES, shard=3)
         ]
         yield session, ids
 

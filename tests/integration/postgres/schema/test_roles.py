@@ -77,6 +77,11 @@ def run_without_rows(connection: psycopg.Connection, text: str) -> None:
     if re.search("^COPY ", text, re.MULTILINE):
         with connection.cursor().copy(text.encode()):
             return
+    if prepared := re.search(r"^PREPARE (\w+) \(([^)]*)\)", text, re.MULTILINE):
+        connection.execute(text.encode(), prepare=False)
+        values = ", ".join("NULL" for _ in prepared[2].split(","))
+        connection.execute(f"EXPLAIN EXECUTE {prepared[1]} ({values})".encode(), prepare=False)
+        return
     names: list[str] = []
 
     def numbered(found: re.Match[str]) -> str:
