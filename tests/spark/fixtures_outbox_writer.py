@@ -68,7 +68,11 @@ class OutboxWriter:
         return f"{self.prefix}.progress"
 
     def create_topics(self, *topics: str) -> None:
-        """Create the progress topic and data topics with two partitions."""
+        """Create the progress topic and data topics with two partitions.
+
+        The installation uses all shards, as one from before version 0021 of the schema does.
+        """
+        self.execute("UPDATE outbox.installation SET shards = 16")
         self.topics += topics
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         wanted = [NewTopic(self.progress_topic, 16, 1), *[NewTopic(t, 2, 1) for t in topics]]
