@@ -19,6 +19,7 @@ from devservers.kafka import EmbeddedKafka
 from devservers.ports import LOOPBACK, free_ports
 from devservers.postgres import EmbeddedPostgres
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
+from outbox.postgres.relay.shard_lock import LOCK_SPACE
 from tests.e2e.fixtures_command import outbox
 from tests.fixtures_databases import migrate
 from tests.fixtures_waiting import wait_for
@@ -29,7 +30,11 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 USAGE = 2
 ALL_SHARDS = 16
-SHARD_LOCKS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+SHARD_LOCKS = (
+    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+    f" AND classid = {LOCK_SPACE} AND objsubid = 2"
+)
+"""Tasks of the checker have advisory locks of their own for moments."""
 
 
 def starts(server: EmbeddedPostgres) -> bool:

@@ -114,9 +114,13 @@ def test_leaves_are_created_ahead_and_only_once(database_url: str) -> None:
 SHARDS_IN_USE = "SELECT shards FROM outbox.installation"
 
 
-def test_a_new_installation_uses_few_shards(database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
+def test_a_new_installation_uses_few_shards(postgres_server: EmbeddedPostgres) -> None:
+    server_url = postgres_server.database_url
+    url = make_database(server_url, None)
+    migrate(url)
+    with psycopg.connect(url) as connection:
         assert connection.execute(SHARDS_IN_USE).fetchone() == (2,)
+    drop_database(server_url, url)
 
 
 def test_an_installation_that_is_in_use_keeps_its_sixteen_shards(
