@@ -15,7 +15,8 @@ def judge_decisions(left: FinalState, calls: RecordedCalls, findings: Findings) 
     _once(left, findings)
     _refused(left, calls, findings)
     for message_id in calls.accepted_late:
-        findings.check("I4", False, "prepared again after its decision", id=message_id)
+        was_lost = message_id in left.lost
+        findings.check("I4", was_lost, "prepared again after its decision", id=message_id)
 
 
 def _answers(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
