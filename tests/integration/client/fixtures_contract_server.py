@@ -169,9 +169,9 @@ def _handler_of(service: ContractService) -> Callable[..., BaseHTTPRequestHandle
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            fault = service.faults.popleft() if service.faults else None
             service.requests.append((self.path, dict(self.headers.items()), body))
             service.release.wait(30)
-            fault = service.faults.popleft() if service.faults else None
             if isinstance(fault, Fault):
                 self._send(fault.status, fault.members, dict(fault.headers))
                 return
