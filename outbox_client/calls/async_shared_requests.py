@@ -32,7 +32,7 @@ class AsyncSharedRequests:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
         self._queue: RequestQueue[AsyncCall] = RequestQueue()
-        self._requests: set[asyncio.Task[None]] = set()
+        self._requests: set[asyncio.Task[Sequence[Reply]]] = set()
 
     def waiting(self) -> int:
         """Return how many calls wait for a request."""
@@ -49,12 +49,12 @@ class AsyncSharedRequests:
         loop = asyncio.get_running_loop()
         call = AsyncCall(item, monotonic() + seconds, loop.create_future())
         self._queue.add(call)
-        self._start()
+        loop.call_soon(self._start)  # after all tasks that can go on now: they add their calls too
+        too_late = loop.call_later(seconds, _answer_too_late, call)
         try:
-            reply = await asyncio.wait_for(call.reply, seconds)
-        except TimeoutError:
-            raise ServiceUnreachable("the answer did not arrive in time") from None
+            reply = await call.reply
         finally:
+            too_late.cancel()
             self._queue.withdraw(call)
         if isinstance(reply, OutboxError):
             raise reply
@@ -66,20 +66,19 @@ class AsyncSharedRequests:
     def _start(self) -> None:
         calls = self._queue.start_request()
         if calls:
-            request = asyncio.create_task(self._send(calls))
+            request = asyncio.create_task(self._replies(calls))
             self._requests.add(request)
-            request.add_done_callback(self._requests.discard)
+            request.add_done_callback(lambda ended: self._finish(calls, ended))
 
-    async def _send(self, calls: Sequence[AsyncCall]) -> None:
-        replies: Sequence[Reply] = shared_items.interrupted(len(calls))
-        try:
-            replies = await self._replies(calls)
-        finally:
-            self._queue.end_request()
-            for call, reply in zip(calls, replies, strict=True):
-                if not call.reply.done():
-                    call.reply.set_result(reply)
-            self._start()
+    def _finish(self, calls: Sequence[AsyncCall], request: asyncio.Task[Sequence[Reply]]) -> None:
+        self._requests.discard(request)
+        self._queue.end_request()
+        unanswered = shared_items.interrupted(len(calls))
+        replies = unanswered if request.cancelled() else request.result()
+        for call, reply in zip(calls, replies, strict=True):
+            if not call.reply.done():
+                call.reply.set_result(reply)
+        request.get_loop().call_soon(self._start)  # after the callers, which may have more to send
 
     async def _replies(self, calls: Sequence[AsyncCall]) -> Sequence[Reply]:
         request = shared_items.shared_request([call.item for call in calls])
@@ -90,3 +89,8 @@ class AsyncSharedRequests:
             )
         except OutboxError as error:
             return shared_items.one_error_each(error, len(calls))
+
+
+def _answer_too_late(call: AsyncCall) -> None:
+    if not call.reply.done():
+        call.reply.set_result(ServiceUnreachable("the answer did not arrive in time"))

@@ -1,6 +1,6 @@
 """Items that wait for a shared request, without input or output and without locks."""
 
-from collections import deque
+from itertools import islice
 from typing import Final, Generic, Protocol, TypeVar
 
 from outbox_client.calls.protocol import BATCH_MAX_BYTES, BATCH_MAX_ITEMS
@@ -26,14 +26,13 @@ Call = TypeVar("Call", bound=Waiting)
 class RequestQueue(Generic[Call]):
     """First come, first served; a request takes all that wait, up to the limits of a batch.
 
-    A call that comes while a request may start is sent at once and alone. A call that comes later
-    is sent with all others that wait, as soon as a request ends. No call waits for company.
+    While no request may start, calls wait; as soon as a request ends, all of them are sent.
     """
 
     def __init__(self, most_requests: int = REQUESTS_UNDER_WAY) -> None:
         self._most_requests = most_requests
         self._under_way = 0
-        self._waiting: deque[Call] = deque()
+        self._waiting: dict[Call, None] = {}  # in order, and any of them may leave
 
     def __len__(self) -> int:
         """Return how many calls wait for a request."""
@@ -41,28 +40,30 @@ class RequestQueue(Generic[Call]):
 
     def add(self, call: Call) -> None:
         """Let a call wait for the next request."""
-        self._waiting.append(call)
+        self._waiting[call] = None
 
     def withdraw(self, call: Call) -> bool:
         """Remove a call that still waits; False if a request has taken it."""
-        try:
-            self._waiting.remove(call)
-        except ValueError:
-            return False
-        return True
+        return call in self._waiting and self._waiting.pop(call) is None
+
+    def may_start(self) -> bool:
+        """Return whether a request may start now."""
+        return self._under_way < self._most_requests
 
     def start_request(self) -> list[Call]:
         """Start a request and return its calls; nothing if none waits or none may start."""
-        if not self._waiting or self._under_way == self._most_requests:
+        if not self._waiting or not self.may_start():
             return []
         self._under_way += 1
-        calls = [self._waiting.popleft()]
-        size = len(calls[0].item.body)
-        while self._waiting and len(calls) < BATCH_MAX_ITEMS:
-            size += len(self._waiting[0].item.body) + 1
-            if size > BATCH_MAX_BYTES:
+        calls: list[Call] = []
+        size = 0
+        for call in islice(self._waiting, BATCH_MAX_ITEMS):
+            size += len(call.item.body) + 1
+            if calls and size > BATCH_MAX_BYTES:
                 break
-            calls.append(self._waiting.popleft())
+            calls.append(call)
+        for call in calls:
+            del self._waiting[call]
         return calls
 
     def end_request(self) -> None:

@@ -1,5 +1,6 @@
 """Concurrent calls share requests over real HTTP, and each has its own result and errors."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ import pytest
 
 from outbox_client import (
     AlreadyEnded,
+    AsyncTransactionProducer,
     EndResult,
     LocalTransactionState,
     Message,
@@ -42,10 +44,14 @@ def requests_under_way(
         try:
             for number in range(REQUESTS_UNDER_WAY):
                 threads.submit(producer.prepare, Message("early", str(number)))
-            wait_for(lambda: len(service.requests) == REQUESTS_UNDER_WAY)
+                wait_for_requests(service, number + 1)
             yield threads
         finally:
             service.release.set()
+
+
+def wait_for_requests(service: ContractService, count: int) -> None:
+    wait_for(lambda: len(service.requests) == count, every=0.002)
 
 
 def prepared_together(
@@ -103,11 +109,30 @@ def test_ends_share_requests_too(service: ContractService, producer: Transaction
     service.requests.clear()
     service.release.clear()
     with ThreadPoolExecutor(COMPANY) as threads:
-        ended = [threads.submit(end, one) for one in prepared]
+        ended = []
+        for one in prepared[:REQUESTS_UNDER_WAY]:
+            ended.append(threads.submit(end, one))
+            wait_for_requests(service, len(ended))
+        ended += [threads.submit(end, one) for one in prepared[REQUESTS_UNDER_WAY:]]
         wait_for(lambda: calls_waiting(producer) == COMPANY - REQUESTS_UNDER_WAY)
         service.release.set()
     assert {end.result().state for end in ended} == {"COMMITTED"}
     assert sorted(sizes_of(service)) == [1] * REQUESTS_UNDER_WAY + [COMPANY - REQUESTS_UNDER_WAY]
+
+
+def test_tasks_that_were_answered_together_are_sent_together_again(
+    service: ContractService, service_url: str
+) -> None:
+    async def commit(prepared: PreparedMessage) -> LocalTransactionState:
+        return COMMIT
+
+    async def send_all() -> None:
+        async with AsyncTransactionProducer(service_url, "billing") as producer:
+            sent = (producer.send_in_transaction(message, commit) for message in make_messages())
+            await asyncio.gather(*sent)
+
+    asyncio.run(send_all())
+    assert sizes_of(service) == [COMPANY, COMPANY]
 
 
 def test_an_end_that_waits_for_publication_travels_alone(
