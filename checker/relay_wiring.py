@@ -108,7 +108,7 @@ class RelayBuilder:
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
         self._consumer = consumer_config(self._servers, settings.kafka_config)
         self._admin = admin_client(self._servers, settings.kafka_config)
-        self._publishers: dict[int, KafkaPublisher] = {}
+        self._publishers: dict[int, tuple[KafkaPublisher, ...]] = {}
         facts = KafkaLogReader(self._servers, settings.kafka_config)
         self.settlement = KafkaUnseenRecords(facts, self._consumer, self._clock)
         self.visibility = VisibilityWatch(
@@ -125,32 +125,32 @@ class RelayBuilder:
             owner=self._owner,
             connect=connect_verified,
         )
+        listed = KafkaPublisher(lambda i: self._transactional(i, shard), shard, self._topic)
+        unlisted = AtLeastOncePublisher(self._idempotent, shard, self._topic)
+        self._publishers[shard] = (listed, unlisted)
         return ShardRelay(
             shard,
             commit_log,
-            self._publisher(shard),
+            listed,
             KafkaProgressLog(self._admin, self._consumer, shard, topic=self._topic),
             self._clock,
             RelayObserver(self._metrics, self._clock, self._spans),
             self._slots,
             self.settlement,
             self.visibility,
-            at_least_once=self._at_least_once,
+            unlisted=unlisted if self._at_least_once else None,
         )
-
-    def _publisher(self, shard: int) -> KafkaPublisher:
-        kind = AtLeastOncePublisher if self._at_least_once else KafkaPublisher
-        publisher = kind(lambda installed: self._producer(installed, shard), shard, self._topic)
-        self._publishers[shard] = publisher
-        return publisher
 
     def _queued(self) -> int:
         """Return the records in all producers of this process; read when the page is."""
-        return sum(publisher.queued() for publisher in list(self._publishers.values()))
+        return sum(
+            each.queued() for of_shard in list(self._publishers.values()) for each in of_shard
+        )
 
-    def _producer(self, installation: UUID, shard: int) -> dict[str, object]:
-        if self._at_least_once:
-            return idempotent_producer_config(self._servers, self._settings.kafka_config)
+    def _idempotent(self, _: UUID) -> dict[str, object]:
+        return idempotent_producer_config(self._servers, self._settings.kafka_config)
+
+    def _transactional(self, installation: UUID, shard: int) -> dict[str, object]:
         prefix = self._settings.relay_transactional_id_prefix
         name = transactional_id(prefix, installation, shard)
         return producer_config(self._servers, self._settings.kafka_config, name)

@@ -47,22 +47,26 @@ class StagedPublisher(KafkaPublisher):
     stop: Stop | None = None
     unlucky = False
 
-    def publish(self, records: Sequence[Record], at_ms: int = 0) -> DeliveryReport:
+    def publish(
+        self, records: Sequence[Record], manifest: bytes, at_ms: int = 0, *, apart: bool = False
+    ) -> DeliveryReport:
         """Publish; wait at the stop if there is one; report one failure if asked to."""
-        stop, self.stop = self.stop, None
-        if stop is not None and stop.after_first:
-            interrupted = _Interrupted(records, lambda: self._wait(stop))
-            return super().publish(interrupted, at_ms)
-        delivery = super().publish(records, at_ms)
-        if stop is not None:
-            self._wait(stop)
+        if self.stop is not None and self.stop.after_first:
+            records = _Interrupted(records, self._wait)
+        delivery = super().publish(records, manifest, at_ms, apart=apart)
         unlucky, self.unlucky = self.unlucky, False
         return delivery._replace(good=0) if unlucky else delivery
 
-    def _wait(self, stop: Stop) -> None:
-        self._open().flush(FLUSH_SECONDS)
-        stop.reached.set()
-        stop.go_on.wait(PATIENCE_SECONDS)
+    def _produce_manifest(self, *arguments: Any) -> None:
+        self._wait()
+        super()._produce_manifest(*arguments)
+
+    def _wait(self) -> None:
+        stop, self.stop = self.stop, None
+        if stop is not None:
+            self._open().flush(FLUSH_SECONDS)
+            stop.reached.set()
+            stop.go_on.wait(PATIENCE_SECONDS)
 
 
 class AbortingPublisher(StagedPublisher):

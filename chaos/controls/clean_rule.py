@@ -29,10 +29,12 @@ GIVEN_UP: Final = 0.1
 class OftenUnlucky(AbortingPublisher):
     """Aborts a share of all batches."""
 
-    def publish(self, records: Sequence[Record], at_ms: int = 0) -> DeliveryReport:
+    def publish(
+        self, records: Sequence[Record], manifest: bytes, at_ms: int = 0, *, apart: bool = False
+    ) -> DeliveryReport:
         """Publish, and sometimes report a failure."""
         self.unlucky = random.random() < GIVEN_UP
-        return super().publish(records, at_ms)
+        return super().publish(records, manifest, at_ms, apart=apart)
 
 
 def trusting_checker() -> int:

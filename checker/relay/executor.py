@@ -42,9 +42,11 @@ class RelayExecutor:
         visibility: VisibilityWatch,
         clock: Clock,
         observer: RelayObserver,
+        unlisted: Publisher | None = None,
     ) -> None:
         self._commit_log = commit_log
-        self._publisher = publisher
+        self._publisher = self._listed = publisher
+        self._unlisted = unlisted or publisher
         self._progress_log = progress_log
         self._settlement = settlement
         self._visibility = visibility
@@ -105,9 +107,10 @@ class RelayExecutor:
 
     # -- Taking over -----------------------------------------------------------------------------
 
-    def _fence(self, state: Relay, _: actions.Fence) -> answers.Answer:
+    def _fence(self, state: Relay, asked: actions.Fence) -> answers.Answer:
         assert state.installation is not None
         self._commit_log.beat()
+        self._publisher = self._listed if asked.listed else self._unlisted
         self._publisher.fence(state.installation)
         return answers.Fenced()
 
@@ -224,13 +227,27 @@ class RelayExecutor:
         self._publisher.begin()
 
     def _publish(self, state: Relay, asked: actions.Publish) -> answers.Answer:
-        records = self._render(asked.batch, listed=state.at.is_listed)
-        self._delivery = delivery = self._publisher.publish(records, self._stamp())
-        refused = delivery.refused
-        if refused is None:
-            runs = self._runs(delivery) if state.at.is_listed else None
-            self._ends = {Partition(r.topic, r.partition): r.end for r in runs or ()}
-            return answers.Delivered(delivery.good, None, runs=runs)
+        batch, manifest = asked.batch, encode(asked.batch)
+        self._settle_doubtful(batch.batch_no - 1, batch.prev_crc)
+        records = self._render(batch, listed=state.at.is_listed)
+        delivery = self._publisher.publish(records, manifest, self._stamp(), apart=asked.apart)
+        self._delivery = delivery
+        if delivery.refused is not None:
+            return self._refused(state, delivery, delivery.refused)
+        runs = self._runs(delivery) if state.at.is_listed else None
+        self._ends = {Partition(r.topic, r.partition): r.end for r in runs or ()}
+        self._manifest_end = delivery.manifest_offset + 1
+        crc = crc_of(manifest)
+        if batch.entries and delivery.good == len(records):
+            half_ids = [message.half_id for message in self._sent]
+            self._doubtful = PublishedBatch(
+                batch.batch_no, crc, batch.after, batch.to, half_ids, delivery.places
+            )
+        return answers.Delivered(
+            delivery.good, None, runs=runs, offset=delivery.manifest_offset, crc=crc
+        )
+
+    def _refused(self, state: Relay, delivery: DeliveryReport, refused: Refusal) -> answers.Answer:
         message = self._sent[refused.place]
         self._observer.refused(state, message, refused.error)
         named = message_id_bytes(message.half_id, message.nonce) if refused.named else None
@@ -244,7 +261,7 @@ class RelayExecutor:
         pairs = [
             (message, prefix + str(index))
             for index, (message, entry) in enumerate(
-                zip(self._messages, batch.entries, strict=True)
+                zip(self._messages if batch.entries else (), batch.entries, strict=True)
             )
             if entry.status == PUBLISHED
         ]
@@ -253,18 +270,6 @@ class RelayExecutor:
             record_of(message, place if listed else None, self._redriven)
             for message, place in pairs
         ]
-
-    def _publish_manifest(self, _: Relay, asked: actions.PublishManifest) -> answers.Answer:
-        batch, value = asked.batch, encode(asked.batch)
-        offset, crc = self._publisher.publish_manifest(value, self._stamp()), crc_of(value)
-        self._manifest_end = offset + 1
-        self._settle_doubtful(batch.batch_no - 1, batch.prev_crc)
-        if self._delivery is not None:
-            half_ids = [message.half_id for message in self._sent]
-            self._doubtful = PublishedBatch(
-                batch.batch_no, crc, batch.after, batch.to, half_ids, self._delivery.places
-            )
-        return answers.ManifestDelivered(offset, crc)
 
     def _commit(self, state: Relay, _: actions.Commit) -> answers.Answer:
         hit("relay.before_commit")
@@ -323,7 +328,6 @@ _DO: Final[dict[type[Any], Callable[[RelayExecutor, Relay, Any], answers.Answer 
     actions.ReadOpenManifests: RelayExecutor._read_open_manifests,
     actions.Begin: RelayExecutor._begin,
     actions.Publish: RelayExecutor._publish,
-    actions.PublishManifest: RelayExecutor._publish_manifest,
     actions.Commit: RelayExecutor._commit,
     actions.DropHandle: RelayExecutor._drop_handle,
     actions.Rest: RelayExecutor._rest,
@@ -345,8 +349,7 @@ _AFTER: Final[dict[type[Any], str]] = {
     actions.Heal: "relay.after_heal",
     actions.OrderRepairs: "relay.after_repair_order",
     actions.Begin: "relay.after_begin",
-    actions.Publish: "relay.after_data_flush",
-    actions.PublishManifest: "relay.after_manifest",
+    actions.Publish: "relay.after_manifest",
     actions.Commit: "relay.after_commit",
     actions.SaveProgress: "relay.after_cursor",
 }

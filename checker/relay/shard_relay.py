@@ -47,9 +47,10 @@ class ShardRelay:
         settlement: UnseenRecords,
         visibility: VisibilityWatch,
         *,
-        at_least_once: bool = False,
+        unlisted: Publisher | None = None,
     ) -> None:
-        self._state = Relay(shard=shard, at_least_once=at_least_once)
+        """Create a relay; with ``unlisted`` its delivery mode is at_least_once."""
+        self._state = Relay(shard=shard, at_least_once=unlisted is not None)
         self._slots = slots
         self._executor = RelayExecutor(
             commit_log,
@@ -59,6 +60,7 @@ class ShardRelay:
             visibility,
             clock,
             observer,
+            unlisted,
         )
         self._observer = observer
 

@@ -130,7 +130,7 @@ class KafkaProgressLog:
         found: list[Found] = []
         while self._clock.monotonic() < deadline and len(found) < MANIFESTS_AT_ONCE:
             message = consumer.poll(POLL_SECONDS)
-            if message is not None and not _is_end(message):
+            if message is not None and not _is_event(message):
                 found.append(_found(message))
             if self._position(consumer, message) >= end:
                 return tuple(found), True
@@ -158,12 +158,15 @@ class KafkaProgressLog:
         return offset
 
 
-def _is_end(message: Message) -> bool:
-    """Return whether this is the end-of-partition event. Raises KafkaException for an error."""
+def _is_event(message: Message) -> bool:
+    """Return whether this is an event and no record. Raises KafkaException for an error.
+
+    We join no group, so we need no permission for one; the library asks for it all the same.
+    """
     error = message.error()
     if error is None:
         return False
-    if error.code() == KafkaError._PARTITION_EOF:
+    if error.code() in (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED):
         return True
     raise KafkaException(error)
 

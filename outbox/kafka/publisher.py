@@ -21,6 +21,7 @@ from outbox.failpoints import hit
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import HEAL, Record, heal_name
 from outbox.relay.ports import THIS_CLOCK, DeliveryReport, Places, Refusal
+from outbox.relay.protocol.answers import UNKNOWN_OFFSET
 from outbox.relay.protocol.state import Refused
 
 FENCE_SECONDS: Final = 20.0
@@ -28,7 +29,6 @@ FENCE_SECONDS: Final = 20.0
 FLUSH_SECONDS: Final = 10.0
 """Longer than message.timeout.ms (8 s), so each report has arrived by then."""
 ANY_PARTITION: Final = -1
-UNKNOWN_OFFSET: Final = -1
 
 FENCED: Final = frozenset(
     {
@@ -80,31 +80,30 @@ class KafkaPublisher:
         with _translated():
             self._open().begin_transaction()
 
-    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> DeliveryReport:
-        """Produce the records in order, flush, and count the reports; see Publisher."""
-        reports = _Reports(len(records))
+    def publish(
+        self,
+        records: Sequence[Record],
+        manifest: bytes,
+        at_ms: int = THIS_CLOCK,
+        *,
+        apart: bool = False,
+    ) -> DeliveryReport:
+        """Produce the records and the manifest, flush, and count the reports; see Publisher."""
+        reports, listed = _Reports(len(records)), _Reports(1)
         with _translated():
-            self._produce(records, reports, at_ms)
-            self._open().flush(FLUSH_SECONDS)
-        if reports.unsent:
+            taken = self._produce(records, reports, at_ms)
+            if apart:
+                self._open().flush(FLUSH_SECONDS)
+                taken = reports.good == len(records)
+            hit("relay.after_data_flush")
+            if taken:
+                self._produce_manifest(manifest, listed, at_ms)
+                self._open().flush(FLUSH_SECONDS)
+        if reports.unsent and apart:
             reports.refuse_purged(self._transaction_error(), [record.topic for record in records])
-        return reports.delivery()
-
-    def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
-        """Produce the manifest, flush, and return its offset (-1: unknown)."""
-        reports = _Reports(1)
-        with _translated():
-            handle = self._open()
-            handle.produce(
-                self._progress_topic,
-                value=value,
-                partition=self._shard,
-                on_delivery=reports.at(0),
-                timestamp=at_ms,
-            )
-            handle.flush(FLUSH_SECONDS)
-        reports.delivery()
-        return reports.offsets[0]
+        offset = listed.delivery().places.offsets[0]
+        delivery = reports.delivery()._replace(manifest_offset=offset)
+        return delivery if apart else delivery._replace(refused=None)
 
     def commit(self) -> None:
         """Commit the transaction within the rest of its time limit; see Publisher."""
@@ -123,7 +122,10 @@ class KafkaPublisher:
                 )
             handle.flush(FLUSH_SECONDS)
         if reports.delivery().good != len(partitions):
-            raise KafkaUnavailable("a partition did not take the record that ends a transaction")
+            error = self._transaction_error()
+            topics = ", ".join(sorted({topic for topic, _ in partitions}))
+            cause = error.name() if error is not None else "no answer"
+            raise KafkaUnavailable(f"{topics}: the record that ends a transaction: {cause}")
 
     def drop(self) -> None:
         """Drop the handle without waiting for it; its late reports are ignored."""
@@ -161,7 +163,17 @@ class KafkaPublisher:
             return found
         return None
 
-    def _produce(self, records: Sequence[Record], reports: _Reports, at_ms: int) -> None:
+    def _produce_manifest(self, manifest: bytes, listed: _Reports, at_ms: int) -> None:
+        self._open().produce(
+            self._progress_topic,
+            value=manifest,
+            partition=self._shard,
+            on_delivery=listed.at(0),
+            timestamp=at_ms,
+        )
+
+    def _produce(self, records: Sequence[Record], reports: _Reports, at_ms: int) -> bool:
+        """Produce the records, and return whether the library has taken all of them."""
         produce = self._open().produce
         for place, (topic, key, value, partition, headers) in enumerate(records):
             try:
@@ -181,9 +193,10 @@ class KafkaPublisher:
                     reports.refuse_unsent(place, error.args[0])
                 else:
                     raise
-                return
+                return False
             if not place:
                 hit("relay.after_first_produce")
+        return True
 
 
 class AtLeastOncePublisher(KafkaPublisher):
@@ -201,9 +214,19 @@ class AtLeastOncePublisher(KafkaPublisher):
     def begin(self) -> None:
         """Do nothing: each record is independent."""
 
-    def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
+    def publish(
+        self,
+        records: Sequence[Record],
+        manifest: bytes,
+        at_ms: int = THIS_CLOCK,
+        *,
+        apart: bool = True,
+    ) -> DeliveryReport:
+        """Produce the records, flush, and count the reports; no manifest has to wait for them."""
+        return super().publish(records, manifest, at_ms, apart=True)
+
+    def _produce_manifest(self, manifest: bytes, listed: _Reports, at_ms: int) -> None:
         """Write nothing."""
-        return UNKNOWN_OFFSET
 
     def commit(self) -> None:
         """Do nothing: acknowledged records are published."""
@@ -222,7 +245,7 @@ class _Reports:
     def __init__(self, count: int) -> None:
         self.offsets = [UNKNOWN_OFFSET] * count
         self._partitions = [ANY_PARTITION] * count
-        self._good = 0
+        self.good = 0
         self._refused: list[Refusal] = []
         self.unsent: list[int] = []
         """The places of records that the library threw away with their transaction."""
@@ -251,7 +274,7 @@ class _Reports:
         if self._fenced is not None:
             raise PublisherFenced(self._fenced.name())
         places = Places(self._partitions, self.offsets)
-        return DeliveryReport(self._good, places, self._refusal())
+        return DeliveryReport(self.good, places, self._refusal())
 
     def _refusal(self) -> Refusal | None:
         """Return the refusal that says most: of a topic, of one record, or of several together.
@@ -269,7 +292,7 @@ class _Reports:
 
     def _note(self, place: int, error: KafkaError | None, message: Message) -> None:
         if error is None:
-            self._good += 1
+            self.good += 1
             offset, partition = message.offset(), message.partition()
             self.offsets[place] = UNKNOWN_OFFSET if offset is None else offset
             self._partitions[place] = ANY_PARTITION if partition is None else partition

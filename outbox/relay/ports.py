@@ -13,6 +13,7 @@ from outbox.messages.manifest import Kind, Manifest, Position
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.offset_run import OffsetRuns
 from outbox.messages.record import Committed, Record
+from outbox.relay.protocol.answers import UNKNOWN_OFFSET
 from outbox.relay.protocol.state import (
     Cursor,
     Found,
@@ -83,6 +84,7 @@ class DeliveryReport(NamedTuple):
     good: int
     places: Places
     refused: Refusal | None
+    manifest_offset: int = UNKNOWN_OFFSET
 
 
 class Refusal(NamedTuple):
@@ -286,14 +288,19 @@ class Publisher(Protocol):
     def begin(self) -> None:
         """Begin a transaction."""
 
-    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> DeliveryReport:
-        """Produce the records in order, flush, and count the reports.
+    def publish(
+        self,
+        records: Sequence[Record],
+        manifest: bytes,
+        at_ms: int = THIS_CLOCK,
+        *,
+        apart: bool = False,
+    ) -> DeliveryReport:
+        """Produce the records in order, then the manifest; flush, and count the reports.
 
-        ``at_ms`` is their timestamp in milliseconds since the epoch.
+        ``apart``: the manifest only after Kafka has acknowledged each record. Only then a refusal
+        is reported. ``at_ms`` is the timestamp of all of them, in milliseconds since the epoch.
         """
-
-    def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
-        """Produce the manifest, flush, and return its offset (-1: unknown)."""
 
     def commit(self) -> None:
         """Commit the transaction; after an exception its result is unknown."""

@@ -81,21 +81,25 @@ class MemoryPublisher:
         self._kafka.transactions += 1
         self._transaction = self._kafka.transactions * SHARDS + self._shard
 
-    def publish(self, records: Sequence[Record], at_ms: int = THIS_CLOCK) -> DeliveryReport:
-        """Append the records to their open transaction; a value that is too large is refused."""
+    def publish(
+        self,
+        records: Sequence[Record],
+        manifest: bytes,
+        at_ms: int = THIS_CLOCK,
+        *,
+        apart: bool = False,
+    ) -> DeliveryReport:
+        """Append the records and the manifest; a value that is too large is refused."""
         offsets: list[int] = []
         for place, record in enumerate(records):
             if len(record.value or b"") > LARGEST_VALUE:
                 places = Places([PARTITION] * place, offsets)
-                return DeliveryReport(
-                    place, places, Refusal(place, "MSG_SIZE_TOO_LARGE", Refused.RECORD)
-                )
+                refusal = Refusal(place, "MSG_SIZE_TOO_LARGE", Refused.RECORD)
+                return DeliveryReport(place, places, refusal if apart else None)
             offsets.append(self._append(record))
-        return DeliveryReport(len(records), Places([PARTITION] * len(records), offsets), None)
-
-    def publish_manifest(self, value: bytes, at_ms: int = THIS_CLOCK) -> int:
-        """Append the manifest to the shard's log; return its offset."""
-        return self._append(Record(progress_log_of(self._shard), None, value, None, ()))
+        places = Places([PARTITION] * len(records), offsets)
+        listed = self._append(Record(progress_log_of(self._shard), None, manifest, None, ()))
+        return DeliveryReport(len(records), places, None, listed)
 
     def commit(self) -> None:
         """Make the transaction's records visible, all at once."""

@@ -15,7 +15,7 @@ from outbox.kafka.progress_log import KafkaProgressLog, admin_client
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, encode
 from outbox.messages.record import Record
-from outbox.relay.ports import ProgressLog, Publisher
+from outbox.relay.ports import DeliveryReport, ProgressLog, Publisher
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
 from tests.fixtures_kafka import committed_records, first_offset, make_topic
 
@@ -119,11 +119,17 @@ def fenced(broker: Broker) -> Publisher:
 def publish(publisher: Publisher, broker: Broker, *values: bytes, batch_no: int = 1) -> int:
     """Publish a whole batch; return its manifest's offset."""
     publisher.begin()
-    delivery = publisher.publish(records(broker, *values))
+    delivery = send(publisher, broker, *values, batch_no=batch_no)
     assert (delivery.good, delivery.refused) == (len(values), None)
-    offset = publisher.publish_manifest(encode(manifest(batch_no)))
     publisher.commit()
-    return offset
+    return delivery.manifest_offset
+
+
+def send(
+    publisher: Publisher, broker: Broker, *values: bytes, batch_no: int = 1, apart: bool = False
+) -> DeliveryReport:
+    """Send a batch in the open transaction."""
+    return publisher.publish(records(broker, *values), encode(manifest(batch_no)), apart=apart)
 
 
 def test_records_are_seen_in_order_and_as_they_were_given(broker: Broker) -> None:
@@ -138,7 +144,7 @@ def test_records_are_seen_in_order_and_as_they_were_given(broker: Broker) -> Non
 def test_the_place_of_each_record_is_reported(broker: Broker) -> None:
     publisher = fenced(broker)
     publisher.begin()
-    places = publisher.publish(records(broker, b"one", b"two")).places
+    places = send(publisher, broker, b"one", b"two").places
     assert (list(places.partitions), list(places.offsets)) == (
         [0, 0],
         [broker.first, broker.first + 1],
@@ -159,8 +165,7 @@ def test_the_manifest_is_read_back_with_the_reported_offset(broker: Broker) -> N
 def test_nothing_of_an_open_transaction_is_seen_and_the_next_fence_ends_it(broker: Broker) -> None:
     frozen, log = fenced(broker), broker.progress_log()
     frozen.begin()
-    frozen.publish(records(broker, b"lost"))
-    frozen.publish_manifest(encode(manifest()))
+    send(frozen, broker, b"lost")
     heir = fenced(broker)
     assert log.read(*log.bounds()) == ((), True)
     publish(heir, broker, b"kept")
@@ -186,7 +191,7 @@ def test_manifests_of_open_and_aborted_transactions_are_read_when_asked_for(
 ) -> None:
     frozen, log = fenced(broker), broker.progress_log()
     frozen.begin()
-    offset = frozen.publish_manifest(encode(manifest()))
+    offset = send(frozen, broker).manifest_offset
     assert log.stable_end() == offset
     assert [found.manifest for found in log.read_all(offset, offset + 1)] == [manifest()]
     heir = fenced(broker)
@@ -201,7 +206,7 @@ def test_manifests_of_open_and_aborted_transactions_are_read_when_asked_for(
 def test_a_fenced_handle_commits_nothing(broker: Broker) -> None:
     frozen = fenced(broker)
     frozen.begin()
-    frozen.publish(records(broker, b"lost"))
+    send(frozen, broker, b"lost")
     heir = fenced(broker)
     with pytest.raises(PublisherFenced):
         frozen.commit()
@@ -211,12 +216,42 @@ def test_a_fenced_handle_commits_nothing(broker: Broker) -> None:
     heir.drop()
 
 
-def test_a_permanently_refused_record_is_named(broker: Broker) -> None:
-    publisher = fenced(broker)
+def test_a_permanently_refused_record_is_named_and_no_manifest_lists_it(broker: Broker) -> None:
+    publisher, log = fenced(broker), broker.progress_log()
     publisher.begin()
-    delivery = publisher.publish(records(broker, b"one", b"x" * 2_000_000))
+    delivery = send(publisher, broker, b"one", b"x" * 2_000_000, apart=True)
     assert delivery.refused is not None
     assert (delivery.refused.place, delivery.refused.error) == (1, "MSG_SIZE_TOO_LARGE")
+    assert (delivery.good, delivery.manifest_offset) == (1, -1)
+    heir = fenced(broker)
+    offset = publish(heir, broker, b"kept")
+    assert [found.offset for found in log.read_all(*log.bounds())] == [offset]
+    publisher.drop()
+    heir.drop()
+
+
+def test_a_refusal_is_only_counted_where_a_manifest_may_list_the_record(broker: Broker) -> None:
+    publisher = fenced(broker)
+    publisher.begin()
+    delivery = send(publisher, broker, b"one", b"x" * 2_000_000)
+    assert delivery.refused is None
+    assert delivery.good < 2
+    heir, log = fenced(broker), broker.progress_log()
+    assert log.read(*log.bounds()) == ((), True)
+    publish(heir, broker, b"kept")
+    assert [record.value for record in broker.committed(1)] == [b"kept"]
+    publisher.drop()
+    heir.drop()
+
+
+def test_records_and_manifest_may_travel_apart(broker: Broker) -> None:
+    publisher, log = fenced(broker), broker.progress_log()
+    publisher.begin()
+    delivery = send(publisher, broker, b"one", b"two", apart=True)
+    publisher.commit()
+    assert (delivery.good, delivery.refused) == (2, None)
+    assert [found.offset for found in log.read(*log.bounds())[0]] == [delivery.manifest_offset]
+    assert [record.value for record in broker.committed(2)] == [b"one", b"two"]
     publisher.drop()
 
 
@@ -231,7 +266,7 @@ def test_a_log_of_aborted_manifests_alone_is_read_to_its_end(broker: Broker) -> 
     for _ in range(2):
         doomed = fenced(broker)
         doomed.begin()
-        doomed.publish_manifest(encode(manifest()))
+        send(doomed, broker)
         doomed.drop()
     heir, log = fenced(broker), broker.progress_log()
     start, end = log.bounds()

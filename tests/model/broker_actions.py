@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from outbox.messages.manifest import PUBLISHED
+from outbox.messages.manifest import PUBLISHED, Kind
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import CLEAN_COMMIT_SECONDS, PROGRESS_SECONDS
 from outbox.relay.protocol.settlement import OPEN_SECONDS, STUCK_SECONDS
@@ -28,6 +28,7 @@ from tests.model.scene import (
     HEALED_MANIFEST,
     KNOWN,
     LONG_REPLAY,
+    UNSENT,
     AtBroker,
     Fault,
     Outcome,
@@ -130,39 +131,59 @@ def _manifests_read(scene: AtBroker, asked: actions.ReadManifests, broker: Broke
 
 
 def publish(scene: AtBroker, asked: actions.Publish) -> Iterator[Outcome]:
-    """Send the records; a report may be missing though the record is there."""
+    """Send records and manifest; a report may be missing though the record is there."""
     if not scene.owner:
         yield _fenced(scene, asked)
         return
-    records = tuple(
+    records, offset = _records_of(asked), len(scene.broker.progress)
+    good, crc = len(records), found(offset, asked.batch).crc
+    text = f"Publish: {named(tuple(record.message for record in records))}"
+    told = f"{text}, batch {asked.batch.batch_no} at {offset}"
+    whole = produce_manifest(produce(scene.broker, records), asked.batch)
+    yield Outcome(told, answers.Delivered(good, None, offset=offset, crc=crc), broker=whole)
+    unknown = answers.Delivered(good, None, crc=crc)
+    yield Outcome(f"{told}, report lost", unknown, broker=whole, cost=Fault.CRASH)
+    yield from (_apart if asked.apart else _together)(scene, asked, text)
+
+
+def _records_of(asked: actions.Publish) -> tuple[Record, ...]:
+    return tuple(
         Record(message, asked.batch.batch_no, index)
         for index, (message_id, status) in enumerate(asked.batch.entries)
         if status == PUBLISHED
         for message in numbers((message_id,))
     )
-    sent, good = produce(scene.broker, records), len(records)
-    text = f"Publish: {named(tuple(record.message for record in records))}"
-    yield Outcome(text, answers.Delivered(good, None), broker=sent)
-    if records:
-        fewer = answers.Delivered(good - 1, None)
-        yield Outcome(f"{text}, a report lost", fewer, broker=sent, cost=Fault.CRASH)
-        for name in (None, *(message_id(record.message) for record in records)):
-            refused = answers.Delivered(good - 1, Refused.RECORD, name)
-            yield Outcome(f"{text}, refused", refused, broker=sent, cost=Fault.REFUSE)
 
 
-def publish_manifest(scene: AtBroker, asked: actions.PublishManifest) -> Iterator[Outcome]:
-    """Send the manifest; its offset may stay unknown."""
-    if not scene.owner:
-        yield _fenced(scene, asked)
+def _apart(scene: AtBroker, asked: actions.Publish, text: str) -> Iterator[Outcome]:
+    """Send no manifest, because a report is missing, or is a refusal; a repair is not refused."""
+    records = _records_of(asked)
+    sent, fewer = produce(scene.broker, records), len(records) - 1
+    if not records:
         return
-    sent = produce_manifest(scene.broker, asked.batch)
-    offset = len(scene.broker.progress)
-    crc = found(offset, asked.batch).crc
-    text = f"PublishManifest: batch {asked.batch.batch_no} at {offset}"
-    yield Outcome(text, answers.ManifestDelivered(offset, crc), broker=sent)
-    unknown = answers.ManifestDelivered(-1, crc)
-    yield Outcome(f"{text}, report lost", unknown, broker=sent, cost=Fault.CRASH)
+    missing = answers.Delivered(fewer, None)
+    yield Outcome(f"{text}, a report lost", missing, broker=sent, cost=Fault.CRASH)
+    if asked.batch.kind is Kind.REPAIR:
+        return
+    for name in (None, *(message_id(record.message) for record in records)):
+        refused = answers.Delivered(fewer, Refused.RECORD, name)
+        yield Outcome(f"{text}, refused", refused, broker=sent, cost=Fault.REFUSE)
+
+
+def _together(scene: AtBroker, asked: actions.Publish, text: str) -> Iterator[Outcome]:
+    """Send the manifest and not every record, or every record and not the manifest."""
+    records = _records_of(asked)
+    sent = produce(scene.broker, records)
+    unlisted = answers.Delivered(len(records), None)
+    yield Outcome(f"{text}, no manifest", unlisted, broker=sent, cost=Fault.CRASH)
+    fewer = answers.Delivered(len(records) - 1, None)
+    for missing in records:
+        others = produce(scene.broker, tuple(each for each in records if each != missing))
+        part = produce_manifest(others, asked.batch)
+        lost = f"{text} without m{missing.message}"
+        for cost in (Fault.CRASH, Fault.REFUSE):
+            yield Outcome(lost, fewer, broker=others, cost=cost)
+            yield Outcome(f"{lost}, listed", fewer, broker=part, cost=cost, reached=(UNSENT,))
 
 
 def commit(scene: AtBroker, asked: actions.Commit) -> Iterator[Outcome]:

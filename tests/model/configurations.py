@@ -82,6 +82,10 @@ SEARCHED: Final = (
         faults=_faults(skip=1, takeover=1),
     ),
     Configuration(
+        name="one relay: refusals, a marker skipped, crash",
+        faults=_faults(refuse=2, skip=1, crash=1),
+    ),
+    Configuration(
         name="one relay: refusals, crash",
         faults=_faults(refuse=3, crash=1),
     ),

@@ -10,19 +10,20 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from chaos.controls.mutated_step import agreed, cursor_only
-from outbox.messages.manifest import Kind
+from outbox.messages.manifest import Kind, crc_of, encode
 from outbox.relay.protocol.actions import Action, Commit, Fence, MarkReleased, Recover, SaveProgress
 from outbox.relay.protocol.answers import (
     Answer,
     BatchesSettled,
     CommitEnded,
     Compared,
+    Delivered,
     Fenced,
     ManifestsRead,
     Marked,
     Recovered,
 )
-from outbox.relay.protocol.state import Phase, Relay, require
+from outbox.relay.protocol.state import Phase, Refused, Relay, require
 from outbox.relay.protocol.step import step
 from outbox.relay.protocol.transition import Next
 from tests.model.configurations import SEARCHED, Configuration
@@ -169,6 +170,23 @@ def learn_nothing(state: Relay, answer: Answer) -> Next:
     return step(state, answer)
 
 
+def commit_in_spite_of_a_report(state: Relay, answer: Answer) -> Next:
+    """Commit a transaction though a record was not acknowledged."""
+    if isinstance(answer, Delivered) and answer.refused is None and answer.offset < 0:
+        batch, offset = require(state.batch), state.at.manifest_offset
+        answer = Delivered(len(batch.published), None, offset=offset, crc=crc_of(encode(batch)))
+    return step(state, answer)
+
+
+def hold_at_once(state: Relay, answer: Answer) -> Next:
+    """Hold a record that was refused though a manifest in Kafka may list it."""
+    if isinstance(answer, Delivered) and answer.offset < 0 and answer.refused is None:
+        published = require(state.batch).published
+        if answer.good < len(published):
+            answer = Delivered(answer.good, Refused.RECORD, published[0])
+    return step(state, answer)
+
+
 _CUT = Configuration(name="tail lost, crash", faults={Fault.FAILOVER: 1, Fault.CRASH: 1})
 _PAIR = replace(_CUT, name="tail lost, crash, two messages a flush", flush_sizes=(2,))
 _ANEW = SEARCHED[0]
@@ -186,6 +204,11 @@ _REFUSED_TAIL, _REFUSED_TWICE = SEARCHED[-2:]
 _SKIPPED = Configuration(name="a marker skipped, crash", faults={Fault.SKIP: 1, Fault.CRASH: 1})
 _SKIPPED_TWICE = replace(
     _SKIPPED, name="two markers skipped, crash", faults={Fault.SKIP: 2, Fault.CRASH: 1}
+)
+_HELD_SKIPPED = Configuration(
+    name="a refusal, a marker skipped, two messages a flush",
+    flush_sizes=(2,),
+    faults={Fault.REFUSE: 1, Fault.SKIP: 1},
 )
 
 MUTANTS: Final = (
@@ -226,9 +249,11 @@ MUTANTS: Final = (
     Mutant("nothing that hangs is ended", _SKIPPED, "I1", end_nothing),
     Mutant("nothing absent is repaired", _SKIPPED, "I3", repair_nothing),
     Mutant("what is visible is not learned", _SKIPPED_TWICE, "I1", learn_nothing),
+    Mutant("a missing report ignored", _ONE, "I8", commit_in_spite_of_a_report),
+    Mutant("a refusal believed beside its manifest", _HELD_SKIPPED, "I6", hold_at_once),
     Mutant("a fence that keeps the epoch", _LATE, "I1", rules=Rules(fence_moves_epoch=False)),
 )
 """Each must fail with real damage: a message lost, doubled, or published undecided."""
 
-WORLDS: Final = (_CUT, _PAIR, _LATE, _RIVALS, _ONE, _CALM, _REFUSED, _SKIPPED)
+WORLDS: Final = (_CUT, _PAIR, _LATE, _RIVALS, _ONE, _CALM, _REFUSED, _SKIPPED, _HELD_SKIPPED)
 """The mutants' own worlds: the relay's protocol must hold in each of them."""

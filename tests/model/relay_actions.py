@@ -38,7 +38,6 @@ _ON_BROKER: Final[dict[type[Any], Perform]] = {
     ReadEnd: broker_actions.read_end,
     actions.ReadManifests: broker_actions.read_manifests,
     actions.Publish: broker_actions.publish,
-    actions.PublishManifest: broker_actions.publish_manifest,
     actions.Commit: broker_actions.commit,
 }
 

@@ -129,13 +129,13 @@ class Relays:
 def canonical(state: Relay) -> Relay:
     """Remove what cannot have an effect any more.
 
-    Failures in a row only lengthen rests. Times are only compared with the next answer's, and the
-    model tries every outcome of that comparison, so they may all be zero. The log's end is read in
-    REPLAY alone; identities and an old halt are overwritten in VERIFY before they are read.
+    A second failure in a row only lengthens rests. Times are only compared with the next answer's,
+    and the model tries every outcome of that comparison, so they may all be zero. The log's end is
+    read in REPLAY alone; identities and an old halt are overwritten in VERIFY before they are read.
     """
     quiet = replace(
         state,
-        failures=0,
+        failures=min(state.failures, 1),
         watch=None,
         waited=0.0,
         signed_at=0.0,

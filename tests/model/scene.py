@@ -22,6 +22,7 @@ HEALED: Final = "a transaction that hangs is ended"
 HEALED_MANIFEST: Final = "a manifest that hangs is committed"
 KNOWN: Final = "records that are visible, and whose manifest was aborted"
 REPAIR: Final = "a repair of what no consumer sees"
+UNSENT: Final = "a manifest in Kafka without all of its records"
 STALE_FRAME: Final = "a stale frame meets an open transaction"
 
 

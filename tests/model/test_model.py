@@ -20,6 +20,7 @@ from tests.model.scene import (
     REPLAYED_RELEASE,
     S_ENTRY,
     STALE_FRAME,
+    UNSENT,
 )
 
 
@@ -49,6 +50,7 @@ def test_the_searches_reached_what_they_must_not_miss(report: Report) -> None:
         REPLAYED_RELEASE,
         S_ENTRY,
         STALE_FRAME,
+        UNSENT,
     }
 
 

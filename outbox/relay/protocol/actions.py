@@ -30,6 +30,9 @@ class IdentifyStores:
 class Fence:
     """Create and initialise a new handle, which fences every older one."""
 
+    listed: bool = True
+    """The handle writes transactions with manifests; otherwise nothing is fenced."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadBounds:
@@ -172,16 +175,11 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Produce the records of the batch that was read last, those with status P, and flush."""
+    """Produce the records with status P of the batch that was read last, and then the manifest."""
 
     batch: Manifest
-
-
-@dataclass(frozen=True, slots=True)
-class PublishManifest:
-    """Produce the manifest and flush."""
-
-    batch: Manifest
+    apart: bool = False
+    """The manifest only after each record was acknowledged; a refusal of one is reported then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +230,6 @@ Action = (
     | ReadOpenManifests
     | Begin
     | Publish
-    | PublishManifest
     | Commit
     | DropHandle
     | CloseSession

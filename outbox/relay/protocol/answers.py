@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from outbox.messages.manifest import Kind, Position
@@ -16,6 +17,9 @@ from outbox.relay.protocol.state import (
     SignsOfLife,
     Visible,
 )
+
+UNKNOWN_OFFSET: Final = -1
+"""Kafka has not acknowledged the record, or did not say where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The number of acknowledged records, and a permanent refusal, if any."""
+    """The number of acknowledged records, a permanent refusal, if any, and the manifest's place."""
 
     good: int
     refused: Refused | None
@@ -156,14 +160,10 @@ class Delivered:
     """The message that Kafka names in its refusal; None: it is one of those not acknowledged."""
     runs: OffsetRuns | None = None
     """Where the acknowledged records are; None if an offset is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestDelivered:
-    """The offset of the manifest (-1: unknown) and its checksum."""
-
-    offset: int
-    crc: int
+    offset: int = UNKNOWN_OFFSET
+    """The manifest's."""
+    crc: int = 0
+    """The manifest's checksum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,6 @@ Answer = (
     | BatchesSettled
     | OpenManifestsRead
     | Delivered
-    | ManifestDelivered
     | CommitEnded
     | Failed
 )

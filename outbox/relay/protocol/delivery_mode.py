@@ -10,16 +10,9 @@ from __future__ import annotations
 from outbox.relay.protocol.state import NO_MANIFESTS, Cursor
 
 
-def enter_at_least_once(stored: Cursor, end: int) -> Cursor:
-    """Continue from the stored position; ``end`` is the end of the shard's manifest log.
-
-    The row may not know the last manifests. Each takes at least one offset, so the batch number
-    skips that many and no number is used twice.
-    """
-    if stored.manifest_offset == NO_MANIFESTS:
-        return stored
-    unread = max(0, end - stored.manifest_offset)
-    return stored._replace(manifest_offset=NO_MANIFESTS, batch_no=stored.batch_no + unread)
+def enter_at_least_once(settled: Cursor) -> Cursor:
+    """Continue after the last batch of exactly_once, which consumers see."""
+    return settled._replace(manifest_offset=NO_MANIFESTS)
 
 
 def leave_at_least_once(stored: Cursor) -> Cursor:

@@ -1,4 +1,10 @@
-"""RUN: one batch, one Kafka transaction, its manifest last; then the next."""
+"""RUN: one batch, one Kafka transaction, its manifest last; then the next.
+
+Records and manifest travel together, and one flush waits for all of them. The transaction is
+committed only if Kafka has acknowledged each: one that is not is aborted by the next fence, with
+the manifest that lists more than Kafka has. After a failure, and for releases, the manifest waits
+for the acknowledged records. So a refusal is acted upon only where no manifest lists the record.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +17,10 @@ from outbox.relay.protocol.actions import (
     Commit,
     HoldRecords,
     Publish,
-    PublishManifest,
     Rest,
     SaveProgress,
 )
-from outbox.relay.protocol.answers import CommitEnded, CommitsRead, Delivered, ManifestDelivered
+from outbox.relay.protocol.answers import CommitEnded, CommitsRead, Delivered
 from outbox.relay.protocol.bisection import advance
 from outbox.relay.protocol.manifest_chain import next_manifest
 from outbox.relay.protocol.record_hold import on_refused, on_release_committed, release
@@ -25,7 +30,15 @@ from outbox.relay.protocol.settlement import (
     on_healed,
     settle_again,
 )
-from outbox.relay.protocol.state import NO_MANIFESTS, Cursor, Phase, Relay, Visible, require
+from outbox.relay.protocol.state import (
+    NO_MANIFESTS,
+    WIDE,
+    Cursor,
+    Phase,
+    Relay,
+    Visible,
+    require,
+)
 from outbox.relay.protocol.transition import Next, drop
 
 CLEAN_COMMIT_SECONDS: Final = 0.5
@@ -58,7 +71,8 @@ def on_commits_read(state: Relay, read: CommitsRead) -> Next:
     held = tuple(entry.message_id for entry in entries if entry.status == HELD)
     holding = (HoldRecords(batch, held, None),) if held else ()
     started = replace(state, batch=batch, released_last=False)
-    return started, (*holding, Begin(), Publish(batch))
+    apart = state.failures > 0 or state.narrowing != WIDE
+    return started, (*holding, Begin(), Publish(batch, apart))
 
 
 def _status(message_id: bytes, read: CommitsRead) -> bytes:
@@ -73,30 +87,27 @@ def on_nothing_to_do(state: Relay, read: CommitsRead) -> Next:
         quiet = replace(quiet, signed_at=read.at)
     elif read.at - state.signed_at >= (FOLLOW_SECONDS if state.before else SIGN_OF_LIFE_SECONDS):
         batch = next_manifest(state, Kind.BATCH, state.at.position, ())
-        return replace(quiet, batch=batch, placed=()), (Begin(), PublishManifest(batch))
+        return replace(quiet, batch=batch), (Begin(), Publish(batch))
     quiet, saving = save_if_due(quiet, read.at)
     return quiet, (*saving, Rest(_until_next_save(quiet, read.at), until_commits=True))
 
 
 def on_delivered(state: Relay, delivered: Delivered) -> Next:
-    """Count the good reports here: a transaction may commit although messages were dropped."""
-    batch = require(state.batch)
+    """Count the good reports here: a transaction may commit although messages were dropped.
+
+    A manifest below the last one is in another log.
+    """
+    cursor, batch = state.at, require(state.batch)
     if delivered.refused is not None:
         return on_refused(state, delivered)
     if delivered.good != len(batch.published):
         return drop(state, "undelivered")
-    return replace(state, placed=delivered.runs), (PublishManifest(batch),)
-
-
-def on_manifest_delivered(state: Relay, delivered: ManifestDelivered) -> Next:
-    """Drop the transaction if the offset is below the last one: that is another log."""
-    cursor, batch = state.at, require(state.batch)
     if delivered.offset < cursor.manifest_offset:
         return drop(state, "manifest")
     following = delivered.offset + 1 if cursor.is_listed else NO_MANIFESTS
     visible = cursor.visible if cursor.is_listed else Visible(batch.batch_no, NO_MANIFESTS)
     candidate = Cursor(batch.to, following, batch.batch_no, delivered.crc, cursor.gen, visible)
-    return replace(state, candidate=candidate), (Commit(),)
+    return replace(state, candidate=candidate, placed=delivered.runs), (Commit(),)
 
 
 def on_commit_ended(state: Relay, ended: CommitEnded) -> Next:

@@ -74,7 +74,7 @@ def on_held_read(state: Relay, read: HeldRead) -> Next:
         for message_id in read.message_ids
     )
     batch = next_manifest(state, read.kind, state.at.position, entries)
-    return replace(state, batch=batch), (Begin(), Publish(batch))
+    return replace(state, batch=batch), (Begin(), Publish(batch, apart=True))
 
 
 def on_release_committed(state: Relay) -> Next:

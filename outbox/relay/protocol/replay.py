@@ -39,14 +39,15 @@ def on_fenced(state: Relay, _: Fenced) -> Next:
 def on_bounds(state: Relay, bounds: Bounds) -> Next:
     """Begin at the stored cursor; the log's end was read after the fence.
 
-    In the mode at_least_once, and at the first start after it, there are no manifests to read.
+    In the mode at_least_once, and at the first start after it, there are no manifests to read. The
+    first start in it reads those of exactly_once.
     """
     stored = bounds.progress.cursor if bounds.progress else None
     if stored is None and bounds.end > 0:
         return halt(state, HaltReason.CURSOR_MISSING)
     cursor = stored or Cursor(START, 0, 0, 0, 0)
-    if state.at_least_once:
-        entered = enter_at_least_once(cursor, bounds.end)
+    if not state.is_listing:
+        entered = enter_at_least_once(cursor)
         return settle(replace(state, cursor=entered, end=NO_MANIFESTS))
     if not cursor.is_listed:
         return settle(replace(state, cursor=leave_at_least_once(cursor), end=bounds.end))

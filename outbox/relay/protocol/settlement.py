@@ -10,8 +10,8 @@ transaction, which the next fence aborts. Only then is a result final. A batch t
 not known to see is read; messages that it lists and that are not there are published again, in
 order, before anything new.
 
-The shard's own manifest is the exception: it is the last record of its transaction, so all the
-others are in Kafka. An empty manifest is committed behind it, and the reading says what is missing.
+The shard's own manifest is the exception: an empty manifest is committed behind it. After the fence
+no record of its transaction can arrive any more, so the reading says which of them are missing.
 A manifest may also have been aborted though its records are visible: PostgreSQL learns these.
 """
 
@@ -27,7 +27,7 @@ from outbox.relay.protocol.actions import (
     DropHandle,
     Heal,
     OrderRepairs,
-    PublishManifest,
+    Publish,
     ReadBounds,
     ReadCommits,
     ReadOpenManifests,
@@ -38,6 +38,7 @@ from outbox.relay.protocol.actions import (
     StoreHalt,
 )
 from outbox.relay.protocol.answers import BatchesSettled, OpenManifestsRead
+from outbox.relay.protocol.delivery_mode import enter_at_least_once
 from outbox.relay.protocol.manifest_chain import next_manifest
 from outbox.relay.protocol.state import (
     Cursor,
@@ -66,7 +67,7 @@ STUCK_POLL_SECONDS: Final = 5.0
 
 def settle(state: Relay) -> Next:
     """Settle the last batches, if the mode has manifests."""
-    if state.at_least_once or not state.at.is_listed:
+    if not (state.is_listing and state.at.is_listed):
         return run(state, BatchesSettled((), (), proven=True))
     return state, (Settle(state.at.visible, state.end, state.at.position),)
 
@@ -77,7 +78,7 @@ def on_settled(state: Relay, settled: BatchesSettled) -> Next:
         healing = count_failure(replace(without_handle(state), phase=Phase.VERIFY))
         rest = Rest(backoff_seconds(healing.failures))
         return healing, (Begin(), Heal(settled.hanging), DropHandle("healed"), rest)
-    if settled.doubtful:
+    if settled.doubtful or (state.entering and not settled.proven):
         return state, (Rest(UNPROVEN_SECONDS),)
     if state.phase is Phase.RUN:
         return _publish_again(replace(state, dirty=True), settled)
@@ -101,7 +102,15 @@ def run(state: Relay, settled: BatchesSettled) -> Next:
     following, plan = _publish_again(running, settled)
     learned = not settled.absent and settled.known is None
     stored = following.at if learned else cursor
-    return following, (SaveProgress(stored, state.who, begins=True), *plan)
+    begun = (SaveProgress(stored, state.who, begins=True), *plan)
+    return _enter(following, begun[:-1]) if state.entering else (following, begun)
+
+
+def _enter(state: Relay, plan: tuple[Action, ...]) -> Next:
+    """Begin at_least_once with a handle of its own; what is absent is ordered before."""
+    entered = SaveProgress(enter_at_least_once(state.at), state.who)
+    entering = replace(without_handle(state), phase=Phase.VERIFY)
+    return entering, (*plan, entered, DropHandle("delivery_mode"), Rest(0.0))
 
 
 def _publish_again(state: Relay, settled: BatchesSettled) -> Next:
@@ -156,7 +165,7 @@ def on_open_manifests_read(state: Relay, read: OpenManifestsRead) -> Next:
     last = _last_of_chain(state, read.found)
     if last is not None:
         batch = next_manifest(replace(state, cursor=last), Kind.BATCH, last.position, ())
-        return replace(state, batch=batch, placed=()), (Begin(), PublishManifest(batch))
+        return replace(state, batch=batch), (Begin(), Publish(batch))
     if state.waited < STUCK_SECONDS:
         return state, (Rest(0.0),)
     stuck = replace(state, halt=HaltReason.REPLAY_STUCK)

@@ -160,6 +160,8 @@ class Relay:
     shard: int
     at_least_once: bool = False
     """The delivery mode: no transactions, no manifests, and a crash repeats records."""
+    entering: bool = False
+    """That mode begins once the last batches of exactly_once are settled."""
     phase: Phase = Phase.IDLE
     halt: HaltReason | None = None
     installation: UUID | None = None
@@ -202,6 +204,11 @@ class Relay:
     """RUN: the bisection of the held records that are due."""
     released_last: bool = False
     """The last batch was a release: waiting commits come first now."""
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether it works with transactions and manifests now."""
+        return self.entering or not self.at_least_once
 
     @property
     def at(self) -> Cursor:

@@ -19,7 +19,6 @@ from outbox.relay.protocol.answers import (
     HeldRead,
     LockBusy,
     LockTaken,
-    ManifestDelivered,
     ManifestsRead,
     Marked,
     OpenManifestsRead,
@@ -32,7 +31,6 @@ from outbox.relay.protocol.publication import (
     on_commit_ended,
     on_commits_read,
     on_delivered,
-    on_manifest_delivered,
 )
 from outbox.relay.protocol.record_hold import on_held_read
 from outbox.relay.protocol.replay import (
@@ -67,7 +65,7 @@ def _on_rested(state: Relay, _: Rested) -> Next:
         case Phase.VERIFY | Phase.HALT:
             return state, (IdentifyStores(),)
         case Phase.FENCE:
-            return state, (Fence(),)
+            return state, (Fence(state.is_listing),)
         case Phase.REPLAY:
             return read_on(state)
         case Phase.RUN:
@@ -91,7 +89,6 @@ _ON: Final[dict[type[Any], Callable[[Relay, Any], Next]]] = {
     BatchesSettled: on_settled,
     OpenManifestsRead: on_open_manifests_read,
     Delivered: on_delivered,
-    ManifestDelivered: on_manifest_delivered,
     CommitEnded: on_commit_ended,
     Failed: on_failed,
 }

@@ -45,14 +45,16 @@ def on_stores_identified(state: Relay, stores: StoresIdentified) -> Next:
     difference = _difference(stores)
     if difference is not None:
         return halt(state, difference)
+    cursor = stores.progress.cursor if stores.progress else None
     verified = replace(
         state,
         phase=Phase.FENCE,
+        entering=state.at_least_once and cursor is not None and cursor.is_listed,
         halt=None,
         installation=stores.installation,
         identity=stores.identity,
     )
-    return verified, (Fence(),)
+    return verified, (Fence(verified.is_listing),)
 
 
 def _difference(stores: StoresIdentified) -> HaltReason | None:

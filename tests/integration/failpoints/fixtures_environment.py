@@ -107,8 +107,11 @@ class CrashEnvironment:
         return self.database_url if allowed else None
 
     def try_held_now(self) -> None:
-        """Make held records due at the relay's next read."""
-        self.connection.execute("UPDATE outbox.held_record SET next_attempt_at = clock_timestamp()")
+        """Make held records due at the relay's next read, but for those that it marks just now."""
+        self.connection.execute(
+            "UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() WHERE half_id IN"
+            " (SELECT half_id FROM outbox.held_record FOR UPDATE SKIP LOCKED)"
+        )
 
     def lower(self) -> None:
         """Make the small topic refuse large records, which the API shall not know."""

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from devservers.ports import free_ports
 from outbox.settings.environment import process_environment
+from tests.fixtures_databases import as_role
 from tests.fixtures_paths import PROJECT
 
 PROGRAMS = ("api", "checker")
@@ -31,9 +32,9 @@ class Node:
         self.url = f"http://127.0.0.1:{api}"
         self._folder = folder
         self._pids: dict[str, int] = {}
+        self._database_url = database_url
         self._environment = {
             **{k: v for k, v in process_environment().items() if not k.startswith("OUTBOX_")},
-            "OUTBOX_DATABASE_URL": database_url,
             "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers,
             "OUTBOX_AUTH_MODE": "dev-insecure",
             "OUTBOX_CHECK_ALLOW_CIDRS": "127.0.0.0/8",
@@ -59,9 +60,11 @@ class Node:
         self._zygote.communicate()
 
     def start(self, failpoints: str = "") -> None:
-        """Start both programs."""
-        environment = {**self._environment, "OUTBOX_FAILPOINTS": failpoints}
+        """Start both programs, each with a role of its own, as in a deployment."""
+        shared = {**self._environment, "OUTBOX_FAILPOINTS": failpoints}
         for program in PROGRAMS:
+            url = as_role(self._database_url, f"outbox_{program}")
+            environment = {**shared, "OUTBOX_DATABASE_URL": url}
             log = str(self._folder / f"{program}.log")
             answer = self._ask(do="start", program=program, environment=environment, log=log)
             self._pids[program] = answer["pid"]

@@ -6,7 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.admin._scram import (
     ScramCredentialInfo,
@@ -23,14 +23,18 @@ from confluent_kafka.admin._scram import (
     UserScramCredentialUpsertion,
 )
 from confluent_kafka.cimpl import NewTopic
+from structlog.testing import capture_logs
 
+from benchmarks.load.committed import commit_directly
 from devservers.kafka import EmbeddedKafka
 from devservers.ports import LOOPBACK, free_ports
+from outbox.kafka.health.kafka_checks import kafka_checks
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic, progress_topic_facts
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.kafka.topic_view import KafkaTopicView
 from outbox.postgres.sessions.connections import connect
+from outbox.settings.environment import load_settings
 from tests.fixtures_certificates import CertificateAuthority
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_waiting import wait_for
@@ -165,9 +169,11 @@ def test_the_checkers_principal_publishes(database_url: str, secured: SecuredBro
         world = SecuredWorld(database_url, secured.servers, TOPIC, PROGRESS_TOPIC, connection)
         world.config = config
         world.commit_values(b"one", b"two")
-        relay = world.relay()
-        drain(relay)
-        relay.close()
+        with capture_logs() as logs:
+            relay = world.relay()
+            drain(relay)
+            relay.close()
+        assert not [each for each in logs if each["log_level"] in ("warning", "error")]
         published = "SELECT batch_no FROM outbox.progress WHERE name = 'relay:3'"
         assert world.one(published) == 1
     seen = KafkaTopicView(secured.servers, config).read([TOPIC])[TOPIC]
@@ -177,7 +183,7 @@ def test_the_checkers_principal_publishes(database_url: str, secured: SecuredBro
 
 def test_the_apis_principal_sees_topics_and_writes_none(secured: SecuredBroker) -> None:
     with closing(KafkaTopicCatalogue(secured.servers, secured.config("outbox-api"))) as catalogue:
-        assert catalogue.partitions() == {TOPIC: 1}
+        assert catalogue.partitions() == {TOPIC: 1, PROGRESS_TOPIC: 16}
     assert refusal(secured, "outbox-api", TOPIC) == "TOPIC_AUTHORIZATION_FAILED"
 
 
@@ -209,6 +215,82 @@ def test_a_stranger_cannot_fence_a_relay(secured: SecuredBroker) -> None:
     producer = Producer({"bootstrap.servers": secured.servers, "log_level": 0, **config})
     with pytest.raises(KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
         producer.init_transactions(60)
+
+
+def named(rule: AclBinding) -> str:
+    """Return a rule in words."""
+    operation = AclOperation(rule.operation).name
+    return f"{rule.principal.removeprefix('User:')}: {rule.name} {operation}"
+
+
+@contextmanager
+def without(secured: SecuredBroker, rule: AclBinding) -> Iterator[None]:
+    """Take one permission away for the block."""
+    admin = AdminClient({"bootstrap.servers": secured.broker.bootstrap_servers, "log_level": 0})
+    fields = (rule.restype, rule.name, rule.resource_pattern_type, rule.principal, rule.host)
+    asked = AclBindingFilter(*fields, rule.operation, rule.permission_type)
+    [deleted] = admin.delete_acls([asked]).values()
+    assert len(deleted.result(timeout=60)) == 1
+    try:
+        yield
+    finally:
+        for done in admin.create_acls([rule]).values():
+            done.result(timeout=60)
+
+
+def said_by_doctor(secured: SecuredBroker) -> str:
+    """Return what the doctor finds with the checker's permissions."""
+    given = {
+        "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": secured.servers,
+        "OUTBOX_KAFKA_CONFIG": json.dumps(secured.config("outbox-checker")),
+    }
+    return "; ".join(each.detail for each in kafka_checks(load_settings(given), [TOPIC]))
+
+
+def said_by_relay(secured: SecuredBroker, database_url: str, shard: int) -> str:
+    """Return what a relay logs that has to publish a message."""
+    with connect(database_url, "test") as connection, capture_logs() as logs:
+        world = SecuredWorld(database_url, secured.servers, TOPIC, PROGRESS_TOPIC, connection)
+        world.config = secured.config("outbox-checker")
+        commit_directly(connection, [world.message(b"one")], shard=shard)
+        with closing(world.builder().open(shard)) as relay:
+            rounds = [relay.run_once() for _ in range(12)]
+    published = sum(each.published for each in rounds)
+    return f"published {published}; {logs}"
+
+
+CHECKER = tuple(rule for rule in page_rules() if rule.principal == "User:outbox-checker")
+SAID_BY_RELAY = {
+    "outbox-checker: outbox. WRITE": "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    f"outbox-checker: {TOPIC} WRITE": "TOPIC_AUTHORIZATION_FAILED",
+}
+SAID_BY_DOCTOR = {
+    "outbox-checker: outbox.progress DESCRIBE_CONFIGS": (
+        "this principal needs DESCRIBE_CONFIGS on the topic outbox.progress"
+    ),
+    "outbox-checker: kafka-cluster DESCRIBE_CONFIGS": (
+        "this principal needs DESCRIBE_CONFIGS on the cluster"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "rule", [each for each in CHECKER if named(each) in SAID_BY_RELAY | SAID_BY_DOCTOR], ids=named
+)
+def test_the_program_that_misses_a_permission_says_so(
+    database_url: str, secured: SecuredBroker, rule: AclBinding
+) -> None:
+    name = named(rule)
+    with without(secured, rule):
+        if name in SAID_BY_RELAY:
+            shard = 4 + CHECKER.index(rule)
+            assert SAID_BY_RELAY[name] in said_by_relay(secured, database_url, shard)
+        else:
+            assert SAID_BY_DOCTOR[name] in said_by_doctor(secured)
+
+
+def test_every_permission_whose_loss_is_tested_is_on_the_page() -> None:
+    assert {*SAID_BY_RELAY, *SAID_BY_DOCTOR} <= {named(rule) for rule in CHECKER}
 
 
 def refusal(secured: SecuredBroker, principal: str, topic: str) -> str | None:

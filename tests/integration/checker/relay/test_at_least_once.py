@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from outbox.messages.manifest import decode
+from outbox.messages.manifest import crc_of, decode, encode
 from outbox.messages.record import Record
 from outbox.relay.protocol.state import NO_MANIFESTS
 from tests.fixtures_kafka import read_committed
@@ -20,8 +20,23 @@ from tests.integration.checker.relay.test_crashes import (
     published_up_to,
     wait_running,
 )
+from tests.integration.checker.relay.test_interrupted_settlement import PAST, lose_the_record
+from tests.integration.checker.relay.test_unseen_batches import (
+    listed,
+    past_values,
+    record_headers,
+    transaction,
+    write_manifest,
+)
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+
+COUNTED = """
+UPDATE outbox.progress SET position = %s, position_n = %s, batch_no = %s, crc = %s,
+    manifest_offset = manifest_offset + 2 WHERE name = 'relay:3'
+"""
+"""What the owner stores after the next batch: after its manifest come the markers."""
 
 
 @pytest.fixture
@@ -166,13 +181,62 @@ def test_exactly_once_continues_after_at_least_once_and_lists_its_batches_again(
     assert world.values(3) == [b"0", b"1", b"2"]
 
 
-def test_the_lane_passes_batch_numbers_that_only_manifests_know(world: RelayWorld) -> None:
+def test_what_exactly_once_published_and_no_consumer_sees_is_published_again_on_entering(
+    world: RelayWorld,
+) -> None:
+    """The last owner had stored that the batch is published; then its transaction was aborted."""
+    message, manifest = listed(world, PAST)
+    with transaction(world) as lost:
+        lost.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
+        lost.flush()
+        lost.abort_transaction()
+    write_manifest(world, manifest, commit=True)
+    stored = (*manifest.to, manifest.batch_no, crc_of(encode(manifest)))
+    world.connection.execute(COUNTED, stored)
+    world.delivery = "at_least_once"
+    drain(world.relay())
+    assert world.values(PAST + 1) == [*past_values(PAST), b"v"]
+    assert manifest_offset(world) == NO_MANIFESTS
+    drain(world.relay_again())
+    assert len(world.values(PAST + 1)) == PAST + 1
+
+
+@pytest.mark.deep
+def test_a_batch_that_hangs_is_ended_before_the_mode_is_entered(world: RelayWorld) -> None:
+    message, manifest = listed(world, PAST)
+    world.delivery = "at_least_once"
+    with transaction(world) as hanging:
+        hanging.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
+        hanging.flush()
+        relay = world.relay()
+        for _ in range(2):
+            relay.run_once()
+        assert manifest_offset(world) != NO_MANIFESTS
+        hanging.abort_transaction()
+    drain(relay)
+    assert manifest_offset(world) == NO_MANIFESTS
+    assert world.values(PAST + 1) == [*past_values(PAST), b"v"]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("step", ["relay.after_settle", "relay.after_repair_order"])
+def test_a_relay_that_dies_on_entering_loses_no_repair(world: RelayWorld, step: str) -> None:
+    lose_the_record(world)
+    world.delivery = "at_least_once"
+    with world.process(f"{step}=kill#1") as process:
+        assert process.wait(timeout=60) == -signal.SIGKILL
+    drain(world.relay())
+    assert world.values(PAST + 1) == [*past_values(PAST), b"v"]
+
+
+def test_what_only_manifests_know_is_not_published_again_on_entering(world: RelayWorld) -> None:
     world.batch_max = 10
     commit_backlog(world, range(100))
     with world.process("relay.after_commit=kill#4") as process:
         assert process.wait(timeout=60) == -signal.SIGKILL
     world.delivery = "at_least_once"
     drain(world.relay())
+    assert len(world.records(100)) == 100
     world.delivery = "exactly_once"
     world.commit(world.message(b"100", b"key-2"))
     drain(world.relay_again())

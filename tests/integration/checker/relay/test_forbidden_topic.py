@@ -21,10 +21,18 @@ from outbox.kafka.client_config import producer_config
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.kafka.topic_view import KafkaTopicView
 from outbox.messages.record import Record
-from outbox.relay.protocol.state import Refused
+from outbox.relay.protocol.state import Phase, Refused
 from tests.fixtures_kafka import committed_records, make_topic
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
+from tests.integration.checker.relay.test_interrupted_settlement import PAST
+from tests.integration.checker.relay.test_unseen_batches import (
+    listed,
+    past_values,
+    record_headers,
+    transaction,
+    unconfirmed_seconds,
+)
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -108,6 +116,45 @@ def test_f15_a_topic_that_the_relay_may_not_write_to_is_held_and_all_others_flow
     assert [record.value for record in committed_records(servers, closed, 3)] == [b"1", b"2", b"4"]
 
 
+@pytest.mark.deep
+def test_f15_a_shard_waits_to_end_what_hangs_in_a_forbidden_topic_and_names_it(
+    world: RelayWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers = world.bootstrap_servers
+    message, manifest = listed(world, PAST)
+    with transaction(world) as hanging:
+        hanging.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
+        hanging.flush()
+        forbid(servers, world.topic)
+        relay = world.relay()
+        phases = {relay.run_once().phase for _ in range(3)}
+        assert Phase.RUN not in phases
+        assert unconfirmed_seconds(world) > 0
+        assert f"{world.topic}: the record that ends a transaction" in "".join(capsys.readouterr())
+        allow(servers, world.topic)
+        hanging.abort_transaction()
+    drain(relay)
+    assert world.values(PAST + 1) == [*past_values(PAST), b"v"]
+
+
+def test_f15_a_progress_topic_that_the_relay_may_not_write_to_holds_no_message(
+    world: RelayWorld,
+) -> None:
+    """Kafka's refusal names no topic, and the records travel with their manifest."""
+    servers = world.bootstrap_servers
+    relay = world.relay()
+    world.commit_values(b"before")
+    drain(relay)
+    forbid(servers, world.progress_topic)
+    world.commit_values(b"1", b"2")
+    phases = {relay.run_once().phase for _ in range(5)}
+    assert phases == {Phase.VERIFY}
+    assert world.one("SELECT count(*) FROM outbox.held_record") == 0
+    allow(servers, world.progress_topic)
+    drain(relay)
+    assert world.values(3) == [b"before", b"1", b"2"]
+
+
 def release(world: RelayWorld, relay: ShardRelay, topic: str) -> None:
     """Let the relay retry until no message of the topic is held."""
 
@@ -129,7 +176,7 @@ def test_f15_a_refusal_that_comes_while_a_large_batch_is_produced_is_noticed(
     publisher.fence(installation)
     publisher.begin()
     records = [Record(each, b"k", b"v", None, ()) for each in (closed, world.topic)]
-    delivery = publisher.publish([*records, *[records[1]] * 50_000])
+    delivery = publisher.publish([*records, *[records[1]] * 50_000], b"", apart=True)
     assert delivery.refused is not None
     assert delivery.refused[1:] == ("TOPIC_AUTHORIZATION_FAILED", Refused.TOPIC, False)
     publisher.drop()

@@ -77,15 +77,21 @@ def test_a_batch_whose_progress_was_not_yet_written_is_adopted_and_not_repeated(
 
 
 def test_a_slow_commit_drops_the_handle_and_changes_nothing_else(world: RelayWorld) -> None:
-    """One commit is always slow; on a busy machine another one may be slow, too."""
+    """One commit is always slow; on a busy machine a handle may be dropped for more than that."""
     relay, publisher = relay_with_slow_commit(world)
     world.commit_values(b"one")
     drain(relay)
     world.commit_values(b"two")
     drain(relay)
     relay.close()
-    drops = world.metrics["relay_drops_total"].labels(reason="slow_commit")._value.get()
-    assert (drops >= 1, publisher.fences) == (True, 1 + drops)
+    counter = world.metrics["relay_drops_total"]
+    drops = sum(
+        each.value
+        for each in next(iter(counter.collect())).samples
+        if "reason" in each.labels and each.name.endswith("_total")
+    )
+    assert counter.labels(reason="slow_commit")._value.get() >= 1
+    assert publisher.fences == 1 + drops
     assert world.values(2) == [b"one", b"two"]
     assert world.one("SELECT sum(cardinality(offsets)) FROM outbox.publication_log") == 2
 

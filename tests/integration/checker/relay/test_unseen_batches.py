@@ -80,6 +80,19 @@ def test_what_a_committed_manifest_lists_and_no_consumer_sees_is_published_again
     assert kinds == [Kind.BATCH] * (past + 1) + [Kind.REPAIR]
 
 
+@PASTS
+def test_what_never_arrived_beside_a_committed_manifest_is_published_again(
+    world: RelayWorld, past: int
+) -> None:
+    """The relay died while both were sent, and the manifest's marker was skipped."""
+    _, manifest = listed(world, past)
+    write_manifest(world, manifest, commit=True)
+    drain(world.relay())
+    drain(world.relay_again())
+    assert world.values(past + 1) == [*past_values(past), b"v"]
+    assert world.one(REPAIRED) == 1
+
+
 def test_what_is_absent_is_published_again_though_the_log_begins_with_its_batch(
     world: RelayWorld,
 ) -> None:

@@ -9,7 +9,15 @@ import pytest
 from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Entry, Position
 from outbox.messages.offset_run import OffsetRun
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.state import Cursor, Failure, Phase, Refused, Relay, Visible
+from outbox.relay.protocol.state import (
+    Cursor,
+    Failure,
+    Narrowing,
+    Phase,
+    Refused,
+    Relay,
+    Visible,
+)
 from outbox.relay.protocol.transition import backoff_seconds
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
     AT,
@@ -52,21 +60,38 @@ def test_a_report_too_few_drops_the_handle(delivered: answers.Delivered, reason:
     assert plan == (actions.DropHandle(reason), actions.Rest(0.1))
 
 
-def test_the_manifest_comes_last_and_then_the_commit() -> None:
-    state, plan = after(in_batch(), answers.Delivered(2, None))
-    assert plan == (actions.PublishManifest(manifest(gen=5)),)
-    assert after(state, answers.ManifestDelivered(7, 0xCC))[1] == (actions.Commit(),)
+def produced(good: int = 2, offset: int = 7, crc: int = 0xCC) -> answers.Delivered:
+    return answers.Delivered(good, None, offset=offset, crc=crc)
+
+
+def test_the_commit_follows_the_reports_of_all_records_and_of_the_manifest() -> None:
+    assert after(in_batch(), produced())[1] == (actions.Commit(),)
 
 
 @pytest.mark.parametrize("offset", [-1, 4], ids=["unknown", "below the last one"])
 def test_a_manifest_without_a_credible_offset_is_not_committed(offset: int) -> None:
-    _, plan = after(in_batch(), answers.Delivered(2, None), answers.ManifestDelivered(offset, 0xCC))
+    _, plan = after(in_batch(), produced(offset=offset))
     assert plan == (actions.DropHandle("manifest"), actions.Rest(0.1))
 
 
+def test_a_manifest_waits_for_its_records_after_a_failure_and_among_suspects() -> None:
+    """A refusal of a record that a manifest may list is not acted upon; it is asked for again."""
+    failed, _ = after(in_batch(), produced(good=1))
+    assert failed.failures == 1
+    doubtful = replace(running(), failures=failed.failures)
+    suspecting = replace(running(), narrowing=Narrowing(2, 1))
+    for state in (doubtful, suspecting):
+        begun, plan = after(state, commits(*IDS))
+        assert begun.batch is not None
+        assert plan == (actions.Begin(), actions.Publish(begun.batch, apart=True))
+    sent = (produced(), answers.CommitEnded(100.0, 0.01), commits(b"c" * 16))
+    again, plan = after(doubtful, commits(*IDS), *sent)
+    assert again.batch is not None
+    assert plan == (actions.Begin(), actions.Publish(again.batch))
+
+
 def committed(seconds: float = 0.01, at: float = 100.0) -> tuple[Relay, tuple[actions.Action, ...]]:
-    produced = (answers.Delivered(2, None), answers.ManifestDelivered(7, 0xCC))
-    return after(in_batch(), *produced, answers.CommitEnded(at, seconds))
+    return after(in_batch(), produced(), answers.CommitEnded(at, seconds))
 
 
 def test_a_clean_commit_moves_the_cursor_and_keeps_the_handle() -> None:
@@ -84,7 +109,7 @@ def test_a_slow_commit_drops_the_handle_whatever_it_returned() -> None:
 
 def test_progress_is_written_at_most_once_a_second() -> None:
     state, _ = committed(at=100.0)
-    more = (commits(b"c" * 16), answers.Delivered(1, None), answers.ManifestDelivered(9, 1))
+    more = (commits(b"c" * 16), produced(good=1, offset=9, crc=1))
     early, plan = after(state, *more, answers.CommitEnded(100.9, 0.01))
     assert plan == (actions.Rest(0.0),)
     idle, plan = after(early, commits(at=100.95))
@@ -102,7 +127,7 @@ def test_an_idle_shard_signs_its_log_once_a_day() -> None:
     state, plan = after(state, commits(at=86_400.0))
     assert state.batch is not None
     assert (state.batch.entries, state.batch.after) == ((), state.batch.to)
-    assert plan == (actions.Begin(), actions.PublishManifest(state.batch))
+    assert plan == (actions.Begin(), actions.Publish(state.batch))
 
 
 RUNS = (OffsetRun("invoices", 0, 40, 2),)
@@ -110,8 +135,8 @@ RUNS = (OffsetRun("invoices", 0, 40, 2),)
 
 def with_runs(runs: tuple[OffsetRun, ...] | None = RUNS) -> Relay:
     """A relay that has just committed a batch with records at these offsets, at 100 s."""
-    produced = (answers.Delivered(2, None, runs=runs), answers.ManifestDelivered(7, 0xCC))
-    return after(in_batch(), *produced, answers.CommitEnded(100.0, 0.01))[0]
+    placed = replace(produced(), runs=runs)
+    return after(in_batch(), placed, answers.CommitEnded(100.0, 0.01))[0]
 
 
 def test_the_next_manifest_lists_where_the_records_of_the_last_batch_are() -> None:
@@ -132,8 +157,9 @@ def test_an_idle_shard_lists_the_offsets_of_its_last_batch_once() -> None:
     state, plan = after(early, commits(at=105.0))
     assert state.batch is not None
     assert (state.batch.entries, state.batch.before) == ((), RUNS)
-    assert plan == (actions.Begin(), actions.PublishManifest(state.batch))
-    ended = (answers.ManifestDelivered(9, 0xDD), answers.CommitEnded(105.0, 0.01))
+    assert plan == (actions.Begin(), actions.Publish(state.batch))
+    empty = answers.Delivered(0, None, runs=(), offset=9, crc=0xDD)
+    ended = (empty, answers.CommitEnded(105.0, 0.01))
     quiet, plan = after(state, *ended, commits(at=200.0))
     assert (quiet.batch, quiet.before) == (None, ())
     assert not any(isinstance(each, actions.Begin) for each in plan)
@@ -152,8 +178,8 @@ def test_before_the_first_batch_of_a_shard_there_are_no_offsets() -> None:
 
 
 def test_a_dropped_batch_leaves_its_offsets_to_no_manifest() -> None:
-    produced = (answers.Delivered(2, None, runs=RUNS), answers.Failed(Failure.KAFKA))
-    state, _ = after(in_batch(), *produced)
+    placed = replace(produced(), runs=RUNS)
+    state, _ = after(in_batch(), placed, answers.Failed(Failure.KAFKA))
     assert (state.placed, state.before) == ((), None)
 
 
@@ -187,8 +213,8 @@ def test_only_a_commit_or_an_empty_read_resets_the_failures() -> None:
 def test_a_drop_saves_the_progress_before_the_doubt() -> None:
     state, _ = committed()
     dirty = replace(state, dirty=True)
-    produced = (commits(b"c" * 16), answers.Delivered(0, None))
-    assert after(dirty, *produced)[1][0] == actions.SaveProgress(state.at, IDENTITY)
+    unsent = (commits(b"c" * 16), answers.Delivered(0, None))
+    assert after(dirty, *unsent)[1][0] == actions.SaveProgress(state.at, IDENTITY)
 
 
 def test_stopping_saves_and_frees_the_shard() -> None:

@@ -81,14 +81,13 @@ def test_a_release_has_an_empty_range_and_publishes_nothing_that_kafka_has() -> 
     assert batch is not None
     assert (batch.kind, batch.after, batch.to) == (Kind.RELEASE, AT.position, AT.position)
     assert batch.entries == (Entry(IDS[0], PUBLISHED_BEFORE), Entry(IDS[1], PUBLISHED))
-    assert plan == (actions.Begin(), actions.Publish(batch))
+    assert plan == (actions.Begin(), actions.Publish(batch, apart=True))
 
 
 def test_a_committed_release_is_marked_with_the_cursor_before_the_next_batch() -> None:
     begun, _ = after(running(), DUE, HELD_TWO)
     sent = (
-        answers.Delivered(1, None),
-        answers.ManifestDelivered(7, 0xCC),
+        answers.Delivered(1, None, offset=7, crc=0xCC),
         answers.CommitEnded(1.0, 0.1),
     )
     state, plan = after(begun, *sent)

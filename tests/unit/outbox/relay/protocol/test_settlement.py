@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from outbox.messages.manifest import Kind, Manifest
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.state import Cursor, Found, Phase, Relay, Visible
+from outbox.relay.protocol.state import NO_MANIFESTS, Cursor, Found, Phase, Relay, Visible
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
     AT,
     IDENTITY,
@@ -17,6 +17,8 @@ from tests.unit.outbox.relay.protocol.fixtures_steps import (
     manifest,
     replaying,
     running,
+    standing,
+    stored,
 )
 
 SEEN = Visible(2, 3)
@@ -105,8 +107,8 @@ def test_a_manifest_of_the_shard_that_hangs_is_committed_by_an_empty_one_behind_
     assert batch is not None
     assert (batch.kind, batch.batch_no, batch.prev_crc, batch.entries) == (Kind.BATCH, 5, 0xB7, ())
     assert (batch.after, batch.to) == (lone.to, lone.to)
-    assert plan == (actions.Begin(), actions.PublishManifest(batch))
-    ended = (answers.ManifestDelivered(9, 0xCC), answers.CommitEnded(1.0, 0.01))
+    assert plan == (actions.Begin(), actions.Publish(batch))
+    ended = (answers.Delivered(0, None, offset=9, crc=0xCC), answers.CommitEnded(1.0, 0.01))
     state, plan = after(state, *ended)
     assert (state.phase, plan) == (Phase.REPLAY, (actions.ReadBounds(),))
 
@@ -120,6 +122,37 @@ def test_without_manifests_nothing_is_settled() -> None:
     at_least_once = replace(settling(), at_least_once=True, cursor=AT)
     state, _ = after(at_least_once, answers.Bounds(None, 0, 0))
     assert state.phase is Phase.RUN
+
+
+def test_what_exactly_once_left_is_settled_before_at_least_once_begins() -> None:
+    """The new cursor is stored after the repairs, so that a death orders them again."""
+    state, plan = entering(ABSENT)
+    begun = SETTLING._replace(gen=5)
+    entered = begun._replace(manifest_offset=NO_MANIFESTS, visible=Visible(3, 5))
+    assert plan == (
+        actions.SaveProgress(begun, IDENTITY, begins=True),
+        actions.OrderRepairs(5, IDS),
+        actions.SaveProgress(entered, IDENTITY),
+        actions.DropHandle("delivery_mode"),
+        actions.Rest(0.0),
+    )
+    verified, plan = after(state, answers.Rested(), standing(stored(entered)))
+    assert plan == (actions.Fence(listed=False),)
+    assert not verified.entering
+
+
+def test_at_least_once_does_not_begin_while_another_program_hides_the_last_batches() -> None:
+    state, plan = entering(HIDDEN)
+    assert (state.phase, plan) == (Phase.REPLAY, (actions.Rest(4.0),))
+
+
+def entering(settled: answers.BatchesSettled) -> tuple[Relay, tuple[actions.Action, ...]]:
+    """Return where a relay that enters at_least_once goes once the last batches are read."""
+    lane = Relay(shard=3, at_least_once=True)
+    verified, plan = after(lane, answers.Rested(), answers.LockTaken(), standing(stored(SETTLING)))
+    assert plan == (actions.Fence(listed=True),)
+    end = AT.manifest_offset
+    return after(verified, answers.Fenced(), answers.Bounds(stored(SETTLING), 0, end), settled)
 
 
 def opened(lone: Manifest) -> tuple[Relay, answers.Answer, answers.Answer]:
