@@ -1,8 +1,8 @@
 """How long does a page of the console take after a long history?
 
 Fills one PostgreSQL with published messages and some unpublished ones, then loads each page again
-and again, one at a time, in the process of the API. Goal: p95 at most 150 ms at ten million
-messages, which need about 8 GB of disk.
+again, one at a time, in the process of the API, beside a broker. Goal: p95 at most 150 ms at ten
+million messages, which need about 8 GB of disk.
 """
 
 from __future__ import annotations
@@ -21,9 +21,14 @@ from api.wiring import build
 from benchmarks.history import GROUP, fill
 from benchmarks.measure.machine import report, start
 from cli.stores.schema import upgrade
+from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
+from outbox.kafka.progress_topic import ensure_progress_topic
+from outbox.operators.message_view import OperatorAction
+from outbox.postgres.operators.installation_admin import rebase_installation
 from outbox.settings.environment import load_settings
 
+FILLED: Final = OperatorAction(operator="bench", reason="a history was filled in", key_id=None)
 PATHS: Final = (
     "/ui/",
     f"/ui/?q=group:{GROUP}",
@@ -34,6 +39,7 @@ PATHS: Final = (
     f"/ui/groups/{GROUP}",
     "/ui/publishing",
     "/ui/reconciliations",
+    "/ui/audit",
     "/ui/keys",
     "/ui/system",
 )
@@ -48,23 +54,29 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="outbox-console-") as folder:
         server = EmbeddedPostgres(Path(folder) / "postgres")
+        broker = EmbeddedKafka(Path(folder) / "kafka")
         server.start()
         try:
+            broker.start()
+            ensure_progress_topic(broker.bootstrap_servers)
             upgrade(server.database_url)
             start("console", messages=asked.messages, unpublished=asked.unpublished)
             fill(server.database_url, asked.messages, asked.unpublished)
-            asyncio.run(_load_pages(server.database_url, asked.loads))
+            # The history has ids that this young server has not reached.
+            rebase_installation(server.database_url, FILLED)
+            asyncio.run(_load_pages(server.database_url, broker.bootstrap_servers, asked.loads))
         finally:
+            broker.kill()
             server.stop()
             server.erase()
 
 
-async def _load_pages(database_url: str, loads: int) -> None:
+async def _load_pages(database_url: str, servers: str, loads: int) -> None:
     settings = load_settings(
         {},
         {
             "database_url": database_url,
-            "kafka_bootstrap_servers": "127.0.0.1:9",
+            "kafka_bootstrap_servers": servers,
             "auth_mode": "dev-insecure",
         },
     )
@@ -90,6 +102,7 @@ async def _load(client: httpx2.AsyncClient, path: str, loads: int) -> None:
         path,
         p50_ms=round(statistics.median(taken), 1),
         p95_ms=round(p95, 1),
+        max_ms=round(max(taken), 1),
         kilobytes=round(len(answer.content) / 1000),
     )
 

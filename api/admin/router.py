@@ -6,20 +6,28 @@ from typing import Final
 
 from api.admin.routes import (
     api_keys,
+    audit_log,
     bulk_actions,
     half_messages,
+    held_records,
+    installation,
     probes,
     problem_pages,
     producer_groups,
     reconciliations,
+    records,
 )
 
 ROUTERS: Final = (
     half_messages.router,
     bulk_actions.router,
+    held_records.router,
+    records.router,
     producer_groups.router,
     reconciliations.router,
     api_keys.router,
+    audit_log.router,
+    installation.router,
     probes.router,
     problem_pages.router,
 )

@@ -6,13 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from api.admin.check_endpoint_probe import CheckEndpointProbe
+from api.admin.installation import Installation
 from api.ingest.name_cache import NameCache
 from api.ingest.topic_cache import TopicCache
 from outbox.access import ApiKeys, Caller
 from outbox.checks.ports import ProducerGroups
 from outbox.checks.ssrf_guard import SsrfPolicy
 from outbox.operators.acceptances import Acceptances
+from outbox.operators.audit_log import AuditLog
 from outbox.operators.bulk_actions import BulkActions
+from outbox.operators.held_records import HeldAdmin
 from outbox.operators.ports import MessageBrowser, Operations, Readiness
 from outbox.operators.repairs import Repairs
 from outbox.reconciliation.ports import ReconciliationRuns
@@ -27,6 +30,9 @@ class Services:
     operations: Operations
     bulk_actions: BulkActions
     wake_bulk_runner: Callable[[], None]
+    held: HeldAdmin
+    audit_log: AuditLog
+    installation: Installation
     groups: ProducerGroups
     keys: ApiKeys
     runs: ReconciliationRuns

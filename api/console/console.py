@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from http.cookies import CookieError, SimpleCookie
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -18,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
-from api.console.in_process_api import App, InProcessApi, Refused
+from api.console.in_process_api import App, CallCount, InProcessApi, Refused
 from api.console.page_renderer import PageRenderer
 from api.console.pages.site_map import FORMS, NAVIGATION, PAGES, Handler
 from api.console.search import QUALIFIERS
@@ -45,6 +44,7 @@ class Visitor:
 
     caller: Caller
     session: Session | None
+    calls: CallCount = field(default_factory=CallCount)
 
     @property
     def is_known(self) -> bool:
@@ -150,7 +150,7 @@ class Console:
             request=request,
             caller=visitor.caller,
             session=visitor.session or self._seal.begin(None, ""),
-            api=InProcessApi(self._routes, visitor.caller, request_id),
+            api=InProcessApi(self._routes, visitor.caller, request_id, visitor.calls),
             renderer=self._renderer,
             prefix=self._prefix,
             log_in=self._log_in,
@@ -243,12 +243,13 @@ def _refused(problem: Problem) -> Refused:
 
 
 def _cookie(header: bytes) -> str | None:
-    """Return our cookie."""
-    try:
-        found = SimpleCookie(header.decode("latin-1")).get(COOKIE)
-    except CookieError:
-        return None
-    return found.value if found else None
+    """Return our cookie; None also if there are two: another host of the domain may have set one.
+
+    The library's parser needs half a second for a hostile header, and our values have no quotes.
+    """
+    pairs = (pair.strip().partition(b"=") for pair in header.split(b";"))
+    found = [value for name, _, value in pairs if name == COOKIE.encode()]
+    return found[0].decode("latin-1") if len(found) == 1 else None
 
 
 def _host_name(request: Request) -> str:

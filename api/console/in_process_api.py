@@ -46,18 +46,26 @@ class Refused(Exception):
         self.problem = problem
 
 
+class CallCount:
+    """How often one visit called the API."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+
 class InProcessApi:
     """Calls the routes of an application as one caller; ``calls`` are shown on the page."""
 
-    def __init__(self, app: App, caller: Caller, request_id: str) -> None:
+    def __init__(self, app: App, caller: Caller, request_id: str, count: CallCount) -> None:
         self._app = app
         self._caller = caller
         self._request_id = request_id
+        self._count = count
         self.calls: list[str] = []
 
     def quiet(self) -> InProcessApi:
         """Return the same API, whose calls are not shown: they only help to fill in a form."""
-        return InProcessApi(self._app, self._caller, self._request_id)
+        return InProcessApi(self._app, self._caller, self._request_id, self._count)
 
     async def get(self, path: str, query: Query | None = None) -> Any:
         """Return the JSON of a GET. Raises Refused."""
@@ -82,6 +90,7 @@ class InProcessApi:
         asked = urlencode(query or {}, quote_via=quote, safe=SHOWN_AS_THEY_ARE)
         shown = quote(path, safe=SHOWN_AS_THEY_ARE)
         self.calls.append(f"{method} {shown}{'?' if asked else ''}{asked}")
+        self._count.made += 1
         answer = await self._exchange(method, path, asked, body)
         if answer.status >= FIRST_REFUSAL:
             raise Refused(answer.status, answer.json())

@@ -23,6 +23,7 @@ QUALIFIERS: Final = {
     "age": "older or younger, for example age:>5m or age:<2h",
     "checks": "at least so many checks, for example checks:>3",
     "outcome": "the last check: " + ", ".join(Outcome),
+    "trace": "the trace of its prepare, 32 hexadecimal digits",
 }
 EXAMPLE: Final = "group:billing age:>5m checks:>3"
 LONGEST: Final = 1000
@@ -34,6 +35,7 @@ _FILTERS: Final = {
     "tag": "tag",
     "by": "decided_by",
     "outcome": "last_outcome",
+    "trace": "trace_id",
 }
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _AGE: Final = re.compile(r"([<>])(\d{1,4})([smhd])")
@@ -74,6 +76,7 @@ _FLAGS: Final = {
     "prepared_to": "prepared-to",
     "min_checks": "min-checks",
     "last_outcome": "last-outcome",
+    "trace_id": "trace-id",
 }
 
 

@@ -25,8 +25,11 @@ NOTICES: Final = {
     "ended": "The decision is stored.",
     "paused": "Checks of the group are paused. Prepares, ends and publishing go on.",
     "resumed": "Checks of the group go on.",
+    "released": "The relay tries the record again within a second. Reload to see its result.",
+    "dropped": "The record is given up: it is never published, and what waited for it goes on.",
     "revoked": "The key is revoked; it stops working within 5 seconds.",
     "cancelled": "Nothing more is done of this action.",
+    "action-resumed": "The action goes on where it stopped.",
     "logged-out": "You are logged out.",
     "session-over": "Your session is over, and nothing was done. Log in, then try again.",
 }

@@ -31,6 +31,10 @@ CORDONED: Final = "cordoned.log.dirs"
 MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
 DEFAULT_MAX_TIMEOUT_SECONDS: Final = 900.0
 TIMEOUT_SECONDS: Final = 30.0
+_FORBIDDEN: Final = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +132,18 @@ def _translated() -> Iterator[None]:
         raise KafkaUnavailable("Kafka did not answer in time") from error
 
 
+@contextmanager
+def _permitted(permission: str) -> Iterator[None]:
+    """Raise KafkaUnavailable that names the permission that a refusal asks for."""
+    try:
+        yield
+    except KafkaException as error:
+        if error.args[0].code() in _FORBIDDEN:
+            needed = f"this principal needs {permission}: docs/security.md, Kafka ACLs"
+            raise KafkaUnavailable(needed) from error
+        raise
+
+
 def _admin(bootstrap_servers: str, kafka_config: Mapping[str, Any] | None) -> AdminClient:
     addressed: dict[str, Any] = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
     return AdminClient({**(kafka_config or {}), **addressed})
@@ -135,7 +151,8 @@ def _admin(bootstrap_servers: str, kafka_config: Mapping[str, Any] | None) -> Ad
 
 def _stored_settings(admin: AdminClient, timeout_seconds: float) -> dict[str, str]:
     resource = ConfigResource(ResourceType.TOPIC, PROGRESS_TOPIC)
-    entries = admin.describe_configs([resource])[resource].result(timeout=timeout_seconds)
+    with _permitted("DESCRIBE_CONFIGS on the topic " + PROGRESS_TOPIC):
+        entries = admin.describe_configs([resource])[resource].result(timeout=timeout_seconds)
     return {name: str(entry.value) for name, entry in entries.items()}
 
 
@@ -145,7 +162,8 @@ def _broker_settings(
     """Return the visible settings of each broker; the library takes one broker per call."""
     asked = (ConfigResource(ResourceType.BROKER, str(broker)) for broker in brokers)
     futures = [admin.describe_configs([broker])[broker] for broker in asked]
-    answers = [future.result(timeout=timeout_seconds) for future in futures]
+    with _permitted("DESCRIBE_CONFIGS on the cluster"):
+        answers = [future.result(timeout=timeout_seconds) for future in futures]
     return [
         {name: str(entry.value) for name, entry in entries.items() if not entry.is_sensitive}
         for entries in answers

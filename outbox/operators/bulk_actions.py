@@ -88,5 +88,13 @@ class BulkActions(Protocol):
         None if a caller of these groups may not see it.
         """
 
+    async def resume(
+        self, number: UUID, groups: frozenset[int] | None, action: OperatorAction
+    ) -> BulkAction | None:
+        """Go on with a cancelled action where it stopped, audited; any other stays as it is.
+
+        None if a caller of these groups may not see it.
+        """
+
     async def advance(self) -> bool:
         """Process the next chunk of the oldest unfinished action; False if there is none."""

@@ -48,16 +48,21 @@ class HeldAdmin(Protocol):
         topic: str | None = None,
         refused_only: bool = False,
         dropped: bool = False,
+        groups: frozenset[int] | None = None,
     ) -> Sequence[HeldMessage]:
         """Return open held records by ascending half id, or the dropped ones.
 
-        ``refused_only`` leaves out those that only wait behind another.
+        ``refused_only`` leaves out those that only wait behind another; ``groups`` are the ids that
+        the caller is bound to (None: all).
         """
 
-    async def read_held(self, half_id: HalfId, nonce: Nonce) -> HeldMessage:
+    async def read_held(
+        self, half_id: HalfId, nonce: Nonce, groups: frozenset[int] | None = None
+    ) -> HeldMessage:
         """Return one held record, open or dropped. Raises MessageNotFound, NotHeld when released.
 
-        Its ``waiting_behind`` counts the messages that a drop or a release would unblock.
+        Its ``waiting_behind`` counts the messages that a drop or a release would unblock. A record
+        of other ``groups`` (None: all) is not found.
         """
 
     async def release_now(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:

@@ -29,6 +29,8 @@ class MessageFilter:
     prepared_to: datetime | None = None
     min_checks: int | None = None
     last_outcome: str | None = None
+    trace_id: str | None = None
+    """That of the prepare, 32 hexadecimal digits."""
     before: int | None = None
     limit: int = 50
 
@@ -67,6 +69,28 @@ class MessagePage:
 
     messages: tuple[MessageView, ...]
     next_before: int | None = None
+    searched_back_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCheck:
+    """One check of a message of a group; ``latency_ms`` counts milliseconds."""
+
+    message_id: str
+    at: datetime
+    attempt: int
+    outcome: str
+    http_status: int | None
+    latency_ms: int
+    counted: bool
+    applied: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupChecks:
+    """The newest checks of a group; ``searched_back_to`` is where the search stopped, if it did."""
+
+    checks: tuple[GroupCheck, ...]
     searched_back_to: datetime | None = None
 
 

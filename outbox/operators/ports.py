@@ -9,6 +9,7 @@ from typing import Protocol
 from outbox.messages.message import End, Ended
 from outbox.messages.message_id import HalfId
 from outbox.operators.message_view import (
+    GroupChecks,
     HistoryEvent,
     MessageFilter,
     MessagePage,
@@ -25,6 +26,9 @@ class MessageBrowser(Protocol):
 
     async def get(self, half_id: HalfId, *, payload: bool = False) -> MessageView | None:
         """Return the current state of a message; ``payload`` adds key, headers and value."""
+
+    async def checks(self, group_id: int, limit: int) -> GroupChecks:
+        """Return the newest checks of a group, among the messages that were prepared last."""
 
     async def history(self, half_id: HalfId) -> Sequence[HistoryEvent]:
         """Return the events of a message, oldest first."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from api.admin.models.base import StrictBody
+from api.admin.models.base import PageQuery, StrictBody
 from api.http.wire_types import NO_NUL, KeyGroup, Moment
 from outbox.access import ApiKey, Scope
 
@@ -22,7 +22,10 @@ class KeyRequest(StrictBody):
 
 
 class KeyResource(BaseModel):
-    """An API key without its secret."""
+    """An API key without its secret; ``last_used_at`` and ``last_refused_at`` to the minute.
+
+    A key is refused after it was revoked or has expired.
+    """
 
     key_id: str
     name: str
@@ -30,6 +33,15 @@ class KeyResource(BaseModel):
     scopes: list[Scope]
     created_at: datetime
     expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    last_refused_at: datetime | None
+
+
+class KeyQuery(PageQuery):
+    """The page of a list; ``refused``: keys that have ended and that somebody used lately."""
+
+    refused: bool = False
 
 
 class NewKeyResource(KeyResource):
@@ -55,4 +67,7 @@ def key_resource(key: ApiKey) -> KeyResource:
         scopes=list(key.scopes),
         created_at=key.created_at,
         expires_at=key.expires_at,
+        revoked_at=key.revoked_at,
+        last_used_at=key.last_used_at,
+        last_refused_at=key.last_refused_at,
     )

@@ -41,6 +41,7 @@ class MessageConditions(BaseModel):
     prepared_to: Moment | None = None
     min_checks: Count | None = None
     last_outcome: Outcome | None = None
+    trace_id: str | None = Field(None, pattern=r"^[0-9a-f]{32}$")
 
 
 class MessageQuery(MessageConditions):
@@ -102,6 +103,15 @@ class MessageResource(BaseModel):
     key_base64: str | None = None
     value: str | None = None
     value_base64: str | None = None
+
+
+class RecordResource(BaseModel):
+    """A record in Kafka, and the message that it is."""
+
+    message_id: str
+    topic: str
+    partition: int
+    offset: int
 
 
 class MessagePageResource(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.admin.models.base import StrictBody
 from api.http.wire_types import AllowedTopic, ReasonText
@@ -70,6 +70,30 @@ class RegisteredGroup(GroupResource):
     """A new group, with the signing secret, which is returned only here."""
 
     check_secret: str
+
+
+class GroupCheckResource(BaseModel):
+    """A check of one message; ``applied``: it decided the message."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    message_id: str
+    at: datetime
+    attempt: int
+    outcome: str
+    http_status: int | None
+    latency_ms: int
+    counted: bool
+    applied: bool
+
+
+class GroupCheckList(BaseModel):
+    """The newest checks first; messages prepared before ``searched_back_to`` were not looked at."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    data: list[GroupCheckResource]
+    searched_back_to: datetime | None
 
 
 class GroupPage(BaseModel):

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Response
 
 from api.admin.dependencies import NO_STORE, NoQuery, ServicesDependency, StrictRoute, needs
-from api.admin.models.api_keys import KeyPage, KeyRequest, NewKeyResource, key_resource
-from api.admin.models.base import PageQuery
+from api.admin.models.api_keys import KeyPage, KeyQuery, KeyRequest, NewKeyResource, key_resource
 from api.http.page_token import decode_page_token, encode_page_token
 from api.http.problems import Problem, invalid
 from outbox.access import Caller, NewApiKey, Scope
@@ -45,11 +44,14 @@ async def create_api_key(
 
 @router.get("", response_model=KeyPage)
 async def list_api_keys(
-    query: Annotated[PageQuery, Query()], caller: Admin, services: ServicesDependency
+    query: Annotated[KeyQuery, Query()], caller: Admin, services: ServicesDependency
 ) -> Any:
-    """List the valid keys within the caller's own groups, without secrets."""
+    """List the valid keys within the caller's own groups, without secrets.
+
+    `refused=true` lists those that have ended and that somebody used in the last five minutes.
+    """
     after = decode_page_token(query.cursor) if query.cursor is not None else ""
-    keys = await services.keys.page(after, query.limit + 1, caller.groups)
+    keys = await services.keys.page(after, query.limit + 1, caller.groups, refused=query.refused)
     shown, more = keys[: query.limit], len(keys) > query.limit
     return {
         "data": [key_resource(key) for key in shown],

@@ -100,6 +100,20 @@ async def cancel(
     return _resource(found)
 
 
+@router.post("/{action_id}/resume", response_model=BulkResource, dependencies=[NoQuery])
+async def resume_action(
+    action_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
+) -> BulkResource:
+    """Go on with a cancelled action where it stopped; any other stays as it is."""
+    action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
+    groups = await services.groups_of(caller)
+    found = await services.bulk_actions.resume(_number(action_id), groups, action)
+    if found is None:
+        raise Problem(slug="not-found")
+    services.wake_bulk_runner()
+    return _resource(found)
+
+
 def _number(action_id: str) -> UUID:
     try:
         return UUID(action_id)

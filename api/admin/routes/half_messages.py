@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
@@ -25,7 +24,7 @@ from api.admin.models.half_messages import (
     message_resource,
 )
 from api.admin.services import Services
-from api.http.exchange import JSON
+from api.http.exchange import JSON, entity_tag, is_known
 from api.http.page_token import decode_number_token, encode_page_token
 from api.http.problems import Problem
 from api.ingest.answers import already_ended, ended_half
@@ -86,8 +85,8 @@ async def get_half_message(
         _require_payload(caller)
     view = await find(services, caller, message_id, payload=include is not None)
     body = message_json(view)
-    etag = f'"{sha256(body).hexdigest()[:32]}"'
-    if _matches(request.headers.get("if-none-match"), etag):
+    etag = entity_tag(body)
+    if is_known(request.headers.get("if-none-match"), etag):
         return Response(status_code=304, headers={"ETag": etag})
     return Response(body, headers={"ETag": etag}, media_type=JSON[1].decode())
 
@@ -195,10 +194,3 @@ def filter_of(
 def _require_payload(caller: Caller) -> None:
     if not caller.has(Scope.MESSAGES_PAYLOAD):
         raise Problem(slug="scope-missing", detail=f"the key needs {Scope.MESSAGES_PAYLOAD}")
-
-
-def _matches(header: str | None, etag: str) -> bool:
-    if header is None:
-        return False
-    known = {part.strip().removeprefix("W/") for part in header.split(",")}
-    return "*" in known or etag in known

@@ -11,6 +11,8 @@ from api.admin.dependencies import NO_STORE, NoQuery, ServicesDependency, Strict
 from api.admin.models.base import PageQuery
 from api.admin.models.producer_groups import (
     EndpointTestResource,
+    GroupCheckList,
+    GroupCheckResource,
     GroupPage,
     GroupRequest,
     GroupResource,
@@ -34,9 +36,11 @@ from outbox.telemetry.events import Event, get_logger
 router = APIRouter(prefix="/v1/producer-groups", tags=["producer groups"], route_class=StrictRoute)
 
 Reader = Annotated[Caller, needs(Scope.GROUPS_READ)]
+MessageReader = Annotated[Caller, needs(Scope.MESSAGES_READ)]
 Writer = Annotated[Caller, needs(Scope.GROUPS_WRITE)]
 Name = Annotated[str, Path(pattern=GROUP_PATTERN.replace(r"(?![\s\S])", "$"))]
 IfMatch = Annotated[str | None, Header(alias="If-Match")]
+LAST_CHECKS: Final = 50
 _ETAG: Final = re.compile(r'(?:W/)?"v(\d{1,9})"')
 
 
@@ -64,6 +68,20 @@ async def get_producer_group(
     group = await services.groups.get(producer_group)
     response.headers["ETag"] = etag(group)
     return group_resource(group)
+
+
+@router.get("/{producer_group}/checks", dependencies=[NoQuery])
+async def list_checks(
+    producer_group: Name, caller: MessageReader, services: ServicesDependency
+) -> GroupCheckList:
+    """List the last 50 checks of a group, among the messages that were prepared last."""
+    _require_visible(caller, producer_group)
+    group = await services.groups.get(producer_group)
+    found = await services.browser.checks(group.id, LAST_CHECKS)
+    return GroupCheckList(
+        data=[GroupCheckResource.model_validate(each) for each in found.checks],
+        searched_back_to=found.searched_back_to,
+    )
 
 
 @router.put(

@@ -56,10 +56,19 @@ async def show(visit: Visit) -> Response:
 
 async def cancel(visit: Visit) -> Response:
     """Do nothing more of an action."""
+    return await _turn(visit, "cancel", "cancelled")
+
+
+async def resume(visit: Visit) -> Response:
+    """Go on with a cancelled action."""
+    return await _turn(visit, "resume", "action-resumed")
+
+
+async def _turn(visit: Visit, how: str, done: str) -> Response:
     number = visit.request.path_params["action_id"]
     body = {"operator": visit.form.get("operator", ""), "reason": visit.form.get("reason", "")}
-    await visit.api.post(f"{BULK}/{number}/cancel", body)
-    return visit.see(f"/bulk-actions/{number}", done="cancelled")
+    await visit.api.post(f"{BULK}/{number}/{how}", body)
+    return visit.see(f"/bulk-actions/{number}", done=done)
 
 
 def _asked(visit: Visit, *, operator: str, reason: str) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""API keys: which there are, and how to end one."""
+"""API keys: which there are, which are refused, and how to end one."""
 
 from __future__ import annotations
 
-from typing import Final
+import shlex
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -16,10 +17,27 @@ async def show(visit: Visit) -> Response:
     cursor = visit.query.get("cursor")
     page = await visit.api.get(KEYS, {"limit": 100} | ({"cursor": cursor} if cursor else {}))
     following = page["next_cursor"] and visit.address("/keys", cursor=page["next_cursor"])
-    return visit.page("keys.html", command="outbox key list", page=page, following=following)
+    refused = (await visit.api.get(KEYS, {"limit": 100, "refused": "true"}))["data"]
+    return visit.page(
+        "keys.html",
+        command="outbox key list",
+        page=page,
+        following=following,
+        refused=[(key, _successor(key)) for key in refused],
+    )
 
 
 async def revoke(visit: Visit) -> Response:
     """Revoke a key."""
     await visit.api.delete(f"{KEYS}/{visit.request.path_params['key_id']}")
     return visit.see("/keys", done="revoked")
+
+
+def _successor(key: dict[str, Any]) -> str:
+    """Return the command that makes a key of the same groups and scopes."""
+    words = ["outbox", "key", "create", "--name", key["name"]]
+    for scope in key["scopes"]:
+        words += ["--scope", scope]
+    for group in key["producer_groups"]:
+        words += ["--group", group]
+    return shlex.join(words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -57,6 +58,7 @@ async def _show(visit: Visit, tested: dict[str, Any] | None = None) -> Response:
         group=group,
         tested=tested,
         checks=await _last_checks(visit, name),
+        simulate=_simulation(group),
         now=SystemClock().now(),
         not_writing=visit.why_not(Scope.GROUPS_WRITE),
         not_reading=visit.why_not(Scope.MESSAGES_READ),
@@ -70,20 +72,33 @@ async def _set(visit: Visit, action: str, done: str) -> Response:
 
 
 async def _last_checks(visit: Visit, name: str) -> list[dict[str, Any]]:
-    """Return the last check of each undecided message of the group, the newest first."""
+    """Return the last checks of the group, the newest first.
+
+    Those of messages prepared lately, and the last one of each undecided message, however old.
+    """
     if not visit.can(Scope.MESSAGES_READ):
         return []
-    checked: list[dict[str, Any]] = []
+    checked: list[dict[str, Any]] = [
+        {**each, "count": each["attempt"]}
+        for each in (await visit.api.get(f"{GROUPS}/{name}/checks"))["data"]
+    ]
+    seen = {each["message_id"] for each in checked}
     for state in ("PREPARED", "PARKED"):
         query = {"state": state, "producer_group": name, "limit": LOOKED_AT}
         page = await visit.api.get(MESSAGES, query)
         checked.extend(
             {"message_id": each["message_id"], "count": each["check_count"], **each["last_check"]}
             for each in page["data"]
-            if each["last_check"]
+            if each["last_check"] and each["message_id"] not in seen
         )
     return sorted(checked, key=lambda each: str(each["at"]), reverse=True)[:LAST_CHECKS]
 
 
 def _name(visit: Visit) -> str:
     return str(visit.request.path_params["name"])
+
+
+def _simulation(group: dict[str, Any]) -> str:
+    """Return the command that tries good, stale, forged and repeated checks at the endpoint."""
+    words = ["--url", group["check_url"], "--producer-group", group["producer_group"]]
+    return f"OUTBOX_CHECK_SECRET=whsec_... outbox check simulate {shlex.join(words)}"

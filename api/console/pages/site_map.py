@@ -8,6 +8,7 @@ from typing import Final
 from starlette.responses import Response
 
 from api.console.pages import (
+    audit,
     bulk_action,
     key,
     login,
@@ -31,6 +32,7 @@ NAVIGATION: Final = (
     ("/groups", "Producer groups"),
     ("/publishing", "Publishing"),
     ("/reconciliations", "Reconciliation"),
+    ("/audit", "Audit"),
     ("/keys", "Keys"),
     ("/system", "System"),
 )
@@ -48,6 +50,8 @@ PAGES: Final[dict[str, Handler]] = {
     "/reconciliations": reconciliation.show_all,
     "/reconciliations/{run_id}": reconciliation.show,
     "/reconciliations/{run_id}/report.{form}": reconciliation.download,
+    "/audit": audit.show,
+    "/audit/export": audit.export,
     "/keys": key.show,
     "/system": system.show,
     "/bulk-actions/{action_id}": bulk_action.show,
@@ -60,8 +64,10 @@ FORMS: Final[dict[str, Handler]] = {
     "/groups/{name}/test": producer_group.test,
     "/groups/{name}/pause": producer_group.pause,
     "/groups/{name}/resume": producer_group.resume,
+    "/held/{message_id}": publishing.settle,
     "/keys/{key_id}/revoke": key.revoke,
     "/bulk-actions/plan": bulk_action.plan,
     "/bulk-actions": bulk_action.begin,
     "/bulk-actions/{action_id}/cancel": bulk_action.cancel,
+    "/bulk-actions/{action_id}/resume": bulk_action.resume,
 }

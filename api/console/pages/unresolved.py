@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
 from starlette.responses import Response
 
+from api.console.csv_file import csv_file, csv_line
 from api.console.in_process_api import Query, Refused
 from api.console.search import EXAMPLE, QUALIFIERS, MessageSearch, SearchInvalid, parse_search
 from api.console.visit import Visit
@@ -22,6 +22,9 @@ SHOWN: Final = 50
 EXPORTED: Final = 10_000
 EXPORT_PAGE: Final = 500
 DEFAULT_STATES: Final = (State.PREPARED, State.COMMITTED)
+RECORD: Final = re.compile(r"([A-Za-z0-9._-]{1,249})/(\d{1,10})@(\d{1,19})")
+"""`topic/partition@offset`, as the page of a message shows it."""
+TRACE: Final = re.compile(r"[0-9a-f]{32}")
 COLUMNS: Final = (
     "message_id",
     "state",
@@ -33,8 +36,6 @@ COLUMNS: Final = (
     "decided_at",
     "publish_error",
 )
-NOT_IN_A_CELL: Final = ("=", "+", "-", "@", "\t", "\r")
-"""A cell that begins so is a formula for spreadsheets."""
 
 
 async def show(visit: Visit) -> Response:
@@ -74,12 +75,10 @@ async def export(visit: Visit) -> Response:
         search = parse_search(visit.query.get("q", "").strip(), SystemClock().now())
     except SearchInvalid as invalid:
         raise Refused(422, {"title": "The search is not valid", "detail": str(invalid)}) from None
-    found: list[dict[str, Any]] = []
+    lines = [csv_line(COLUMNS)]
     for state in _states(search):
-        found.extend(await _all(visit, search.query(state), EXPORTED - len(found)))
-    headers = {"content-disposition": "attachment; filename=messages.csv"}
-    headers["cache-control"] = "no-store"
-    return Response("".join(_lines(found)), headers=headers, media_type="text/csv; charset=utf-8")
+        lines.extend(await _all(visit, search.query(state), EXPORTED - len(lines) + 1))
+    return csv_file("messages.csv", lines)
 
 
 def _states(search: MessageSearch) -> Sequence[State]:
@@ -95,48 +94,54 @@ async def _list(visit: Visit, search: MessageSearch, state: State) -> dict[str, 
     return {"state": state, "page": page, "next": following, "alone": visit.address("/", q=bound)}
 
 
-async def _all(visit: Visit, query: dict[str, str], at_most: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+async def _all(visit: Visit, query: dict[str, str], at_most: int) -> list[str]:
+    """Return the lines of what matches, written page by page: others have their turn between."""
+    found: list[str] = []
     cursor: dict[str, str] = {}
     while len(found) < at_most:
         asked: Query = {**query, **cursor, "limit": min(EXPORT_PAGE, at_most - len(found))}
         page = await visit.api.get(MESSAGES, asked)
-        found.extend(page["data"])
+        found.extend(csv_line([row[name] for name in COLUMNS]) for row in page["data"])
         if page["next_cursor"] is None:
             break
         cursor = {"cursor": page["next_cursor"]}
     return found
 
 
-def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
-    for row in [dict(zip(COLUMNS, COLUMNS, strict=True)), *found]:
-        line = io.StringIO()
-        csv.writer(line).writerow([_cell(row[name]) for name in COLUMNS])
-        yield line.getvalue()
-
-
-def _cell(value: object) -> str:
-    text = "" if value is None else str(value)
-    return "'" + text if text.startswith(NOT_IN_A_CELL) else text
-
-
 async def _by_id(visit: Visit, word: str) -> Response:
-    """Go to the one message that an id names; an id may be a message, a transaction or a key."""
-    try:
-        found = await visit.api.get(f"{MESSAGES}/{quote(word, safe='')}")
-        return visit.see(f"/messages/{found['message_id']}")
-    except Refused as refused:
-        if refused.status != 404:
-            raise
-    for name in ("transaction_id", "key"):
-        if name == "key" and not visit.can(Scope.MESSAGES_PAYLOAD):
-            continue
+    """Go to the one message that a word names.
+
+    It may be a place in Kafka, a message, a trace, a transaction or a key.
+    """
+    message_id = await _exact(visit, word)
+    if message_id is not None:
+        return visit.see(f"/messages/{message_id}")
+    names = ["transaction_id"]
+    if TRACE.fullmatch(word):
+        names.append("trace_id")
+    elif visit.can(Scope.MESSAGES_PAYLOAD):
+        names.append("key")
+    for name in names:
         page = await visit.api.get(MESSAGES, {name: word, "limit": SHOWN})
         if len(page["data"]) == 1:
             return visit.see(f"/messages/{page['data'][0]['message_id']}")
         if page["data"] or page["searched_back_to"]:
             return visit.page("found.html", word=word, name=name, page=page)
     return visit.page("found.html", status=404, word=word, name=None, page=None)
+
+
+async def _exact(visit: Visit, word: str) -> str | None:
+    """Return the message that has this id, or whose record has this place."""
+    place = RECORD.fullmatch(word)
+    paths = [f"{MESSAGES}/{quote(word, safe='')}"]
+    paths += ["/v1/records/{}/{}/{}".format(*place.groups())] if place else []
+    for path in paths:
+        try:
+            return str((await visit.api.get(path))["message_id"])
+        except Refused as refused:
+            if refused.status != 404:
+                raise
+    return None
 
 
 async def _group_names(visit: Visit) -> list[str]:

@@ -5,19 +5,20 @@ from dataclasses import asdict
 import typer
 
 from cli.commands.doctor.endpoint_checks import endpoint_checks
-from cli.commands.doctor.health_check import HealthStatus
-from cli.commands.doctor.kafka_checks import kafka_checks
-from cli.commands.doctor.postgres_checks import postgres_checks, stored_topics
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import ExitCode
 from cli.invocation.output import print_rows
 from cli.invocation.settings import settings_or_dev
+from outbox.operators.health_check import HealthStatus
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.redaction import redaction
 
 
 def doctor(context: typer.Context) -> None:
     """Check PostgreSQL, Kafka, the checker and the check endpoints; exits 1 on a failure."""
+    from outbox.kafka.health.kafka_checks import kafka_checks
+    from outbox.postgres.operators.postgres_checks import postgres_checks, stored_topics
+
     settings = settings_or_dev()
     found = [
         *postgres_checks(settings),

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import typer
 
-from cli.commands.doctor.health_check import HealthCheck, HealthStatus, finding
 from cli.invocation.exit_codes import CommandFailed
 from cli.service.api_client import api_client
 from cli.service.api_problem import ApiProblem
+from outbox.operators.health_check import HealthCheck, HealthStatus, finding
 
 FAULTS: Final = {
     "reachable": "cannot be reached",

@@ -27,6 +27,14 @@ RELAY_SECONDS: Final = PRODUCER_FIXED["transaction.timeout.ms"] / 1000 + SWEEP_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionEnds:
+    """The offset that the next record gets, and the one where `read_committed` consumers stop."""
+
+    stable: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
     """The first open transaction of a partition."""
 
@@ -48,12 +56,32 @@ def open_transactions(
     bootstrap_servers: str, kafka_config: Mapping[str, Any], topics: Collection[str]
 ) -> Sequence[OpenTransaction]:
     """Return the first open transaction of each partition that has one. Raises KafkaUnavailable."""
+    ends = partition_ends(bootstrap_servers, kafka_config, topics)
+    return transactions_behind(bootstrap_servers, kafka_config, ends)
+
+
+def partition_ends(
+    bootstrap_servers: str, kafka_config: Mapping[str, Any], topics: Collection[str]
+) -> Mapping[Partition, PartitionEnds]:
+    """Return the ends of each partition that answers. Raises KafkaUnavailable."""
     log = KafkaLogReader(bootstrap_servers, kafka_config)
     partitions = log.partitions(topics)
     # The stable offsets are read last: a transaction that has ended meanwhile is not behind.
     ends = log.offsets(partitions, LogEnd.HIGH_WATERMARK).offsets
     stable = log.offsets(partitions, LogEnd.LAST_STABLE).offsets
-    behind = {each: at for each, at in stable.items() if at < ends.get(each, at)}
+    return {
+        each: PartitionEnds(stable=at, end=max(at, ends.get(each, at)))
+        for each, at in sorted(stable.items())
+    }
+
+
+def transactions_behind(
+    bootstrap_servers: str, kafka_config: Mapping[str, Any], ends: Mapping[Partition, PartitionEnds]
+) -> Sequence[OpenTransaction]:
+    """Return the first open transaction of each partition whose stable offset is behind."""
+    behind = {each: at.stable for each, at in ends.items() if at.stable < at.end}
+    if not behind:
+        return []
     config = {**kafka_config, "bootstrap.servers": bootstrap_servers, **_READER}
     with closing(Consumer(config, logger=None)) as consumer:
         return [_at(consumer, partition, offset) for partition, offset in sorted(behind.items())]

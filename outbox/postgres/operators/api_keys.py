@@ -8,8 +8,10 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+import psycopg
 from psycopg.rows import dict_row
 
 from outbox.access import ApiKey, NewApiKey, Scope, TokenOrigin
@@ -18,7 +20,7 @@ from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import Pool
+    from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
 SQL: Final = load(__name__)
 SECRET_BYTES: Final = 32
@@ -39,14 +41,21 @@ class PostgresApiKeys:
         """Return the keys that tokens belong to; see ApiKeys.verify."""
         parts = [self._tokens.read(token) for token in tokens]
         key_ids = [part[0] for part in parts if part is not None]
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            await cursor.execute(SQL["valid"], {"key_ids": key_ids})
-            rows = {row["key_id"]: row for row in await cursor.fetchall()}
-        return [self._key(rows.get(part[0]), part[1]) if part else None for part in parts]
+        async with available(), self._pool.connection() as connection:
+            async with connection.cursor(row_factory=dict_row) as cursor:
+                await cursor.execute(SQL["valid"], {"key_ids": key_ids})
+                rows = {row["key_id"]: row for row in await cursor.fetchall()}
+            found = [self._key(rows.get(part[0]), part[1]) if part else None for part in parts]
+            used = {key.key_id for key in found if key and rows[key.key_id]["unnoted"]}
+            refused = {key_id for key_id in self._issued(tokens) if key_id not in rows}
+            if used or refused:
+                await _note(connection, used, refused)
+        return found
+
+    def _issued(self, tokens: Sequence[str]) -> set[str]:
+        """Return the ids in tokens that nobody else can have made."""
+        issued = (token for token in tokens if self.origin(token) is TokenOrigin.ISSUED)
+        return {part[0] for token in issued if (part := self._tokens.read(token))}
 
     def _key(self, row: Mapping[str, Any] | None, secret: str) -> ApiKey | None:
         stored = bytes(row["secret_hmac"]) if row else b""
@@ -75,9 +84,16 @@ class PostgresApiKeys:
         assert row is not None
         return _read(row), self._tokens.issue(key_id, secret)
 
-    async def page(self, after: str, limit: int, groups: Collection[str] | None) -> list[ApiKey]:
-        """Return keys that are not revoked, in the order of their ids; see ApiKeys.page."""
-        asked = {"after": after, "limit": limit, "groups": _array(groups)}
+    async def page(
+        self,
+        after: str,
+        limit: int,
+        groups: Collection[str] | None,
+        *,
+        refused: bool = False,
+    ) -> list[ApiKey]:
+        """Return keys in the order of their ids; see ApiKeys.page."""
+        asked = {"after": after, "limit": limit, "groups": _array(groups), "refused": refused}
         async with (
             available(),
             self._pool.connection() as connection,
@@ -94,6 +110,19 @@ class PostgresApiKeys:
             return await cursor.fetchone() is not None
 
 
+async def _note(
+    connection: AsyncConnection, used: Collection[str], refused: Collection[str]
+) -> None:
+    """Note the use of keys; whoever waits for the verification does not wait for a standby too.
+
+    A server that cannot write now still verifies keys.
+    """
+    with suppress(psycopg.Error):
+        async with connection.transaction():
+            await connection.execute("SET LOCAL synchronous_commit = off")
+            await connection.execute(SQL["note"], {"used": [*used], "refused": [*refused]})
+
+
 def _array(groups: Collection[str] | None) -> list[str] | None:
     return None if groups is None else list(groups)
 
@@ -106,4 +135,7 @@ def _read(row: Mapping[str, Any]) -> ApiKey:
         scopes=tuple(Scope(scope) for scope in row["scopes"]),
         created_at=row["created_at"],
         expires_at=row["expires_at"],
+        revoked_at=row["revoked_at"],
+        last_used_at=row["used_at"],
+        last_refused_at=row["refused_at"],
     )

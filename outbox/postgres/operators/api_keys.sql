@@ -1,9 +1,23 @@
 -- name: valid
 -- Reads those of some keys that are neither revoked nor expired.
-SELECT key_id, name, secret_hmac, producer_groups, scopes, expires_at, created_at
+SELECT key_id, name, secret_hmac, producer_groups, scopes, expires_at, created_at, revoked_at, used_at, refused_at,
+    coalesce(used_at < clock_timestamp() - interval '1 minute', true) AS unnoted
 FROM outbox.api_key
 WHERE key_id = ANY (%(key_ids)s::text[]) AND revoked_at IS NULL
     AND (expires_at IS NULL OR expires_at > clock_timestamp())
+
+-- name: note
+-- Notes the use of some keys, and the refusal of others, each at most once a minute. Locks these rows; skips what
+-- somebody else has locked.
+UPDATE outbox.api_key SET
+    used_at = CASE WHEN key_id = ANY (%(used)s::text[]) THEN clock_timestamp() ELSE used_at END,
+    refused_at = CASE WHEN key_id = ANY (%(refused)s::text[]) THEN clock_timestamp() ELSE refused_at END
+WHERE key_id IN (
+    SELECT key_id FROM outbox.api_key
+    WHERE key_id = ANY (%(used)s::text[] || %(refused)s::text[]) AND (
+        key_id = ANY (%(used)s::text[])
+        OR coalesce(refused_at < clock_timestamp() - interval '1 minute', true))
+    FOR UPDATE SKIP LOCKED)
 
 -- name: create
 -- Stores a key and its audit row.
@@ -17,14 +31,18 @@ WITH stored AS (
         'name', name, 'producer_groups', producer_groups, 'scopes', scopes, 'expires_at', expires_at)
     FROM stored
 )
-SELECT key_id, name, producer_groups, scopes, expires_at, created_at FROM stored
+SELECT key_id, name, producer_groups, scopes, expires_at, created_at, revoked_at, used_at, refused_at FROM stored
 
 -- name: page
 -- Reads keys that are not revoked, by id, after the last one of the previous page; with groups, only keys that reach
--- no further. The group of all groups is no member of a list of names.
-SELECT key_id, name, producer_groups, scopes, expires_at, created_at
+-- no further. The group of all groups is no member of a list of names. With refused, keys that have ended and that
+-- somebody used lately.
+SELECT key_id, name, producer_groups, scopes, expires_at, created_at, revoked_at, used_at, refused_at
 FROM outbox.api_key
-WHERE revoked_at IS NULL AND key_id > %(after)s
+WHERE key_id > %(after)s AND CASE WHEN %(refused)s
+        THEN refused_at > clock_timestamp() - interval '5 minutes'
+            AND (revoked_at IS NOT NULL OR expires_at <= clock_timestamp())
+        ELSE revoked_at IS NULL END
     AND (%(groups)s::text[] IS NULL OR producer_groups <@ %(groups)s::text[])
 ORDER BY key_id
 LIMIT %(limit)s

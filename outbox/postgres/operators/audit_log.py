@@ -1,20 +1,70 @@
-"""Appends who intervened, and why, in the transaction of the intervention."""
+"""The audit log: appends who intervened, and why, in the transaction of the intervention; lists it.
+
+A list reads a bounded slice of the newest entries below the cursor, and reports where it ends.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
 
+from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from outbox.messages.message_id import HalfId
+from outbox.operators.audit_log import AuditEntry, AuditFilter, AuditPage
 from outbox.operators.message_view import OperatorAction
+from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import AsyncConnection, Connection
+    from outbox.postgres.sessions.connections import AsyncConnection, Connection, Pool
 
 SQL: Final = load(__name__)
+SLICE_ROWS: Final = 20_000
+"""The most entries that one page reads to find matches."""
+_NEWEST: Final = (1 << 63) - 1
+
+
+class PostgresAuditLog:
+    """The AuditLog on a pool of connections."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def page(self, wanted: AuditFilter) -> AuditPage:
+        """Return one page; see AuditLog.page."""
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            await cursor.execute(SQL["page"], _asked(wanted))
+            rows = await cursor.fetchall()
+        found = [_entry(row) for row in rows if row["id"] is not None]
+        shown = found[: wanted.limit]
+        if len(found) > wanted.limit:
+            return AuditPage(entries=shown, next_before=shown[-1].id)
+        if rows[0]["looked"] == SLICE_ROWS:
+            last, back_to = rows[0]["last_id"], rows[0]["back_to"]
+            return AuditPage(entries=shown, next_before=last, searched_back_to=back_to)
+        return AuditPage(entries=shown)
+
+
+def _asked(wanted: AuditFilter) -> dict[str, Any]:
+    return {
+        **asdict(wanted),
+        "groups": None if wanted.groups is None else sorted(wanted.groups),
+        "before": _NEWEST if wanted.before is None else wanted.before,
+        "limit": wanted.limit + 1,
+        "slice": SLICE_ROWS,
+    }
+
+
+def _entry(row: Mapping[str, Any]) -> AuditEntry:
+    names = ("id", "at", "action", "target", "key_id", "operator", "reason", "detail")
+    return AuditEntry(**{name: row[name] for name in names}, is_message=row["half_id"] is not None)
 
 
 async def audit(

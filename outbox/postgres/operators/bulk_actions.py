@@ -104,15 +104,27 @@ class PostgresBulkActions:
         self, number: UUID, groups: frozenset[int] | None, action: OperatorAction
     ) -> BulkAction | None:
         """Do nothing more of an action; see BulkActions.cancel."""
+        return await self._turn("cancel", number, groups, action)
+
+    async def resume(
+        self, number: UUID, groups: frozenset[int] | None, action: OperatorAction
+    ) -> BulkAction | None:
+        """Go on with a cancelled action; see BulkActions.resume."""
+        return await self._turn("resume", number, groups, action)
+
+    async def _turn(
+        self, how: str, number: UUID, groups: frozenset[int] | None, action: OperatorAction
+    ) -> BulkAction | None:
+        """Cancel or resume an action, with its audit row; return it as it is then."""
         bound = {"id": number, "groups": None if groups is None else sorted(groups)}
         async with (
             available(),
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            cursor = await connection.execute(SQL["cancel"], bound)
+            cursor = await connection.execute(SQL[how], bound)
             if await cursor.fetchone() is not None:
-                await audit(connection, "bulk.cancel", str(number), None, action)
+                await audit(connection, f"bulk.{how}", str(number), None, action)
         return await self.get(number, groups)
 
     async def advance(self) -> bool:

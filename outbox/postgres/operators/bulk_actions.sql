@@ -26,6 +26,13 @@ UPDATE outbox.bulk_action SET cancelled_at = clock_timestamp(), finished_at = cl
 WHERE id = %(id)s AND finished_at IS NULL AND (%(groups)s::int4[] IS NULL OR groups <@ %(groups)s::int4[])
 RETURNING true
 
+-- name: resume
+-- Lets a cancelled action go on with what is left of it, by key, unless a caller of other groups ordered it.
+UPDATE outbox.bulk_action SET cancelled_at = NULL, finished_at = NULL
+WHERE id = %(id)s AND cancelled_at IS NOT NULL AND done + failed < cardinality(half_ids)
+    AND (%(groups)s::int4[] IS NULL OR groups <@ %(groups)s::int4[])
+RETURNING true
+
 -- name: claim
 -- Locks the oldest unfinished action that may begin and that no other process has locked; reads its next chunk.
 SELECT id, action, decision, groups, operator, reason, key_id, created_at, rate, cardinality(half_ids) AS matched, done + failed AS position,

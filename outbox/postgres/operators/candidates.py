@@ -54,6 +54,7 @@ _SHOWN: Final = (
     "tags",
     "prepared_at",
     "transaction_id",
+    "traceparent",
 )
 
 
@@ -201,6 +202,7 @@ def _own_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement
         (wanted.prepared_to, lambda: columns.prepared_at < wanted.prepared_to),
         (wanted.key, lambda: columns.key == wanted.key),
         (wanted.tag, lambda: columns.tags.contains([wanted.tag])),
+        (wanted.trace_id, lambda: _trace_id(columns.traceparent) == wanted.trace_id),
         (wanted.producer_group, lambda: columns.producer_group_id == _group_id(wanted)),
         (wanted.topic, lambda: columns.topic_id == _topic_id(wanted)),
     ]
@@ -209,6 +211,11 @@ def _own_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement
         bound = cast(sorted(wanted.groups), ARRAY(Integer))
         conditions.append(columns.producer_group_id == func.any(bound))
     return conditions
+
+
+def _trace_id(traceparent: ColumnElement[str]) -> ColumnElement[str]:
+    """Return the second part of a traceparent: `version-trace-span-flags`."""
+    return func.substr(traceparent, 4, 32)
 
 
 def _joined_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:

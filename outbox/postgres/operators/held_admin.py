@@ -39,6 +39,7 @@ class PostgresHeldAdmin:
         topic: str | None = None,
         refused_only: bool = False,
         dropped: bool = False,
+        groups: frozenset[int] | None = None,
     ) -> Sequence[HeldMessage]:
         """Return open held records by ascending half id, or the dropped ones; see HeldAdmin."""
         rows = await self._rows(
@@ -48,12 +49,15 @@ class PostgresHeldAdmin:
                 "topic": topic,
                 "refused_only": refused_only,
                 "dropped": dropped,
+                "groups": None if groups is None else sorted(groups),
                 "limit": limit,
             }
         )
         return [_held(row) for row in rows]
 
-    async def read_held(self, half_id: HalfId, nonce: Nonce) -> HeldMessage:
+    async def read_held(
+        self, half_id: HalfId, nonce: Nonce, groups: frozenset[int] | None = None
+    ) -> HeldMessage:
         """Return one held record, open or dropped; see HeldAdmin."""
         rows = await self._rows(
             {
@@ -62,6 +66,7 @@ class PostgresHeldAdmin:
                 "topic": None,
                 "refused_only": False,
                 "dropped": False,
+                "groups": None if groups is None else sorted(groups),
                 "limit": 1,
             }
         )

@@ -1,6 +1,6 @@
 -- name: list_held
 -- Reads held records by ascending half id, the open or the dropped ones, with their topic. Counts how many open
--- rows of the scope come after each: of the topic if all of it is held, otherwise of the key.
+-- rows of the scope come after each: of the topic if all of it is held, otherwise of the key. With groups, only records of their messages.
 SELECT r.half_id, r.nonce, t.name AS topic, r.key, r.topic_wide, r.held_at, r.publish_error, r.attempts,
     r.next_attempt_at, r.repair, r.dropped_at, r.drop_reason, r.released_at,
     CASE WHEN r.key IS NULL AND NOT r.topic_wide THEN 0 ELSE (
@@ -16,6 +16,10 @@ WHERE (%(half_id)s::int8 IS NULL OR r.half_id = %(half_id)s)
     AND (%(after)s::int8 IS NULL OR r.half_id > %(after)s)
     AND (%(topic)s::text IS NULL OR t.name = %(topic)s)
     AND (NOT %(refused_only)s OR r.attempts > 0)
+    AND (%(groups)s::int4[] IS NULL OR EXISTS (
+        SELECT FROM outbox.half_message WHERE half_id = r.half_id AND producer_group_id = ANY (%(groups)s::int4[])
+        UNION ALL
+        SELECT FROM outbox.parked_message WHERE half_id = r.half_id AND producer_group_id = ANY (%(groups)s::int4[])))
 ORDER BY r.half_id
 LIMIT %(limit)s
 

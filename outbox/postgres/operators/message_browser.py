@@ -17,8 +17,10 @@ from psycopg.rows import dict_row
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from outbox.messages.message import MessageStatus, ParkedReason, State
-from outbox.messages.message_id import HalfId
+from outbox.messages.message_id import HalfId, Nonce, message_id_text
 from outbox.operators.message_view import (
+    GroupCheck,
+    GroupChecks,
     HistoryEvent,
     LastCheck,
     MessageFilter,
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
 SQL: Final = load(__name__)
+CHECKED_ROWS: Final = 5_000
+"""The most halves that are read to find the checks of a group."""
 _DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
 
@@ -83,6 +87,21 @@ class PostgresMessageBrowser:
                 halves = await read_halves(connection, [half_id])
                 return replace(views[0], half=halves[half_id], payload=True)
         return views[0] if views else None
+
+    async def checks(self, group_id: int, limit: int) -> GroupChecks:
+        """Return the newest checks of a group; see MessageBrowser.checks."""
+        asked = {"group": group_id, "limit": limit, "slice": CHECKED_ROWS}
+        async with (
+            self._reading() as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            await cursor.execute(SQL["checks"], asked)
+            rows = await cursor.fetchall()
+        cut_off = rows[0]["looked"] == CHECKED_ROWS
+        return GroupChecks(
+            checks=tuple(_check(row) for row in rows if row["half_id"] is not None),
+            searched_back_to=rows[0]["back_to"] if cut_off else None,
+        )
 
     async def history(self, half_id: HalfId) -> Sequence[HistoryEvent]:
         """Return what happened to a message; see MessageBrowser.history."""
@@ -169,6 +188,19 @@ def _view(row: Mapping[str, Any], status: MessageStatus) -> MessageView:
         last_check=_last_check(row),
         parked_at=row["parked_at"] if is_parked else None,
         parked_reason=ParkedReason(row["parked_reason"]) if is_parked else None,
+    )
+
+
+def _check(row: Mapping[str, Any]) -> GroupCheck:
+    return GroupCheck(
+        message_id=message_id_text(HalfId(row["half_id"]), Nonce(row["nonce"])),
+        at=row["asked_at"],
+        attempt=row["attempt"],
+        outcome=row["outcome"],
+        http_status=row["http_status"],
+        latency_ms=row["latency_ms"],
+        counted=row["counted"],
+        applied=row["applied"],
     )
 
 

@@ -41,6 +41,27 @@ LEFT JOIN LATERAL (
 ) queued ON true
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = h.producer_group_id AND queued.due_at IS NOT NULL
 
+-- name: checks
+-- Reads the newest checks of a group among a slice of the newest halves, each half's by key; and where the slice ends.
+WITH slice AS MATERIALIZED (
+    SELECT half_id, nonce, producer_group_id, prepared_at FROM outbox.half_message ORDER BY half_id DESC LIMIT %(slice)s
+), looked AS (
+    SELECT count(*) AS looked, min(prepared_at) AS back_to FROM slice
+), found AS (
+    SELECT s.half_id, s.nonce, made.asked_at, made.attempt, made.outcome, made.http_status, made.latency_ms, made.counted,
+        made.applied
+    FROM slice s
+    CROSS JOIN LATERAL (
+        SELECT asked_at, attempt, outcome, http_status, latency_ms, counted, applied FROM outbox.check_attempt
+        WHERE half_id = s.half_id ORDER BY look_id DESC LIMIT %(limit)s
+    ) made
+    WHERE s.producer_group_id = %(group)s
+    ORDER BY made.asked_at DESC LIMIT %(limit)s
+)
+SELECT looked.looked, looked.back_to, found.*
+FROM looked LEFT JOIN found ON true
+ORDER BY found.asked_at DESC
+
 -- name: history
 -- Reads, by key, everything that happened to one half, oldest first; ``rank`` orders equal times.
 SELECT at, type, facts FROM (

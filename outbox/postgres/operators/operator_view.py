@@ -1,4 +1,4 @@
-"""What the command line shows of PostgreSQL: shards, chores, the server itself."""
+"""What operators see of PostgreSQL itself: shards, chores, the server. One session of its own."""
 
 from __future__ import annotations
 
@@ -58,6 +58,29 @@ class OperatorView:
         ):
             cursor.execute(KEY_ORDER["in_key_order"])
             return cursor.execute(GAUGES["unfinished"], {"most": COUNTED}).fetchall()
+
+    def revision(self) -> str | None:
+        """Return the newest migration of this database; None if it was never migrated."""
+        if not self._rows("migrated")[0]["migrated"]:
+            return None
+        found = self._rows("revision")
+        return str(found[0]["version_num"]) if found else None
+
+    def write_refusal(self) -> str | None:
+        """Write a megabyte and take it back; return the error of a server that refuses.
+
+        A role that may not have temporary tables learns nothing: None.
+        """
+        try:
+            with self._connection.transaction(force_rollback=True):
+                self._connection.execute(SQL["write"])
+        except psycopg.errors.InsufficientPrivilege:
+            return None
+        except psycopg.OperationalError as error:
+            if self._connection.closed:
+                raise DatabaseUnavailable("the connection was lost") from error
+            return str(error).strip().splitlines()[0]
+        return None
 
     def topics(self) -> list[str]:
         """Return the topics that ever had a message."""

@@ -51,3 +51,15 @@ JOIN locks ON locks.two_keys = holder.two_keys
 JOIN pg_roles r ON r.oid = holder.role
 WHERE NOT outbox.may_insert(holder.role, locks.witness::regclass)
 ORDER BY 1, 2, 4
+
+-- name: migrated
+-- Returns whether the database was ever migrated.
+SELECT to_regclass('outbox.alembic_version') IS NOT NULL AS migrated
+
+-- name: revision
+-- Reads the newest applied migration.
+SELECT version_num FROM outbox.alembic_version
+
+-- name: write
+-- Writes a megabyte into a temporary table, which extends a file on the database's disk; the caller rolls it back.
+CREATE TEMPORARY TABLE outbox_room AS SELECT repeat('x', 120) AS filled FROM generate_series(1, 8192)

@@ -18,6 +18,8 @@ api_key = Table(
     Column("expires_at", TIME),
     needed("created_at", TIME),
     Column("revoked_at", TIME),
+    Column("used_at", TIME),
+    Column("refused_at", TIME),
 )
 
 bulk_action = Table(

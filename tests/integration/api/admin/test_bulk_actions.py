@@ -253,6 +253,27 @@ async def test_an_action_waits_for_its_delay_and_is_cancelled_for_good(
     assert await select(pool, AUDITED, "cancel") == [("bulk.cancel", *WHO.values(), 1)]
 
 
+async def test_a_cancelled_action_goes_on_with_what_is_left_of_it(
+    service: Service, pool: Pool
+) -> None:
+    ids = await prepare_many(service, 3, tags=["mine"])
+    answer = await ask(
+        service, "force_end", {"tag": "mine"}, decision="ROLLBACK", delay_seconds=3600
+    )
+    place = answer.headers["location"]
+    await service.client.post(f"{place}/cancel", json=WHO)
+    await select(pool, "UPDATE outbox.bulk_action SET done = 1, starts_at = clock_timestamp()")
+    resumed = (await service.client.post(f"{place}/resume", json=WHO)).json()
+    assert (resumed["status"], resumed["matched"], resumed["done"]) == ("running", 3, 1)
+    ended = await finished(service, answer)
+    assert (ended["status"], ended["done"], ended["failed"]) == ("finished", 3, 0)
+    states = [(await service.client.get(f"{HALVES}/{each}")).json()["state"] for each in ids]
+    assert states == ["PREPARED", "ROLLED_BACK", "ROLLED_BACK"]
+    again = await service.client.post(f"{place}/resume", json=WHO)
+    assert again.json() == ended
+    assert await select(pool, AUDITED, "resume") == [("bulk.resume", *WHO.values(), 1)]
+
+
 async def test_a_finished_action_is_not_cancelled(service: Service, pool: Pool) -> None:
     await prepare_many(service, 1, tags=["mine"])
     answer = await ask(service, "recheck", {"tag": "mine"})

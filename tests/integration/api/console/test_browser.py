@@ -1,34 +1,17 @@
-"""The console in Chromium: what scripts add, what the policy stops, and two incidents.
+"""The console in Chromium: what scripts add, and what the policy stops.
 
-One service, one database and one browser serve the whole module. The pictures of the documentation
-are those that the last test takes: copy them from its folder to `docs/images`.
+One service, one database and one browser serve the whole module.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import pytest
-import pytest_asyncio
 
-from devservers.postgres import EmbeddedPostgres
-from outbox.access import Scope
-from outbox.postgres.sessions.connections import Pool, make_pool
-from tests.fixtures_databases import drop_database, make_database
-from tests.fixtures_paths import PROJECT
-from tests.integration.api.console.fixtures_chromium import PROGRAM, Tab, chromium, size_of
-from tests.integration.api.console.fixtures_console import key_text
-from tests.integration.api.console.test_pages import CHECKED, begin_now
+from tests.integration.api.console.fixtures_chromium import PROGRAM
+from tests.integration.api.console.fixtures_desk import Desk
 from tests.integration.api.console.test_start_page import HOSTILE
-from tests.integration.api.fixtures_keys import WITH_KEYS, token
-from tests.integration.api.fixtures_rows import select
-from tests.integration.api.fixtures_service import HALVES, prepare_body, settings_for
-from tests.integration.api.fixtures_sockets import Listener, listening
-from tests.integration.api.ingest.test_main_path import PARK
 
 pytestmark = [
     pytest.mark.postgres,
@@ -36,87 +19,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(PROGRAM is None, reason="neither chromium nor google-chrome is installed"),
 ]
-PAGES: Final = ("overview", "parked", "groups/billing", "publishing", "keys", "system")
-PICTURES: Final = PROJECT / "docs" / "images"
-WIDTH, HEIGHT = 1280, 800
-SMALLEST_BYTES: Final = 20_000
-"""A page of one colour takes a quarter of it."""
-
-
-@dataclass(slots=True)
-class Desk:
-    """An operator in front of the console."""
-
-    tab: Tab
-    listener: Listener
-    pool: Pool
-    key: str
-    origin: str
-    interactions: int = 0
-
-    async def open(self, path: str) -> None:
-        """Load a page."""
-        await self.tab.open(f"{self.origin}/ui{path}")
-
-    async def prepare(self, **fields: object) -> str:
-        """Prepare a message and return its id."""
-        answer = await self.listener.client.post(HALVES, json=prepare_body(**fields))
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["message_id"])
-
-    async def does(self, selector: str, text: str | None = None) -> None:
-        """Click on something that leads to another page, or fill in a field: one interaction."""
-        self.interactions += 1
-        if text is None:
-            await self.tab.click(selector)
-        else:
-            await self.tab.fill(selector, text)
-
-
-@pytest.fixture(scope="module")
-def module_database(postgres_server: EmbeddedPostgres, template_database: str) -> Iterator[str]:
-    """Yield the URL of one database for all tests here."""
-    url = make_database(postgres_server.database_url, template_database)
-    yield url
-    drop_database(postgres_server.database_url, url)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def module_desk(module_database: str) -> AsyncIterator[Desk]:
-    """Yield an operator who is logged in."""
-    async with make_pool(module_database, "test", pool_max=5) as pool:
-        admin = await token(pool, Scope.ADMIN)
-        settings = settings_for(module_database, **WITH_KEYS)
-        async with listening(settings, headers=admin) as listener, chromium() as tab:
-            await listener.put_group("billing")
-            origin = f"http://127.0.0.1:{listener.port}"
-            desk = Desk(tab, listener, pool, key_text(admin), origin)
-            await log_in(desk)
-            yield desk
-
-
-@pytest.fixture
-def desk(module_desk: Desk) -> Iterator[Desk]:
-    """Yield the operator; afterwards no page may have complained, or asked another host."""
-    module_desk.tab.complaints.clear()
-    module_desk.tab.requested.clear()
-    module_desk.interactions = 0
-    yield module_desk
-    assert module_desk.tab.complaints == []
-    elsewhere = [
-        each
-        for each in module_desk.tab.requested
-        if not each.startswith((module_desk.origin, "http://localhost:", "about:"))
-    ]
-    assert elsewhere == []
-
-
-async def log_in(desk: Desk) -> None:
-    """Log in as a person does."""
-    await desk.open("/")
-    await desk.tab.fill("#operator", "Ada")
-    await desk.tab.fill("#key", desk.key)
-    await desk.tab.click("form.stack button")
+PAGES: Final = ("overview", "parked", "groups/billing", "publishing", "audit", "keys", "system")
 
 
 async def test_scripts_cannot_read_the_session_and_every_page_keeps_to_the_policy(
@@ -232,52 +135,3 @@ async def test_without_scripts_an_operator_finds_and_decides_a_message(desk: Des
         assert "never visible to consumers" in await desk.tab.text()
     finally:
         await desk.tab.command("Emulation.setScriptExecutionDisabled", value=False)
-
-
-async def test_incident_dead_producer_from_the_alert_to_nothing_parked(desk: Desk) -> None:
-    for _ in range(3):
-        await desk.prepare()
-    await select(desk.pool, CHECKED, "timeout", None)
-    await select(desk.pool, PARK)
-    await desk.open("/parked")
-    assert "timeout" in await desk.tab.text()
-    await desk.does("td select", "rollback")
-    await desk.does("td button")
-    await desk.does("#bulk-reason", "the producer is gone for good")
-    await desk.does(".danger")
-    await begin_now(desk.pool)
-    await desk.tab.until("document.body.innerText.includes('finished:')")
-    await desk.does("nav a[href='/ui/parked']")
-    assert "Nothing is parked." in await desk.tab.text()
-    assert desk.interactions <= 6
-
-
-async def test_incident_runaway_group_from_the_alert_to_paused_checks(desk: Desk) -> None:
-    await desk.open("/groups/billing")
-    await desk.does("#reason", "its endpoint is flooded")
-    await desk.does("form[action$='/pause'] button")
-    assert "paused: its endpoint is flooded" in await desk.tab.text()
-    assert desk.interactions <= 6
-    await desk.tab.fill("#reason", "done")
-    await desk.tab.click("form[action$='/resume'] button")
-
-
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-async def test_the_documentation_shows_the_start_page(
-    desk: Desk, tmp_path: Path, dark: bool
-) -> None:
-    for number in range(7724, 7731):
-        committed = await desk.prepare(transaction_id=f"invoice-{number}-{dark}", tags=["shown"])
-        if number % 2:
-            await desk.listener.client.post(
-                f"{HALVES}/{committed}/end", json={"decision": "COMMIT"}
-            )
-    await desk.prepare(transaction_id=f"invoice-7731-{dark}", key="cust-58", tags=["shown"])
-    await desk.tab.point_at(1, 1)
-    await desk.open("/?q=group:billing+tag:shown")
-    taken = await desk.tab.picture(width=WIDTH, height=HEIGHT, dark=dark)
-    file = f"console-start-{'dark' if dark else 'light'}.png"
-    await asyncio.to_thread((tmp_path / file).write_bytes, taken)
-    kept = await asyncio.to_thread((PICTURES / file).read_bytes)
-    assert size_of(taken) == size_of(kept) == (WIDTH, HEIGHT)
-    assert min(len(taken), len(kept)) > SMALLEST_BYTES

@@ -18,7 +18,10 @@ from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_
 
 pytestmark = pytest.mark.postgres
 
-PATHS = ("overview", "parked", "groups", "publishing", "reconciliations", "keys", "system")
+PATHS = (
+    *("overview", "parked", "groups", "publishing", "reconciliations", "audit", "keys"),
+    "system",
+)
 
 
 CHECKED = """
@@ -77,7 +80,7 @@ async def test_every_page_is_shown_to_an_administrator_and_names_its_calls(
                 page = await browser.get(f"/ui/{name}")
                 assert page.status == 200, page.text
                 assert re.search(r"<code>GET /", page.html)
-                assert re.search(r"<code>outbox ", page.html)
+                assert re.search(r"<code>(outbox|curl) ", page.html)
 
 
 async def test_the_metrics_name_a_page_and_not_its_address(database_url: str, pool: Pool) -> None:
@@ -233,6 +236,9 @@ async def test_an_action_is_cancelled_before_it_begins(database_url: str, pool: 
         assert "cancelled: 0 of 1 done" in cancelled.text
         assert "Nothing more is done of this action." in cancelled.text
         assert not [action for action in cancelled.forms() if action.endswith("/cancel")]
+        resumed = await browser.send(cancelled, f"{waiting.path}/resume")
+        assert "The action goes on where it stopped." in resumed.text
+        await browser.send(resumed, f"{waiting.path}/cancel")
         await begin_now(pool)
         other = await browser.send(
             await plan(browser, "state:prepared group:billing", "recheck"),

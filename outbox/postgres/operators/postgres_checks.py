@@ -1,53 +1,58 @@
-"""PostgreSQL: version, durability, clock, migrations, heartbeats, partitions."""
+"""PostgreSQL: version, durability, clock, disk, migrations, heartbeats, partitions, halts."""
+
+from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from cli.commands.doctor.health_check import HealthCheck, HealthStatus, finding, judged
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
+from outbox.operators.health_check import HealthCheck, HealthStatus, finding, judged
+from outbox.operators.installation import ShardState, shard_state
+from outbox.postgres.maintenance.readiness import BEATS_MISSED, NEEDED_CHORES, newest_revision
+from outbox.postgres.operators.operator_view import OperatorView
 from outbox.relay.server_requirements import judge_postgres
 from outbox.settings.catalogue import Settings
 
 OLDEST_POSTGRES = 150_000
 MOST_SKEW_SECONDS = 1.0
-BEATS_MISSED = 3
 WAITING = (
     ("PARKED", "parked messages", "producer_group", "outbox message list --state PARKED"),
     ("HELD", "held messages", "topic", "outbox held list"),
 )
 """What waits for a person: state, name of the check, what it is counted by, the next command."""
+START_POSTGRES = "docker compose up --detach postgres"
+START_CHECKER = "docker compose up --detach checker"
+SHOW_DISK = 'df -h "$(psql "$OUTBOX_DATABASE_URL" -Atc "SHOW data_directory")"'
+"""To run on the database's host."""
 
 
 def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
     """Check the database of these settings."""
-    from cli.stores.schema import schema_state
-    from outbox.postgres.operators.operator_view import OperatorView
-
     url = settings.required_database_url()
     try:
         with OperatorView(url) as view:
             yield from server_findings(view.server(), SystemClock().now().timestamp())
-            state = schema_state(url)
-            detail = f"at {state.current or 'nothing'}, newest {state.newest}"
-            yield finding("migrations", state.is_current, detail)
-            if state.is_current:
+            yield disk_finding(view.write_refusal())
+            current, newest = view.revision(), newest_revision()
+            detail = f"at {current or 'nothing'}, newest {newest}"
+            yield finding("migrations", current == newest, detail, command="outbox migrate up")
+            if current == newest:
                 most = BEATS_MISSED * settings.checker_heartbeat_seconds
                 yield from heartbeat_findings(view.chores(), most)
+                yield halt_finding([shard_state(row) for row in view.shards()])
                 yield leaf_finding(view.without_leaf())
                 yield lock_finding(view.strangers())
                 yield from message_findings(view.unfinished())
     except DatabaseUnavailable as error:
         detail = f"{_place(url)}: {error}; is it running, and is it what OUTBOX_DATABASE_URL means?"
-        yield finding("postgres", False, detail)
+        yield finding("postgres", False, detail, command=START_POSTGRES)
 
 
 def stored_topics(settings: Settings) -> list[str]:
     """Return the topics that ever had a message; none if the database does not show them."""
-    from outbox.postgres.operators.operator_view import OperatorView
-
     try:
         with OperatorView(settings.required_database_url()) as view:
             return view.topics()
@@ -71,19 +76,35 @@ def heartbeat_findings(chores: list[dict[str, Any]], most_seconds: float) -> Ite
 
     Messages wait for some of them. The others may take long, or be switched off: a warning.
     """
-    from outbox.postgres.maintenance.readiness import NEEDED_CHORES
-
     seen = {chore["chore"] for chore in chores}
     for needed in NEEDED_CHORES:
         if needed not in seen:
             detail = "has never run on this database: start `outbox checker`"
-            yield finding(f"chore {needed}", False, detail)
+            yield finding(f"chore {needed}", False, detail, command=START_CHECKER)
     for chore in chores:
         name, age = chore["chore"], float(chore["seconds_ago"])
         alive = age <= most_seconds
         more = "" if alive else ": is a checker with this task running, and what does its log say?"
         otherwise = HealthStatus.FAILED if name in NEEDED_CHORES else HealthStatus.WARNING
-        yield finding(f"chore {name}", alive, f"{age:.1f} s ago{more}", otherwise)
+        detail = f"{age:.1f} s ago{more}"
+        yield finding(f"chore {name}", alive, detail, otherwise, START_CHECKER)
+
+
+def disk_finding(refusal: str | None) -> HealthCheck:
+    """Check that PostgreSQL writes; ``refusal`` is its error."""
+    if refusal is None:
+        return finding("postgres disk", True, "no write was refused")
+    detail = f"{refusal}; prepares and ends get 503 until there is room, nothing is lost"
+    return finding("postgres disk", False, detail, command=SHOW_DISK)
+
+
+def halt_finding(shards: Sequence[ShardState]) -> HealthCheck:
+    """Check that no shard waits for an operator."""
+    halted = [shard for shard in shards if shard.halt_reason is not None]
+    if not halted:
+        return finding("halted shards", True, "none")
+    detail = "; ".join(f"{each.shard}: {each.halt_reason}, {each.advice}" for each in halted)
+    return finding("halted shards", False, detail, command=halted[0].commands[0])
 
 
 def message_findings(unfinished: Sequence[Mapping[str, Any]]) -> Iterator[HealthCheck]:
@@ -95,7 +116,7 @@ def message_findings(unfinished: Sequence[Mapping[str, Any]]) -> Iterator[Health
                 by_place[row[place]] += row["messages"]
         named = ", ".join(f"{number} of {name}" for name, number in by_place.most_common(5))
         detail = f"{named}: {command}" if named else "none"
-        yield finding(check, not named, detail, HealthStatus.WARNING)
+        yield finding(check, not named, detail, HealthStatus.WARNING, command)
     backlog = sum(row["messages"] for row in unfinished if row["state"] == "COMMITTED")
     undecided = sum(row["messages"] for row in unfinished if row["state"] == "PREPARED")
     yield finding("messages", True, f"{undecided} undecided, {backlog} committed wait for Kafka")

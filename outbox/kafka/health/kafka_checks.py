@@ -1,12 +1,14 @@
 """Kafka: the progress topic, the release, durability of topics, open transactions, share groups."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 
-from cli.commands.doctor.health_check import HealthCheck, HealthStatus, finding, judged
 from outbox.clock import SystemClock
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.health.open_transactions import OpenTransaction, open_transactions
+from outbox.kafka.health.partition_states import find_producer
 from outbox.kafka.health.share_groups import dirty_share_groups
 from outbox.kafka.health.topic_durability import (
     SAFE_IN_SYNC,
@@ -21,11 +23,15 @@ from outbox.kafka.progress_topic import (
     progress_topic_facts,
     safety_of,
 )
+from outbox.operators.health_check import HealthCheck, HealthStatus, finding, judged
 from outbox.settings.catalogue import Settings
 
 FOR_EVER = -1
 TRANSACTIONS = "__transaction_state"
 MOST_NAMED = 5
+START_KAFKA = "docker compose up --detach kafka"
+SETTLE_OURS = "docker compose restart checker"
+"""A relay that starts ends what it has left open."""
 
 
 def kafka_checks(settings: Settings, data_topics: Collection[str]) -> Iterator[HealthCheck]:
@@ -40,11 +46,16 @@ def kafka_checks(settings: Settings, data_topics: Collection[str]) -> Iterator[H
         yield from durability_findings(durability, facts.newer_than_4_2)
         now = SystemClock().now().timestamp()
         longest = facts.longest_transaction_seconds
-        yield transaction_finding(open_transactions(servers, config, topics), now, longest)
+        yield transaction_finding(open_transactions(servers, config, topics), now, longest, servers)
         yield share_group_finding(dirty_share_groups(servers, config))
     except KafkaUnavailable as error:
-        asked = "is it running, and is it what OUTBOX_KAFKA_BOOTSTRAP_SERVERS means?"
-        yield finding("kafka", False, f"{servers}: {error}; {asked}")
+        yield unreachable(servers, str(error))
+
+
+def unreachable(servers: str, error: str) -> HealthCheck:
+    """Return the check of a cluster that does not answer."""
+    asked = "is it running, and is it what OUTBOX_KAFKA_BOOTSTRAP_SERVERS means?"
+    return finding("kafka", False, f"{servers}: {error}; {asked}", command=START_KAFKA)
 
 
 def progress_topic_findings(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:
@@ -92,13 +103,16 @@ def release_finding(topics: Sequence[TopicDurability], newer_than_4_2: bool) -> 
 
 
 def transaction_finding(
-    found: Sequence[OpenTransaction], now: float, longest_seconds: float
+    found: Sequence[OpenTransaction], now: float, longest_seconds: float, servers: str
 ) -> HealthCheck:
     """Check for transactions that never end; `now` is local epoch seconds."""
-    hanging = [_place(each) for each in found if each.hangs(now, longest_seconds)]
+    hanging = [each for each in found if each.hangs(now, longest_seconds)]
     if hanging:
-        detail = f"{_named(hanging)}: read_committed consumers stop there; do not abort it"
-        return finding("hanging transactions", False, detail)
+        places = _named([_place(each) for each in hanging])
+        detail = f"{places}: read_committed consumers stop there; do not abort it"
+        ours = any(each.ours for each in hanging)
+        command = SETTLE_OURS if ours else find_producer(servers, hanging[0].partition)
+        return finding("hanging transactions", False, detail, command=command)
     unread = [_place(each) for each in found if each.began is None]
     if unread:
         detail = f"age unknown: {_named(unread)}"

@@ -1,4 +1,6 @@
-"""One health check and its result."""
+"""One health check, its result, and the way on. Pure."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,13 +24,22 @@ class HealthCheck:
     check: str
     verdict: HealthStatus
     detail: str
+    command: str | None = None
+    """What to run next, if the result is not good and one command helps."""
 
 
 def finding(
-    check: str, good: bool, detail: str, otherwise: HealthStatus = HealthStatus.FAILED
+    check: str,
+    good: bool,
+    detail: str,
+    otherwise: HealthStatus = HealthStatus.FAILED,
+    command: str | None = None,
 ) -> HealthCheck:
-    """Return a check that is either good or what ``otherwise`` says."""
-    return HealthCheck(check=check, verdict=HealthStatus.OK if good else otherwise, detail=detail)
+    """Return a check that is either good or what ``otherwise`` says, with its ``command``."""
+    verdict = HealthStatus.OK if good else otherwise
+    return HealthCheck(
+        check=check, verdict=verdict, detail=detail, command=None if good else command
+    )
 
 
 def judged(judgements: Iterable[Judgement]) -> Iterator[HealthCheck]:

@@ -1,0 +1,57 @@
+"""The wire models of the audit log."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.admin.models.base import PageQuery
+from api.http.wire_types import NO_NUL, Moment
+from api.ingest.schemas import GROUP_PATTERN
+
+Word = Annotated[str, Field(min_length=1, max_length=128, pattern=NO_NUL)]
+
+
+class AuditQuery(PageQuery):
+    """The filters of a list, and its page; an entry must match all of them.
+
+    ``producer_group``, ``topic`` and ``transaction_id`` are those of the entry's message; entries
+    about a group match its name too. ``at_from`` and ``at_to`` bound the time of the entry.
+    """
+
+    action: Word | None = None
+    operator: Word | None = None
+    key_id: Word | None = None
+    message_id: Word | None = None
+    producer_group: str | None = Field(None, pattern=GROUP_PATTERN.replace(r"(?![\s\S])", r"$"))
+    topic: Annotated[str, Field(min_length=1, max_length=249, pattern=NO_NUL)] | None = None
+    transaction_id: Word | None = None
+    at_from: Moment | None = None
+    at_to: Moment | None = None
+
+
+class AuditEntryResource(BaseModel):
+    """One intervention: who did what to which target, and why; ``message_id`` if it was one."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: int
+    at: datetime
+    action: str
+    target: str
+    message_id: str | None
+    key_id: str | None
+    operator: str | None
+    reason: str | None
+    detail: dict[str, Any] | None
+
+
+class AuditEntryPage(BaseModel):
+    """Entries, the newest first; ``searched_back_to`` is where a filter's scan stopped."""
+
+    data: list[AuditEntryResource]
+    next_cursor: str | None
+    has_more: bool
+    searched_back_to: datetime | None

@@ -1,0 +1,72 @@
+"""The wire models of held records."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from api.admin.models.base import PageQuery
+from api.http.wire_types import NO_NUL
+from outbox.messages.message_id import message_id_text
+from outbox.operators.held_records import HeldMessage
+
+
+class HeldQuery(PageQuery):
+    """The filters of a list, and its page; ``refused``: without those that only wait."""
+
+    topic: Annotated[str, Field(min_length=1, max_length=249, pattern=NO_NUL)] | None = None
+    refused: bool = False
+    dropped: bool = False
+
+
+class HeldRecordResource(BaseModel):
+    """A committed message that Kafka refuses, or that waits behind a refused one.
+
+    ``topic_wide``: Kafka refuses the whole topic, otherwise the key alone waits. ``attempts`` is 0
+    while the record only waits; ``waiting_behind`` counts those that wait for it.
+    """
+
+    message_id: str
+    topic: str
+    topic_wide: bool
+    held_at: datetime
+    publish_error: str
+    attempts: int
+    next_attempt_at: datetime
+    waiting_behind: int
+    dropped_at: datetime | None
+    drop_reason: str | None
+
+
+class HeldRecordPage(BaseModel):
+    """Held records, the oldest first."""
+
+    data: list[HeldRecordResource]
+    next_cursor: str | None
+    has_more: bool
+
+
+class SettledRecord(BaseModel):
+    """A record that an operator released or dropped."""
+
+    message_id: str
+    released: bool
+    dropped: bool
+
+
+def held_resource(held: HeldMessage) -> HeldRecordResource:
+    """Return a held record without its key."""
+    return HeldRecordResource(
+        message_id=message_id_text(held.half_id, held.nonce),
+        topic=held.topic,
+        topic_wide=held.topic_wide,
+        held_at=held.held_at,
+        publish_error=held.publish_error,
+        attempts=held.attempts,
+        next_attempt_at=held.next_attempt_at,
+        waiting_behind=held.waiting_behind,
+        dropped_at=held.dropped_at,
+        drop_reason=held.drop_reason,
+    )

@@ -1,0 +1,89 @@
+"""The wire models of the installation: shards, partitions, health checks, settings."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from outbox.operators.health_check import HealthStatus
+
+
+class ShardResource(BaseModel):
+    """A shard of the relay; of a halted one ``advice`` and ``commands`` are the way on."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    shard: int
+    owner: str | None
+    position: int
+    backlog: int
+    halt_reason: str | None
+    advice: str | None
+    commands: list[str]
+    updated_at: datetime | None
+
+
+class ShardList(BaseModel):
+    """Every shard, by number."""
+
+    data: list[ShardResource]
+
+
+class PartitionResource(BaseModel):
+    """A partition; `read_committed` consumers stop at ``last_stable_offset``.
+
+    ``open_since`` is the first record of its open transaction. If it ``hangs``, it is older than
+    Kafka lets one become; ``command`` names its producer.
+    """
+
+    model_config = ConfigDict(from_attributes=True)
+
+    topic: str
+    partition: int
+    end_offset: int
+    last_stable_offset: int
+    open_since: datetime | None
+    ours: bool
+    hangs: bool
+    command: str | None
+
+
+class PartitionList(BaseModel):
+    """The partitions of all topics that had messages, by topic and number."""
+
+    data: list[PartitionResource]
+
+
+class HealthCheckResource(BaseModel):
+    """A check of the installation; ``command`` is what to run next, if one command helps."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    check: str
+    verdict: HealthStatus
+    detail: str
+    command: str | None
+
+
+class HealthReport(BaseModel):
+    """The checks of both stores."""
+
+    data: list[HealthCheckResource]
+
+
+class SettingResource(BaseModel):
+    """A setting; secrets are hidden."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    setting: str
+    value: Any
+    source: str
+
+
+class SettingList(BaseModel):
+    """Every setting of the process that answers."""
+
+    data: list[SettingResource]

@@ -1,0 +1,96 @@
+"""Records that Kafka refuses, and those that wait behind them: list, publish again, give up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query
+
+from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.models.base import OperatorRequest
+from api.admin.models.held_records import (
+    HeldQuery,
+    HeldRecordPage,
+    SettledRecord,
+    held_resource,
+)
+from api.admin.services import Services
+from api.http.page_token import decode_number_token, encode_page_token
+from api.http.problems import Problem
+from outbox.access import Caller, Scope
+from outbox.errors import InvalidMessageId, MessageNotFound, NotHeld
+from outbox.messages.message_id import HalfId, Nonce, parse_message_id
+from outbox.operators.message_view import OperatorAction
+from outbox.telemetry.events import Event, get_logger
+
+PATH: Final = "/v1/held-records"
+router = APIRouter(prefix=PATH, tags=["held records"], route_class=StrictRoute)
+
+Reader = Annotated[Caller, needs(Scope.MESSAGES_READ)]
+OperatorCaller = Annotated[Caller, needs(Scope.OPS_FORCE)]
+
+
+@router.get("")
+async def list_held_records(
+    query: Annotated[HeldQuery, Query()], caller: Reader, services: ServicesDependency
+) -> HeldRecordPage:
+    """List held records, the oldest first; `dropped=true` lists those that were given up."""
+    after = decode_number_token(query.cursor)
+    found = await services.held.list_held(
+        limit=query.limit + 1,
+        after=None if after is None else HalfId(after),
+        topic=query.topic,
+        refused_only=query.refused,
+        dropped=query.dropped,
+        groups=await services.groups_of(caller),
+    )
+    shown, more = found[: query.limit], len(found) > query.limit
+    return HeldRecordPage(
+        data=[held_resource(each) for each in shown],
+        next_cursor=encode_page_token(str(shown[-1].half_id)) if more else None,
+        has_more=more,
+    )
+
+
+@router.post("/{message_id}/release", dependencies=[NoQuery])
+async def release_held_record(
+    message_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
+) -> SettledRecord:
+    """Let the relay try the record and its scope again, within about a second."""
+    return await _settle(message_id, body, caller, services, drops=False)
+
+
+@router.post("/{message_id}/drop", dependencies=[NoQuery])
+async def drop_held_record(
+    message_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
+) -> SettledRecord:
+    """Give a record up: it is never published, and what waits for it goes on."""
+    return await _settle(message_id, body, caller, services, drops=True)
+
+
+async def _settle(
+    message_id: str, body: OperatorRequest, caller: Caller, services: Services, *, drops: bool
+) -> SettledRecord:
+    half_id, nonce = _parse(message_id)
+    action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
+    settle = services.held.drop_held if drops else services.held.release_now
+    try:
+        await services.held.read_held(half_id, nonce, await services.groups_of(caller))
+        await settle(half_id, nonce, action)
+    except NotHeld:
+        raise Problem(slug="not-held") from None
+    get_logger().info(
+        Event.OPERATOR_ACTION,
+        action="held.drop" if drops else "held.release",
+        message_id=message_id,
+        operator=action.operator,
+        key_id=action.key_id,
+    )
+    return SettledRecord(message_id=message_id, released=not drops, dropped=drops)
+
+
+def _parse(message_id: str) -> tuple[HalfId, Nonce]:
+    try:
+        return parse_message_id(message_id)
+    except InvalidMessageId:
+        raise MessageNotFound from None

@@ -1,0 +1,63 @@
+"""The whole installation: shards, partitions, health, settings.
+
+All groups share these, so a key that is bound to some groups sees none of them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+
+from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.models.installation import (
+    HealthCheckResource,
+    HealthReport,
+    PartitionList,
+    PartitionResource,
+    SettingList,
+    SettingResource,
+    ShardList,
+    ShardResource,
+)
+from api.http.problems import KAFKA_AWAY, Problem
+from outbox.access import Caller, Scope
+from outbox.errors import KafkaUnavailable
+
+router = APIRouter(
+    prefix="/v1", tags=["installation"], route_class=StrictRoute, dependencies=[NoQuery]
+)
+
+Reader = Annotated[Caller, needs(Scope.REPORTS_READ)]
+Admin = Annotated[Caller, needs(Scope.ADMIN)]
+
+
+@router.get("/shards")
+async def list_shards(caller: Reader, services: ServicesDependency) -> ShardList:
+    """List the relay's shards; a halted one with its reason and the way on."""
+    found = await services.installation.shards() if caller.groups is None else []
+    return ShardList(data=[ShardResource.model_validate(each) for each in found])
+
+
+@router.get("/partitions")
+async def list_partitions(caller: Reader, services: ServicesDependency) -> PartitionList:
+    """List the last stable offset of each partition, and what holds it up."""
+    try:
+        found = await services.installation.partitions() if caller.groups is None else []
+    except KafkaUnavailable:
+        raise Problem(slug="not-ready", detail="Kafka does not answer", facts=KAFKA_AWAY) from None
+    return PartitionList(data=[PartitionResource.model_validate(each) for each in found])
+
+
+@router.get("/doctor")
+async def get_health_report(caller: Reader, services: ServicesDependency) -> HealthReport:
+    """Check PostgreSQL, Kafka and the checker; no producer's endpoint is asked."""
+    found = await services.installation.health() if caller.groups is None else []
+    return HealthReport(data=[HealthCheckResource.model_validate(each) for each in found])
+
+
+@router.get("/config")
+async def get_configuration(caller: Admin, services: ServicesDependency) -> SettingList:
+    """Return the settings of the process that answers, without secrets."""
+    found = services.installation.settings() if caller.groups is None else []
+    return SettingList(data=[SettingResource.model_validate(each) for each in found])

@@ -1,0 +1,45 @@
+"""Records in Kafka: which message one is."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.models.half_messages import RecordResource
+from api.admin.routes.half_messages import find
+from api.http.problems import KAFKA_AWAY, Problem
+from api.http.wire_types import NO_NUL
+from outbox.access import Caller, Scope
+from outbox.errors import KafkaUnavailable, MessageNotFound
+
+router = APIRouter(
+    prefix="/v1/records", tags=["records"], route_class=StrictRoute, dependencies=[NoQuery]
+)
+
+Reader = Annotated[Caller, needs(Scope.MESSAGES_READ)]
+Topic = Annotated[str, Path(min_length=1, max_length=249, pattern=NO_NUL)]
+PartitionNumber = Annotated[int, Path(ge=0, le=2**31 - 1)]
+Offset = Annotated[int, Path(ge=0, le=2**63 - 1)]
+
+
+@router.get("/{topic}/{partition}/{offset}")
+async def get_record(
+    topic: Topic,
+    partition: PartitionNumber,
+    offset: Offset,
+    caller: Reader,
+    services: ServicesDependency,
+) -> RecordResource:
+    """Return the message of a record in Kafka; needs READ on the topic."""
+    try:
+        message_id = await services.installation.message_at(topic, partition, offset)
+    except KafkaUnavailable:
+        raise Problem(slug="not-ready", detail="Kafka does not answer", facts=KAFKA_AWAY) from None
+    if message_id is None:
+        raise MessageNotFound
+    view = await find(services, caller, message_id)
+    return RecordResource(
+        message_id=str(view.half.message_id), topic=topic, partition=partition, offset=offset
+    )

@@ -1,0 +1,64 @@
+"""The partitions of the topics that had messages, as the console shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from outbox.kafka.health.open_transactions import (
+    OpenTransaction,
+    PartitionEnds,
+    partition_ends,
+    transactions_behind,
+)
+from outbox.kafka.progress_topic import progress_topic_facts
+from outbox.operators.installation import PartitionState
+from outbox.reconciliation.log import Partition
+
+
+def partition_states(
+    bootstrap_servers: str, kafka_config: Mapping[str, Any], topics: Collection[str], now: float
+) -> Sequence[PartitionState]:
+    """Return every partition, in order; ``now`` is epoch seconds. Raises KafkaUnavailable."""
+    ends = partition_ends(bootstrap_servers, kafka_config, topics)
+    found = transactions_behind(bootstrap_servers, kafka_config, ends)
+    if not found:
+        return [_state(each, at) for each, at in ends.items()]
+    longest = progress_topic_facts(bootstrap_servers, kafka_config).longest_transaction_seconds
+    first_open = {each.partition: each for each in found}
+    hanging = {each.partition for each in found if each.hangs(now, longest)}
+    return [
+        _state(
+            each, at, first_open.get(each), find_producer(bootstrap_servers, each), each in hanging
+        )
+        for each, at in ends.items()
+    ]
+
+
+def _state(
+    place: Partition,
+    ends: PartitionEnds,
+    first_open: OpenTransaction | None = None,
+    command: str | None = None,
+    hangs: bool = False,
+) -> PartitionState:
+    began = None if first_open is None else first_open.began
+    return PartitionState(
+        topic=place.topic,
+        partition=place.number,
+        end_offset=ends.end,
+        last_stable_offset=ends.stable,
+        open_since=datetime.fromtimestamp(began, UTC) if began is not None else None,
+        ours=first_open is not None and first_open.ours,
+        hangs=hangs,
+        command=command if first_open is not None else None,
+    )
+
+
+def find_producer(bootstrap_servers: str, place: Partition) -> str:
+    """Return the command that names the producer of an open transaction."""
+    where = f"--topic {place.topic} --partition {place.number}"
+    return (
+        f"kafka-transactions.sh --bootstrap-server {bootstrap_servers} describe-producers {where}"
+    )

@@ -1,0 +1,141 @@
+"""The whole installation over REST: shards, partitions, health, settings."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, LiteralString
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Producer
+
+from devservers.kafka import EmbeddedKafka
+from outbox.access import Scope
+from outbox.kafka.progress_topic import ensure_progress_topic
+from outbox.postgres.sessions.connections import Pool
+from tests.fixtures_kafka import first_offset, make_topic
+from tests.integration.api.fixtures_keys import PEPPER, guarded, token
+from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_service import Service, running, settings_for
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+HALT: LiteralString = """
+INSERT INTO outbox.progress (name, position, position_n, halt_reason) VALUES ('relay:3', 0, 0, %s)
+ON CONFLICT (name) DO UPDATE SET halt_reason = excluded.halt_reason
+"""
+DAY = 86_400
+LIVENESS_SECONDS = 60
+
+
+async def data(service: Service, path: str) -> list[dict[str, Any]]:
+    """Return the list of a route."""
+    answer = await service.client.get(path)
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["data"]
+    return found
+
+
+@contextmanager
+def open_transaction(servers: str, topic: str, *, began: float) -> Iterator[None]:
+    """Keep a transaction open for the block, then abort it; its first record has this time."""
+    settings = {
+        "bootstrap.servers": servers,
+        "transactional.id": str(uuid4()),
+        "transaction.timeout.ms": 600_000,
+        "log_level": 0,
+    }
+    producer = Producer(settings)
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=0, timestamp=int(began * 1000))
+    producer.flush(60)
+    try:
+        yield
+    finally:
+        producer.abort_transaction(60)
+
+
+async def test_a_halted_shard_is_listed_with_its_reason_and_the_way_on(
+    service: Service, pool: Pool
+) -> None:
+    await select(pool, HALT, "progress_lost")
+    shards = await data(service, "/v1/shards")
+    assert [each["shard"] for each in shards] == [*range(16)]
+    assert shards[3]["halt_reason"] == "progress_lost"
+    assert "--scan" in shards[3]["advice"]
+    assert shards[3]["commands"] == [
+        "outbox shard resolve 3 --scan --reason TEXT",
+        "outbox shard resolve 3 --accept-duplicates --reason TEXT",
+    ]
+    assert (shards[4]["halt_reason"], shards[4]["commands"]) == (None, [])
+
+
+async def test_a_partition_shows_where_consumers_stop_and_what_holds_them_up(
+    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    topic, first = make_topic(servers, partitions=1), first_offset()
+    await select(pool, "INSERT INTO outbox.topic (name) VALUES (%s)", topic)
+
+    async def partition() -> dict[str, Any]:
+        found = await data(service, "/v1/partitions")
+        return next(each for each in found if each["topic"] == topic)
+
+    async with running(settings_for(database_url, kafka_bootstrap_servers=servers)) as service:
+        assert (await partition())["last_stable_offset"] == first
+        with open_transaction(servers, topic, began=time.time() - DAY):
+            async with asyncio.timeout(LIVENESS_SECONDS):
+                while not (behind := await partition())["hangs"]:
+                    pass
+            assert (behind["last_stable_offset"], behind["end_offset"]) == (first, first + 1)
+            assert behind["open_since"] is not None
+            assert not behind["ours"]
+            where = f"describe-producers --topic {topic} --partition 0"
+            assert behind["command"].endswith(f"--bootstrap-server {servers} {where}")
+        async with asyncio.timeout(LIVENESS_SECONDS):
+            while (now := await partition())["last_stable_offset"] == first:
+                pass
+        assert (now["hangs"], now["open_since"], now["command"]) == (False, None, None)
+
+
+async def test_without_kafka_the_partitions_are_not_ready_and_the_report_says_why(
+    service: Service,
+) -> None:
+    answer = await service.client.get("/v1/partitions")
+    assert (answer.status_code, answer.json()["code"]) == (503, "not-ready")
+    assert answer.json()["checks"] == {"kafka": "unavailable"}
+    checks = {each["check"]: each for each in await data(service, "/v1/doctor")}
+    assert checks["kafka"]["verdict"] == "failed"
+    assert checks["kafka"]["detail"].startswith("127.0.0.1:9: ")
+    assert checks["kafka"]["command"] == "docker compose up --detach kafka"
+    assert checks["chore relay"]["command"] == "docker compose up --detach checker"
+    assert checks["postgres disk"]["verdict"] == "ok"
+    assert checks["migrations"]["command"] is None
+
+
+async def test_the_report_covers_both_stores_and_halted_shards(
+    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    ensure_progress_topic(servers)
+    await select(pool, HALT, "chain_broken")
+    async with running(settings_for(database_url, kafka_bootstrap_servers=servers)) as service:
+        checks = {each["check"]: each for each in await data(service, "/v1/doctor")}
+    assert checks["kafka"]["verdict"] == "ok"
+    assert "hanging transactions" in checks
+    assert checks["halted shards"]["verdict"] == "failed"
+    assert checks["halted shards"]["command"] == "outbox shard resolve 3 --scan --reason TEXT"
+
+
+async def test_the_configuration_is_shown_without_secrets(database_url: str, pool: Pool) -> None:
+    async with guarded(database_url) as service:
+        service.client.headers.update(await token(pool, Scope.ADMIN))
+        found = {each["setting"]: each["value"] for each in await data(service, "/v1/config")}
+    assert found["OUTBOX_AUTH_PEPPER"] == "(secret)"
+    assert found["OUTBOX_KAFKA_BOOTSTRAP_SERVERS"] == ["127.0.0.1:9"]
+    assert PEPPER not in str(found)
+    assert "outbox_api:outbox_api" not in str(found)

@@ -1,0 +1,51 @@
+"""The operator in front of a browser: one service, one database and one browser for a module."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+
+from devservers.postgres import EmbeddedPostgres
+from tests.fixtures_databases import drop_database, make_database
+from tests.integration.api.console.fixtures_desk import Desk, sitting
+
+NO_BROKER = "127.0.0.1:9"
+
+
+@pytest.fixture(scope="module")
+def module_database(postgres_server: EmbeddedPostgres, template_database: str) -> Iterator[str]:
+    """Yield the URL of one database for all tests of a module."""
+    url = make_database(postgres_server.database_url, template_database)
+    yield url
+    drop_database(postgres_server.database_url, url)
+
+
+@pytest.fixture(scope="module")
+def module_brokers() -> str:
+    """Return the address of Kafka for a module; nothing answers there."""
+    return NO_BROKER
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def module_desk(module_database: str, module_brokers: str) -> AsyncIterator[Desk]:
+    """Yield an operator who is logged in."""
+    async with sitting(module_database, kafka_bootstrap_servers=module_brokers) as desk:
+        yield desk
+
+
+@pytest.fixture
+def desk(module_desk: Desk) -> Iterator[Desk]:
+    """Yield the operator; afterwards no page may have complained, or asked another host."""
+    module_desk.tab.complaints.clear()
+    module_desk.tab.requested.clear()
+    module_desk.interactions = 0
+    yield module_desk
+    assert module_desk.tab.complaints == []
+    elsewhere = [
+        each
+        for each in module_desk.tab.requested
+        if not each.startswith((module_desk.origin, "http://localhost:", "about:"))
+    ]
+    assert elsewhere == []

@@ -1,0 +1,189 @@
+"""What holds publishing up, the audit log, ended keys and the doctor, as pages without scripts."""
+
+from __future__ import annotations
+
+import csv
+import re
+from typing import LiteralString
+
+import pytest
+
+from devservers.kafka import EmbeddedKafka
+from outbox.access import Scope
+from outbox.kafka.progress_topic import ensure_progress_topic
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.console.fixtures_console import Browser, logged_in
+from tests.integration.api.console.test_start_page import HOSTILE
+from tests.integration.api.fixtures_held import hold
+from tests.integration.api.fixtures_kafka_log import KafkaLog
+from tests.integration.api.fixtures_keys import token
+from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+HALT: LiteralString = """
+INSERT INTO outbox.progress (name, position, position_n, halt_reason)
+VALUES ('relay:3', 0, 0, 'progress_lost')
+ON CONFLICT (name) DO UPDATE SET halt_reason = excluded.halt_reason
+"""
+
+
+async def held_id(service: Service, pool: Pool, key: str) -> str:
+    """Return the id of a message that Kafka refuses."""
+    message_id = await service.prepared_id(key=key)
+    await service.end(message_id, "COMMIT")
+    await hold(pool, message_id)
+    return message_id
+
+
+async def test_a_held_record_is_published_again_or_given_up_with_a_reason(
+    database_url: str, pool: Pool
+) -> None:
+    scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE, Scope.REPORTS_READ)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        again, given_up = [await held_id(service, pool, f"k-{n}") for n in range(2)]
+        page = await browser.get("/ui/publishing")
+        assert "MSG_SIZE_TOO_LARGE on invoices.issued: 2" in page.text
+        at = f"/ui/held/{again}"
+        unreasoned = await browser.send(page, at, action="release")
+        assert unreasoned.status == 422
+        released = await browser.send(page, at, action="release", reason="it is repaired")
+        assert "The relay tries the record again" in released.text
+        at = f"/ui/held/{given_up}"
+        dropped = await browser.send(released, at, action="drop", reason="sent by hand")
+        assert "The record is given up" in dropped.text
+        assert at not in dropped.forms()
+        assert (await browser.send(page, at, action="drop", reason="again")).status == 409
+        assert (await browser.send(page, at, action="burn", reason="r")).status == 422
+        audit = await browser.get("/ui/audit?operator=Ada")
+        assert "held.release" in audit.text
+        assert "held.drop" in audit.text
+
+
+async def test_without_the_scope_a_held_record_is_shown_and_its_form_says_why(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        message_id = await held_id(service, pool, "k")
+        page = await browser.get("/ui/publishing")
+        assert message_id in page.html
+        assert "Your key needs the scope ops:force." in page.text
+        assert "Shards and partitions are shared by all groups" in page.text
+        form = page.forms()[f"/ui/held/{message_id}"] | {"action": "drop", "reason": "r"}
+        answer = await browser.client.post(f"/ui/held/{message_id}", data=form)
+        assert answer.status_code == 403
+        assert "reports:read sees it" in (await browser.get("/ui/system")).text
+
+
+async def test_a_halted_shard_shows_the_way_on_and_a_partition_where_consumers_stop(
+    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    ensure_progress_topic(servers)
+    await select(pool, HALT)
+    scopes = (Scope.MESSAGES_READ, Scope.REPORTS_READ)
+    there = logged_in(database_url, pool, *scopes, kafka_bootstrap_servers=servers)
+    async with there as (_, browser):
+        page = await browser.get("/ui/publishing")
+        assert "Shard 3 : progress_lost , 0 messages wait." in page.text
+        assert "outbox shard resolve 3 --scan --reason TEXT" in page.text
+        assert "Last stable offset of 16 partitions" in page.text
+        assert re.search(r"outbox\.progress 15 \d+ \d+ 0 -", page.text)
+        system = await browser.get("/ui/system")
+        assert re.search(r"halted shards : failed . 3: progress_lost", system.text)
+        assert "1 broker(s)" in system.text
+        assert "A key of all groups with the scope admin sees it." in system.text
+
+
+async def test_without_kafka_the_pages_say_so_and_name_the_command(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, Scope.ADMIN) as (_, browser):
+        assert "Kafka does not answer." in (await browser.get("/ui/publishing")).text
+        system = await browser.get("/ui/system")
+        assert "docker compose up --detach kafka" in system.text
+        assert "OUTBOX_AUTH_PEPPER (secret)" in system.text
+        part = await browser.get("/ui/system", **{"hx-request": "true", "hx-target": "live"})
+        assert "<html" not in part.html
+
+
+async def test_the_audit_log_is_filtered_and_exported_as_it_is_filtered(
+    database_url: str, pool: Pool
+) -> None:
+    scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE, Scope.REPORTS_READ)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        mine, theirs = [await service.prepared_id() for _ in range(2)]
+        await recheck(browser, mine, HOSTILE)
+        await recheck(browser, theirs, "=1+1")
+        page = await browser.get(f"/ui/audit?message_id={mine}")
+        assert HOSTILE in page.text
+        assert "<script>document" not in page.html
+        assert theirs not in page.html
+        [link] = re.findall(r'href="([^"]+/audit/export[^"]*)"', page.html)
+        answer = await browser.client.get(link.replace("&amp;", "&"))
+        assert [row["target"] for row in csv.DictReader(answer.text.splitlines())] == [mine]
+        whole = await browser.client.get("/ui/audit/export?action=message.recheck&operator=Ada")
+        rows = list(csv.DictReader(whole.text.splitlines()))
+        assert [row["target"] for row in rows] == [theirs, mine]
+        assert rows[0]["reason"] == "'=1+1"
+        assert (await browser.get("/ui/audit?at_from=yesterday")).status == 422
+
+
+async def recheck(browser: Browser, message_id: str, reason: str) -> None:
+    """Intervene in a message."""
+    page = await browser.get(f"/ui/messages/{message_id}")
+    sent = await browser.send(page, f"/ui/messages/{message_id}/recheck", reason=reason)
+    assert sent.status == 200, sent.text
+
+
+async def test_a_key_that_has_ended_and_is_still_used_is_shown_with_its_successor(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, Scope.ADMIN) as (service, browser):
+        assert "Nobody uses a key that has ended." in (await browser.get("/ui/keys")).text
+        asked = {"name": "till 7", "producer_groups": ["billing"], "scopes": ["messages:write"]}
+        made = (await service.client.post("/v1/api-keys", json=asked)).json()
+        header = {"Authorization": f"Bearer {made['api_key']}"}
+        used = await service.client.post(HALVES, json=prepare_body(), headers=header)
+        assert used.status_code == 201
+        listed = (await service.client.get("/v1/api-keys?limit=500")).json()["data"]
+        [before] = [key for key in listed if key["key_id"] == made["key_id"]]
+        assert before["last_used_at"] is not None
+        assert before["last_refused_at"] is None
+        await service.client.delete(f"/v1/api-keys/{made['key_id']}")
+        used = await service.client.post(HALVES, json=prepare_body(), headers=header)
+        assert used.status_code == 401
+        page = await browser.get("/ui/keys")
+        assert "is still in use and revoked since" in page.text
+        command = "outbox key create --name 'till 7' --scope messages:write --group billing"
+        assert command in page.text
+        assert made["api_key"] not in page.html
+
+
+async def test_an_expired_key_that_nobody_uses_is_not_shown(database_url: str, pool: Pool) -> None:
+    async with logged_in(database_url, pool, Scope.ADMIN) as (service, browser):
+        old = await token(pool, Scope.MESSAGES_READ, lives=-1)
+        assert "Nobody uses a key that has ended." in (await browser.get("/ui/keys")).text
+        assert (await service.client.get(HALVES, headers=old)).status_code == 401
+        assert "is still in use and expired since" in (await browser.get("/ui/keys")).text
+
+
+async def test_the_search_box_takes_a_place_in_kafka_and_a_trace(
+    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    log, trace = KafkaLog(servers), "0af7651916cd43dd8448eb211c80319c"
+    there = logged_in(database_url, pool, Scope.MESSAGES_READ, kafka_bootstrap_servers=servers)
+    async with there as (service, browser):
+        headers = {"traceparent": f"00-{trace}-b7ad6b7169203331-01"}
+        made = await service.client.post(HALVES, json=prepare_body(), headers=headers)
+        message_id = made.json()["message_id"]
+        topic, partition, offset = log.write(message_id)
+        for word in (f"{topic}/{partition}@{offset}", trace):
+            page = await browser.get(f"/ui/?q={word}")
+            assert page.path == f"/ui/messages/{message_id}", word
+        assert message_id in (await browser.get(f"/ui/?q=trace:{trace}")).html
+        nothing = await browser.get(f"/ui/?q={topic}/{partition}@{offset + 1}")
+        assert nothing.status == 404
+        assert "No message has this" in nothing.text
