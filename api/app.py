@@ -5,18 +5,19 @@ This is a factory: nothing is global and nothing is opened here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
+import msgspec
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from api.http.allowed_methods import AllowedMethods
 from api.http.docs_page import docs_page
+from api.http.exchange import entity_tag, is_known
 from api.http.json_body import pointer_to
 from api.http.problems import Problem, body_of, headers_of, invalid, problem_of
 from outbox.errors import OutboxError
@@ -66,16 +67,23 @@ def operation_id(route: APIRoute) -> str:
 
 def _serve_contract(app: FastAPI, document: dict[str, Any]) -> None:
     """Serve the OpenAPI document and its page, both rendered once."""
-    page = docs_page(document)
+    json_text = msgspec.json.encode(document)
+    page = docs_page(document).encode()
+    app.add_route("/openapi.json", _constant(json_text, "application/json"))
+    app.add_route("/docs", _constant(page, "text/html; charset=utf-8"))
 
-    async def openapi_json(_: Request) -> Response:
-        return JSONResponse(document)
 
-    async def docs(_: Request) -> Response:
-        return HTMLResponse(page)
+def _constant(content: bytes, media_type: str) -> Callable[[Request], Awaitable[Response]]:
+    """Return a route that always answers the same; a caller who has it gets 304."""
+    tag = entity_tag(content)
+    headers = {"etag": tag, "cache-control": "public, no-cache"}
 
-    app.add_route("/openapi.json", openapi_json, include_in_schema=False)
-    app.add_route("/docs", docs, include_in_schema=False)
+    async def answer(request: Request) -> Response:
+        if is_known(request.headers.get("if-none-match"), tag):
+            return Response(status_code=304, headers=headers)
+        return Response(content, headers=headers, media_type=media_type)
+
+    return answer
 
 
 def _answer_problems(app: FastAPI, allowed: AllowedMethods) -> None:

@@ -112,6 +112,7 @@ class Guard:
             get_logger().exception("internal_error", request_id=sender.request_id)
             await sender.problem(Problem(slug="internal-error"))
         finally:
+            self._bodies.release(receive)
             self._observe(scope, route, sender.status, started)
 
     async def _serve(
@@ -186,6 +187,7 @@ class Guard:
             scope.setdefault("state", {}).update(visitor=visitor, request_id=sender.request_id)
             with self._in_flight if visitor.is_known else nullcontext():
                 await console(scope, _replay(body, receive), sender.send)
+            self._reads.owe(caller, visitor.calls.made - 1)
         except (Problem, OutboxError) as error:
             await console.refuse(error, scope, sender.send)
 

@@ -34,6 +34,7 @@ from api.http.authentication.loopback_authenticator import LoopbackAuthenticator
 from api.http.in_flight import InFlight
 from api.http.rate_limits import RefusalPause
 from api.ingest.batcher import FlushLimits, MicroBatcher
+from api.ingest.bodies.fair_decoder import FairDecoder
 from api.ingest.flush_timer import timed
 from api.ingest.hot_routes import HotRoutes
 from api.ingest.ingest import Ingest
@@ -41,6 +42,7 @@ from api.ingest.message_spans import MessageSpans
 from api.ingest.name_cache import NameCache
 from api.ingest.publication_wait import REQUESTS_MAX, PublicationWait
 from api.ingest.topic_cache import TopicCache
+from api.installation_wiring import installation
 from api.metrics.metrics_listener import metrics_listener
 from api.metrics.metrics_page import MetricsPage
 from api.openapi import openapi_document
@@ -61,7 +63,9 @@ from outbox.postgres.messages.message_status import PostgresMessageStatuses
 from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.operators.acceptances import PostgresAcceptances
 from outbox.postgres.operators.api_keys import PostgresApiKeys
+from outbox.postgres.operators.audit_log import PostgresAuditLog
 from outbox.postgres.operators.bulk_actions import PostgresBulkActions
+from outbox.postgres.operators.held_admin import PostgresHeldAdmin
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.operators.operations import PostgresOperations
 from outbox.postgres.operators.repairs import PostgresRepairs
@@ -159,6 +163,9 @@ def build(
         operations=PostgresOperations(pool),
         bulk_actions=parts.bulk_actions,
         wake_bulk_runner=parts.bulk_runner.wake,
+        held=PostgresHeldAdmin(pool),
+        audit_log=PostgresAuditLog(pool),
+        installation=installation(settings, topic_cache, clock),
         groups=groups,
         check_endpoint_probe=_check_endpoint_probe(settings, groups, resolver, clock),
         keys=keys,
@@ -193,6 +200,9 @@ def _guard(
 ) -> Guard:
     clock = SystemClock()
     limits = rates(settings, clock)
+    decoder = FairDecoder(
+        RefusalPause(in_flight, clock), in_flight, item_max_bytes=settings.http_max_body_bytes
+    )
     app = create_app(
         ROUTERS,
         _document(services.version),
@@ -202,7 +212,7 @@ def _guard(
     app.state.services = services
     return Guard(
         app,
-        HotRoutes(ingest, limits.prepares, RefusalPause(in_flight, clock)).find,
+        HotRoutes(ingest, limits.prepares, decoder).find,
         authenticator=authenticator,
         limits=http_limits(settings),
         in_flight=in_flight,

@@ -46,6 +46,11 @@ class ApiKey:
     scopes: tuple[Scope, ...]
     created_at: datetime
     expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+    """To the minute, as is ``last_refused_at``."""
+    last_refused_at: datetime | None = None
+    """When a request with this key came after its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +112,7 @@ class ApiKeys(Protocol):
     async def verify(self, tokens: Sequence[str]) -> Sequence[ApiKey | None]:
         """Return the key of each bearer token, or None, by one query.
 
+        Notes which were used and which have ended, at most once a minute for each key.
         Raises DatabaseUnavailable.
         """
 
@@ -114,9 +120,17 @@ class ApiKeys(Protocol):
         """Store a new key; return it with its token, which cannot be read again."""
 
     async def page(
-        self, after: str, limit: int, groups: Collection[str] | None
+        self,
+        after: str,
+        limit: int,
+        groups: Collection[str] | None,
+        *,
+        refused: bool = False,
     ) -> Sequence[ApiKey]:
-        """Return the valid keys after ``after``, by id; only keys within ``groups``, None: all."""
+        """Return the valid keys after ``after``, by id; only keys within ``groups``, None: all.
+
+        With ``refused`` the keys that have ended and that somebody used in the last five minutes.
+        """
 
     async def revoke(self, key_id: str, actor: str | None, groups: Collection[str] | None) -> bool:
         """Revoke a key; False if there is no such key within ``groups`` (None: all)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final
 
 from api.http.problems import Problem, body_of, headers_of
@@ -94,3 +95,16 @@ class ResponseSender:
         headers = [(name.encode(), text.encode()) for name, text in headers_of(problem).items()]
         body = body_of(problem, self.request_id)
         await self.respond(HttpResponse(problem.status, body, headers))
+
+
+def entity_tag(body: bytes) -> str:
+    """Return the ``ETag`` of a representation."""
+    return f'"{sha256(body).hexdigest()[:32]}"'
+
+
+def is_known(if_none_match: str | None, tag: str) -> bool:
+    """Return True if the caller has what the tag stands for (RFC 9110 13.1.2)."""
+    if if_none_match is None:
+        return False
+    known = {part.strip().removeprefix("W/") for part in if_none_match.split(",")}
+    return "*" in known or tag in known

@@ -193,7 +193,7 @@ def _too_deep(body: bytes) -> bool:
         return False
     brackets = _STRING.sub(b"", body).translate(None, _NOT_BRACKETS)
     for _ in range(MAX_DEPTH):
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        brackets = brackets.replace(b"[]", b"0").replace(b"{}", b"0").replace(b"0", b"")
         if not brackets:
             return False
     return True

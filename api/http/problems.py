@@ -92,6 +92,7 @@ KINDS: Final[dict[str, ProblemKind]] = {
     "not-recheckable": ProblemKind(
         409, "Already decided", "A decided message is not checked any more."
     ),
+    "not-held": ProblemKind(409, "The record is not held", "It was released or given up already."),
     "group-in-use": ProblemKind(
         409, "The group has unfinished messages", "End or publish them, then delete the group."
     ),
@@ -207,6 +208,8 @@ def headers_of(problem: Problem) -> dict[str, str]:
     return headers
 
 
+KAFKA_AWAY: Final = {"checks": {"kafka": "unavailable"}}
+"""The facts of a `not-ready` whose cause is Kafka."""
 SLUG_OF: Final[dict[type[OutboxError], str]] = {
     DatabaseUnavailable: "database-unavailable",
     Overloaded: "overloaded",

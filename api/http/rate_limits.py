@@ -60,6 +60,11 @@ class RateLimit:
         bucket.tokens -= items
         return self._fields(bucket)
 
+    def owe(self, caller: Caller, items: int) -> None:
+        """Take tokens that are needed already, for what could not be known before."""
+        if self._per_second and items > 0:
+            self._filled(caller.key_id).tokens -= items
+
     def _filled(self, key_id: str | None) -> _Bucket:
         now = self._clock.monotonic()
         bucket = self._buckets.setdefault(key_id, _Bucket(self._depth, now))

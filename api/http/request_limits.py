@@ -1,8 +1,8 @@
 """Size limits of a request, checked before anything is parsed.
 
 Both the declared and the streamed size are checked, so a wrong or missing length costs no memory.
-Bodies that are still arriving share a bounded amount of memory; the tenant who holds most of it
-pays for an excess, so slow bodies of one tenant refuse no other.
+Large bodies share a bounded amount of memory until their requests are answered; the tenant who
+holds most of it pays for an excess, so slow bodies of one tenant refuse no other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ URL_MAX_BYTES: Final = 8192
 _SEPARATORS: Final = 4
 """Bytes of ``: `` and CRLF around each header."""
 BATCHES_HELD: Final = 32
-"""How many of the largest batches may be arriving at once: 256 MiB."""
+"""How many of the largest batches one tenant may have under way: 256 MiB."""
+COUNTED_BYTES: Final = 65_536
+"""A smaller body is counted only while it arrives: the room for requests bounds the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class HttpLimits:
 
     @property
     def held_bytes(self) -> int:
-        """Most bytes of all bodies that are still arriving."""
+        """Most bytes of the bodies that one tenant has under way."""
         return BATCHES_HELD * self.batch_bytes
 
 
@@ -73,7 +75,7 @@ def too_large(max_bytes: int) -> Problem:
 
 @dataclass(slots=True, eq=False)
 class _Body:
-    """A body that is still arriving."""
+    """A body that is still arriving, or whose request is not answered yet."""
 
     tenant: Hashable
     patience: asyncio.Timeout
@@ -81,22 +83,24 @@ class _Body:
 
 
 class BodyReader:
-    """Reads bodies; those that are still arriving hold at most ``held_bytes`` together.
+    """Reads bodies; those that arrive and those that are served hold about ``held_bytes``.
 
-    Above it the tenant who holds most loses the oldest one.
+    Above it the tenant who holds most loses the oldest one that arrives. What is complete is kept,
+    so each of several tenants may hold as much as the largest one.
     """
 
     def __init__(self, held_bytes: int) -> None:
         self._free = held_bytes
         self._arriving: dict[_Body, None] = {}
+        self._complete: dict[Receive, _Body] = {}
 
     async def read(
         self, receive: Receive, headers: dict[bytes, bytes], max_bytes: int, tenant: Hashable
     ) -> bytes:
         """Read the whole body, at most ``max_bytes``; the server limits the time.
 
-        Raises Problem ``payload-too-large``, ClientGone, and TimeoutError for a body that lost its
-        place.
+        Call ``release`` once the request is answered. Raises Problem ``payload-too-large``,
+        ClientGone, and TimeoutError for a body that lost its place.
         """
         declared = headers.get(b"content-length")
         if declared is not None and int(declared) > max_bytes:
@@ -105,9 +109,19 @@ class BodyReader:
             body = _Body(tenant, patience)
             self._arriving[body] = None
             try:
-                return await self._read(receive, max_bytes, body)
+                content = await self._read(receive, max_bytes, body)
             finally:
                 self._forget(body)
+        if len(content) >= COUNTED_BYTES:
+            self._complete[receive] = _Body(tenant, patience, len(content))
+            self._free -= len(content)
+        return content
+
+    def release(self, receive: Receive) -> None:
+        """Forget the body of a request that was answered."""
+        body = self._complete.pop(receive, None)
+        if body is not None:
+            self._free += body.size
 
     async def _read(self, receive: Receive, max_bytes: int, body: _Body) -> bytes:
         parts: list[bytes] = []
@@ -131,10 +145,14 @@ class BodyReader:
         self._free -= size
         while self._free < 0:
             held: Counter[Hashable] = Counter()
-            for each in self._arriving:
+            for each in (*self._arriving, *self._complete.values()):
                 held[each.tenant] += each.size
             [(most, _)] = held.most_common(1)
-            oldest = next(each for each in self._arriving if each.tenant == most and each.size)
+            oldest = next(
+                (each for each in self._arriving if each.tenant == most and each.size), None
+            )
+            if oldest is None:
+                return
             self._forget(oldest)
             oldest.patience.reschedule(0)
 

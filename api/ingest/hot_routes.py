@@ -5,17 +5,12 @@ They bypass the framework's router; ``openapi`` adds them to the OpenAPI documen
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
-
-import msgspec
+from typing import Final
 
 from api.http.exchange import JSON, HeaderList, HotRoute, HttpRequest, HttpResponse
-from api.http.json_body import REFUSALS, decode, typed
 from api.http.problems import Problem, document, invalid
-from api.http.rate_limits import RateLimit, RefusalPause
-from api.ingest.batch_items import items_of, slices_of
+from api.http.rate_limits import RateLimit
+from api.ingest.bodies.fair_decoder import BatchForm, FairDecoder, spend_nothing
 from api.ingest.end_rules import end_of
 from api.ingest.ingest import Decided, Ingest
 from api.ingest.prepare_rules import traceparent_of
@@ -29,7 +24,6 @@ from api.ingest.schemas import (
     EndBatchAnswer,
     EndResult,
     PrepareBatchAnswer,
-    PrepareRequest,
     PrepareResult,
 )
 from outbox.access import Scope
@@ -38,17 +32,17 @@ PREFIX: Final = "/v1/half-messages"
 WAIT_MAX_SECONDS: Final = 30
 WAIT_MAX_DIGITS: Final = 9
 _END_SUFFIX: Final = "/end"
-
-ItemT = TypeVar("ItemT")
+_PREPARES: Final = BatchForm(PREPARE_BATCH, PREPARE)
+_ENDS: Final = BatchForm(END_BATCH, END_ITEM)
 
 
 class HotRoutes:
     """Prepare, end and their batch forms."""
 
-    def __init__(self, ingest: Ingest, prepares: RateLimit, pause: RefusalPause) -> None:
+    def __init__(self, ingest: Ingest, prepares: RateLimit, decoder: FairDecoder) -> None:
         self._ingest = ingest
         self._prepares = prepares
-        self._pause = pause
+        self._decoder = decoder
         write, end = Scope.MESSAGES_WRITE, Scope.MESSAGES_END
         self._end = HotRoute(f"{PREFIX}/{{message_id}}/end", end, True, False, self.end)
         self._fixed = {
@@ -71,8 +65,9 @@ class HotRoutes:
     async def prepare(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages."""
         rate_fields = self._prepares.spend(request.caller)
+        body = await self._decoder.single(request, PREPARE)
         [outcome] = await self._ingest.prepare(
-            [decode(request.body, PREPARE)],
+            [body],
             request.caller,
             traceparent=_traceparent(request),
             idempotency_key=request.header(b"idempotency-key"),
@@ -87,7 +82,7 @@ class HotRoutes:
 
     async def end(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/{message_id}/end."""
-        body = decode(request.body, END)
+        body = await self._decoder.single(request, END)
         wait = _wait_of(request)
         message_id = request.path[len(PREFIX) + 1 : -len(_END_SUFFIX)]
         groups = await self._ingest.group_ids(request.caller)
@@ -103,12 +98,10 @@ class HotRoutes:
         """POST /v1/half-messages/batch."""
         rate_fields: HeaderList = []
 
-        def judge() -> Sequence[PrepareRequest | Problem]:
-            slices = slices_of(request.body)
-            rate_fields.extend(self._prepares.spend(request.caller, len(slices)))
-            return _items(request.body, slices, PREPARE_BATCH, PREPARE)
+        def spend(items: int) -> None:
+            rate_fields.extend(self._prepares.spend(request.caller, items))
 
-        items = await self._judged(request, judge)
+        items = await self._decoder.batch(request, _PREPARES, spend)
         outcomes = await self._ingest.prepare(
             items, request.caller, traceparent=_traceparent(request)
         )
@@ -128,9 +121,7 @@ class HotRoutes:
 
     async def end_batch(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/end-batch."""
-        items = await self._judged(
-            request, lambda: _items(request.body, slices_of(request.body), END_BATCH, END_ITEM)
-        )
+        items = await self._decoder.batch(request, _ENDS, spend_nothing)
         wait = _wait_of(request)
         groups = await self._ingest.group_ids(request.caller)
         ends = [
@@ -150,34 +141,6 @@ class HotRoutes:
         ]
         answer = ENCODER.encode(EndBatchAnswer(results))
         return HttpResponse(207, answer, _applied(wait, decided))
-
-    async def _judged(
-        self, request: HttpRequest, judge: Callable[[], Sequence[ItemT | Problem]]
-    ) -> Sequence[ItemT | Problem]:
-        """Return the items of a batch; one with a refusal waits, so that others have their turn."""
-        began = time.thread_time()
-        refused = True
-        try:
-            items = judge()
-            refused = any(isinstance(each, Problem) for each in items)
-        finally:
-            if refused:
-                spent = time.thread_time() - began
-                await self._pause.pause(request.caller.tenant, spent)
-        return items
-
-
-def _items(
-    body: bytes,
-    slices: Sequence[bytes],
-    whole: msgspec.json.Decoder[Any],
-    single: msgspec.json.Decoder[ItemT],
-) -> Sequence[ItemT | Problem]:
-    """Decode a batch at once; when an item is invalid, decode item by item."""
-    try:
-        return list(typed(body, whole).items)
-    except REFUSALS:
-        return items_of(body, slices, single)
 
 
 def _traceparent(request: HttpRequest) -> str | None:

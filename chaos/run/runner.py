@@ -128,7 +128,8 @@ def _spark(bed: Testbed, say: ShowLine) -> dict[str, Any]:
         return {}
     say("Spark reconciles the stores")
     settings = context.profile.settings
-    found = spark_opinion(context.dir, context.postgres.dsn(), context.bootstrap, settings)
+    url = context.postgres.dsn_of_role("outbox_reconcile")
+    found = spark_opinion(context.dir, url, context.bootstrap, settings)
     return {"spark": found}
 
 

@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -61,6 +61,8 @@ PROGRAMS: Final = {
     "client": "chaos.workload.client:main",
     "endpoint": "chaos.workload.endpoint:main",
 }
+OF_ROLES: Final = ("api", "checker")
+"""Programs that log in as a role of theirs, as in a deployment."""
 
 
 Age = Callable[[PostgresNode], None]
@@ -91,6 +93,7 @@ class TestbedBuilder:
             profile.apis + profile.checkers :
         ]
         self._key = ""
+        self._role_urls: dict[str, str] = {}
 
     def build(self) -> Testbed:
         """Start everything; return once the APIs are ready and the clients work."""
@@ -194,9 +197,11 @@ class TestbedBuilder:
 
     def _addresses(self, context: ChaosContext) -> ServiceAddresses:
         proxies = context.proxies
-        context.database_url = context.postgres.dsn(
-            proxies.link("postgres").port if proxies else None
-        )
+        port = proxies.link("postgres").port if proxies else None
+        context.database_url = context.postgres.dsn(port)
+        self._role_urls = {
+            program: context.postgres.dsn_of_role(f"outbox_{program}", port) for program in OF_ROLES
+        }
         return ServiceAddresses(
             database_url=context.database_url,
             bootstrap_servers=context.bootstrap,
@@ -229,6 +234,8 @@ class TestbedBuilder:
         metrics: int,
     ) -> None:
         role = name.partition("-")[0]
+        if program == PROGRAMS[role]:  # a control may do what the role of its program may not
+            addresses = replace(addresses, database_url=self._role_urls[role])
         environment = program_environment(
             addresses, http_port=http, metrics_port=metrics, further=self._profile.settings
         )

@@ -64,6 +64,12 @@ class PostgresNode:
         host = f"{parts.username}:{parts.password}@127.0.0.1:{port or self.port}"
         return parts._replace(netloc=host).geturl()
 
+    def dsn_of_role(self, role: str, port: int | None = None) -> str:
+        """Let a role log in with a new password; return its address, as ``dsn`` does."""
+        parts = urlsplit(self.server.url_of_role(role, DATABASE))
+        host = f"{parts.username}:{parts.password}@127.0.0.1:{port or self.port}"
+        return parts._replace(netloc=host).geturl()
+
     def start(self, seconds: float = READY_SECONDS) -> None:
         """Start and wait until it accepts connections; raises ServerFailed.
 

@@ -11,6 +11,7 @@ import httpx2
 from api.admin.router import ROUTERS
 from api.openapi import openapi_document
 from outbox.access import Scope
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from tests.integration.api.fixtures_service import CHECK_URL, Service, prepare_body
 
 WHO: Final = {"operator": "o", "reason": "r"}
@@ -24,6 +25,10 @@ class RouteObjects:
     idle_group: str
     """A group without messages, which can be deleted."""
     message: str
+    held: str
+    """A message whose record Kafka refuses."""
+    record: tuple[str, int, int]
+    """Topic, partition and offset of a record of the message."""
     transaction: str
     key: str
     action: str
@@ -31,7 +36,10 @@ class RouteObjects:
 
     def named_in(self, text: str) -> list[str]:
         """Return which of them a text shows."""
-        names = (self.group, self.message, self.transaction, self.key, self.action, self.run)
+        names = (
+            *(self.group, self.message, self.held, self.transaction),
+            *(self.key, self.action, self.run),
+        )
         return [name for name in names if name in text]
 
 
@@ -39,6 +47,8 @@ NOTHING: Final = RouteObjects(
     group="nobody",
     idle_group="nobody",
     message="0" * 36,
+    held="0" * 36,
+    record=("nothing", 0, 0),
     transaction="nothing",
     key="0" * 16,
     action="00000000-0000-4000-8000-000000000000",
@@ -94,8 +104,10 @@ ROUTES: Final[Mapping[str, GuardedRoute]] = {
     ),
     "read": GuardedRoute(scope=Scope.OPS_FORCE),
     "cancel": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),
+    "resumeAction": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),
     "listProducerGroups": GuardedRoute(scope=Scope.GROUPS_READ, shows=lambda its: its.group),
     "getProducerGroup": GuardedRoute(scope=Scope.GROUPS_READ),
+    "listChecks": GuardedRoute(scope=Scope.MESSAGES_READ),
     "putProducerGroup": GuardedRoute(
         scope=Scope.GROUPS_WRITE, body=_just({"check_url": CHECK_URL, "check_max": 3})
     ),
@@ -110,6 +122,23 @@ ROUTES: Final[Mapping[str, GuardedRoute]] = {
     "getReconciliation": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
     "listDiscrepancies": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
     "getReport": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
+    "listHeldRecords": GuardedRoute(scope=Scope.MESSAGES_READ, shows=lambda its: its.held),
+    "releaseHeldRecord": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),
+    "dropHeldRecord": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),
+    "getRecord": GuardedRoute(scope=Scope.MESSAGES_READ),
+    "listAuditLog": GuardedRoute(scope=Scope.REPORTS_READ, shows=lambda its: its.message),
+    "listShards": GuardedRoute(
+        scope=Scope.REPORTS_READ, of_all_groups=True, shows=lambda _: '"shard":0'
+    ),
+    "listPartitions": GuardedRoute(
+        scope=Scope.REPORTS_READ, of_all_groups=True, shows=lambda _: PROGRESS_TOPIC
+    ),
+    "getHealthReport": GuardedRoute(
+        scope=Scope.REPORTS_READ, of_all_groups=True, shows=lambda _: "postgres version"
+    ),
+    "getConfiguration": GuardedRoute(
+        scope=Scope.ADMIN, of_all_groups=True, shows=lambda _: "OUTBOX_HTTP_BIND"
+    ),
     "createApiKey": GuardedRoute(
         scope=Scope.ADMIN,
         body=lambda its: {
@@ -130,6 +159,8 @@ PLACES: Final = {
     for method, operation in operations.items()
 }
 """Method and path of every operation of the contract."""
+OF_HELD: Final = frozenset({"releaseHeldRecord", "dropHeldRecord"})
+"""The operations on a record that Kafka refuses."""
 PUBLIC: Final = frozenset(
     operation["operationId"]
     for operations in DOCUMENT["paths"].values()
@@ -146,12 +177,15 @@ async def call(
     route = ROUTES[operation]
     group = objects.idle_group if operation == "deleteProducerGroup" else objects.group
     path = template.format(
-        message_id=objects.message,
+        message_id=objects.held if operation in OF_HELD else objects.message,
         producer_group=group,
         action_id=objects.action,
         key_id=objects.key,
         run_id=objects.run,
         form="html",
+        topic=objects.record[0],
+        partition=objects.record[1],
+        offset=objects.record[2],
     )
     headers = {"X-Request-Id": "one", **key}
     if operation == "putProducerGroup":

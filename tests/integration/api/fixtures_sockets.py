@@ -33,7 +33,10 @@ class Answer:
 
     status: int
     headers: dict[str, str]
+    """In small letters."""
     body: bytes
+    head: str
+    """As it came."""
 
 
 class Wire:
@@ -60,7 +63,7 @@ class Wire:
             first, *lines = head.decode().split("\r\n")[:-2]
             headers = dict(line.lower().split(": ", 1) for line in lines)
             body = await self.reader.readexactly(int(headers.get("content-length", "0")))
-        return Answer(int(first.split()[1]), headers, body)
+        return Answer(int(first.split()[1]), headers, body, head.decode())
 
     async def statuses(self) -> list[int]:
         """Read answers until the connection ends; return their statuses."""

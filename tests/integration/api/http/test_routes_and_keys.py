@@ -10,9 +10,13 @@ from typing import LiteralString
 
 import pytest
 
+from devservers.kafka import EmbeddedKafka
 from outbox.access import Scope
+from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_held import hold
+from tests.integration.api.fixtures_kafka_log import KafkaLog
 from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_routes import (
     NOTHING,
@@ -27,7 +31,7 @@ from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 STORED: LiteralString = """
 SELECT (SELECT count(*) FROM outbox.half_message), (SELECT count(*) FROM outbox.op_message),
@@ -40,15 +44,27 @@ SELECT (SELECT count(*) FROM outbox.half_message), (SELECT count(*) FROM outbox.
 
 
 @pytest.fixture
-async def keyed(database_url: str, pool: Pool) -> AsyncIterator[Service]:
+async def keyed(
+    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
+) -> AsyncIterator[Service]:
     """Yield the service with keys, and the client of an administrator."""
-    async with guarded(database_url) as service:
+    servers = kafka_broker.bootstrap_servers
+    ensure_progress_topic(servers)
+    async with guarded(database_url, kafka_bootstrap_servers=servers) as service:
         service.client.headers.update(await token(pool, Scope.ADMIN))
         yield service
 
 
+@pytest.fixture(scope="module")
+def kafka_log(kafka_broker: EmbeddedKafka) -> KafkaLog:
+    """Return a topic of this module's own, and who writes to it."""
+    return KafkaLog(kafka_broker.bootstrap_servers)
+
+
 @pytest.fixture
-async def theirs(keyed: Service, database_url: str) -> RouteObjects:
+async def theirs(
+    keyed: Service, pool: Pool, database_url: str, kafka_log: KafkaLog
+) -> RouteObjects:
     """Return objects of the group ``theirs``, and a run of the reconciliation."""
     client, run = keyed.client, "run-of-all"
     for group in ("mine", "theirs", "theirs-idle"):
@@ -63,10 +79,15 @@ async def theirs(keyed: Service, database_url: str) -> RouteObjects:
     action = (await client.post("/v1/bulk-actions", json=ordered, headers=headers)).json()["id"]
     PostgresRunStore(database_url).save(make_run(run))
     await until_done(keyed, action)
+    held = await keyed.prepared_id(producer_group="theirs")
+    await keyed.end(held, "COMMIT")
+    await hold(pool, held)
     return RouteObjects(
         group="theirs",
         idle_group="theirs-idle",
         message=message,
+        held=held,
+        record=kafka_log.write(message),
         transaction="t-theirs",
         key=key,
         action=action,
@@ -135,6 +156,7 @@ async def test_the_objects_of_another_group_look_like_missing_ones(
     assert shown.status_code < 300, shown.text
     if route.shows is not None:
         assert route.shows(theirs) in shown.text
+        assert route.shows(theirs) not in hidden.text
     if "Batch" in operation:
         assert {item["status"] for item in hidden.json()["items"]} == {404}
         assert {item["status"] for item in shown.json()["items"]} <= {200, 201}

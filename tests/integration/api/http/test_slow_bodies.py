@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -114,6 +115,34 @@ async def test_an_end_that_loses_its_place_is_late_and_not_refused_for_load(
         answer = await sent[0].answer()
         assert answer is not None
         assert answer.status == 408
+
+
+async def test_complete_bodies_count_until_they_are_answered(database_url: str, pool: Pool) -> None:
+    size = 256 * KIB
+    bounded = two_tenants(database_url, pool, http_max_batch_bytes=size)
+    async with bounded as (listener, hostile, quiet):
+        items = [prepare_body(producer_group=HOSTILE, value="x" * 100_000)] * 2
+        body = json.dumps({"items": items}).encode()
+        sent = request("POST", f"{HALVES}/batch", hostile, body=body)
+        end = {"decision": "ROLLBACK"}
+        message_id = await prepare(listener, quiet)
+        async with pool.connection() as holder:
+            async with holder.transaction():
+                await holder.execute("LOCK TABLE outbox.half_message IN ACCESS EXCLUSIVE MODE")
+                wires = [await listener.wire(sent) for _ in range(60)]
+                refused = await asyncio.gather(*(wire.answer() for wire in wires[-10:]))
+                assert {answer.status for answer in refused if answer} == {503}
+                late = asyncio.create_task(
+                    listener.client.post(
+                        f"{HALVES}/{message_id}/end", json={**end, "reason": ""}, headers=quiet
+                    )
+                )
+            answered = await asyncio.gather(*(wire.answer() for wire in wires[:20]))
+            assert {answer.status for answer in answered if answer} == {207}
+            assert (await late).status_code == 200
+        again = await (await listener.wire(sent)).answer()
+        assert again is not None
+        assert again.status == 207
 
 
 SLOW = {

@@ -38,6 +38,7 @@ def test_quotes_and_backslashes_inside_text_are_no_repeated_members() -> None:
         b'{"decision":"CO\nMMIT"}',
         b'{"a":' * 17 + b"1" + b"}" * 17,
         b"[" * 17 + b"]" * 17,
+        b'[{"a":' * 8 + b"[]" + b"}]" * 8,
         b"[" * 100_000,
         b"[" * 100_000 + b"]" * 100_000,
     ],

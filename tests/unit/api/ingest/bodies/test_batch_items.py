@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from api.http.json_body import Search
 from api.http.problems import Problem
-from api.ingest.batch_items import items_of, slices_of
+from api.ingest.bodies.batch_items import item_of, refuse_envelope, slices_of
 from api.ingest.schemas import END_ITEM
 
 
@@ -34,7 +35,13 @@ def test_each_item_of_a_batch_is_decoded_separately() -> None:
         b'"decision":"COMMIT"},{"decision":"COMMIT"},5,'
         b'{"message_id":"y","decision":"COMMIT","decision":"ROLLBACK"}]}'
     )
-    first, *others = items_of(body, slices_of(body), END_ITEM)
+    slices, search = slices_of(body), Search()
+    refuse_envelope(body, slices)
+    first = item_of(slices[0], END_ITEM, search)
+    others = list[object]()
+    for text in slices[1:]:
+        other = item_of(text, END_ITEM, search)
+        others.append(other)
     assert not isinstance(first, Problem)
     pointers = [each.errors[0][0] for each in others if isinstance(each, Problem)]
     assert pointers == ["/message_id", "/message_id", "", "/decision"]
@@ -52,5 +59,5 @@ def test_each_item_of_a_batch_is_decoded_separately() -> None:
 )
 def test_an_invalid_envelope_refuses_the_whole_batch(body: bytes, pointer: str) -> None:
     with pytest.raises(Problem) as refused:
-        items_of(body, slices_of(body), END_ITEM)
+        refuse_envelope(body, slices_of(body))
     assert refused.value.errors[0][0] == pointer

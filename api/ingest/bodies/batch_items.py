@@ -50,23 +50,19 @@ def slices_of(body: bytes) -> Sequence[bytes]:
     return found if plain is body else _same_places(body, plain, found)
 
 
-def items_of(
-    body: bytes, slices: Sequence[bytes], single: msgspec.json.Decoder[T]
-) -> Sequence[T | Problem]:
-    """Decode the items of a batch one by one, because the typed decode of the whole failed.
-
-    Raises Problem when the envelope itself is wrong.
-    """
+def refuse_envelope(body: bytes, slices: Sequence[bytes]) -> None:
+    """Raise Problem if the whole batch is malformed or ambiguous, not an item of it."""
     refuse_malformed(body)
     if quotes(body) - sum(map(quotes, slices)) != 2:  # those of the name
         raise invalid("/items", "must be present once")
-    search, items = Search(), list[T | Problem]()
-    for text in slices:
-        try:
-            items.append(typed(text, single))
-        except REFUSALS as error:
-            items.append(reason(text, error, search))
-    return items
+
+
+def item_of(text: bytes, single: msgspec.json.Decoder[T], search: Search) -> T | Problem:
+    """Decode one item of a batch whose envelope is good."""
+    try:
+        return typed(text, single)
+    except REFUSALS as error:
+        return reason(text, error, search)
 
 
 def _same_places(body: bytes, plain: bytes, found: Sequence[bytes]) -> list[bytes]:

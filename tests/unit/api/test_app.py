@@ -1,0 +1,36 @@
+"""The contract is rendered once, and a caller who has it gets 304."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import httpx2
+import pytest
+
+from api.admin.router import ROUTERS
+from api.app import create_app
+from api.openapi import openapi_document
+
+
+def client_of(document: dict[str, Any]) -> httpx2.AsyncClient:
+    """Return a client of an application that serves this document."""
+    app = create_app(ROUTERS, document, lifespan=lambda _: nullcontext(), docs_enabled=True)
+    transport = httpx2.ASGITransport(app=app)
+    return httpx2.AsyncClient(transport=transport, base_url="http://localhost")
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
+async def test_a_stranger_costs_no_rendering(path: str) -> None:
+    document = openapi_document(ROUTERS, "1.2.3")
+    async with client_of(document) as client:
+        first = await client.get(path)
+        document["info"]["title"] = "changed later"
+        assert (await client.get(path)).content == first.content
+        for known in (first.headers["etag"], f'W/{first.headers["etag"]}, "x"', "*"):
+            answer = await client.get(path, headers={"if-none-match": known})
+            assert (answer.status_code, answer.content) == (304, b"")
+            assert answer.headers["etag"] == first.headers["etag"]
+        other = await client.get(path, headers={"if-none-match": '"x"'})
+        assert (other.status_code, other.content) == (200, first.content)
+        assert "no-cache" in other.headers["cache-control"]
