@@ -16,9 +16,9 @@ SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract tes
 # What runs a second time, on an installation that has lived (tests/aged_installation): every suite that has a server
 # (test-aged), those where age matters most (test-deep), and what broke on such installations first (test).
 AGED_SUITES := tests/spark tests/e2e tests/integration tests/contract
-AGED_DEEP := tests/spark/audit/test_clean_run.py tests/e2e/acceptance tests/integration/runbooks \
-  tests/integration/checker tests/integration/postgres tests/integration/api/ingest tests/integration/api/admin \
-  tests/integration/api/metrics tests/integration/kafka tests/contract
+AGED_DEEP := tests/spark/audit/test_clean_run.py tests/spark/audit/test_planted_faults.py tests/e2e/acceptance \
+  tests/integration/runbooks tests/integration/checker tests/integration/postgres tests/integration/api/ingest \
+  tests/integration/api/admin tests/integration/api/metrics tests/integration/kafka tests/contract
 AGED_FIRST := tests/integration/test_aged_installation.py tests/integration/checker/maintenance \
   tests/integration/checker/checks/test_resting_groups.py tests/integration/checker/relay/test_deleted_topic.py \
   tests/integration/checker/relay/test_held_leaves.py tests/integration/api/ingest/test_lived_installation.py \
@@ -27,12 +27,15 @@ AGED_FIRST := tests/integration/test_aged_installation.py tests/integration/chec
 PYTEST := $(BIN)/python -m pytest -n 4 --dist loadscope --no-loadscope-reorder
 # Its cache is its own: what failed there is repeated there (.ci/run).
 AGED := $(PYTEST) --installation aged -o cache_dir=.pytest_cache/aged
+# Exists if a message has become too dear (.ci/run measures again then).
+DEARER := .pytest_cache/dearer
+DIST ?= dist
 PROFILE ?= smoke
 PROFILES ?= kill mixed alone frames failover brokers long
 RUNS ?= .outbox-chaos/evidence
 SEED ?= 1
 
-.PHONY: help setup demo dev kafka test test-deep test-aged test-compose evidence lint check bench chaos chaos-controls chaos-matrix up down
+.PHONY: help setup demo dev kafka client test test-deep test-aged test-compose evidence pictures lint check bench chaos chaos-controls chaos-matrix up down
 
 help: ## Show these words
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -48,13 +51,17 @@ dev: setup ## Run PostgreSQL, Kafka, the API and the checker here (Ctrl-C stops)
 kafka: setup ## Fetch another release of Kafka for tests and chaos runs (KAFKA=4.3.1)
 	@$(BIN)/outbox dev --fetch-kafka $(KAFKA)
 
+client: ## Build the producer's library for Python as a wheel in dist/
+	@$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) ./outbox_client
+
 test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark: ten minutes
 	@failed=0; $(PYTEST) --durations=15 -m "not deep" $(SUITES) || failed=1; \
 	  $(AGED) --durations=5 -m "not deep" $(AGED_FIRST) || failed=1; exit $$failed
 
-test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, all of the harness
+test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, the harness, the cost of a message
 	@failed=0; $(PYTEST) --durations=15 -m deep $(SUITES) || failed=1; \
-	  $(AGED) --durations=15 -m "not deep" $(AGED_DEEP) || failed=1; exit $$failed
+	  $(AGED) --durations=15 -m "not deep" $(AGED_DEEP) || failed=1; \
+	  rm -f $(DEARER); $(BIN)/python -m benchmarks.gate || { touch $(DEARER); failed=1; }; exit $$failed
 
 test-aged: setup ## Run every suite with a server on an installation that has lived
 	@$(AGED) --durations=15 $(AGED_SUITES)
@@ -62,15 +69,23 @@ test-aged: setup ## Run every suite with a server on an installation that has li
 test-compose: setup ## Run the operations stack in real containers, where a container engine can be started
 	@$(BIN)/python -m pytest -rs --durations=5 tests/containers
 
+pictures: setup ## Take the pictures of docs/console.md, with Chromium
+	@$(BIN)/python -m tests.integration.api.console
+
 evidence: setup ## Run what takes hours: every ordered pair of failpoints, fuzzing, long chaos profiles
 	@$(AGED) $(AGED_SUITES)
 	@$(BIN)/python -m pytest -rs tests/containers
 	@$(BIN)/python -m tests.integration.failpoints --all-pairs
 	@$(BIN)/python -m tests.integration.transaction_markers
+	@$(BIN)/python -m tests.compatibility
 	@OUTBOX_FUZZ_CASES=300 $(BIN)/python -m pytest --timeout 7200 tests/integration/api/http/test_schemathesis.py
+	@OUTBOX_TEST_INSTALLS=1 $(BIN)/python -m pytest -rs tests/e2e/test_readme.py tests/unit/deploy/test_distributions.py
 	@OUTBOX_TEST_KILLS=1 $(BIN)/python -m pytest --timeout 7200 tests/spark/audit/test_killed.py
 	@$(BIN)/python -m benchmarks.checks --keep checks
 	@$(BIN)/python -m benchmarks.checks --scale 0.1 --outage 900 --per-second 200 --keep outage
+	@$(BIN)/python -m benchmarks.backlog
+	@$(BIN)/python -m benchmarks.flat
+	@$(BIN)/python -m benchmarks.sweep
 	@mkdir -p $(RUNS)
 	@for profile in $(PROFILES); do $(BIN)/outbox-chaos evidence $(RUNS)/$$profile --profile $$profile --seed $(SEED) || exit; done
 
@@ -83,8 +98,8 @@ lint: setup ## Check format, lint, types, import contracts and migrations
 
 check: lint test ## The gate before a commit: lint, then test
 
-bench: setup ## Measure the hot paths beside raw Kafka and raw COPY
-	@$(BIN)/python -m benchmarks
+bench: setup ## Measure this tree beside its last release and RocketMQ; write docs/performance.md (QUICK=1: three minutes)
+	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
 chaos: setup ## Break everything on purpose and judge the rest (PROFILE=smoke SEED=1 KAFKA=)
 	@$(BIN)/outbox-chaos run --profile $(PROFILE) --seed $(SEED) $(if $(KAFKA),--kafka $(KAFKA))

@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Any, Final
 
@@ -52,13 +54,11 @@ def measure(
     running: dict[str, Any], kind: str, at_a_time: int, requests: int, arguments: Any
 ) -> None:
     """Measure one way to call, over all processes, and print it."""
-    each = arguments.messages // PROCESSES
-    given = (running["api_url"], kind, at_a_time // PROCESSES, requests, "x" * arguments.size)
-    meter = Meter(running["pids"])
-    with get_context("spawn").Pool(PROCESSES) as producers:
-        producers.starmap(produce, [(*given, int(each * WARM))] * PROCESSES)
+    meter, value = Meter(running["pids"]), "x" * arguments.size
+    with processes(running["api_url"], kind, at_a_time, value, requests) as send:
+        send(int(arguments.messages * WARM))
         with meter.measured() as cost:
-            producers.starmap(produce, [(*given, each)] * PROCESSES)
+            send(arguments.messages)
     report(
         "prepare + COMMIT through our client",
         calls=kind,
@@ -69,16 +69,36 @@ def measure(
     )
 
 
-def produce(url: str, kind: str, at_a_time: int, requests: int, value: str, messages: int) -> float:
-    """Send ``messages`` from this process; return the seconds."""
-    RequestQueue.__init__.__defaults__ = (requests,)
-    began = time.perf_counter()
+@contextmanager
+def processes(
+    url: str, kind: str, at_a_time: int, value: str, requests: int | None = None
+) -> Iterator[Callable[[int], float]]:
+    """Run the producer processes for the block.
+
+    Yields a function that sends so many messages from all of them and returns the seconds.
+    """
+    given = (url, kind, at_a_time // PROCESSES, requests, value)
+    with get_context("spawn").Pool(PROCESSES) as producers:
+
+        def send(messages: int) -> float:
+            began = time.perf_counter()
+            producers.starmap(produce, [(*given, messages // PROCESSES)] * PROCESSES, chunksize=1)
+            return time.perf_counter() - began
+
+        yield send
+
+
+def produce(
+    url: str, kind: str, at_a_time: int, requests: int | None, value: str, messages: int
+) -> None:
+    """Send ``messages`` from this process; without ``requests`` the client decides."""
+    if requests is not None:
+        RequestQueue.__init__.__defaults__ = (requests,)
     if kind == "threads":
         with TransactionProducer(url, GROUP, timeout=60) as producer:
             on_threads(producer, at_a_time, value, messages)
     else:
         asyncio.run(on_asyncio(url, at_a_time, value, messages))
-    return time.perf_counter() - began
 
 
 def on_threads(producer: TransactionProducer, at_a_time: int, value: str, messages: int) -> None:

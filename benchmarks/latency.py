@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from benchmarks.load.http_load import Connection, connect, half
+from benchmarks.load.http_load import Connection, batch_cycles, connect, half
 from benchmarks.measure.cpu_time import cpu_seconds
 from benchmarks.measure.machine import report, start
 from benchmarks.service import GROUP, TOPIC, outbox_dev, register
@@ -57,6 +57,9 @@ def main() -> None:
 def rates(running: dict[str, Any], arguments: argparse.Namespace, shards: int | None) -> None:
     """Measure each rate on one service, after a moment of load that warms it up."""
     arrivals, value = Arrivals(running), "x" * arguments.size
+    asyncio.run(
+        batch_cycles(running["api_url"], 1, 1, 16, lambda n: half(GROUP, TOPIC, n, value))
+    )  # creates the topic
     with arrivals.watched():
         asyncio.run(series(running, arrivals, WARM_RATE, WARM_SECONDS, value))
         for rate in arguments.rates:
@@ -70,6 +73,7 @@ class Arrivals:
 
     running: dict[str, Any]
     at: dict[str, float] = field(default_factory=dict)
+    reading: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
@@ -78,6 +82,8 @@ class Arrivals:
         thread = threading.Thread(target=self._read)
         thread.start()
         try:
+            if not self.reading.wait(DRAIN_SECONDS):
+                raise SystemExit("the consumer does not find its topic")
             yield
         finally:
             self.ended.set()
@@ -98,11 +104,19 @@ class Arrivals:
             "allow.auto.create.topics": True,
         }
         with closing(Consumer(config)) as consumer:
-            consumer.assign([TopicPartition(TOPIC, n, 0) for n in self._partitions(consumer)])
+            consumer.assign(self._ends(consumer))
+            self.reading.set()
             while not self.ended.is_set():
                 message = consumer.poll(0.1)
                 if message is not None and message.error() is None:
                     self.at[_message_id(message)] = time.perf_counter()
+
+    def _ends(self, consumer: Consumer) -> list[TopicPartition]:
+        """Return the present end of each partition: what was sent before is not read."""
+        places = [TopicPartition(TOPIC, n) for n in self._partitions(consumer)]
+        for place in places:
+            _, place.offset = consumer.get_watermark_offsets(place, timeout=30)
+        return places
 
     def _partitions(self, consumer: Consumer) -> list[int]:
         while not self.ended.is_set():

@@ -92,7 +92,7 @@ def _with_spark(
     meter, audited, scanned = filled.meter, Cost(), Cost()
     began, before = time.perf_counter(), meter.own()
     settings = _settings(filled, folder, arguments.master)
-    with open_run(settings, sys.stderr, resident=True) as (given, options):
+    with open_run(settings, sys.stderr, resident=not arguments.single) as (given, options):
         session = given.sources.spark_session
         if "audit" in asked:
             parts = replace(given, progress=_metered(given, filled))
@@ -186,6 +186,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--size", type=int, default=240, help="bytes of each value")
     parser.add_argument("--warm", type=int, default=3, help="runs behind the cold one")
+    parser.add_argument("--single", action="store_true", help="the JVM of a run without --every")
     parser.add_argument("--compare", type=int, nargs="*", default=[4_000_000, 40_000_000])
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--data", type=Path, help="keep both stores here")

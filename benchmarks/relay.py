@@ -54,7 +54,7 @@ def main() -> None:
     tune_garbage_collector()
     with servers() as (database_url, bootstrap_servers):
         start("relay", messages=arguments.messages, value_bytes=arguments.size)
-        records = [_record(n, b"x" * arguments.size) for n in range(arguments.messages)]
+        records = [record(n, b"x" * arguments.size) for n in range(arguments.messages)]
         idempotent_rate(bootstrap_servers, records)
         raw = idempotent_rate(bootstrap_servers, records)
         report("raw idempotent producer", records_per_second=round(raw))
@@ -144,7 +144,8 @@ def _publish_all(relay: ShardRelay) -> int:
     return published
 
 
-def _record(n: int, value: bytes) -> Record:
+def record(n: int, value: bytes) -> Record:
+    """Return a record as the relay makes it, with one of five thousand keys."""
     committed = Committed(
         HalfId(n << 4), Nonce(n), "producer", "account", None,
         TOPIC, b"key-%d" % (n % KEYS), value, None, None, None, (),

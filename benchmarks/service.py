@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from benchmarks.raw import copy_rate
 from outbox.settings.environment import process_environment
 
 GROUP, TOPIC = "bench", "bench-topic"
-READY_SECONDS = 60
+READY_SECONDS = 120
 
 
 def main() -> None:
@@ -93,23 +93,30 @@ def register(api_url: str) -> None:
 
 
 @contextmanager
-def outbox_dev(cores: Collection[int] = (), tree: Path | None = None) -> Iterator[dict[str, Any]]:
-    """Run ``outbox dev`` in a new folder, on these cores or on all; yield its dev.json.
+def outbox_dev(
+    cores: Collection[int] = (),
+    tree: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Run ``outbox dev`` in a new folder, on these cores or on all.
 
-    ``tree`` is another checkout of the project, whose code then runs.
+    Yields its dev.json with ``supervisor``, the process that restarts the others. ``tree`` is
+    another checkout of the project, whose code then runs; ``settings`` are OUTBOX_ variables.
     """
     with tempfile.TemporaryDirectory(prefix="outbox-bench-") as folder:
         command = [str(Path(sys.executable).parent / "outbox"), "dev", "--data-dir", folder]
         if cores:
             command = ["taskset", "-c", ",".join(map(str, cores)), *command]
         with (Path(folder) / "dev.log").open("wb") as log:
-            environment = {**process_environment(), "PYTHONPATH": str(tree)} if tree else None
+            path = {"PYTHONPATH": str(tree)} if tree else {}
+            environment = {**process_environment(), **path, **(settings or {})}
             process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=tree)
         try:
-            yield wait_ready(Path(folder) / "dev.json", process)
+            running = wait_ready(Path(folder) / "dev.json", process)
+            yield {**running, "supervisor": process.pid}
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(timeout=30)
+            process.wait(timeout=60)
 
 
 def wait_ready(path: Path, process: subprocess.Popen[bytes]) -> dict[str, Any]:
@@ -123,7 +130,9 @@ def wait_ready(path: Path, process: subprocess.Popen[bytes]) -> dict[str, Any]:
             process.wait(timeout=0.05)
         except subprocess.TimeoutExpired:
             continue
-    raise SystemExit("outbox dev did not become ready")
+    logs = [path.with_name(f"{name}.log") for name in ("dev", "api", "checker")]
+    said = [log.read_text("utf-8", errors="replace")[-500:] for log in logs if log.exists()]
+    raise SystemExit("\n".join(["outbox dev did not become ready:", *said]))
 
 
 if __name__ == "__main__":

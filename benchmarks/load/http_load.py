@@ -22,11 +22,11 @@ class Connection:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
-    async def post(self, path: str, body: bytes) -> tuple[int, bytes]:
-        """Send one request and return status and body."""
+    async def post(self, path: str, body: bytes, headers: str = "") -> tuple[int, bytes]:
+        """Send one request and return status and body; each of ``headers`` ends its line."""
         head = (
             f"POST {path} HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
+            f"{headers}Content-Length: {len(body)}\r\n\r\n"
         )
         self.writer.write(head.encode() + body)
         answer = await self.reader.readuntil(b"\r\n\r\n")

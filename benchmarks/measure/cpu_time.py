@@ -64,6 +64,14 @@ class Meter:
 
 def cpu_seconds(root: int, apart: Collection[int] = ()) -> float:
     """Return the CPU seconds of a process tree without the trees of ``apart``."""
+    return sum(process_tree(root, apart).values())
+
+
+def process_tree(root: int, apart: Collection[int] = ()) -> dict[int, float]:
+    """Return the CPU seconds of each process of a tree without the trees of ``apart``.
+
+    A parent comes before its children.
+    """
     times: dict[int, float] = {}
     children: dict[int, list[int]] = defaultdict(list)
     for entry in Path("/proc").iterdir():
@@ -71,13 +79,20 @@ def cpu_seconds(root: int, apart: Collection[int] = ()) -> float:
             pid = int(entry.name)
             children[int(fields[_PARENT])].append(pid)
             times[pid] = sum(map(int, fields[_TIMES])) / TICKS
-    total, waiting = 0.0, [root]
+    found: dict[int, float] = {}
+    waiting = [root]
     while waiting:
-        pid = waiting.pop()
-        if pid not in apart:
-            total += times.get(pid, 0.0)
+        pid = waiting.pop(0)
+        if pid not in apart and pid in times:
+            found[pid] = times[pid]
             waiting += children[pid]
-    return total
+    return found
+
+
+def resident_megabytes(pid: int) -> int:
+    """Return the resident memory of one process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20)
 
 
 def _stat(process: Path) -> list[str]:

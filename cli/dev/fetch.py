@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from devservers.artifact_lock import verify_artifacts
+from devservers.artifact_lock import LOCK, verify_artifacts
 from devservers.artifacts import (
     KAFKA_RELEASES,
     PROJECT_ROOT,
@@ -58,22 +58,29 @@ def fetch_kafka(release: str, say: Callable[[str], None]) -> None:
         raise CommandFailed(f"unknown Kafka release {release!r}; known: {known}", ExitCode.USAGE)
     pom = str(PROJECT_ROOT / "devservers" / "kafka_releases.xml")
     say(f"fetching Kafka {release} with Maven")
-    target = kafka_folder(release)
-    shutil.rmtree(target, ignore_errors=True)
-    try:
-        _run_maven([_maven(), "-q", "-B", "-C", "-f", pom, f"-Dkafka.version={release}", "package"])
-    except CommandFailed:
-        shutil.rmtree(target, ignore_errors=True)
-        raise
-    _verify(target)
+    fetch_folder(kafka_folder(release), ["-f", pom, f"-Dkafka.version={release}"])
     say("recording its class archive")
     make_class_archive(release)
 
 
-def _verify(folder: Path) -> None:
+def fetch_folder(target: Path, arguments: list[str], lock: Path = LOCK) -> None:
+    """Let Maven fill one folder of `.runtime`; it is kept only with exactly the locked jars.
+
+    Raises CommandFailed if Maven is missing or fails, and ArtifactsChanged.
+    """
+    shutil.rmtree(target, ignore_errors=True)
+    try:
+        _run_maven([_maven(), "-q", "-B", "-C", *arguments, "package"])
+    except CommandFailed:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+    _verify(target, lock)
+
+
+def _verify(folder: Path, lock: Path = LOCK) -> None:
     """Keep a folder only if it has exactly the locked jars; raises ArtifactsChanged."""
     try:
-        verify_artifacts(folder)
+        verify_artifacts(folder, lock)
     except ArtifactsChanged:
         shutil.rmtree(folder)
         raise

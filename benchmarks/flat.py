@@ -1,0 +1,140 @@
+"""Do the rates stay when an installation has a long history?
+
+Two installations run side by side and are measured in turn, one of them paused. One is empty. The
+other has published messages in several leaves, a million halves that nobody has ended, and a
+transaction that holds back the removal of dead rows. The leaves pass by a shift of the base of ids,
+as that many transactions would pass them; because they pass so fast, the checker creates up to 64
+more in advance. Prints the ratios of rate and of CPU time, and the dead rows that are left. Exit
+code 1: a rate is more than a tenth lower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import httpx2
+import psycopg
+
+from benchmarks.comparison.command import awake_at_the_end
+from benchmarks.comparison.installation import Installation
+from benchmarks.load.history import LEAF_XIDS
+from benchmarks.load.http_load import batch_cycles, connect, half
+from benchmarks.measure.machine import report, start
+from benchmarks.measure.pause import end_in_order
+from benchmarks.service import TOPIC
+from outbox.postgres.sessions.connections import connect as connect_database
+
+PATHS: Final = {"single x 64": 1_500, "batch 500 x 4": 15_000}
+BATCH: Final = 1000
+OPEN_GROUP: Final = "open"
+FLAT: Final = 0.9
+SHIFT: Final = "UPDATE outbox.installation SET base = base + %s"
+AHEAD: Final = "SELECT outbox.create_leaves(2)"
+LEAVES: Final = """SELECT count(*) FROM pg_inherits
+    WHERE inhparent = 'outbox.half_message'::regclass"""
+DEAD: Final = """SELECT relname, n_dead_tup FROM pg_stat_user_tables
+    WHERE schemaname = 'outbox' AND n_dead_tup > 0
+    AND relname ~ '^(half_message|op_message|commit_log)' ORDER BY 2 DESC LIMIT 5"""
+
+
+def main() -> int:
+    """Return 1 if a rate is more than a tenth lower than on the empty installation."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--leaves", type=int, default=8, help="that pass")
+    parser.add_argument("--per-leaf", type=int, default=10_000, help="published messages")
+    parser.add_argument("--open", type=int, default=1_000_000, help="halves that nobody ends")
+    parser.add_argument("--pairs", type=int, default=5)
+    asked = parser.parse_args()
+    end_in_order()
+    with awake_at_the_end() as empty, awake_at_the_end() as full:
+        young = Installation("empty", empty, with_clients=False)
+        young.sleep_programs()
+        old = Installation("full", full, with_clients=False)
+        start("flat", **vars(asked))
+        fill(old, asked.leaves, asked.per_leaf)
+        asyncio.run(leave_open(old.url, asked.open))
+        report("filled", **state(full["database_url"]))
+        with held_xmin(full["database_url"]):
+            found = [compare(young, old, path, count, asked.pairs) for path, count in PATHS.items()]
+        report("at the end", **state(full["database_url"]))
+    return 0 if all(each >= FLAT for each in found) else 1
+
+
+def fill(old: Installation, leaves: int, per_leaf: int) -> None:
+    """Publish messages in each leaf, then let the leaf pass."""
+
+    def make(n: int) -> dict[str, Any]:
+        return half("bench", TOPIC, n, "x" * 100)
+
+    for _ in range(leaves):
+        asyncio.run(batch_cycles(old.url, 4, max(4, per_leaf // BATCH), BATCH, make))
+        old.drain()
+        with connect_database(old.running["database_url"], "bench") as session:
+            session.execute(SHIFT, (LEAF_XIDS,))
+            session.execute(AHEAD)
+
+
+async def leave_open(url: str, count: int) -> None:
+    """Prepare halves that nobody ends; their first check is an hour away."""
+    group = {"check_url": "http://127.0.0.1:65533/check", "transaction_timeout_seconds": 3600}
+    path = f"{url}/v1/producer-groups/{OPEN_GROUP}"
+    async with httpx2.AsyncClient(timeout=30, trust_env=False) as http:
+        (await http.put(path, json=group)).raise_for_status()
+    numbers = iter(range(0, count, BATCH))
+
+    async def producer() -> None:
+        connection = await connect(url)
+        for first in numbers:
+            items = [half(OPEN_GROUP, TOPIC, n, "x" * 100) for n in range(first, first + BATCH)]
+            body = json.dumps({"items": items}).encode()
+            _, answer = await connection.post("/v1/half-messages/batch", body)
+            if any(item["status"] != httpx2.codes.CREATED for item in json.loads(answer)["items"]):
+                raise SystemExit(f"a half was refused: {answer[:300]!r}")
+        connection.close()
+
+    await asyncio.gather(*(producer() for _ in range(4)))
+
+
+@contextmanager
+def held_xmin(database_url: str) -> Iterator[None]:
+    """Keep a snapshot for the block, as a long report of somebody else would."""
+    with psycopg.connect(database_url) as session:
+        session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        session.execute("SELECT count(*) FROM pg_class")
+        yield
+
+
+def compare(young: Installation, old: Installation, path: str, count: int, pairs: int) -> float:
+    """Measure a path on both in turn; return the median ratio of the rates, full to empty."""
+    ratios = []
+    for number in range(pairs + 1):
+        found = {}
+        for each in (young, old) if number % 2 else (old, young):
+            each.awaken_programs()
+            found[each.name] = each.rate_and_cost(path, count)
+            each.sleep_programs()
+        if number:  # the first pair warms up
+            (rate, cost), (old_rate, old_cost) = found["empty"], found["full"]
+            ratios.append((old_rate / rate, old_cost / cost))
+    rates, costs = zip(*ratios, strict=True)
+    rate, cost = float(statistics.median(rates)), float(statistics.median(costs))
+    report(f"{path}: full / empty", pairs=pairs, rate=round(rate, 3), cost=round(cost, 3))
+    return rate
+
+
+def state(database_url: str) -> dict[str, Any]:
+    """Return the number of leaves, and the tables of the hot path that have dead rows."""
+    with connect_database(database_url, "bench") as session:
+        leaves = session.execute(LEAVES).fetchone()
+        dead = session.execute(DEAD).fetchall()
+    return {"leaves": leaves[0] if leaves else 0, "dead_rows": dict(dead)}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""Apache RocketMQ beside us: its own servers, its own producer, from Maven Central."""
