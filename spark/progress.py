@@ -1,13 +1,17 @@
-"""Writes one line per stage to stderr: rows, rate and duration."""
+"""Writes one line per stage to stderr: rows, rate and duration. A long one shows that it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TextIO
+from threading import Event, Thread
+from typing import Final, TextIO
 
 from outbox.clock import Clock
+
+SILENT_SECONDS: Final = 5.0
+"""A stage that lasts longer shows that it still runs, each time so many seconds have passed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,6 +28,7 @@ class Progress:
     stream: TextIO
     clock: Clock
     timings: dict[str, float] = field(default_factory=dict)
+    silent_seconds: float = SILENT_SECONDS
 
     def note(self, line: str) -> None:
         """Write one line."""
@@ -35,11 +40,30 @@ class Progress:
         """Time the block and report it if it ends without an error."""
         stage = Stage()
         started = self.clock.monotonic()
-        yield stage
+        with self._signs_of_life(name, started):
+            yield stage
         seconds = self.clock.monotonic() - started
         self.timings[name] = round(seconds, 3)
         self.stream.write(f"{name:<28}{_amount(stage.rows, seconds):>34}{seconds:>8.1f} s\n")
         self.stream.flush()
+
+    @contextmanager
+    def _signs_of_life(self, name: str, started: float) -> Iterator[None]:
+        """Write a line now and then while the block runs."""
+        ended = Event()
+
+        def write() -> None:
+            while not ended.wait(self.silent_seconds):
+                seconds = self.clock.monotonic() - started
+                self.note(f"{name:<28}{'still running':>34}{seconds:>8.1f} s")
+
+        thread = Thread(target=write, name=f"progress of {name}", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
 
 def _amount(rows: int | None, seconds: float) -> str:

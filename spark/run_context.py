@@ -12,6 +12,7 @@ from outbox.clock import Clock
 from outbox.reconciliation.ports import LogReader, ReconciliationSource, RunStore
 from spark.columns.digest import Digest
 from spark.columns.frames import BUCKET_MESSAGES, Mode
+from spark.cut.run_size import SMALL_ROWS, SMALL_RUN
 from spark.cut.sources import Sources
 from spark.findings.topic_rules import TopicRules
 from spark.progress import Progress
@@ -56,6 +57,10 @@ class Options:
     """How both sides are compared."""
     bucket_messages: int = BUCKET_MESSAGES
     """Number of messages in one bucket, about."""
+    small_rows: int = SMALL_ROWS
+    """Up to this number of rows a run is kept in one partition in memory; 0 never does so."""
+    small_settings: Mapping[str, str] = field(default_factory=lambda: SMALL_RUN)
+    """The settings of Spark for such a run."""
     digest: Digest = Digest.XXH64
     """The digest by which the sample is compared."""
     show_keys: bool = False

@@ -30,6 +30,7 @@ from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
 from spark.columns.frames import Mode
 from spark.columns.staging import PREFIX, refuse_unshared, sweep
+from spark.cut.run_size import SMALL_ROWS, SMALL_RUN
 from spark.cut.sources import Sources
 from spark.findings.topic_rules import TopicRules, topic_rules
 from spark.jvm.kafka_options import kafka_options
@@ -79,7 +80,7 @@ def open_run(
         _session(settings, progress, expected) as session,
         _stage_uri(settings) as stage_uri,
     ):
-        if settings.reconcile_spark_remote or not is_local(settings.reconcile_spark_master):
+        if not runs_here(settings):
             for place in (stage_uri, str(settings.reconcile_report_dir.resolve())):
                 refuse_unshared(session, place)
         context = RunContext(
@@ -201,7 +202,18 @@ def run_options(
         show_keys=settings.reconcile_show_keys,
         formats=settings.reconcile_report_formats,
         versions={"spark": spark_version},
+        small_rows=SMALL_ROWS if runs_here(settings) else 0,
+        small_settings={
+            name: text
+            for name, text in SMALL_RUN.items()
+            if name not in settings.reconcile_spark_conf
+        },
     )
+
+
+def runs_here(settings: Settings) -> bool:
+    """Whether this process starts the only JVM, which is its own executor."""
+    return settings.reconcile_spark_remote is None and is_local(settings.reconcile_spark_master)
 
 
 @contextmanager

@@ -26,8 +26,8 @@ class Audit:
         Raises KafkaUnavailable, DatabaseUnavailable, SnapshotMismatch.
         """
         captured = steps.capture(self.context, self.options)
-        with self.context.source.snapshot() as snapshot:
-            read = steps.read(captured, snapshot)
+        with self.context.source.snapshot() as snapshot, steps.sized(captured) as size:
+            read = steps.read(captured, snapshot, size)
             compared = steps.compare(read)
             diagnosed = steps.diagnose(compared)
             checked = steps.check(diagnosed)

@@ -64,6 +64,8 @@ class Compared:
     mismatch: bucket_checksums.Mismatch | None
     """The buckets that differ; None where everything was joined."""
     unsettled: DataFrame
+    open: int
+    """Number of its rows: half ids that are not settled."""
     suspects: int
 
 

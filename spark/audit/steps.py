@@ -7,10 +7,13 @@ last, and both are read only up to this cut.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
+
+from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.checkpoint import CheckpointUpdate, StoredCheckpoint
@@ -21,7 +24,7 @@ from spark.checks import coverage, foreign_records, latency, match_checks, mispl
 from spark.checks.retention import ExpiredMessages, has_expired
 from spark.checks.unverifiable import remaining_findings, unverifiable_of
 from spark.columns.frames import Frames
-from spark.columns.staging import stage_frame
+from spark.columns.staging import stage_counted
 from spark.compare import bucket_checksums, late_arrivals, open_items, placement, sha256_check
 from spark.compare.diagnosis import Judgement, findings_of_suspect, is_unverifiable
 from spark.compare.evidence import SUSPECTS_PER_CALL, look_up
@@ -29,10 +32,18 @@ from spark.compare.expiry import earlier_runs
 from spark.compare.last_records import with_superseded
 from spark.compare.oldest_records import OldestRecords
 from spark.cut import log_history
-from spark.cut.checkpoint import MisplacedKeys, cut_of, cut_start_of, previous_of, time_bounds_of
+from spark.cut.checkpoint import (
+    MisplacedKeys,
+    cut_of,
+    cut_start_of,
+    previous_of,
+    time_bounds_of,
+    unread_ranges,
+)
 from spark.cut.cut_capture import capture_log_cut
 from spark.cut.log_state import state_of
-from spark.cut.reader import PlannedRead, Reader, plan_full_read, plan_read, read_frames
+from spark.cut.reader import PlannedRead, Reader, length, plan_full_read, plan_read, read_frames
+from spark.cut.run_size import RunSize, sized_run
 from spark.cut.time_bounds import EARLIEST, TimeBounds
 from spark.findings.ledger import Ledger
 from spark.report.report import Report
@@ -66,12 +77,25 @@ def capture(context: RunContext, options: Options) -> Captured:
     )
 
 
-def read(captured: Captured, snapshot: SourceSnapshot) -> Read:
+def sized(captured: Captured) -> AbstractContextManager[RunSize]:
+    """Open the choice between a small run and any other."""
+    options, session = captured.options, captured.context.sources.spark_session
+    settings = options.small_settings if options.small_rows else {}
+    return sized_run(session, settings, options.stage_uri, options.small_rows)
+
+
+def read(captured: Captured, snapshot: SourceSnapshot, size: RunSize) -> Read:
     """Read what is new since the last cut, or everything if the new rows alone cannot be judged."""
     context, options, log = captured.context, captured.options, captured.log
-    reader = Reader(sources=context.sources, progress=context.progress, stage_uri=options.stage_uri)
     previous = None if options.full else previous_of(captured.stored)
     reason = _full_read_reason(options, captured.stored, log.bounds)
+    unread = unread_ranges(log.records, previous.ends) if previous else log.records
+    reader = Reader(
+        sources=context.sources,
+        progress=context.progress,
+        stage_uri=size.stage_for(length(unread)),
+        size=size,
+    )
     planned = plan_read(reader, log, captured.unlisted, snapshot.identity, previous, reason)
     frames = read_frames(reader, planned)
     found = _reason_found_by_reading(captured, planned, frames)
@@ -85,13 +109,20 @@ def compare(read: Read) -> Compared:
     """Compare both sides; a suspect is a message that is not exactly one clean pair."""
     context, options, frames = read.captured.context, read.captured.options, read.frames
     with context.progress.stage("compare") as stage:
-        mismatch = bucket_checksums.mismatches(
-            frames, options.mode, options.stage_uri, options.bucket_messages
-        )
+        uri = frames.stage_uri
+        mismatch = bucket_checksums.mismatches(frames, options.mode, uri, options.bucket_messages)
         open_ids = bucket_checksums.open_ids(frames.commits, frames.records, mismatch)
-        unsettled = stage_frame(open_ids, f"{options.stage_uri}/dirty")
-        stage.rows = suspects = unsettled.where("suspect").count()
-    return Compared(read=read, mismatch=mismatch, unsettled=unsettled, suspects=suspects)
+        unsettled, seen = stage_counted(
+            open_ids, f"{uri}/dirty", rows=F.count("*"), suspects=F.count_if("suspect")
+        )
+        stage.rows = seen["suspects"]
+    return Compared(
+        read=read,
+        mismatch=mismatch,
+        unsettled=unsettled,
+        open=seen["rows"],
+        suspects=seen["suspects"],
+    )
 
 
 def diagnose(compared: Compared) -> Diagnosed:
@@ -102,7 +133,7 @@ def diagnose(compared: Compared) -> Diagnosed:
         ledger.enter(coverage.cut_findings(read.plan, read.frames, options.grace_seconds))
         previous = read.planned.previous
         judged = previous.batches if previous else {}
-        ledger.enter(coverage.manifest_findings(read.frames, snapshot, judged, options.stage_uri))
+        ledger.enter(coverage.manifest_findings(read.frames, snapshot, judged))
         ledger.enter(stalled.findings(snapshot.stalled()))
         ledger.enter(coverage.retirement_findings(read.plan, read.frames, snapshot))
         judgement = _judgement(read)
@@ -144,8 +175,10 @@ def checkpoint(checked: Checked) -> Outcome:
     with context.progress.stage("carry what is open") as stage:
         earlier = captured.earlier_findings if read.planned.previous else ()
         before = [each for each in earlier if not each.by_sha256]
-        unequal = bucket_checksums.mismatched_records(read.frames.new_records, compared.mismatch)
-        ledger.enter(foreign_records.findings(unequal, rules, before))
+        if read.frames.record_counts is None or read.frames.record_counts["unnamed"]:
+            new_records = read.frames.new_records
+            unequal = bucket_checksums.mismatched_records(new_records, compared.mismatch)
+            ledger.enter(foreign_records.findings(unequal, rules, before))
         ledger.keep(before)
         ledger.expired_evidence = unverifiable_of(
             context.run_store,
@@ -160,7 +193,9 @@ def checkpoint(checked: Checked) -> Outcome:
             diagnosed.expired,
             judgement.kept_below,
         )
-        rows = open_items.carried_rows(open_ids, read.frames, ledger.lasting.values())
+        rows = open_items.carried_rows(
+            open_ids if compared.open else None, read.frames, ledger.lasting.values()
+        )
         stage.rows = None if rows is None else len(rows)
         misplaced = _misplaced_keys(checked)
     cut = cut_of(read.plan, read.planned.marks, read.planned.previous, misplaced)
@@ -233,9 +268,8 @@ def _reason_found_by_reading(
 def _ledger(read: Read) -> Ledger:
     context, options, plan = read.captured.context, read.captured.options, read.plan
     return Ledger(
-        spark_session=context.sources.spark_session,
         run_id=plan.run_id,
-        uri=f"{options.report_dir}/run_id={plan.run_id}/findings",
+        folder=options.report_dir / f"run_id={plan.run_id}" / "findings",
         accepted_ids=context.run_store.accepted(),
         rules=options.topic_rules,
         compacted_topics=plan.log.compacted_topics,

@@ -14,6 +14,7 @@ from spark.checks.manifest_contents import content_breaks
 from spark.checks.retention import retired_findings
 from spark.columns import manifests
 from spark.columns.frames import Frames
+from spark.columns.segments import IN_FLIGHT
 from spark.compare import placement
 from spark.compare.decision_table import Decision
 from spark.compare.last_records import retired_ends
@@ -29,7 +30,8 @@ BREAKS_SHOWN: Final = 20
 def cut_findings(plan: Plan, frames: Frames, grace_seconds: int) -> tuple[Finding, ...]:
     """Return what is wrong with shards and partitions as a whole."""
     cut_at = F.lit(plan.cut_at)
-    overdue = placement.late_by_shard(frames.segments, grace_seconds, cut_at).collect()
+    late = placement.late_by_shard(frames.segments, grace_seconds, cut_at)
+    overdue = late.collect() if frames.standings[IN_FLIGHT] else ()
     return (
         *map(gap_finding, (*plan.log.gaps, *plan.log.changes)),
         *overdue_findings(overdue, grace_seconds),
@@ -37,17 +39,16 @@ def cut_findings(plan: Plan, frames: Frames, grace_seconds: int) -> tuple[Findin
 
 
 def manifest_findings(
-    frames: Frames, snapshot: SourceSnapshot, judged: Mapping[int, int], stage_uri: str
+    frames: Frames, snapshot: SourceSnapshot, judged: Mapping[int, int]
 ) -> tuple[Finding, ...]:
     """Return the shards whose manifests do not chain, or list what the stores do not have.
 
     ``judged`` is by shard the last batch that an earlier run has compared.
     """
     kept_from = snapshot.retired_below() >> LOW_BITS
-    broken = manifests.breaks(frames.manifests).limit(BREAKS_READ).collect()
-    retired = snapshot.retired_leaves()
-    differing = content_breaks(frames, kept_from, retired, judged, stage_uri)
-    found = (*broken, *differing.limit(BREAKS_READ).collect())
+    broken = manifests.breaks(frames.manifests).limit(BREAKS_READ)
+    differing = content_breaks(frames, kept_from, snapshot.retired_leaves(), judged)
+    found = broken.unionByName(differing.limit(BREAKS_READ)).collect()
     return break_findings(sorted(found, key=lambda row: (row["partition"], row["offset"])))
 
 
@@ -55,9 +56,10 @@ def retirement_findings(
     plan: Plan, frames: Frames, snapshot: SourceSnapshot
 ) -> tuple[Finding, ...]:
     """Return what the tables dropped before a run had read it."""
-    kept_from = snapshot.retired_below() >> LOW_BITS
-    ends = retired_ends(frames.manifests, kept_from)
-    return retired_findings(plan.log.before or LogState(), ends, kept_from)
+    kept_from, before = snapshot.retired_below() >> LOW_BITS, plan.log.before or LogState()
+    if not (kept_from and before.positions):
+        return ()
+    return retired_findings(before, retired_ends(frames.manifests, kept_from), kept_from)
 
 
 def gap_finding(gap: Gap) -> Finding:

@@ -19,7 +19,7 @@ from outbox.messages.message_id import LEAF_BITS
 from spark.columns import manifests
 from spark.columns.frames import Frames
 from spark.columns.slot import INDEX_BITS, slot_at
-from spark.columns.staging import stage_frame
+from spark.columns.staging import stage_counted
 
 OTHER_ENTRIES: Final = "its entries are not the commits of its range"
 OTHER_COUNT: Final = "it does not publish as many entries as it says"
@@ -28,6 +28,9 @@ PUBLISHED_TWICE: Final = "it publishes a message that another manifest publishes
 
 BATCH: Final = ("shard", "batch_no")
 CHECKSUM: Final = ("listed", "mixed", "summed")
+DOUBTS: Final = ("odd", "differs", "repeats", "miscounted", "partly")
+"""What makes a manifest worth a closer look; without any of them no record is looked at."""
+MARKS: Final = ("in_turn", "superseded", "overlaps", "odd")
 NOT_HERE: Final = [HELD.decode(), PUBLISHED_BEFORE.decode()]
 
 
@@ -36,7 +39,6 @@ def content_breaks(
     kept_from: int,
     retired_leaves: Collection[int],
     judged: Mapping[int, int],
-    stage_uri: str,
 ) -> DataFrame:
     """Return the manifests whose contents are wrong, with the fault, as ``manifests.breaks``.
 
@@ -46,20 +48,26 @@ def content_breaks(
     kept = _is_kept(kept_from, [leaf for leaf in retired_leaves if leaf >= kept_from >> LEAF_BITS])
     listed = manifests.newer_than(frames.manifests, judged).where("intact")
     entries = manifests.entries(listed)
-    compared = stage_frame(
+    compared, seen = stage_counted(
         _compared(_with_overlap(listed), entries, frames.commits, kept),
-        f"{stage_uri}/manifest_contents",
+        f"{frames.stage_uri}/manifest_contents",
+        **{name: F.count_if(name) for name in DOUBTS},
     )
-    odd = compared.where(F.col("odd") | F.col("differs")).select(*BATCH)
+    odd = compared.where("odd").select(*BATCH)
     found = (
-        (compared.where("differs"), OTHER_ENTRIES),
-        (compared.where("miscounted"), OTHER_COUNT),
-        (_with_records(listed, frames.records), UNLISTED_RECORD),
-        (_published_twice(odd, entries, frames.listings), PUBLISHED_TWICE),
+        ("differs", compared.where("differs"), OTHER_ENTRIES),
+        ("repeats", _differing_by_rank(compared.where("repeats"), entries, frames), OTHER_ENTRIES),
+        ("miscounted", compared.where("miscounted"), OTHER_COUNT),
+        ("partly", _with_records(listed, frames.records), UNLISTED_RECORD),
+        ("odd", _published_twice(odd, entries, frames.listings), PUBLISHED_TWICE),
     )
-    faulty = reduce(
-        DataFrame.union, [each.select(*BATCH).withColumn("fault", F.lit(t)) for each, t in found]
-    )
+    faults = [
+        batches.select(*BATCH).withColumn("fault", F.lit(fault))
+        for doubt, batches, fault in found
+        if seen[doubt]
+    ]
+    nothing = odd.limit(0).withColumn("fault", F.lit(""))
+    faulty = reduce(DataFrame.union, faults, nothing)
     places = listed.select("partition", "offset", *BATCH)
     return places.join(faulty.distinct(), [*BATCH]).select(
         "partition", "offset", "batch_no", "fault"
@@ -80,31 +88,61 @@ def _with_overlap(listed: DataFrame) -> DataFrame:
     superseded = F.coalesce(later < end, F.lit(False)) & in_turn
     overlaps = F.coalesce(begin < earlier, F.lit(False)) & in_turn
     released = F.col("kind") == int(Kind.RELEASE)
-    return listed.select("*", in_turn.alias("in_turn"), superseded.alias("superseded")).withColumn(
-        "odd", superseded | overlaps | released
-    )
+    marks = {"in_turn": in_turn, "superseded": superseded, "overlaps": overlaps}
+    return listed.withColumns(marks).withColumn("odd", superseded | overlaps | released)
 
 
 def _compared(listed: DataFrame, entries: DataFrame, commits: DataFrame, kept: Column) -> DataFrame:
-    """Return each manifest with whether its entries are the commits that have its slots."""
+    """Return each manifest with whether its entries are the commits that have its slots.
+
+    ``repeats``: they are not, but its range overlaps that of an earlier batch, which claims some.
+    """
     by_entries = _checksums(entries.withColumn("slot", slot_at(F.col("batch_no"), F.col("index"))))
     by_commits = _checksums(
         commits.where("NOT carried AND slot IS NOT NULL").withColumn("status", F.lit(None))
     )
+    partly = (F.col("published") < F.col("entries")).alias("partly")
     both = (
         listed.where("entries > 0")
-        .select(*BATCH, "in_turn", "superseded", "odd", "published", kept.alias("kept"))
+        .select(*BATCH, *MARKS, "published", kept.alias("kept"), partly)
         .join(by_entries.alias("entry"), [*BATCH], "left")
         .join(by_commits.alias("commit"), [*BATCH], "left")
     )
-    same = [F.col(f"entry.{each}").eqNullSafe(F.col(f"commit.{each}")) for each in CHECKSUM]
     judged = F.col("in_turn") & ~F.col("superseded") & F.col("kept")
+    differs = judged & ~_same_messages()
     return both.select(
         *BATCH,
-        "odd",
-        (judged & ~(same[0] & same[1] & same[2])).alias("differs"),
+        (F.col("odd") | differs).alias("odd"),
+        (differs & ~F.col("overlaps")).alias("differs"),
+        (differs & F.col("overlaps")).alias("repeats"),
         (F.col("entry.published_here") != F.col("published")).alias("miscounted"),
+        "partly",
     )
+
+
+def _differing_by_rank(repeats: DataFrame, entries: DataFrame, frames: Frames) -> DataFrame:
+    """Return those of the batches whose entries are not the commits of their ranges.
+
+    PostgreSQL had lost the position of the shard, so the batch begins again before commits that
+    earlier batches have listed. Commits that an earlier run has judged cannot be compared again.
+    """
+    asked = frames.batches.where("whole").join(repeats, [*BATCH], "left_semi")
+    ranges = asked.select(*BATCH, "from_rank", "to_rank")
+    own = frames.new_commits.drop("batch_no").join(ranges, "shard")
+    index = F.col("rank") - F.col("from_rank") - 1
+    of_range = own.where("rank > from_rank AND rank <= to_rank").withColumns(
+        {"slot": slot_at(F.col("batch_no"), index), "status": F.lit(None)}
+    )
+    listed = entries.join(ranges, [*BATCH], "left_semi")
+    by_entries = _checksums(listed.withColumn("slot", slot_at(F.col("batch_no"), F.col("index"))))
+    both = by_entries.alias("entry").join(_checksums(of_range).alias("commit"), [*BATCH], "left")
+    return both.where(~_same_messages()).select(*BATCH)
+
+
+def _same_messages() -> Column:
+    """Whether the entries and the commits that were joined have the same checksum."""
+    same = [F.col(f"entry.{each}").eqNullSafe(F.col(f"commit.{each}")) for each in CHECKSUM]
+    return same[0] & same[1] & same[2]
 
 
 def _is_kept(kept_from: int, retired_leaves: Collection[int]) -> Column:
@@ -142,8 +180,6 @@ def _with_records(listed: DataFrame, records: DataFrame) -> DataFrame:
 
 def _published_twice(odd: DataFrame, entries: DataFrame, listings: DataFrame) -> DataFrame:
     """Return the odd batches that publish a message for the second time; repairs may do so."""
-    if odd.isEmpty():
-        return odd
     asked = entries.where(_is_published()).join(odd, [*BATCH], "left_semi")
     repair = F.coalesce(F.col("kind"), F.lit(int(Kind.BATCH))) == int(Kind.REPAIR)
     published = listings.where(_is_published() & ~repair).select("message_id", *BATCH).distinct()

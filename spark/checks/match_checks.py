@@ -61,7 +61,7 @@ class MatchChecks:
 
 def collect(options: Options, plan: Plan, frames: Frames, mismatch: Mismatch | None) -> MatchChecks:
     """Match the judged commits with their records, and prepare the frames of the checks."""
-    uri, counts = options.stage_uri, plan.log.partition_counts
+    uri, counts = frames.stage_uri, plan.log.partition_counts
     found = matches.matches_of(frames, mismatch, uri)
     known = keys.with_known_count(found.plain, keys.first_known_places(found.plain, counts))
     fixed = misplaced_keys.fixed_key_topics(counts, options.topic_rules)
@@ -92,8 +92,9 @@ def order_findings(checks: MatchChecks, sources: Sources) -> Iterator[Finding]:
         checks.plan.unlisted_shards,
         checks.stage_uri,
     )
-    keyed = keys.keyed_records(checks.known)
-    yield from _key_findings(checks, sources, possibly_split(keyed, checks.misplaced))
+    if checks.misplaced.count or checks.partitions.keys() - checks.misplaced.partitions.keys():
+        keyed = keys.keyed_records(checks.known)
+        yield from _key_findings(checks, sources, possibly_split(keyed, checks.misplaced))
 
 
 def sample_findings(

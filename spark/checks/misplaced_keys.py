@@ -20,7 +20,7 @@ from spark.checks import keys
 from spark.columns import expected_partition, schemas
 from spark.columns.frames import Frames
 from spark.columns.segments import JUDGED
-from spark.columns.staging import stage_frame
+from spark.columns.staging import stage_counted
 from spark.compare import open_items
 from spark.cut.checkpoint import MisplacedKeys, Previous
 from spark.findings.finding_class import FindingClass
@@ -71,8 +71,8 @@ def find_misplaced_records(
         .where(IS_MISPLACED)
         .select("half_id", "topic", "key_hash")
     )
-    found = stage_frame(rows, f"{stage_uri}/misplaced")
-    return MisplacedRecords(rows=found, count=found.count(), partitions=partitions)
+    found, seen = stage_counted(rows, f"{stage_uri}/misplaced", rows=F.count("*"))
+    return MisplacedRecords(rows=found, count=seen["rows"], partitions=partitions)
 
 
 def possibly_split(keyed: DataFrame, misplaced: MisplacedRecords) -> DataFrame:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.messages.message_id import SHARDS
 from spark.columns import manifests
-from spark.columns.staging import stage_frame
+from spark.columns.staging import stage_counted
 from spark.compare.decision_table import Decision, Listed
 from spark.compare.matches import HEADER, PLACE
 from spark.findings.finding import Finding
@@ -39,8 +39,10 @@ def findings(
     ``listed`` are the manifests. Entries are decoded only if something was flagged.
     """
     promised = ordered_matches(matches, unlisted)
-    suspects = stage_frame(flagged_matches(promised, listed), f"{stage_uri}/disorder")
-    if suspects.isEmpty():
+    suspects, seen = stage_counted(
+        flagged_matches(promised, listed), f"{stage_uri}/disorder", rows=F.count("*")
+    )
+    if not seen["rows"]:
         return
     entries = manifests.entries(listed)
     inverted = inversions(suspects, promised, entries)

@@ -45,8 +45,8 @@ def _static_call(argument: Any, function: str) -> Column:
     session = SparkSession.getActiveSession()
     assert session is not None
     jvm: Any = session._jvm
-    expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+    expressions = getattr(jvm, "org.apache.spark.sql.classic.ExpressionUtils")
+    sequence = jvm.PythonUtils.toSeq
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     call = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
         loader.loadClass(KAFKA),

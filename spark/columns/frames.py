@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -37,6 +38,12 @@ class Frames:
     records: DataFrame
     size: int = 0
     """Number of records read."""
+    standings: Mapping[str, int] = field(default_factory=dict)
+    """Number of commits that no run has judged, by their standing."""
+    record_counts: Mapping[str, int] | None = None
+    """``slot.record_counts`` of the new records; None where that takes a query."""
+    stage_uri: str = ""
+    """Where the later steps of the run stage their rows."""
 
     @property
     def new_commits(self) -> DataFrame:

@@ -96,7 +96,8 @@ def frame_of(
 ) -> DataFrame:
     """Return the driver's rows as a frame; they are sent as Arrow, so no Python worker starts.
 
-    The schema is passed too, because Spark Connect derives none from a table without rows.
+    The schema is passed too, because Spark Connect derives none from a table without rows. They
+    are one partition, which joins with another single partition without a shuffle.
     """
     table = pa.Table.from_pylist(list(rows), schema=schema)
-    return spark_session.createDataFrame(table, from_arrow_schema(schema))
+    return spark_session.createDataFrame(table, from_arrow_schema(schema)).coalesce(1)

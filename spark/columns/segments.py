@@ -82,6 +82,15 @@ def with_standing(commits: DataFrame, cuts: DataFrame) -> DataFrame:
     )
 
 
+def standings() -> dict[str, Column]:
+    """Return the numbers of commits by standing, as aggregates of segments."""
+    standing, none = F.col("standing"), F.lit(0)
+    return {
+        each: F.coalesce(F.sum(F.when(standing == each, F.col("size"))), none)
+        for each in (JUDGED, IN_FLIGHT, BASELINE)
+    }
+
+
 def _digests() -> Column:
     """Return a segment's digests, one per commit even where the row has too few of them.
 

@@ -80,6 +80,16 @@ def with_ahead(records: DataFrame, cuts: DataFrame) -> DataFrame:
     return records.join(F.broadcast(cuts), "shard", "left").withColumn("ahead", is_ahead())
 
 
+def record_counts() -> dict[str, Column]:
+    """Return the numbers of new records ahead of the cut, not ours, or without a half id."""
+    conditions = {
+        "ahead": F.col("ahead"),
+        "foreign": F.col("message_id").isNull(),
+        "unnamed": F.col("half_id").isNull(),
+    }
+    return {name: F.count_if(~F.col("carried") & each) for name, each in conditions.items()}
+
+
 def slot_at(batch_no: Column, index: Column) -> Column:
     """Return the slot of an index in a batch; null where no batch has such an index."""
     possible = (index >= 0) & (index < MAX_ENTRIES)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 from outbox.errors import ConfigurationError
 
 PREFIX: Final = ".stage-"
 """Prefix of a folder that exists as long as its run."""
+IN_MEMORY: Final = "memory:"
+"""The stage of a small run: Spark's own memory, and its disk if that is full."""
 PROBE_FILES: Final = 32
 """Enough files that each executor of a small cluster writes one."""
 
@@ -25,10 +27,21 @@ def stage_frame(frame: DataFrame, uri: str) -> DataFrame:
 
     Hashes and ids repeat too rarely for a dictionary or a slow compression to pay: the files are
     read once or twice and dropped.
+
+    In memory it becomes one partition, so that later steps need no shuffle.
     """
+    if uri.startswith(IN_MEMORY):
+        return frame.coalesce(1).localCheckpoint()
     plain = frame.write.option("parquet.enable.dictionary", "false").option("compression", "snappy")
     plain.mode("overwrite").parquet(uri)
     return frame.sparkSession.read.schema(frame.schema).parquet(uri)
+
+
+def stage_counted(frame: DataFrame, uri: str, **sums: Column) -> tuple[DataFrame, dict[str, Any]]:
+    """Stage a frame, and return these aggregates of its rows, computed while it is written."""
+    seen = Observation()
+    observed = frame.observe(seen, *(column.alias(name) for name, column in sums.items()))
+    return stage_frame(observed, uri), seen.get
 
 
 def sweep(parent: Path, now: float, keep_seconds: float) -> None:

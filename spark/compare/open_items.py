@@ -46,25 +46,30 @@ def open_half_ids(
 
 
 def carried_rows(
-    open_ids: DataFrame, frames: Frames, lasting: Collection[Finding]
+    open_ids: DataFrame | None, frames: Frames, lasting: Collection[Finding]
 ) -> tuple[CarriedRow, ...] | None:
     """Return the rows of these half ids, and the findings; None if that is too much to carry.
 
-    The next run reads commits in flight again, so they are not carried.
+    The next run reads commits in flight again, so they are not carried. ``open_ids`` is None where
+    nothing is open.
     """
     most = MOST_ROWS - len(lasting)
     if most < 0:
         return None
+    found = [] if open_ids is None else _open_rows(open_ids, frames).limit(most + 1).collect()
+    if len(found) > most:
+        return None
+    return (*(CarriedRow(*row) for row in found), *map(_finding_row, lasting))
+
+
+def _open_rows(open_ids: DataFrame, frames: Frames) -> DataFrame:
     sides = {
         COMMIT: frames.commits.where(F.col("standing") != IN_FLIGHT),
         RECORD: frames.records,
         LISTING: frames.listings,
     }
     rows = [_as_rows(side, frame, open_ids) for side, frame in sides.items()]
-    found = [] if open_ids.isEmpty() else reduce(DataFrame.union, rows).limit(most + 1).collect()
-    if len(found) > most:
-        return None
-    return (*(CarriedRow(*row) for row in found), *map(_finding_row, lasting))
+    return reduce(DataFrame.union, rows)
 
 
 def permanent_rows(lasting: Iterable[Finding]) -> tuple[CarriedRow, ...]:

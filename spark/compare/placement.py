@@ -91,21 +91,6 @@ def late_by_shard(segments: DataFrame, grace_seconds: int, cut_at: Column) -> Da
     )
 
 
-def totals(segments: DataFrame, records: DataFrame) -> DataFrame:
-    """Return one row of counts: commits by standing, and records ahead of the cut or not ours."""
-    by_standing = segments.agg(
-        *[
-            F.sum(F.when(F.col("standing") == each, F.col("size")).otherwise(0)).alias(each)
-            for each in (JUDGED, IN_FLIGHT, BASELINE)
-        ]
-    )
-    by_record = records.agg(
-        F.count(F.when(F.col("ahead"), True)).alias("ahead"),
-        F.count(F.when(F.col("message_id").isNull(), True)).alias("foreign"),
-    )
-    return by_standing.crossJoin(by_record)
-
-
 def minutes(segments: DataFrame, records: DataFrame) -> DataFrame:
     """Return committed and published messages per minute, for the chart; no verdict needs it."""
     in_commit = segments.groupBy(F.date_trunc("minute", "committed_at").alias("minute"))

@@ -5,8 +5,8 @@ A run that continues another one reads what is new and takes over what was left 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -17,7 +17,7 @@ from outbox.messages.manifest import Position
 from outbox.reconciliation.snapshot import RelayCut, SnapshotIdentity
 from spark.columns import commit_rank, manifests, schemas, segments, slot
 from spark.columns.frames import Frames
-from spark.columns.staging import stage_frame
+from spark.columns.staging import IN_MEMORY, stage_counted, stage_frame
 from spark.cut import cut_plan
 from spark.cut.carry_over import COMMIT, LISTING, RECORD, CarriedRows, unexpired_rows
 from spark.cut.checkpoint import (
@@ -30,6 +30,7 @@ from spark.cut.checkpoint import (
     unread_manifests,
     unread_ranges,
 )
+from spark.cut.run_size import RunSize
 from spark.cut.sources import Sources
 from spark.progress import Progress
 
@@ -45,6 +46,16 @@ class Reader:
     sources: Sources
     progress: Progress
     stage_uri: str
+    size: RunSize | None = None
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the run is small."""
+        return self.stage_uri == IN_MEMORY
+
+    def sized(self, rows: int) -> Reader:
+        """Return the reader for this many rows."""
+        return self if self.size is None else replace(self, stage_uri=self.size.stage_for(rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +75,7 @@ class CommitLayout:
     segments: DataFrame
     batches: DataFrame
     commits: DataFrame
+    standings: Mapping[str, int]
 
 
 def plan_read(
@@ -100,15 +112,23 @@ def plan_read(
 def read_frames(reader: Reader, planned: PlannedRead) -> Frames:
     """Read both sides once and add the columns of the cuts."""
     plan, previous = planned.plan, planned.previous
+    rows_to_read = length(plan.reads)
+    reader = reader.sized(rows_to_read)
     cuts = schemas.frame_of(
         reader.sources.spark_session, _cut_rows(plan, previous), schemas.SHARD_CUTS
     )
     rows = unexpired_rows(previous, plan.log.starts) if previous else ()
     carried = CarriedRows(spark_session=reader.sources.spark_session, rows=rows)
-    commits = _commits(reader, plan, previous)
+    commits, committed = _commits(reader, plan, previous)
+    reader = reader.sized(max(rows_to_read, committed))
     with reader.progress.stage("lay batches over commits"):
         layout = commit_layout(planned.manifests, commits, cuts, reader.stage_uri)
-    records, size = _records(reader, plan)
+    commits = with_carried_commits(carried, layout.commits, cuts)
+    if reader.in_memory:
+        commits = stage_frame(commits, f"{reader.stage_uri}/each_commit")
+    records, size, counts = _records(
+        reader, plan, lambda read: place_records(carried.with_carried(read, RECORD), cuts)
+    )
     return Frames(
         manifests=planned.manifests,
         listings=carried.with_carried(manifests.entries(planned.manifests), LISTING).drop(
@@ -116,10 +136,18 @@ def read_frames(reader: Reader, planned: PlannedRead) -> Frames:
         ),
         segments=layout.segments,
         batches=layout.batches,
-        commits=with_carried_commits(carried, layout.commits, cuts),
-        records=place_records(carried.with_carried(records, RECORD), cuts),
+        commits=commits,
+        records=records,
         size=size,
+        standings=layout.standings,
+        record_counts=counts,
+        stage_uri=reader.stage_uri,
     )
+
+
+def length(ranges: Iterable[cut_plan.Range]) -> int:
+    """Return the number of offsets in these ranges."""
+    return sum(max(0, each.end - each.start) for each in ranges)
 
 
 def commit_layout(
@@ -128,9 +156,12 @@ def commit_layout(
     """Divide the commit log by the batches of the relay and by the cuts."""
     batches = stage_frame(commit_rank.batches(listed, commits), f"{stage_uri}/batches")
     divided = segments.segments(commit_rank.flushes(commits), batches, cuts)
-    divided = stage_frame(divided, f"{stage_uri}/segments")
+    divided, standings = stage_counted(divided, f"{stage_uri}/segments", **segments.standings())
     return CommitLayout(
-        segments=divided, batches=batches, commits=segments.open_commits(commits, divided)
+        segments=divided,
+        batches=batches,
+        commits=segments.open_commits(commits, divided),
+        standings=standings,
     )
 
 
@@ -179,25 +210,40 @@ def _manifests(
     return listed, rows
 
 
-def _commits(reader: Reader, plan: cut_plan.Plan, previous: Previous | None) -> DataFrame:
+def _commits(
+    reader: Reader, plan: cut_plan.Plan, previous: Previous | None
+) -> tuple[DataFrame, int]:
     after = previous.positions if previous else {}
     with reader.progress.stage("read commits") as stage:
-        read = reader.sources.read_commits(plan.snapshot, after)
-        commits = stage_frame(read, f"{reader.stage_uri}/commits")
-        ends = (F.min("visible").alias("first"), F.max("visible").alias("last"))
-        (seen,) = commits.agg(F.sum("size").alias("ids"), *ends).collect()
-        _verify_snapshot({seen["first"], seen["last"]} - {None}, plan)
-        stage.rows = seen["ids"] or 0
-    return commits
-
-
-def _records(reader: Reader, plan: cut_plan.Plan) -> tuple[DataFrame, int]:
-    with reader.progress.stage("read records") as stage:
-        records = stage_frame(
-            reader.sources.read_records(plan.reads), f"{reader.stage_uri}/records"
+        one = replace(reader.sources, connections=1) if reader.in_memory else reader.sources
+        read = one.read_commits(plan.snapshot, after)
+        commits, seen = stage_counted(
+            read,
+            f"{reader.stage_uri}/commits",
+            ids=F.sum("size"),
+            first=F.min("visible"),
+            last=F.max("visible"),
         )
-        stage.rows = size = records.count()
-    return records, size
+        _verify_snapshot({seen["first"], seen["last"]} - {None}, plan)
+        stage.rows = size = seen["ids"] or 0
+    return commits, size
+
+
+def _records(
+    reader: Reader, plan: cut_plan.Plan, placed: Callable[[DataFrame], DataFrame]
+) -> tuple[DataFrame, int, Mapping[str, int] | None]:
+    """Stage the records as they were read, or in memory with all columns of their places."""
+    with reader.progress.stage("read records") as stage:
+        read, uri = reader.sources.read_records(plan.reads), f"{reader.stage_uri}/records"
+        if reader.in_memory:
+            new = F.count_if(F.expr("NOT carried"))
+            counts = slot.record_counts()
+            records, seen = stage_counted(placed(read), uri, rows=new, **counts)
+        else:
+            staged, seen = stage_counted(read, uri, rows=F.count("*"))
+            records = placed(staged)
+        stage.rows = size = seen.pop("rows")
+    return records, size, seen or None
 
 
 def _verify_snapshot(seen: Collection[str], plan: cut_plan.Plan) -> None:

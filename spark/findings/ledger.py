@@ -6,13 +6,15 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import SparkSession
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.run import ExpiredEvidence
 from spark.columns import schemas
+from spark.columns.parquet_folder import ParquetFolder
 from spark.findings.finding import Finding
 from spark.findings.finding_class import GradedClass, Kind, Severity
 from spark.findings.finding_rules import RULES
@@ -28,9 +30,9 @@ KEPT: Final = 10_000
 class Ledger:
     """The findings of one run."""
 
-    spark_session: SparkSession
     run_id: str
-    uri: str
+    folder: Path
+    """The folder of Parquet files."""
     rules: TopicRules = field(default_factory=dict)
     """The rules of operators by topic; they are applied to every finding."""
     compacted_topics: frozenset[str] = frozenset()
@@ -39,7 +41,7 @@ class Ledger:
     kept: list[Finding] = field(default_factory=list)
     lasting: dict[str, Finding] = field(default_factory=dict)
     """Findings that stay open even if later runs do not see them; see ``spark.cut.carry_over``."""
-    written: bool = False
+    files: ParquetFolder | None = None
     accepted_ids: frozenset[str] = frozenset()
     """Findings that an operator accepts for now; they are kept separately and not counted."""
     accepted: list[Finding] = field(default_factory=list)
@@ -53,7 +55,7 @@ class Ledger:
         """Count, keep and write these findings, except those that a topic's rule removes."""
         as_ruled = (apply_topic_rule(each, self.rules, self.compacted_topics) for each in findings)
         findings = [each for each in as_ruled if each is not None]
-        if not findings and self.written:
+        if not findings and self.files is not None:
             return
         self._write(findings)
         self.lasting |= {each.finding_id: each for each in findings if each.lasting}
@@ -100,9 +102,9 @@ class Ledger:
             parquet_row(self.run_id, each, ACCEPTED if self.accepts(each) else OPEN)
             for each in findings
         ]
-        frame = schemas.frame_of(self.spark_session, rows, schemas.FINDINGS)
-        frame.coalesce(1).write.mode("append" if self.written else "overwrite").parquet(self.uri)
-        self.written = True
+        if self.files is None:
+            self.files = ParquetFolder.emptied(self.folder)
+        self.files.add(pa.Table.from_pylist(rows, schema=schemas.FINDINGS))
 
 
 def severity_order(finding: Finding) -> tuple[int, str, str, str]:

@@ -1,7 +1,8 @@
 """A class-data archive (AppCDS) of the classes that Spark's JVM loads.
 
 With it a cold audit takes a fifth less CPU. An archive is valid for one JVM and one class path, so
-its name depends on both. The JVM ignores a stale archive. ``class_archive_builder.py`` writes it.
+its name depends on Java, on Spark and on the folder of the connectors. The JVM ignores a stale
+archive. ``class_archive_builder.py`` writes it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def archive_path(folder: Path) -> Path | None:
     java = _java()
     if java is None:
         return None
-    facts = sha256()
+    facts = sha256(f"{folder.resolve()}\n".encode())
     for file in (java, Path(pyspark.__file__).parent / "jars"):
         state = file.stat()
         facts.update(f"{file} {state.st_size} {state.st_mtime_ns}\n".encode())

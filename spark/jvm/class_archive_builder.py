@@ -8,15 +8,24 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import ZipFile
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.errors import ConfigurationError, OutboxError
-from spark.columns.staging import stage_frame
+from spark.columns.schemas import HALF_IDS, frame_of
+from spark.columns.staging import IN_MEMORY, stage_counted, stage_frame
 from spark.jvm.class_archive import archive_path, recording_options
-from spark.jvm.session import QUICK_JVM, RUNTIME_JARS, SessionSettings, spark_session
+from spark.jvm.session import (
+    QUICK_JVM,
+    RUNTIME_JARS,
+    SessionSettings,
+    required_jars,
+    spark_session,
+)
 from spark.jvm.spark_errors import exit_code_of
 
 PATIENCE_SECONDS = 300.0
@@ -51,16 +60,20 @@ def record(folder: Path) -> Path:
         )
         with spark_session(settings) as session:
             _exercise(session, Path(scratch).as_uri())
+            _exercise(session, IN_MEMORY)
+            _load_connectors(session, folder)
         _end_jvm()
         if not made.is_file():
             raise ConfigurationError(f"Java wrote no class archive; is {folder} full?")
+        for stale in folder.glob("spark-*.jsa"):
+            stale.unlink()
         made.replace(archive)
     return archive
 
 
 def _exercise(session: SparkSession, uri: str) -> None:
     """Run the kinds of queries of an audit: stage, explode, rank, aggregate, join, collect."""
-    rows = stage_frame(_rows(session), f"{uri}/rows")
+    rows, _ = stage_counted(_rows(session), f"{uri}/rows", rows=F.count("*"))
     shard = Window.partitionBy("shard").orderBy("slot")
     ranked = rows.withColumn("before", F.coalesce(F.sum("slot").over(shard), F.lit(0)))
     opened = ranked.select("*", F.posexplode(F.slice("ids", 1, 2)).alias("place", "half_id"))
@@ -76,7 +89,24 @@ def _exercise(session: SparkSession, uri: str) -> None:
     found = beside.where("cut_at IS NOT NULL").orderBy("half_id").limit(50)
     list(found.unionByName(found.limit(1)).toLocalIterator(prefetchPartitions=True))
     found.groupBy("shard").agg(F.sort_array(F.collect_list(F.struct("slot", "text")))).collect()
+    asked = frame_of(session, [{"half_id": 1}], HALF_IDS)
+    opened.join(asked, "half_id", "left_semi").toArrow()
     rows.limit(0).isEmpty()
+
+
+def _load_connectors(session: SparkSession, folder: Path) -> None:
+    """Load the classes of the connectors, which no query without their stores would load."""
+    jvm: Any = session._jvm
+    loader = jvm.java.lang.ClassLoader.getSystemClassLoader()
+    for jar in required_jars(folder):
+        with ZipFile(jar) as opened:
+            names = [each for each in opened.namelist() if each.endswith(".class")]
+        for name in names:
+            # Some classes extend what is not in the class path, and an audit loads none of them.
+            with suppress(Py4JJavaError):
+                loader.loadClass(name.removesuffix(".class").replace("/", "."))
+    with suppress(Py4JJavaError):
+        session.read.jdbc("jdbc:postgresql://127.0.0.1:1/none", "none")
 
 
 def _rows(session: SparkSession) -> DataFrame:

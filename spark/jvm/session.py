@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from pyspark.errors import (
 from pyspark.sql import SparkSession
 
 from outbox.errors import ConfigurationError
+from spark.jvm.artifacts_folder import remove_at_exit
 from spark.jvm.class_archive import archive_options
 from spark.jvm.spark_errors import SparkFailure
 
@@ -75,6 +76,8 @@ COMPILED_KEPT: Final = {"spark.sql.codegen.cache.maxEntries": "5000"}
 """A run compiles more than the 100 generated classes that Spark keeps by default. The next run of
 an audit loop would compile all of them again and wait for the JVM to optimize them. The setting
 takes effect only at the start of the JVM or of a Spark Connect server."""
+NAMED_CLASSES: Final = ("PythonUtils", "PythonSQLUtils", "org.apache.spark.sql.functions")
+CLASS_PATH: Final = "spark.driver.extraClassPath"
 LOCAL_ONLY: Final = ("spark.driver.host", "spark.driver.bindAddress")
 """Settings for a driver that is its own executor; wrong for a cluster."""
 REMOTE_RETRIES: Final = 5
@@ -116,16 +119,29 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
 def _own_session(settings: SessionSettings) -> SparkSession:
     jars = required_jars(settings.jars_dir)
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
-    builder = SparkSession.Builder().master(settings.master).config("spark.jars", ",".join(jars))
-    for name, text in session_settings(settings).items():
+    remove_at_exit()
+    builder = SparkSession.Builder().master(settings.master)
+    for name, text in (_with_jars(jars, settings) | session_settings(settings)).items():
         builder = builder.config(name, text)
     try:
         with _stderr_to(settings.log_file):
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
     except PySparkRuntimeError:
         raise ConfigurationError(
             f"Spark did not start; it needs Java 17 or newer (see {settings.log_file})"
         ) from None
+    _keep_classes(session)
+    return session
+
+
+def _keep_classes(session: SparkSession) -> None:
+    """Look up the classes that PySpark names in each call only once.
+
+    Py4J does not keep them, and for a name without its package it searches all jars in vain first.
+    """
+    jvm: Any = session._jvm
+    for name in NAMED_CLASSES:
+        setattr(jvm, name, getattr(jvm, name))
 
 
 def _remote_session(remote: str, settings: SessionSettings) -> SparkSession:
@@ -162,6 +178,17 @@ def _set_remotely(session: Any, settings: Mapping[str, str]) -> None:
     except RetriesExceeded:
         session.client.close()
         raise SparkFailure("Spark Connect: the server does not answer", unreachable=True) from None
+
+
+def _with_jars(jars: Sequence[str], settings: SessionSettings) -> dict[str, str]:
+    """Return the setting that names the connectors' jars.
+
+    The class archive holds classes of the class path only, so a JVM that is its own executor gets
+    them there. Executors elsewhere fetch them from the driver.
+    """
+    if is_local(settings.master) and CLASS_PATH not in settings.extra:
+        return {CLASS_PATH: os.pathsep.join(jars)}
+    return {"spark.jars": ",".join(jars)}
 
 
 def is_local(master: str) -> bool:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.reconciliation.checkpoint import CheckpointUpdate
 from outbox.reconciliation.ports import SourceSnapshot
 from outbox.reconciliation.snapshot import UndecidedCounts
 from spark.columns.frames import Frames
-from spark.columns.staging import stage_frame
+from spark.columns.parquet_folder import ParquetFolder
+from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED
+from spark.columns.slot import record_counts
 from spark.compare import bucket_checksums, placement
 from spark.compare.last_records import anchors
 from spark.cut import cut_plan, log_history
@@ -25,6 +28,7 @@ from spark.run_context import Options, RunContext
 PAST_RUNS: Final = 29
 MINUTES_SHOWN: Final = 10_080
 """A week of minutes; the charts show the newest ones."""
+LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +53,13 @@ def summarize(outcome: Outcome) -> Report:
     """Return the report of a run, before it is stored."""
     context, options, plan = outcome.context, outcome.options, outcome.plan
     frames, ledger, mismatch = outcome.frames, outcome.ledger, outcome.mismatch
-    folder = f"{options.report_dir}/run_id={plan.run_id}"
+    folder = options.report_dir / f"run_id={plan.run_id}"
     with context.progress.stage("sum up"):
         undecided = outcome.snapshot.undecided(whole=plan.origin.run_id is None)
-        sums = placement.totals(
-            frames.segments, bucket_checksums.mismatched_records(frames.new_records, mismatch)
-        )
-        counts = _collect_counts(sums, frames.size, undecided, ledger.unverifiable)
-        by_minute = placement.minutes(frames.segments, frames.new_records).coalesce(1)
-        minutes = _collect_minutes(stage_frame(by_minute, f"{folder}/minutes"))
-        latencies = _collect_latencies(
-            stage_frame(outcome.latencies.coalesce(1), f"{folder}/latencies")
-        )
+        counts = _counts(frames, mismatch, undecided, ledger.unverifiable)
+        by_minute = placement.minutes(frames.segments, frames.new_records)
+        minutes = _newest_minutes(_kept(by_minute, folder / "minutes"))
+        latencies = _newest_latencies(_kept(outcome.latencies, folder / "latencies"))
         log_state = log_history.state_after_run(plan.log, plan.shards, anchors(frames.records))
         complete = not plan.log.gaps and len(ledger.kept) == ledger.total
         found = [each.finding_id for each in ledger.kept]
@@ -85,35 +84,56 @@ def summarize(outcome: Outcome) -> Report:
         log_state=log_state.as_json(),
         checkpoint=outcome.checkpoint,
         dirty_ratio=mismatch.dirty_ratio if mismatch else None,
-        folder=options.report_dir / f"run_id={plan.run_id}",
+        folder=folder,
         digest=options.digest,
         show_keys=options.show_keys,
         formats=options.formats,
     )
 
 
-def _collect_counts(
-    totals: DataFrame, records: int, undecided: UndecidedCounts, unverifiable: int
+def _counts(
+    frames: Frames,
+    mismatch: bucket_checksums.Mismatch | None,
+    undecided: UndecidedCounts,
+    unverifiable: int,
 ) -> Counts:
-    """Collect the one row of ``placement.totals``; ``records`` counts all that were read."""
-    row = {name: count or 0 for name, count in totals.collect()[0].asDict().items()}
+    """Return the counts of the run; unequal records are counted now, unless they were before."""
+    of_records = frames.record_counts
+    if of_records is None:
+        unequal = bucket_checksums.mismatched_records(frames.new_records, mismatch)
+        columns = record_counts().items()
+        (row,) = unequal.agg(*(column.alias(name) for name, column in columns)).collect()
+        of_records = row.asDict()
     return Counts(
-        records=records,
+        judged=frames.standings[JUDGED],
+        in_flight=frames.standings[IN_FLIGHT],
+        baseline=frames.standings[BASELINE],
+        records=frames.size,
+        ahead=of_records["ahead"],
+        foreign=of_records["foreign"],
         prepared=undecided.prepared,
         parked=undecided.parked,
         unverifiable=unverifiable,
-        **row,
     )
 
 
-def _collect_minutes(minutes: DataFrame) -> tuple[Minute, ...]:
-    """Collect the newest minutes, in order."""
-    newest = minutes.orderBy("minute", ascending=False).limit(MINUTES_SHOWN).collect()
-    return tuple(Minute(**row.asDict()) for row in reversed(newest))
+def _kept(rows: DataFrame, folder: Path) -> list[dict[str, Any]]:
+    """Collect rows and keep all of them as Parquet; there is one a minute, or a topic."""
+    table = rows.toArrow()
+    ParquetFolder.emptied(folder).add(table)
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
 
 
-def _collect_latencies(latencies: DataFrame) -> tuple[Latency, ...]:
-    """Collect the newest minutes and every topic, each in order."""
-    newest = latencies.orderBy(F.col("minute").desc_nulls_first(), "topic").limit(MINUTES_SHOWN)
-    rows = [Latency(**row.asDict()) for row in newest.collect()]
-    return tuple(reversed(rows))
+def _newest_minutes(rows: Iterable[dict[str, Any]]) -> tuple[Minute, ...]:
+    """Return the newest minutes, in order."""
+    minutes = sorted((Minute(**row) for row in rows), key=lambda each: each.minute)
+    return tuple(minutes[-MINUTES_SHOWN:])
+
+
+def _newest_latencies(rows: Iterable[dict[str, Any]]) -> tuple[Latency, ...]:
+    """Return the newest minutes and then every topic, each in order."""
+    every = [Latency(**row) for row in rows]
+    topics = sorted((each for each in every if each.minute is None), key=lambda e: e.topic or "")
+    by_minute = sorted((e for e in every if e.minute), key=lambda each: each.minute or LONG_AGO)
+    return (*by_minute[-MINUTES_SHOWN:], *topics)

@@ -28,7 +28,7 @@ from outbox.postgres.sessions.connections import make_pool
 from outbox.reconciliation.log import LogEnd
 from spark.cut.cut_plan import open_transactions
 from tests.aged_installation.fixtures_choice import is_aged
-from tests.aged_installation.fixtures_log_starts import log_starts_above_zero
+from tests.aged_installation.fixtures_log_starts import EXPIRED, log_starts_above_zero
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 from tests.fixtures_records import render
 
@@ -139,7 +139,12 @@ class OutboxWriter:
         self._settle()
 
     def expire(self, topic: str, before: int) -> None:
-        """Delete the records of a topic below an offset, as retention does."""
+        """Delete the records of a topic below an offset, as retention does.
+
+        The offset counts from where the log of the installation began; -1 is the log's end.
+        """
+        if before >= 0 and is_aged():
+            before += EXPIRED
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         places = [TopicPartition(topic, number, before) for number in (0, 1)]
         for future in admin.delete_records(places).values():

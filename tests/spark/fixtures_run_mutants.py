@@ -8,6 +8,7 @@ from outbox.postgres.reconciliation import stored_checkpoint
 from spark.checks import misplaced_keys
 from spark.compare import diagnosis, expiry, open_items
 from spark.cut import checkpoint
+from spark.findings import stored_finding
 from spark.findings.finding_class import FindingClass
 from tests.integration.postgres.reconciliation import test_run_lock, test_run_store
 from tests.spark.checks import test_misplaced_keys
@@ -15,6 +16,7 @@ from tests.spark.cut import test_carry_over
 from tests.spark.fixtures_mutant import Mutant, Needs
 from tests.unit.spark.compare import test_diagnosis, test_expiry
 from tests.unit.spark.cut import test_checkpoint
+from tests.unit.spark.report import test_report
 
 SOME: Final = {"count": 100, "most_cuts": 2}
 """Enough histories that each rule below matters in one of them."""
@@ -155,6 +157,21 @@ MUTANTS: Final = (
         broken="(new.batch_no, new.position)",
         killer=test_checkpoint.test_a_shard_keeps_its_baseline_and_never_falls_below_its_last_cut,
         given={"previous": BEFORE},
+    ),
+    # What earlier runs have found.
+    Mutant(
+        name="a finding of an earlier run counts as a new one",
+        module=stored_finding,
+        rule="stored_id=stored.finding_id,",
+        broken="stored_id=None,",
+        killer=test_report.test_a_finding_that_no_run_can_see_any_more_is_reported_as_it_was_stored,
+    ),
+    Mutant(
+        name="a finding of an earlier run has another severity",
+        module=stored_finding,
+        rule="given_severity=Severity[stored.severity.upper()],",
+        broken="given_severity=Severity.LOW,",
+        killer=test_report.test_a_finding_that_no_run_can_see_any_more_is_reported_as_it_was_stored,
     ),
     # Who may run.
     Mutant(

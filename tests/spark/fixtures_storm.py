@@ -17,6 +17,11 @@ from chaos.servers.nodes import PostgresNode
 from chaos.servers.server_thread import ServerThread
 from devservers.kafka import EmbeddedKafka
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
+from tests.aged_installation.fixtures_choice import is_aged
+from tests.aged_installation.fixtures_database_traits import publications_forgotten
+from tests.aged_installation.fixtures_life import Life
+from tests.aged_installation.fixtures_log_starts import log_starts_above_zero
+from tests.aged_installation.fixtures_template import aged_database
 from tests.chaos.fixtures_live_service import LiveService, live_service
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.fixtures_databases import migrate
@@ -30,12 +35,15 @@ IN_FLIGHT = 8
 ENDS = {0: "COMMIT", 1: "ROLLBACK"}
 VERDICTS = {2: "COMMIT", 3: "ROLLBACK", 4: "UNKNOWN"}
 LONG_SECONDS = 120.0
+ALREADY_ENDED = 409
 OUTCOMES = """
 SELECT transaction_id, CASE decision WHEN 1 THEN 'COMMIT' ELSE 'ROLLBACK' END
 FROM outbox.op_message JOIN outbox.half_message USING (half_id)
+WHERE starts_with(transaction_id, 'n-')
 UNION ALL
 SELECT h.transaction_id, 'PARKED'
 FROM outbox.parked_message JOIN outbox.half_message h USING (half_id)
+WHERE starts_with(h.transaction_id, 'n-')
 """
 
 
@@ -61,7 +69,7 @@ class Storm:
         """Prepare a message and end it if its number requires it; repeat both until answered."""
         body = {"producer_group": GROUP, "topic": self.topic, "value": str(number)}
         body |= {"transaction_id": f"n-{number}", "key": str(number % 8)}
-        prepared = insist(f"{self.service.url}/half-messages", body)
+        prepared = insist(f"{self.service.url}/half-messages", body, ALREADY_ENDED)
         self.message_ids[number] = str(prepared["message_id"])
         if number % 5 in ENDS:
             url = f"{self.service.url}/half-messages/{prepared['message_id']}/end"
@@ -115,15 +123,19 @@ class Storm:
         self.postgres.start()
 
 
-def insist(url: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Post until it is answered, as a producer does; return the answer."""
+def insist(url: str, body: dict[str, Any], *others: int) -> dict[str, Any]:
+    """Post until it is answered, as a producer does; return the answer.
+
+    ``others`` are statuses beside those of success: a check may have decided a message before the
+    repeated prepare arrives.
+    """
 
     def answered() -> dict[str, Any] | None:
         try:
             answer = httpx2.post(url, json=body, timeout=30)
         except httpx2.TransportError:
             return None
-        assert answer.status_code in (200, 201, 503), answer.text
+        assert answer.status_code in (200, 201, 503, *others), answer.text
         found: dict[str, Any] = answer.json()
         return None if answer.status_code == 503 else found
 
@@ -144,13 +156,15 @@ def storm(folder: Path) -> Iterator[Storm]:
         stack.callback(postgres.server.kill)
         postgres.start()
         postgres.make_database()
-        migrate(postgres.dsn())
+        _make_installation(postgres.dsn())
         broker = EmbeddedKafka(folder / "kafka")
         stack.callback(broker.erase)
         stack.callback(broker.kill)
         broker.start()
         servers = broker.bootstrap_servers
         ensure_progress_topic(servers, replication=1)
+        if is_aged():
+            log_starts_above_zero(servers, [PROGRESS_TOPIC])
         endpoint = stack.enter_context(check_endpoint(verdict))
         service = stack.enter_context(live_service(postgres.dsn(), servers, folder, others=1))
         register(service, endpoint.url)
@@ -160,6 +174,16 @@ def storm(folder: Path) -> Iterator[Storm]:
             bootstrap_servers=servers,
             topic=make_topic(servers, partitions=2),
         )
+
+
+def _make_installation(database_url: str) -> None:
+    """Migrate an empty database, or let it live, without what went to another broker."""
+    if is_aged():
+        life = Life(database_url=database_url)
+        aged_database(life)
+        publications_forgotten(life)
+    else:
+        migrate(database_url)
 
 
 def verdict(question: dict[str, Any]) -> str:

@@ -57,7 +57,7 @@ def test_an_audit_broadcasts_no_frame_with_a_row_per_message_commit_or_batch(
             return (record,) * (1 - (message_id == lost) + (message_id == doubled))
 
         writer.publish(altered)
-        report = Audit(parts, replace(options, mode=mode)).run()
+        report = Audit(parts, replace(options, mode=mode, small_rows=0)).run()
         store_run(report, parts.run_store, samples=50)
         assert report.verdict is Verdict.FINDINGS
     broadcast = list(broadcast_rows(session, after=last))

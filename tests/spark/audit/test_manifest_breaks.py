@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from outbox.messages.manifest import HELD, PUBLISHED, Entry, Kind, crc_of
+from outbox.messages.manifest import HELD, PUBLISHED, Entry, Kind, Position, crc_of
 from outbox.messages.message import HalfMessage, Resolution
 from spark.audit.audit import Audit
 from spark.checks.manifest_contents import (
@@ -19,7 +19,7 @@ from spark.findings.finding_class import FindingClass
 from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
-from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_outbox_writer import OutboxWriter, as_it_is
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -43,6 +43,23 @@ def list_entries(writer: OutboxWriter, halves: Sequence[HalfMessage], statuses: 
     ]
     writer._transaction(records, (shard, manifest))
     state.position, state.crc, state.batch_no = position, crc_of(manifest), state.batch_no + 1
+
+
+def list_again(
+    writer: OutboxWriter,
+    after: Position,
+    halves: Sequence[HalfMessage],
+    published: Sequence[HalfMessage] = (),
+) -> None:
+    """List the commits after a position in a further batch; Kafka has all but ``published``."""
+    shard = halves[0].shard
+    state = writer.shards[shard]
+    state.position = after
+    ((_, position, _),) = [each for each in writer._committed() if each[0] == shard]
+    here = {half.half_id for half in published}
+    statuses = {half.half_id: b"P" if half.half_id in here else b"S" for half in halves}
+    writer._publish(shard, state, position, statuses, as_it_is)
+    writer._settle()
 
 
 def release(writer: OutboxWriter, half: HalfMessage) -> None:
@@ -82,3 +99,25 @@ def test_what_a_manifest_lists_is_compared_with_the_commits_the_records_and_the_
             c.shard: {PUBLISHED_TWICE},
         }
     assert OTHER_COUNT not in {fault for faults in found.values() for fault in faults}
+
+
+def test_a_batch_that_begins_again_after_a_lost_tail_is_compared_by_its_range(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    earlier: list[HalfMessage] = []
+    for _ in "1234":
+        earlier += writer.prepare(topic, 1, key=KEYS[0])
+        writer.end(earlier[-1:], Resolution.COMMIT)
+        writer.publish()
+        if not earlier[1:]:
+            first = writer.shards[earlier[0].shard].position
+    newest = writer.prepare(topic, 1, key=KEYS[0])
+    writer.end(newest, Resolution.COMMIT)
+    list_again(writer, first, [*earlier[1:], *newest], published=newest)
+    assert not Audit(parts, options).run().findings
+
+    list_again(writer, first, [earlier[2], earlier[1], earlier[3], *newest])
+    (found,) = Audit(parts, options).run().findings
+    assert [row["fault"] for row in found.detail["breaks"]] == [OTHER_ENTRIES]

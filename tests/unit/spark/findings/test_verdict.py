@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any, cast
+from pathlib import Path
 
 import pytest
 
@@ -110,7 +110,7 @@ def test_every_finding_can_be_accepted_except_what_was_not_read(
 ) -> None:
     finding = make_finding(finding_class=finding_class)
     ids = frozenset({finding.finding_id})
-    ledger = Ledger(spark_session=cast("Any", None), run_id="", uri="", accepted_ids=ids)
+    ledger = Ledger(run_id="", folder=Path(), accepted_ids=ids)
     assert ledger.accepts(finding) != RULES[finding_class].partial
     assert RULES[finding_class].partial == (finding_class.value in UNREAD_CLASSES)
     assert not ledger.accepts(make_finding(1))

@@ -1,0 +1,73 @@
+"""The two ways to run: a small run in one partition in memory, any other distributed and on disk.
+
+Each query of a small run costs far more than its rows. So its rows are kept in one partition, where
+joins and windows need no shuffle, and no code is generated for them. The queries are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from spark.columns.staging import IN_MEMORY
+
+SMALL_ROWS: Final = 20_000
+"""Up to this number of records and of commits a run is small."""
+SMALL_RUN: Final[Mapping[str, str]] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""A plan that fits small data is known before the query starts: no statistics, no broadcast and no
+generated code pay for themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSize:
+    """Chooses the way of a run by its number of rows, and sets the session accordingly."""
+
+    spark_session: SparkSession
+    stage_uri: str
+    """Where a run that is not small stages its rows."""
+    most_rows: int = SMALL_ROWS
+    settings: Mapping[str, str] = field(default_factory=lambda: SMALL_RUN)
+    """The settings of a small run."""
+    usual: Mapping[str, str] = field(default_factory=dict)
+    """The same settings as they were before the run."""
+
+    def stage_for(self, rows: int) -> str:
+        """Set the session for this many rows, and return where they are staged."""
+        small = 0 < self.most_rows >= rows
+        for name, text in (self.settings if small else self.usual).items():
+            self.spark_session.conf.set(name, text)
+        return IN_MEMORY if small else self.stage_uri
+
+
+@contextmanager
+def sized_run(
+    spark_session: SparkSession, settings: Mapping[str, str], stage_uri: str, most_rows: int
+) -> Iterator[RunSize]:
+    """Yield the choice for one run; at its end the session has its usual settings again."""
+    usual = {name: str(spark_session.conf.get(name)) for name in settings}
+    try:
+        yield RunSize(
+            spark_session=spark_session,
+            stage_uri=stage_uri,
+            most_rows=most_rows,
+            settings=settings,
+            usual=usual,
+        )
+    finally:
+        # A session that has just failed keeps its error: no later run uses it.
+        with suppress(Py4JError, PySparkException):
+            for name, text in usual.items():
+                spark_session.conf.set(name, text)
