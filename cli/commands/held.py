@@ -42,14 +42,14 @@ def make_app() -> typer.Typer:
 def list_held(
     context: typer.Context,
     *,
-    topic: str | None = None,
+    topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
     refused: Annotated[
         bool, typer.Option("--refused", help="Leave out the records that only wait.")
     ] = False,
     dropped: Annotated[
         bool, typer.Option("--dropped", help="List the dropped records instead.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=500)] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Number of rows.")] = 100,
     after: Annotated[str | None, typer.Option(help="Continue after this ID.")] = None,
 ) -> None:
     """List held records in the order of their ids."""

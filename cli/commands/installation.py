@@ -72,7 +72,7 @@ def rebase(context: typer.Context, *, reason: Reason) -> None:
 def orphans(
     context: typer.Context,
     *,
-    limit: Annotated[int, typer.Option(min=1, max=100_000)] = 1000,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Number of rows.")] = 1000,
     after: Annotated[str | None, typer.Option(help="Continue after this message id.")] = None,
 ) -> None:
     """List messages that Kafka has and this database has not: lost by it, or retired since."""

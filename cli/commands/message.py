@@ -96,6 +96,9 @@ def list_messages(
     last_outcome: Annotated[
         str | None, typer.Option(help="Outcome of its last check, such as timeout.")
     ] = None,
+    trace_id: Annotated[
+        str | None, typer.Option(help="Trace of its prepare: 32 hexadecimal digits.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, max=500, help="Messages on a page.")] = None,
     cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
 ) -> None:
@@ -112,6 +115,7 @@ def list_messages(
         "prepared_to": prepared_to,
         "min_checks": min_checks,
         "last_outcome": last_outcome,
+        "trace_id": trace_id,
         "limit": limit,
         "cursor": cursor,
     }

@@ -23,7 +23,9 @@ class Auth(StrEnum):
     KEYS = "keys"
 
 
-Port = Annotated[int, typer.Option(min=0, max=65535, show_default="a free one")]
+Port = Annotated[
+    int, typer.Option(min=0, max=65535, show_default="a free one", help="Port on loopback.")
+]
 
 
 def dev(

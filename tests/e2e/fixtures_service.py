@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -100,9 +100,12 @@ class Service:
 
 
 @contextmanager
-def outbox_dev(data_dir: Path, **environment: str) -> Iterator[Service]:
+def outbox_dev(
+    data_dir: Path, *, options: Sequence[str] = (), **environment: str
+) -> Iterator[Service]:
     """Run ``outbox dev`` in ``data_dir`` until the block ends."""
-    command = [str(Path(sys.executable).parent / "outbox"), "dev", "--data-dir", str(data_dir)]
+    outbox = str(Path(sys.executable).parent / "outbox")
+    command = [outbox, "dev", "--data-dir", str(data_dir), *options]
     if is_aged() and not data_dir.exists():
         age_data_dir(data_dir)
     data_dir.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 PAGE = (PROJECT / "README.md").read_text("utf-8")
 SESSION, COMMANDS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 (PROGRAM,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-SEND, ANSWER = (line.partition("#")[0].split() for line in COMMANDS.splitlines())
+*INSTALL, SEND, ANSWER = (line.partition("#")[0].strip() for line in COMMANDS.splitlines())
+ENVIRONMENT = "billing-env"
 PRINTED_PORT = "9000"
 SHOW_EXPORTED = '\nprintf "\\n%s\\n%s" "$API" "$CHECK_SECRET"\n'
 
@@ -37,7 +38,7 @@ def folder(service: Service, port: str, tmp_path_factory: pytest.TempPathFactory
     """Return a folder that looks like the project's to the commands of the README."""
     place = tmp_path_factory.mktemp("reader")
     (place / ".outbox-dev").symlink_to(service.data_dir)
-    (place / ".venv").symlink_to(PROJECT / ".venv")
+    (place / ENVIRONMENT).symlink_to(PROJECT / ".venv")
     (place / "billing.py").write_text(PROGRAM.replace(PRINTED_PORT, port))
     return place
 
@@ -60,7 +61,7 @@ def environment(typed: list[str]) -> dict[str, str]:
 @pytest.fixture
 def endpoint(folder: Path, port: str, environment: dict[str, str]) -> Iterator[None]:
     """Run the check endpoint of the README."""
-    command = [word.replace(PRINTED_PORT, port) for word in ANSWER]
+    command = ANSWER.replace(PRINTED_PORT, port).split()
     process = subprocess.Popen(command, cwd=folder, env=environment)
     try:
         wait_for(lambda: not is_free(int(port)))
@@ -78,10 +79,39 @@ def test_the_curl_session_publishes_a_record(service: Service, typed: list[str])
 def test_the_program_publishes_a_record(
     service: Service, folder: Path, environment: dict[str, str]
 ) -> None:
-    run = subprocess.run(SEND, cwd=folder, env=environment, capture_output=True, text=True)
+    service.wait_state(sent_by_program(folder, environment), "PUBLISHED")
+
+
+def sent_by_program(folder: Path, environment: dict[str, str]) -> str:
+    """Run the program of the README; return the id of its message."""
+    run = subprocess.run(SEND.split(), cwd=folder, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     (message_id,) = re.findall(r"message_id='([\w-]+)'", run.stdout)
-    service.wait_state(message_id, "PUBLISHED")
+    return str(message_id)
+
+
+@pytest.mark.skipif(
+    "OUTBOX_TEST_INSTALLS" not in process_environment(),
+    reason="OUTBOX_TEST_INSTALLS is not set: it installs a dozen packages into a new environment",
+)
+@pytest.mark.deep
+def test_the_client_that_is_installed_as_printed_runs_the_program_alone(
+    service: Service, environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "outbox_client").symlink_to(PROJECT / "outbox_client")
+    (tmp_path / "billing.py").write_text(PROGRAM)
+    script = "\n".join(INSTALL)
+    run = subprocess.run(["bash", "-euc", script], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    service.wait_state(sent_by_program(tmp_path, environment), "PUBLISHED")
+    listed = subprocess.run(
+        [tmp_path / ENVIRONMENT / "bin" / "pip", "list", "--format", "json"],
+        capture_output=True,
+        check=True,
+    )
+    installed = {each["name"] for each in json.loads(listed.stdout)}
+    assert {"outbox-client", "fastapi", "SQLAlchemy"} <= installed
+    assert not {"outbox", "psycopg", "confluent-kafka", "aiohttp", "alembic"} & installed
 
 
 @pytest.mark.usefixtures("endpoint")

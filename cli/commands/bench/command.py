@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.commands.bench.checks import wait_for_checks
 from cli.commands.bench.load import WAIT_SECONDS, Load, Measured, Mode, send
 from cli.invocation.context import context_of
 from cli.invocation.output import print_object
@@ -22,7 +23,8 @@ def bench(
     ],
     topic: Annotated[str, typer.Option(help="A topic for the records; cycle and relay fill it.")],
     mode: Annotated[
-        Mode, typer.Option(help="prepare; cycle: and commit; relay: and wait for Kafka.")
+        Mode,
+        typer.Option(help="prepare; cycle: and commit; relay: and wait for Kafka; check: no end."),
     ] = Mode.CYCLE,
     messages: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of messages.")] = 1000,
     size: Annotated[int, typer.Option(min=0, max=1_000_000, help="Bytes of a value.")] = 200,
@@ -49,7 +51,8 @@ def bench(
             invocation.say(f"{done} of {messages} messages")
 
     with api_client(context, extra_seconds=WAIT_SECONDS) as api:
-        measured = send(api, load, progress)
+        measure = wait_for_checks if mode is Mode.CHECK else send
+        measured = measure(api, load, progress)
         version = api.get("/version")
     print_object(invocation, {**figures(measured, load), **asdict(load), **version})
 

@@ -26,6 +26,8 @@ class Mode(StrEnum):
     """A prepare and its COMMIT."""
     RELAY = "relay"
     """A prepare and a COMMIT that waits until Kafka has the record."""
+    CHECK = "check"
+    """A prepare without an end: the group's check endpoint decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,43 +62,52 @@ def send(api: ApiClient, load: Load, progress: Callable[[int], None]) -> Measure
     Raises ApiProblem or CommandFailed at the first refusal. Messages that were prepared by then are
     decided by the group's checks.
     """
-    sizes = [load.batch] * (load.messages // load.batch)
-    if rest := load.messages % load.batch:
-        sizes.append(rest)
     timings: list[float] = []
     undecided: list[str] = []
     began, done = monotonic(), 0
     with ThreadPoolExecutor(load.concurrency) as threads:
-        for seconds, ids in threads.map(lambda size: _timed(api, load, size), sizes):
+        for seconds, ids in threads.map(lambda size: _timed(api, load, size), sizes(load)):
             timings.append(seconds)
             undecided.extend(ids)
             done += len(ids)
             progress(done)
     measured = Measured(seconds=monotonic() - began, operations=timings)
     if load.mode is Mode.PREPARE:
-        for first in range(0, len(undecided), END_BATCH_MAX):
-            _end(api, undecided[first : first + END_BATCH_MAX], "ROLLBACK", 0)
+        roll_back(api, undecided)
     return measured
+
+
+def sizes(load: Load) -> list[int]:
+    """Return the number of messages of each request."""
+    whole, rest = divmod(load.messages, load.batch)
+    return [load.batch] * whole + [rest] * bool(rest)
+
+
+def roll_back(api: ApiClient, message_ids: Sequence[str]) -> None:
+    """Decide what a measurement has left undecided."""
+    for first in range(0, len(message_ids), END_BATCH_MAX):
+        _end(api, message_ids[first : first + END_BATCH_MAX], "ROLLBACK", 0)
 
 
 def _timed(api: ApiClient, load: Load, size: int) -> tuple[float, list[str]]:
     began = monotonic()
-    ids = _prepare(api, load, size)
+    ids = [half["message_id"] for half in prepare(api, load, size)]
     if load.mode is not Mode.PREPARE:
         _end(api, ids, "COMMIT", WAIT_SECONDS if load.mode is Mode.RELAY else 0)
     return monotonic() - began, ids
 
 
-def _prepare(api: ApiClient, load: Load, size: int) -> list[str]:
+def prepare(api: ApiClient, load: Load, size: int, **fields: int) -> list[dict[str, Any]]:
+    """Prepare a request's messages, with further fields; return the answers."""
     message = {
         "producer_group": load.producer_group,
         "topic": load.topic,
         "value": "x" * load.size,
+        **fields,
     }
     if size == 1:
-        return [api.post(HALVES, message)["message_id"]]
-    items = _items(api.post(f"{HALVES}/batch", {"items": [message] * size}))
-    return [item["message_id"] for item in items]
+        return [api.post(HALVES, message)]
+    return _items(api.post(f"{HALVES}/batch", {"items": [message] * size}))
 
 
 def _end(api: ApiClient, message_ids: Sequence[str], decision: str, wait: int) -> None:

@@ -20,6 +20,8 @@ CHANGES = ("new", "resolved", "fixed", "unverifiable")
 HEAD = ("run_id", "verdict", "sentence", "totals", "in_flight", *CHANGES)
 
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID")]
+Limit = Annotated[int | None, typer.Option(min=1, max=500, help="Number of rows.")]
+Cursor = Annotated[str | None, typer.Option(help="Go on where the last page ended.")]
 
 
 class Kind(StrEnum):
@@ -59,8 +61,8 @@ def rerun(context: typer.Context) -> None:
 def list_runs(
     context: typer.Context,
     *,
-    limit: Annotated[int | None, typer.Option(min=1, max=500)] = None,
-    cursor: str | None = None,
+    limit: Limit = None,
+    cursor: Cursor = None,
 ) -> None:
     """List finished runs, newest first."""
     with api_client(context) as api:
@@ -76,8 +78,8 @@ def show(
     run_id: RunId,
     *,
     kind: Annotated[Kind | None, typer.Option(help="Show only findings of this kind.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, max=500)] = None,
-    cursor: str | None = None,
+    limit: Limit = None,
+    cursor: Cursor = None,
 ) -> None:
     """Show a run and its findings with their present status."""
     invocation, at = context_of(context), f"{ROOT}/{quote(run_id, safe='')}"

@@ -161,6 +161,32 @@ def test_the_producer_of_the_clients_page_sends_and_answers(
         assert names["Payments"]().check_local_transaction(make_check()) == "ROLLBACK"
 
 
+def test_the_page_of_the_client_itself_sends_and_answers(
+    service: ContractService, service_url: str, tmp_path: Path
+) -> None:
+    page = (PROJECT / "outbox_client" / "README.md").read_text("utf-8")
+    sends, answers = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {
+        "check_secret": VECTOR["secret"],
+        "engine": create_engine(f"sqlite:///{tmp_path / 'account.db'}"),
+        "app": FastAPI(),
+        "take_100_from_the_balance": text("SELECT 1"),
+    }
+    exec(sends.replace("http://127.0.0.1:8080", service_url), names)
+    exec(answers, names)
+    (half,) = service.halves.values()
+    assert half.decision == "COMMIT"
+    assert names["Payments"]().check_local_transaction(make_check()) == "ROLLBACK"
+
+
+def test_every_page_installs_the_client_by_the_same_line() -> None:
+    readme, page = (
+        (PROJECT / name).read_text("utf-8") for name in ("README.md", "docs/clients.md")
+    )
+    (line,) = re.findall(r"^pip install (\S+)$", page, re.MULTILINE)
+    assert f"pip install {line} " in readme
+
+
 @pytest.mark.postgres
 async def test_the_asynchronous_producer_of_the_clients_page_sends_and_answers(
     service: ContractService, service_url: str, local_database: str

@@ -161,6 +161,12 @@ def test_clients_on_this_machine_have_a_listener_with_the_port_that_is_published
     assert f"HOST://:{inside}" in kafka["environment"]["KAFKA_LISTENERS"]
 
 
+def test_no_proxy_of_ours_repeats_a_request() -> None:
+    page = (PROJECT / "docs" / "security.md").read_text("utf-8")
+    for text in (page, (PROJECT / "deploy" / "tls" / "nginx.conf").read_text("utf-8")):
+        assert text.count("proxy_pass") == text.count("proxy_next_upstream off;") > 0
+
+
 def test_each_tag_is_built_by_one_service() -> None:
     built = [each["image"] for each in SERVICES.values() if "build" in each]
     assert len(built) == len(set(built))
@@ -259,6 +265,7 @@ def test_make_has_the_documented_words_and_no_others() -> None:
         "setup",
         "demo",
         "dev",
+        "client",
         "test",
         "lint",
         "check",
@@ -273,6 +280,7 @@ def test_make_has_the_documented_words_and_no_others() -> None:
         "test-aged",
         "test-compose",
         "evidence",
+        "pictures",
         "chaos-controls",
         "chaos-matrix",
     }

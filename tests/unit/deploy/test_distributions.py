@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -13,9 +14,29 @@ import pytest
 import typer
 
 from cli import app
+from outbox.settings.environment import process_environment
 from tests.fixtures_paths import PROJECT
 
 HARNESS = "chaos"
+CLIENT = "outbox_client"
+CLIENT_PROGRAM = """
+from outbox_client import CheckEndpoint, LocalTransactionState, PrepareFailed, Message
+from outbox_client import TransactionProducer
+from outbox_client.wsgi import check_app
+
+class Listener:
+    def check_local_transaction(self, check):
+        return LocalTransactionState.UNKNOWN
+
+secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+with CheckEndpoint("billing", secret, Listener()) as e:
+    refused = e.handle({}, b"{}").status == 401
+with TransactionProducer("http://127.0.0.1:9", "billing", timeout=0.2) as producer:
+    try:
+        producer.send_in_transaction(Message("t", "v"), lambda prepared: 1 / 0)
+    except PrepareFailed:
+        print(refused, True, end="")
+"""
 DEVELOPMENT = {HARNESS, "tests", "benchmarks", "examples"}
 
 
@@ -60,6 +81,35 @@ def test_the_service_wheel_holds_every_template_and_file_of_the_console(tmp_path
     }
     assert wanted
     assert wanted <= names
+
+
+def test_the_client_wheel_holds_every_module_of_the_client(tmp_path: Path) -> None:
+    with build_wheel(PROJECT / CLIENT, tmp_path) as wheel:
+        modules = modules_of(wheel)
+    wanted = {str(path.relative_to(PROJECT)) for path in (PROJECT / CLIENT).rglob("*.py")}
+    assert modules == wanted
+
+
+@pytest.mark.skipif(
+    "OUTBOX_TEST_INSTALLS" not in process_environment(),
+    reason="OUTBOX_TEST_INSTALLS is not set: it installs packages into a new environment",
+)
+@pytest.mark.deep
+def test_the_client_wheel_is_installed_from_its_file_and_works(tmp_path: Path) -> None:
+    """In an environment of its own, where no server of the outbox answers."""
+    subprocess.run(["make", "-C", str(PROJECT), "client", f"DIST={tmp_path}"], check=True)
+    (wheel,) = tmp_path.glob("outbox_client-*.whl")
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "alone")], check=True)
+    python = tmp_path / "alone" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", wheel], check=True)
+    listed = subprocess.run(
+        [python, "-m", "pip", "list", "--format", "json"], check=True, capture_output=True
+    )
+    installed = {each["name"] for each in json.loads(listed.stdout)}
+    assert "outbox-client" in installed
+    assert not {"outbox", "fastapi", "SQLAlchemy", "psycopg", "confluent-kafka"} & installed
+    done = subprocess.run([python, "-c", CLIENT_PROGRAM], cwd=tmp_path, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, b"True True"), done.stderr
 
 
 def test_the_harness_wheel_holds_every_module_and_its_entry_points(tmp_path: Path) -> None:

@@ -11,9 +11,13 @@ from tests.fixtures_paths import PROJECT
 from tests.unit.layout.fixtures_source_tree import PACKAGES
 
 DOCS = PROJECT / "docs"
-PAGES = sorted([*PROJECT.glob("*.md"), *DOCS.rglob("*.md"), *(PROJECT / "deploy").rglob("*.md")])
+FOLDERS = ("docs", "deploy", "outbox_client")
+PAGES = sorted(
+    [*PROJECT.glob("*.md"), *(page for each in FOLDERS for page in (PROJECT / each).rglob("*.md"))]
+)
 EDITED = [page for page in PAGES if page.name != "CHANGELOG.md"]
 """All but the history of changes."""
+INDEX = DOCS / "README.md"
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([\w-]+))?\)")
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|sql|md|json|yml|sh|html))`")
 PAGE_NAME = re.compile(r"\b([a-z][a-z-]*)\.md\b")
@@ -84,9 +88,13 @@ def test_code_cites_only_pages_of_this_repository() -> None:
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=name)
-def test_a_page_is_reached_from_the_readme(page: Path) -> None:
+def test_a_page_is_reached_from_the_readme_or_its_list_of_pages(page: Path) -> None:
     readme = (PROJECT / "README.md").read_text("utf-8")
-    assert f"(docs/{page.name})" in readme
+    assert f"(docs/{page.name})" in readme or f"({page.name})" in INDEX.read_text("utf-8")
+
+
+def test_the_list_of_pages_is_reached_from_the_readme() -> None:
+    assert f"(docs/{INDEX.name})" in (PROJECT / "README.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("rules", sorted((PROJECT / "deploy" / "alerts").glob("*.yml")), ids=name)

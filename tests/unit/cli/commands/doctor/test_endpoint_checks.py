@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.commands.doctor.endpoint_checks import endpoint_finding
-from cli.commands.doctor.health_check import HealthStatus
+from outbox.operators.health_check import HealthStatus
 from tests.unit.cli.commands.test_group import PASSED
 
 URL = "http://billing.example/check"

@@ -7,27 +7,19 @@ import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Executors;
 
-/**
- * A check endpoint in Java (with Jackson): verifies the signature, looks up the transaction, answers.
- *
- * <pre>
- * java CheckEndpoint serve          PORT, PRODUCER_GROUP, CHECK_SECRET, TRANSACTIONS
- * java CheckEndpoint verify SECRET ID TIMESTAMP SIGNATURES NOW  &lt; body      exit 0 or 1
- * </pre>
- */
-public final class CheckEndpoint {
+/** Answers the checks of one producer group: verifies the signature, asks {@link Decide}, answers. */
+final class CheckEndpoint {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final int BODY_MAX_BYTES = 16 * 1024 * 1024;
+  private static final int THREADS = 8;
 
-  /** Reads the group's database. */
+  /** Returns COMMIT, ROLLBACK or UNKNOWN from the group's database. */
   interface Decide {
-    String decide(String transactionId) throws Exception;
+    String decide(String messageId) throws Exception;
   }
 
   /** The reason of a refusal. */
@@ -52,7 +44,15 @@ public final class CheckEndpoint {
     this.decide = decide;
   }
 
-  void handle(HttpExchange exchange) throws IOException {
+  /** Serves on loopback until the process ends. */
+  void serve(int port) throws IOException {
+    HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
+    server.setExecutor(Executors.newFixedThreadPool(THREADS));
+    server.createContext("/", this::handle);
+    server.start();
+  }
+
+  private void handle(HttpExchange exchange) throws IOException {
     try (exchange) {
       try {
         reply(exchange, 200, answer(exchange));
@@ -107,15 +107,13 @@ public final class CheckEndpoint {
     }
   }
 
-  /**
-   * Answers UNKNOWN in every doubtful case: an error, or a transaction that is not found (yet). Only
-   * a barrier turns "not found" into ROLLBACK.
-   */
+  /** Answers UNKNOWN in every doubtful case: the service asks again. */
   private ObjectNode verdict(JsonNode check) {
     ObjectNode verdict = JSON.createObjectNode();
-    verdict.put("message_id", check.path("message_id").asText());
+    String messageId = check.path("message_id").asText();
+    verdict.put("message_id", messageId);
     try {
-      return verdict.put("decision", decide.decide(check.path("transaction_id").asText()));
+      return verdict.put("decision", decide.decide(messageId));
     } catch (Exception inDoubt) {
       return verdict.put("decision", "UNKNOWN").put("reason", "the database did not answer");
     }
@@ -130,43 +128,5 @@ public final class CheckEndpoint {
     exchange.getResponseHeaders().set("content-type", "application/json");
     exchange.sendResponseHeaders(status, bytes.length);
     exchange.getResponseBody().write(bytes);
-  }
-
-  /** Replaces the lookup in your database: lines of a transaction id and its decision. */
-  private static String fromFile(String transactionId) throws IOException {
-    for (String line : Files.readAllLines(Path.of(System.getenv("TRANSACTIONS")))) {
-      String[] fields = line.split(" ");
-      if (fields.length == 2 && fields[0].equals(transactionId)) {
-        return fields[1];
-      }
-    }
-    return "UNKNOWN";
-  }
-
-  private static void serve() throws IOException {
-    int port = Integer.parseInt(System.getenv("PORT"));
-    Signature signature = new Signature(System.getenv("CHECK_SECRET"));
-    String group = System.getenv("PRODUCER_GROUP");
-    CheckEndpoint endpoint = new CheckEndpoint(group, signature, CheckEndpoint::fromFile);
-    InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
-    HttpServer server = HttpServer.create(address, 0);
-    server.setExecutor(Executors.newFixedThreadPool(8));
-    server.createContext("/", endpoint::handle);
-    server.start();
-  }
-
-  /** Runs one of the two subcommands above. */
-  public static void main(String[] arguments) throws Exception {
-    if (arguments.length == 1 && arguments[0].equals("serve")) {
-      serve();
-    } else if (arguments.length == 6 && arguments[0].equals("verify")) {
-      byte[] body = System.in.readAllBytes();
-      long now = Long.parseLong(arguments[5]);
-      Signature signature = new Signature(arguments[1]);
-      System.exit(signature.fits(arguments[2], arguments[3], arguments[4], body, now) ? 0 : 1);
-    } else {
-      System.err.println("usage: CheckEndpoint serve | verify SECRET ID TIMESTAMP SIGNATURES NOW");
-      System.exit(2);
-    }
   }
 }

@@ -1,3 +1,0 @@
-module example.com/check-endpoint
-
-go 1.22

@@ -1,0 +1,137 @@
+// A service in Go that issues invoices, and announces each in Kafka if and only if it is stored.
+//
+//	billing issue NUMBER [forget]    prepare, local transaction, end; "forget" stops before the end
+//	billing serve                    answers checks at PORT
+//	billing verify SECRET ID TIMESTAMP SIGNATURES NOW  < body      exit 0 or 1
+//
+// Environment: API, API_KEY (where keys are needed), DATABASE_URL, CHECK_SECRET, PORT, PRODUCER_GROUP.
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const createInvoice = `CREATE TABLE IF NOT EXISTS invoice (number bigint PRIMARY KEY)`
+
+var group = cmp.Or(os.Getenv("PRODUCER_GROUP"), "billing")
+
+func open(ctx context.Context) (*pgxpool.Pool, error) {
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		return nil, err
+	}
+	for _, statement := range []string{createInvoice, createBarrier} {
+		if _, err := pool.Exec(ctx, statement); err != nil {
+			return nil, err
+		}
+	}
+	return pool, nil
+}
+
+func issue(ctx context.Context, number int64, forget bool) error {
+	pool, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	message := Message{
+		ProducerGroup: group,
+		Topic:         "invoices.issued",
+		Key:           "cust-58",
+		Value:         fmt.Sprintf(`{"invoice":%d}`, number),
+		TransactionID: fmt.Sprintf("invoice-%d", number),
+	}
+	outbox := NewOutbox(os.Getenv("API"), os.Getenv("API_KEY"))
+	ended, err := outbox.Send(ctx, message, func(messageID string) error {
+		if err := store(ctx, pool, number, messageID); err != nil {
+			return err
+		}
+		if forget {
+			os.Exit(0) // as if the process had died here
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Println(string(ended))
+	return nil
+}
+
+// store is the local transaction: the invoice and the barrier's row, or neither.
+func store(ctx context.Context, pool *pgxpool.Pool, number int64, messageID string) error {
+	return pgx.BeginTxFunc(ctx, pool, readCommitted, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `INSERT INTO invoice VALUES ($1)`, number); err != nil {
+			return err
+		}
+		return record(ctx, tx, group, messageID)
+	})
+}
+
+func serve(ctx context.Context) error {
+	key, err := Key(os.Getenv("CHECK_SECRET"))
+	if err != nil {
+		return err
+	}
+	pool, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Addr: "127.0.0.1:" + cmp.Or(os.Getenv("PORT"), "9000"),
+		Handler: endpoint{group, key, func(ctx context.Context, messageID string) (string, error) {
+			return decide(ctx, pool, group, messageID)
+		}},
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+	}
+	return server.ListenAndServe()
+}
+
+func verifyArguments(arguments []string) bool {
+	body, err := io.ReadAll(os.Stdin)
+	key, badKey := Key(arguments[0])
+	now, badNow := strconv.ParseInt(arguments[4], 10, 64)
+	if err != nil || badKey != nil || badNow != nil {
+		return false
+	}
+	return Verify(key, arguments[1], arguments[2], arguments[3], body, now)
+}
+
+func run(arguments []string) error {
+	word, count := append(arguments, "")[0], len(arguments)
+	switch {
+	case word == "issue" && count >= 2:
+		number, err := strconv.ParseInt(arguments[1], 10, 64)
+		if err != nil {
+			return err
+		}
+		return issue(context.Background(), number, count > 2 && arguments[2] == "forget")
+	case word == "serve" && count == 1:
+		return serve(context.Background())
+	case word == "verify" && count == 6:
+		if !verifyArguments(arguments[1:]) {
+			os.Exit(1)
+		}
+		return nil
+	}
+	return fmt.Errorf("usage: billing issue NUMBER [forget] | serve | verify SECRET ID TIMESTAMP SIGNATURES NOW")
+}
+
+func main() {
+	log.SetFlags(0)
+	if err := run(os.Args[1:]); err != nil {
+		log.Fatal(err)
+	}
+}

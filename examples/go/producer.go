@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	attempts       = 5
+	answerMaxBytes = 1 << 20
+)
+
+var errNoAnswer = errors.New("the outbox does not answer")
+
+// Outbox prepares and ends messages over HTTP. Every request may be repeated: the service recognises it.
+type Outbox struct {
+	url, key string
+	http     http.Client
+}
+
+// Message is the body of a prepare.
+type Message struct {
+	ProducerGroup string `json:"producer_group"`
+	Topic         string `json:"topic"`
+	Key           string `json:"key"`
+	Value         string `json:"value"`
+	TransactionID string `json:"transaction_id"`
+}
+
+// NewOutbox takes the address of the service, and an API key where keys are needed.
+func NewOutbox(url, key string) *Outbox {
+	return &Outbox{url: url, key: key, http: http.Client{Timeout: 10 * time.Second}}
+}
+
+// Send prepares a message, runs the local transaction, and ends the message with COMMIT. If the local
+// transaction fails, nothing is ended: the check finds out what became of it.
+func (o *Outbox) Send(ctx context.Context, message Message, local func(messageID string) error) ([]byte, error) {
+	answer, err := o.post(ctx, "/v1/half-messages", message)
+	if err != nil {
+		return nil, err
+	}
+	var prepared struct {
+		MessageID string `json:"message_id"`
+	}
+	if err := json.Unmarshal(answer, &prepared); err != nil {
+		return nil, err
+	}
+	if err := local(prepared.MessageID); err != nil {
+		return nil, err
+	}
+	return o.End(ctx, prepared.MessageID, "COMMIT")
+}
+
+// End ends a message; the answer waits up to 5 s for Kafka. If no answer comes, a check settles it.
+func (o *Outbox) End(ctx context.Context, messageID, decision string) ([]byte, error) {
+	return o.post(ctx, "/v1/half-messages/"+messageID+"/end", map[string]string{"decision": decision})
+}
+
+// post repeats the same request while its result is uncertain; every other refusal is an error.
+func (o *Outbox) post(ctx context.Context, path string, body any) ([]byte, error) {
+	sent, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	last := errNoAnswer
+	for attempt := range attempts {
+		status, wait, answer, err := o.once(ctx, path, sent)
+		switch {
+		case err != nil:
+			last = fmt.Errorf("%w: %w", errNoAnswer, err)
+		case status < 300:
+			return answer, nil
+		case !isUncertain(status):
+			return nil, fmt.Errorf("%d: %s", status, answer)
+		default:
+			last = fmt.Errorf("%d: %s", status, answer)
+		}
+		pause(ctx, max(wait, rand.N(200*time.Millisecond<<attempt)))
+	}
+	return nil, last
+}
+
+func (o *Outbox) once(ctx context.Context, path string, body []byte) (int, time.Duration, []byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	request.Header.Set("content-type", "application/json")
+	request.Header.Set("prefer", "wait=5") // a prepare ignores it
+	if o.key != "" {
+		request.Header.Set("authorization", "Bearer "+o.key)
+	}
+	response, err := o.http.Do(request)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, answerMaxBytes))
+	seconds, _ := strconv.Atoi(response.Header.Get("retry-after"))
+	return response.StatusCode, time.Duration(seconds) * time.Second, answer, err
+}
+
+func isUncertain(status int) bool {
+	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
+}
+
+func pause(ctx context.Context, wait time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(wait):
+	}
+}

@@ -1,0 +1,88 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ThreadLocalRandom;
+
+/** Prepares and ends messages over HTTP. Every request may be repeated: the service recognises it. */
+final class Outbox {
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final Set<Integer> UNCERTAIN = Set.of(408, 429, 500, 502, 503, 504);
+  private static final int ATTEMPTS = 5;
+
+  /** What runs between prepare and end. */
+  interface LocalTransaction {
+    void run(String messageId) throws Exception;
+  }
+
+  private final HttpClient http =
+      HttpClient.newBuilder()
+          .version(HttpClient.Version.HTTP_1_1)
+          .connectTimeout(Duration.ofSeconds(2))
+          .build();
+  private final String url;
+  private final String key;
+
+  /** Takes the address of the service, and an API key, or null where no key is needed. */
+  Outbox(String url, String key) {
+    this.url = url;
+    this.key = key;
+  }
+
+  /**
+   * Prepares a message, runs the local transaction, and ends the message with COMMIT. If the local
+   * transaction fails, nothing is ended: the check finds out what became of it.
+   */
+  JsonNode send(Map<String, String> message, LocalTransaction local) throws Exception {
+    String messageId = post("/v1/half-messages", message).get("message_id").asText();
+    local.run(messageId);
+    return end(messageId, "COMMIT");
+  }
+
+  /** Ends a message; the answer waits up to 5 s for Kafka. If no answer comes, a check settles it. */
+  JsonNode end(String messageId, String decision) throws IOException, InterruptedException {
+    return post("/v1/half-messages/" + messageId + "/end", Map.of("decision", decision));
+  }
+
+  /** Repeats the same request while its result is uncertain; every other refusal is an error. */
+  private JsonNode post(String path, Map<String, String> body) throws IOException, InterruptedException {
+    HttpRequest request = request(path, JSON.writeValueAsBytes(body));
+    IOException last = null;
+    for (int attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      long waitMillis = ThreadLocalRandom.current().nextLong(100L << attempt);
+      try {
+        HttpResponse<byte[]> answer = http.send(request, BodyHandlers.ofByteArray());
+        if (answer.statusCode() < 300) {
+          return JSON.readTree(answer.body());
+        }
+        last = new IOException(answer.statusCode() + ": " + new String(answer.body()));
+        if (!UNCERTAIN.contains(answer.statusCode())) {
+          throw new IllegalStateException(last);
+        }
+        waitMillis = Math.max(waitMillis, 1000 * answer.headers().firstValueAsLong("retry-after").orElse(0));
+      } catch (IOException noAnswer) {
+        last = noAnswer;
+      }
+      Thread.sleep(waitMillis);
+    }
+    throw last;
+  }
+
+  private HttpRequest request(String path, byte[] body) {
+    HttpRequest.Builder request =
+        HttpRequest.newBuilder(URI.create(url + path))
+            .timeout(Duration.ofSeconds(10))
+            .header("content-type", "application/json")
+            .header("prefer", "wait=5") // a prepare ignores it
+            .POST(BodyPublishers.ofByteArray(body));
+    return key == null ? request.build() : request.header("authorization", "Bearer " + key).build();
+  }
+}

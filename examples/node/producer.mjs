@@ -1,0 +1,54 @@
+/** Prepare and end over HTTP. Every request may be repeated: the service recognises it. */
+
+const ATTEMPTS = 5;
+const TIMEOUT_MS = 10_000;
+const AGAIN = new Set([408, 429, 500, 502, 503, 504]);
+
+export class Outbox {
+  constructor(url, key) {
+    this.url = url;
+    this.headers = { "content-type": "application/json", ...(key && { authorization: `Bearer ${key}` }) };
+  }
+
+  /**
+   * Prepare `message`, run `localTransaction(messageId)`, end the message with COMMIT.
+   * If the local transaction throws, nothing is ended: the check finds out what became of it.
+   */
+  async send(message, localTransaction) {
+    const prepared = await this.#post("/v1/half-messages", message);
+    await localTransaction(prepared.message_id);
+    return this.end(prepared.message_id, "COMMIT");
+  }
+
+  /** End a message; the answer waits up to 5 s for Kafka. If no answer comes, a check settles it. */
+  end(messageId, decision) {
+    return this.#post(`/v1/half-messages/${messageId}/end`, { decision }, { prefer: "wait=5" });
+  }
+
+  /** Repeat the same request while its result is uncertain. Throws for every other refusal. */
+  async #post(path, body, headers = {}) {
+    for (let attempt = 1; ; attempt++) {
+      const response = await this.#once(path, body, headers);
+      if (response?.ok) return response.json();
+      if (attempt === ATTEMPTS || (response && !AGAIN.has(response.status))) {
+        throw new Error(response ? `${response.status}: ${await response.text()}` : "the outbox does not answer");
+      }
+      const asked = Number(response?.headers.get("retry-after") ?? 0) * 1000;
+      await new Promise((resolve) => setTimeout(resolve, Math.max(asked, 100 * 2 ** attempt * Math.random())));
+    }
+  }
+
+  /** Return the response, or undefined when none came. */
+  async #once(path, body, headers) {
+    try {
+      return await fetch(this.url + path, {
+        method: "POST",
+        headers: { ...this.headers, ...headers },
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+    } catch {
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,1 @@
+"""Tests on other releases of PostgreSQL, Kafka, Python: ``python -m tests.compatibility``."""

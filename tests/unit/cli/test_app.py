@@ -1,0 +1,36 @@
+"""The help of each command explains every option."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import typer
+
+from cli.app import make_app
+
+Described = tuple[str, str, str]
+"""A command, its option, and the option's help."""
+
+
+def options(command: object, words: tuple[str, ...] = ()) -> Iterator[Described]:
+    """Yield every option that a user sees."""
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from options(inner, (*words, name))
+    if hasattr(command, "commands"):
+        return
+    for each in getattr(command, "params", ()):
+        if each.param_type_name == "option" and not each.hidden:
+            yield " ".join(words), each.opts[0], each.help or ""
+
+
+def test_every_option_has_a_help() -> None:
+    described = list(options(typer.main.get_command(make_app())))
+    assert len(described) > 100
+    assert [(command, option) for command, option, text in described if not text] == []
+
+
+@pytest.mark.parametrize("word", ["half_id", "xid", "asyncio"])
+def test_no_help_uses_a_word_of_the_inside(word: str) -> None:
+    described = options(typer.main.get_command(make_app()))
+    assert [option for _, option, text in described if word in text] == []

@@ -1,0 +1,122 @@
+"""One version: images, manifests, projects and pages name that of pyproject.toml, and a release
+changes them all.
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shutil
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.fixtures_paths import PROJECT
+
+release = SimpleNamespace(**runpy.run_path(str(PROJECT / "deploy" / "release.py")))
+VERSION = release.version_of(PROJECT)
+POM = {
+    each.tag.rpartition("}")[2]: each.text or ""
+    for each in ElementTree.parse(PROJECT / "pom.xml").iter()
+}
+IMAGE = re.compile(r"^\s*(?:image:|FROM) ([\w./-]+):([\w.-]+)", re.MULTILINE)
+DEPLOYED = [
+    PROJECT / "docker-compose.yml",
+    *sorted((PROJECT / "deploy").rglob("*.yml")),
+    *sorted((PROJECT / "deploy").rglob("Dockerfile")),
+]
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+
+
+def tags() -> dict[str, set[str]]:
+    """Return the tags of each image that is named anywhere."""
+    found: dict[str, set[str]] = {}
+    for file in DEPLOYED:
+        for image, tag in IMAGE.findall(file.read_text("utf-8")):
+            found.setdefault(image, set()).add(tag)
+    return found
+
+
+def test_every_file_names_the_one_version() -> None:
+    found = {str(each.relative_to(PROJECT)): release.named(each) for each in release.files(PROJECT)}
+    wrong = {name: versions for name, versions in found.items() if versions - {VERSION}}
+    assert wrong == {}
+    assert all(found[name] for name in (*release.PROJECTS, "docker-compose.yml"))
+
+
+def test_our_images_have_the_one_version_as_their_tag() -> None:
+    ours = {image: each for image, each in tags().items() if image.startswith("outbox")}
+    assert ours == {name: {VERSION} for name in ("outbox", "outbox-spark", "outbox-demo")}
+
+
+def test_images_of_others_are_pinned_once() -> None:
+    found = {image: each for image, each in tags().items() if not image.startswith("outbox")}
+    assert {image: each for image, each in found.items() if len(each) != 1} == {}
+    assert {"postgres", "apache/kafka", "apache/spark", "python"} <= found.keys()
+    (spark,) = found["apache/spark"]
+    assert spark.startswith(f"{POM['spark.version']}-scala{POM['spark.scala.version']}-")
+
+
+def test_python_has_one_lowest_version() -> None:
+    settings = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
+    client = tomllib.loads((PROJECT / "outbox_client/pyproject.toml").read_text("utf-8"))
+    lowest = settings["project"]["requires-python"].removeprefix(">=")
+    assert client["project"]["requires-python"] == f">={lowest}"
+    assert settings["tool"]["ruff"]["target-version"] == f"py{lowest.replace('.', '')}"
+    assert settings["tool"]["mypy"]["python_version"] == lowest
+    assert f"Python {lowest} or later" in (PROJECT / "README.md").read_text("utf-8")
+    (image,) = tags()["python"]
+    assert image.startswith(f"{lowest}.")
+
+
+def test_pages_name_one_lowest_postgresql_and_kafka() -> None:
+    readme = (PROJECT / "README.md").read_text("utf-8")
+    (lowest,) = re.findall(r"needs PostgreSQL (\d+) and Kafka ([\d.]+) or later", readme)
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        assert set(re.findall(r"PostgreSQL (\d+) or later", text)) <= {lowest[0]}, page.name
+        assert set(re.findall(r"Kafka ([\d.]+) or later", text)) <= {lowest[1]}, page.name
+
+
+def test_the_changelog_has_a_part_for_each_release_newest_first() -> None:
+    text = (PROJECT / "CHANGELOG.md").read_text("utf-8")
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+    released = [
+        re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - \d{4}-\d{2}-\d{2}", each) for each in headings[1:]
+    ]
+    assert all(released)
+    numbers = [[int(part) for part in each.groups()] for each in released if each]
+    assert numbers == sorted(numbers, reverse=True)
+    assert not numbers or numbers[0] == [int(part) for part in VERSION.split(".")]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Copy every file that a release may change."""
+    for file in (*release.files(PROJECT), PROJECT / "CHANGELOG.md"):
+        target = tmp_path / file.relative_to(PROJECT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
+    return tmp_path
+
+
+def test_a_release_gives_its_version_to_everything(copy: Path) -> None:
+    before = {file: release.named(file) for file in release.files(copy)}
+    assert release.main(["7.8.9"], copy, "2031-02-03") == 0
+    after = {file: release.named(file) for file in release.files(copy)}
+    assert after == {file: {"7.8.9"} if found else set() for file, found in before.items()}
+    changelog = (copy / "CHANGELOG.md").read_text("utf-8")
+    assert "## [Unreleased]\n\n## [7.8.9] - 2031-02-03\n\n### Added" in changelog
+
+
+@pytest.mark.parametrize("given", [["0.0.1"], ["seven"], [], ["1.2.3", "4.5.6"]])
+def test_a_release_refuses_what_is_no_higher_version_and_changes_nothing(
+    given: list[str], copy: Path
+) -> None:
+    before = {file: file.read_text("utf-8") for file in release.files(copy)}
+    assert release.main(given, copy) == 2
+    assert {file: file.read_text("utf-8") for file in release.files(copy)} == before

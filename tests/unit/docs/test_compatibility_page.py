@@ -1,0 +1,27 @@
+"""The table of docs/compatibility.md is what the runs have stored, with a row for each release."""
+
+from __future__ import annotations
+
+from tests.compatibility.page import BEGIN, END, PAGE, stored, table
+from tests.compatibility.releases import cells
+
+TEXT = PAGE.read_text("utf-8")
+
+
+def test_the_table_is_what_the_runs_have_stored() -> None:
+    shown = TEXT.partition(BEGIN)[2].partition(END)[0].strip()
+    assert shown == table(cells(), stored())
+
+
+def test_every_result_is_of_a_release_of_the_table() -> None:
+    assert stored().keys() <= {cell.name for cell in cells() if not cell.usual}
+
+
+def test_the_newest_releases_that_are_supported_have_a_row() -> None:
+    rows = {cell.name for cell in cells()}
+    for number in ("15", "16", "17", "18"):
+        assert any(name.startswith(f"postgresql-{number}.") for name in rows)
+    for number in ("4.0", "4.1", "4.2", "4.3", "4.4"):
+        assert any(name.startswith(f"kafka-{number}.") for name in rows)
+    for number in ("3.11", "3.12", "3.13", "3.14"):
+        assert f"python-{number}" in rows

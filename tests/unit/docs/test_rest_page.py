@@ -1,0 +1,100 @@
+"""The tables of docs/rest.md are those of the contract; tests/e2e/test_rest_page.py types it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from api.admin.models.producer_groups import GroupRequest
+from api.admin.router import ROUTERS
+from api.http.problems import KINDS
+from api.openapi import openapi_document
+from tests.fixtures_paths import PROJECT
+
+PAGE = (PROJECT / "docs" / "rest.md").read_text("utf-8")
+DOCUMENT = openapi_document(ROUTERS, "0")
+
+
+def section(heading: str) -> str:
+    """Return the text below a heading."""
+    found = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found is not None, heading
+    return found[1]
+
+
+def rows(heading: str) -> list[list[str]]:
+    """Return the cells of the table below a heading, without its head."""
+    lines = [line for line in section(heading).splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def named(text: str) -> list[str]:
+    """Return the words in code of a cell."""
+    return re.findall(r"`([^`]+)`", text)
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Return a schema of the OpenAPI document."""
+    found: dict[str, Any] = DOCUMENT["components"]["schemas"][name]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("heading", "name"),
+    [
+        ("Prepare", "PrepareRequest"),
+        ("End", "EndRequest"),
+        ("Register the producer group", "GroupRequest"),
+    ],
+)
+def test_a_table_has_every_field_of_its_request(heading: str, name: str) -> None:
+    shown = [field for cells in rows(heading) for field in named(cells[0])]
+    assert sorted(shown) == sorted(schema(name)["properties"])
+
+
+def test_what_is_called_required_is_required() -> None:
+    required = {
+        field for cells in rows("Prepare") if "required" in cells[2] for field in named(cells[0])
+    }
+    assert required == set(schema("PrepareRequest")["required"])
+    (url, *_) = [
+        cells[0] for cells in rows("Register the producer group") if cells[1] == "required"
+    ]
+    assert named(url) == schema("GroupRequest")["required"]
+
+
+def test_the_defaults_of_a_group_are_those_of_the_contract() -> None:
+    shown = {
+        named(cells[0])[0]: cells[1].strip("`") for cells in rows("Register the producer group")
+    }
+    for field, info in GroupRequest.model_fields.items():
+        default = info.get_default(call_default_factory=True)
+        if not info.is_required() and field != "topics":
+            assert shown[field] == (
+                str(default).lower() if isinstance(default, bool) else str(default)
+            )
+
+
+def test_limits_are_those_of_the_contract() -> None:
+    limits = {named(cells[0])[0]: cells[2] for cells in rows("Prepare")}
+    properties = schema("PrepareRequest")["properties"]
+    texts = {name: str(properties[name]) for name in properties}
+    for field in ("content_type", "transaction_id", "check_immunity_seconds", "tags"):
+        for number in re.findall(r"\d+", limits[field]):
+            assert re.search(rf"\b{number}\b", texts[field]), (field, number)
+
+
+def test_every_problem_that_is_named_has_its_status() -> None:
+    for status, slug in re.findall(r"\b(\d{3}) `([a-z]+-[a-z-]+)`", PAGE):
+        assert KINDS[slug].status == int(status)
+
+
+def test_every_status_of_a_problem_is_answered() -> None:
+    (table,) = [section("What to do on each answer")]
+    told = set(re.findall(r"\b[2-5]\d\d\b", table))
+    ours = {"already-ended", "unknown-group", "message-not-found", "unauthenticated", "overloaded"}
+    ours |= {"payload-too-large", "invalid-request", "rate-limited", "internal-error"}
+    ours |= {"scope-missing", "malformed-json", "unsupported-media-type", "request-timeout"}
+    assert {str(KINDS[slug].status) for slug in ours} <= told
