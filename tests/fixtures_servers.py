@@ -1,5 +1,5 @@
 """One PostgreSQL server and one Kafka broker for a whole test session; with ``--installation aged``
-both have lived.
+both have lived. Options choose other releases of them.
 
 Durability settings are the servers' own: what the tests prove must hold as it runs in earnest. With
 ``--postgres-url`` a session uses a server that runs already, as the killers of a mutant do.
@@ -23,8 +23,10 @@ from tests.fixtures_memory_folder import has_room, memory_folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a session use a PostgreSQL that runs already."""
+    """Let a session use a PostgreSQL that runs already, or other releases."""
     parser.addoption("--postgres-url", help="the maintenance database of a running PostgreSQL")
+    parser.addoption("--postgres-bin", type=Path, help="the programs of another PostgreSQL")
+    parser.addoption("--kafka-release", default="", help="another fetched release of Kafka")
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield RunningPostgres(given)
         return
     servers_dir: Path = request.getfixturevalue("servers_dir")
-    server = EmbeddedPostgres(servers_dir / "postgres")
+    binaries: Path | None = request.config.getoption("--postgres-bin")
+    server = EmbeddedPostgres(servers_dir / "postgres", binaries=binaries)
     server.start()
     try:
         if is_aged():
@@ -72,10 +75,11 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def kafka_broker(servers_dir: Path) -> Iterator[EmbeddedKafka]:
+def kafka_broker(request: pytest.FixtureRequest, servers_dir: Path) -> Iterator[EmbeddedKafka]:
     """A running Kafka broker on free ports; `bootstrap_servers` is its address."""
     settings = RETENTION_CHECKS if is_aged() else None
-    broker = EmbeddedKafka(servers_dir / "kafka", settings=settings)
+    release: str = request.config.getoption("--kafka-release")
+    broker = EmbeddedKafka(servers_dir / "kafka", settings=settings, release=release)
     broker.start()
     try:
         if is_aged():

@@ -181,13 +181,17 @@ def old_commits(life: Life) -> None:
 
 
 def commits_forgotten(life: Life) -> None:
+    """Take the old commits away; the manifests that a test writes say how far its shards are."""
+    publications_forgotten(life)
+    life.execute("DELETE FROM outbox.progress WHERE starts_with(name, 'relay:')")
+
+
+def publications_forgotten(life: Life) -> None:
     """Take the old commits away with their halves, as retention does: an audit begins after them.
 
-    What an audit compares must be in the broker that it reads, and a former life's is not. Without
-    rows of relays the manifests that a test writes say how far its shards are.
+    What an audit compares must be in the broker that it reads, and a former life's is not.
     """
     life.execute(_FORGET_COMMITS)
-    life.execute("DELETE FROM outbox.progress WHERE starts_with(name, 'relay:')")
     life.execute("TRUNCATE outbox.commit_log")
 
 

@@ -40,6 +40,9 @@ YOUNG_ONLY: dict[str, dict[str, str]] = {
         "test_all_new_and_resolved_findings_are_counted_by_kind_and_never_decrease": CHAIN,
         "test_saving_a_run_again_changes_nothing": CHAIN,
     },
+    "tests/integration/spark/test_textfile.py": {
+        "test_the_file_shows_the_newest_run_with_the_names_of_the_catalogue": CHAIN,
+    },
     "tests/integration/postgres/reconciliation/test_source.py": {
         "test_the_snapshot_shows_each_decision": WHOLE,
         "test_topics_are_those_that_were_ever_prepared_for": WHOLE,

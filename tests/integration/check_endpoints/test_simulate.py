@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from outbox_client import Check, CheckEndpoint, LocalTransactionState
+from tests.e2e.languages.fixtures_languages import PLAIN
 from tests.fixtures_paths import PROJECT
-from tests.integration.check_endpoints.fixtures_languages import PLAIN
 from tests.integration.client.fixtures_check_servers import asgi_server, wsgi_server
 from tests.unit.outbox_client.fixtures_checks import GROUP, SECRET
 

@@ -27,12 +27,17 @@ ROUTE_FILES: Final = (
     "producer_groups",
     "reconciliations",
     "api_keys",
+    "held_records",
+    "records",
+    "audit_log",
+    "installation",
 )
 HOT: Final = "api/ingest/hot_routes.py"
 UNBOUND: Final = "Caller(key_id=caller.key_id, scopes=caller.scopes, groups=None)"
 GROUP_CHECKS: Final = {
     r"\bfind\(services, (caller)\b": UNBOUND,
     r"_run\(run_id, (caller)\b": UNBOUND,
+    r"_settle\(message_id, body, (caller), services": UNBOUND,
     r"_set_paused\([^)]*, (caller), services\)": UNBOUND,
     r"(await services\.groups_of\(caller\))": "None",
     r"(_require_visible\(caller, producer_group\))": "None",

@@ -12,7 +12,7 @@ API_MUTANTS: Final = (
     ProductMutant(
         promise="A batch costs a token of the rate for each of its items",
         file="api/ingest/hot_routes.py",
-        rule="self._prepares.spend(request.caller, len(slices))",
+        rule="self._prepares.spend(request.caller, items)",
         broken="self._prepares.spend(request.caller)",
         killer=(
             f"{API}/ingest/test_rate_limits.py::test_a_batch_costs_a_token_for_each_of_its_items"

@@ -150,7 +150,7 @@ CLIENT_MUTANTS: Final = (
     ),
     ProductMutant(
         promise="A secret is never shown",
-        file="cli/commands/config.py",
+        file="outbox/operators/shown_settings.py",
         rule="    if name in SECRETS or isinstance(value, SecretStr):\n",
         broken=(
             "    if isinstance(value, SecretStr):\n"

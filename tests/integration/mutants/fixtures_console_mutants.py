@@ -104,7 +104,7 @@ CONSOLE_MUTANTS: Final = (
     ),
     ProductMutant(
         promise="An export holds no formula",
-        file="api/console/pages/unresolved.py",
+        file="api/console/csv_file.py",
         rule='return "\'" + text if text.startswith(NOT_IN_A_CELL) else text',
         broken="return text",
         killer=f"{CONSOLE}/test_start_page.py"
@@ -139,5 +139,21 @@ CONSOLE_MUTANTS: Final = (
         broken="SET cancelled_at = clock_timestamp()",
         killer="tests/integration/api/admin/test_bulk_actions.py"
         "::test_an_action_waits_for_its_delay_and_is_cancelled_for_good",
+    ),
+    ProductMutant(
+        promise="A transaction that hangs is named with its partition",
+        file="outbox/kafka/health/partition_states.py",
+        rule="for each in found if each.hangs(now, longest)}",
+        broken="for each in found if False}",
+        killer="tests/integration/api/admin/test_installation.py"
+        "::test_a_partition_shows_where_consumers_stop_and_what_holds_them_up",
+    ),
+    ProductMutant(
+        promise="A key that has ended and is still used is shown",
+        file="outbox/postgres/operators/api_keys.py",
+        rule="if key_id not in rows}",
+        broken="if False}",
+        killer=f"{CONSOLE}/test_repair_pages.py"
+        "::test_a_key_that_has_ended_and_is_still_used_is_shown_with_its_successor",
     ),
 )

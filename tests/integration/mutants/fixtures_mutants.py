@@ -14,12 +14,14 @@ from tests.integration.mutants.fixtures_client_mutants import CLIENT_MUTANTS
 from tests.integration.mutants.fixtures_console_mutants import CONSOLE_MUTANTS
 from tests.integration.mutants.fixtures_library_mutants import LIBRARY_MUTANTS
 from tests.integration.mutants.fixtures_message_mutants import MESSAGE_MUTANTS
+from tests.integration.mutants.fixtures_settlement_mutants import SETTLEMENT_MUTANTS
 from tests.integration.mutants.fixtures_upkeep_mutants import UPKEEP_MUTANTS
 
 MUTANTS: Final = (
     *LIBRARY_MUTANTS,
     *MESSAGE_MUTANTS,
     *UPKEEP_MUTANTS,
+    *SETTLEMENT_MUTANTS,
     *API_MUTANTS,
     *ACCESS_MUTANTS,
     *CHECKER_MUTANTS,

@@ -24,6 +24,8 @@ ROOMS = (
     "outbox/postgres/relay",
     "outbox/postgres/maintenance",
     "outbox/postgres/operators",
+    "outbox/postgres/reconciliation",
+    "outbox/postgres/sessions",
     "migrations",
     "api/guard.py",
     "api/ingest",

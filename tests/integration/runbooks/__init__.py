@@ -1,1 +1,1 @@
-"""The runbooks of docs/operations.md that move an installation, carried out on real servers."""
+"""The runbooks of docs/runbooks.md that move an installation, carried out on real servers."""

@@ -25,7 +25,7 @@ NAMED_BY_SUBJECT = {
     "spark/jvm/test_session_settings.py": "the settings of the session",
     "spark/report/test_screenshots.py": "the pictures of the report in docs/images",
 }
-OWN_PROGRAMS = {"tests/model"}
+OWN_PROGRAMS = {"tests/compatibility", "tests/model"}
 """Folders of `tests` that are programs: `python -m tests.model`."""
 
 

@@ -22,7 +22,10 @@ PROGRAMS = {
     "outbox_reconcile": ("spark.__main__",),
 }
 """What a role runs: a program, and what operators run with the program's settings."""
-NOT_RUN = {("outbox_api", "outbox.postgres.messages.seen_topics.store")}
+NOT_RUN = {
+    ("outbox_api", "outbox.postgres.messages.seen_topics.store"),
+    ("outbox_checker", "outbox.postgres.operators.audit_log.page"),
+}
 """Statements of a shared module that one of its users does not run."""
 TYPES = {"now": "timestamptz", "at": "timestamptz", "wait": "integer"}
 """Parameters whose type the server cannot tell without their value."""

@@ -10,7 +10,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from cli.commands.doctor.postgres_checks import lock_finding
 from outbox.access import Caller, Scope
 from outbox.messages.message import End, Ended, Prepared, Resolution
 from outbox.postgres.checks.keyring import key_ring
@@ -18,6 +17,7 @@ from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.operators.operator_view import OperatorView
+from outbox.postgres.operators.postgres_checks import lock_finding
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.sessions.advisory_locks import STRANGER_SECONDS, PostgresAdvisoryLocks

@@ -71,13 +71,21 @@ def test_the_verdict_of_spark_counts(tmp_path: Path, spark: str, expected: str) 
 
 
 @pytest.mark.parametrize(
-    ("lost", "expected"), [(True, "PASS"), (False, "VIOLATION")], ids=["lost tail", "no lost tail"]
+    ("lost", "beside", "expected"),
+    [
+        (True, (), "PASS"),
+        (True, ("CLOCK_SKEW", "PARKED"), "PASS"),
+        (True, ("MANIFEST_BREAK",), "VIOLATION"),
+        (False, (), "VIOLATION"),
+    ],
+    ids=["lost tail", "ended again and parked", "a broken manifest", "no lost tail"],
 )
 def test_only_after_a_lost_tail_may_spark_find_what_postgresql_lost(
-    tmp_path: Path, lost: bool, expected: str
+    tmp_path: Path, lost: bool, beside: tuple[str, ...], expected: str
 ) -> None:
     run = after_a_loss(tmp_path / "run") if lost else clean_run(tmp_path / "run")
-    run.facts["ended"]["spark"] = {"verdict": "findings", "classes": {"PG_REGRESSION": 1}}
+    classes = dict.fromkeys(("PG_REGRESSION", *beside), 1)
+    run.facts["ended"]["spark"] = {"verdict": "findings", "classes": classes}
     assert judged(run).verdict == expected
 
 

@@ -29,7 +29,6 @@ from outbox.relay.protocol.actions import (
     Commit,
     Fence,
     Publish,
-    PublishManifest,
     ReadBounds,
     ReadCommits,
     SaveProgress,
@@ -147,7 +146,7 @@ class Publishing:
         batch = batch_after(cursor)
         state = replace(self._state, cursor=cursor, batch=batch)
         ending = (Commit(),) if commit else ()
-        plan = (ReadCommits(cursor.position), Begin(), Publish(batch), PublishManifest(batch))
+        plan = (ReadCommits(cursor.position), Begin(), Publish(batch))
         self._executor.perform(state, (*plan, *ending))
         crc = crc_of(encode(batch))
         return Cursor(batch.to, cursor.manifest_offset + 1, batch.batch_no, crc, cursor.gen)

@@ -17,7 +17,7 @@ def test_what_no_broker_has_acknowledged_is_queued() -> None:
     assert publisher.queued() == 0
     publisher.fence(uuid4())
     record = Record("orders", b"value", None, 0, ())
-    sending = Thread(target=lambda: publisher.publish([record] * 3), daemon=True)
+    sending = Thread(target=lambda: publisher.publish([record] * 3, b""), daemon=True)
     sending.start()
     wait_for(lambda: publisher.queued() == 3)
     publisher.drop()

@@ -1,0 +1,177 @@
+"""Mutants of what a takeover settles, of turns, of visibility; what a flush and a run keep."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.integration.mutants.fixtures_mutant import ProductMutant
+
+SETTLEMENT: Final = "tests/unit/outbox/relay/protocol/test_settlement.py"
+UNSEEN: Final = "tests/unit/outbox/relay/test_unseen_batches.py"
+RELAY: Final = "tests/unit/checker/relay"
+HALVES: Final = "tests/integration/postgres/messages"
+
+SETTLEMENT_MUTANTS: Final = (
+    # -- outbox/relay: what the fence has left open ------------------------------------------------
+    ProductMutant(
+        promise="What hangs after a fence is ended before anything is published",
+        file="outbox/relay/protocol/settlement.py",
+        rule="    if settled.hanging:\n",
+        broken="    if False:\n",
+        killer=f"{SETTLEMENT}"
+        "::test_a_transaction_that_hangs_is_ended_by_an_abort_of_the_next_fence",
+    ),
+    ProductMutant(
+        promise="A death before the repairs are ordered lets the batch be read again",
+        file="outbox/relay/protocol/settlement.py",
+        rule="stored = following.at if learned else cursor",
+        broken="stored = following.at",
+        killer=f"{SETTLEMENT}::test_what_no_consumer_will_see_is_ordered_by_the_new_owner_alone",
+    ),
+    ProductMutant(
+        promise="A visible batch proves nothing about an older one that is unproven",
+        file="outbox/relay/protocol/settlement.py",
+        rule="if visible is None or state.unproven or visible",
+        broken="if visible is None or visible",
+        killer=f"{SETTLEMENT}::test_a_later_batch_does_not_hide_one_that_is_unproven",
+    ),
+    ProductMutant(
+        promise="Repairs come before new messages",
+        file="outbox/relay/protocol/publication.py",
+        rule="elif state.repairing or not (",
+        broken="elif not (",
+        killer=f"{SETTLEMENT}::test_repairs_come_before_anything_new",
+    ),
+    ProductMutant(
+        promise="A manifest that hangs is committed only behind the chain that it continues",
+        file="outbox/relay/protocol/settlement.py",
+        rule="(manifest.batch_no, manifest.prev_crc) != (cursor.batch_no + 1, cursor.crc)",
+        broken="False",
+        killer=f"{SETTLEMENT}::test_a_manifest_that_does_not_continue_the_chain_is_not_committed",
+    ),
+    ProductMutant(
+        promise="The mode at_least_once begins when what exactly_once left is settled",
+        file="outbox/relay/protocol/takeover.py",
+        rule="entering=state.at_least_once and cursor is not None and cursor.is_listed",
+        broken="entering=False",
+        killer=f"{SETTLEMENT}::test_what_exactly_once_left_is_settled_before_at_least_once_begins",
+    ),
+    ProductMutant(
+        promise="The mode at_least_once begins after the repairs are ordered",
+        file="outbox/relay/protocol/settlement.py",
+        rule="_enter(following, begun[:-1])",
+        broken="_enter(following, begun[:1])",
+        killer=f"{SETTLEMENT}::test_what_exactly_once_left_is_settled_before_at_least_once_begins",
+    ),
+    ProductMutant(
+        promise="The mode at_least_once waits while the last batches are hidden",
+        file="outbox/relay/protocol/settlement.py",
+        rule="settled.doubtful or (state.entering and not settled.proven)",
+        broken="settled.doubtful",
+        killer=f"{SETTLEMENT}"
+        "::test_at_least_once_does_not_begin_while_another_program_hides_the_last_batches",
+    ),
+    ProductMutant(
+        promise="An absence that retention explains is not repaired",
+        file="outbox/relay/unseen_batches.py",
+        rule="if each not in seen | unprovable)",
+        broken="if each not in seen)",
+        killer=f"{UNSEEN}::test_absence_that_retention_explains_proves_nothing",
+    ),
+    ProductMutant(
+        promise="What consumers see of an aborted batch is learned",
+        file="outbox/relay/unseen_batches.py",
+        rule="known = self._repeatable(position) & seen",
+        broken="known = self._repeatable(position) - seen",
+        killer=f"{UNSEEN}::test_what_is_visible_and_would_be_published_next_is_learned",
+    ),
+    ProductMutant(
+        promise="A batch that the stored row counts is repaired though its manifest was aborted",
+        file="outbox/relay/unseen_batches.py",
+        rule="(*self.committed, *self._passed(position), *self._released())",
+        broken="(*self.committed, *self._released())",
+        killer=f"{UNSEEN}"
+        "::test_a_batch_that_the_stored_row_counts_is_listed_though_its_manifest_was_aborted",
+    ),
+    ProductMutant(
+        promise="Records of an aborted batch are looked for from its own time on",
+        file="outbox/relay/unseen_batches.py",
+        rule="since_ms=_since((*unplaced, *batches.aborted)),",
+        broken="since_ms=_since(unplaced),",
+        killer=f"{UNSEEN}::test_an_aborted_batch_is_looked_for_by_its_time",
+    ),
+    # -- checker/relay: visibility and turns -------------------------------------------------------
+    ProductMutant(
+        promise="A batch is visible when all of its partitions are",
+        file="checker/relay/visibility.py",
+        rule="    return all(stable.get(partition, -1) >= end",
+        broken="    return any(stable.get(partition, -1) >= end",
+        killer=f"{RELAY}/test_visibility.py"
+        "::test_a_batch_is_visible_when_both_its_records_and_its_manifest_are",
+    ),
+    ProductMutant(
+        promise="What a dropped producer had published counts as unconfirmed",
+        file="checker/relay/visibility.py",
+        rule="                self._doubtful_since.setdefault(shard, batch.since)",
+        broken="                del batch",
+        killer=f"{RELAY}/test_visibility.py"
+        "::test_what_a_dropped_producer_had_published_stays_unconfirmed_until_it_was_read",
+    ),
+    ProductMutant(
+        promise="Shards publish in the order in which they asked",
+        file="checker/relay/publish_slots.py",
+        rule="self._waiting.popleft().set()",
+        broken="self._waiting.pop().set()",
+        killer=f"{RELAY}/test_publish_slots.py"
+        "::test_slots_are_given_out_in_the_order_of_the_requests",
+    ),
+    ProductMutant(
+        promise="A shard that gave up waiting takes no slot with it",
+        file="checker/relay/publish_slots.py",
+        rule="            self._waiting.remove(called)\n",
+        broken="",
+        killer=f"{RELAY}/test_publish_slots.py"
+        "::test_a_stuck_slot_delays_the_others_only_for_a_moment",
+    ),
+    # -- api/http: refused batches -----------------------------------------------------------------
+    ProductMutant(
+        promise="Refused batches of one tenant leave most of the time to others",
+        file="api/http/rate_limits.py",
+        rule="+ PAUSE_FACTOR * spent_seconds",
+        broken="+ spent_seconds",
+        killer="tests/unit/api/http/test_rate_limits.py"
+        "::test_refused_batches_of_a_tenant_take_a_sixth_of_the_time",
+    ),
+    ProductMutant(
+        promise="A refused batch that waits takes no room",
+        file="api/http/rate_limits.py",
+        rule="        with self._in_flight.resting():\n            await",
+        broken="        if True:\n            await",
+        killer="tests/unit/api/http/test_rate_limits.py::test_a_waiting_batch_takes_no_room",
+    ),
+    # -- outbox/postgres: one flush, and findings that stay open -----------------------------------
+    ProductMutant(
+        promise="A half is in a shard in use",
+        file="outbox/postgres/messages/half_flush.py",
+        rule="shard_of(content.topic, content.key, nonce) % shards",
+        broken="shard_of(content.topic, content.key, nonce)",
+        killer=f"{HALVES}/test_half_store.py"
+        "::test_halves_have_shards_in_use_alone_and_one_for_each_key",
+    ),
+    ProductMutant(
+        promise="A flush with a deleted group leaves no transaction id behind",
+        file="outbox/postgres/sessions/copy_exchange.py",
+        rule='_end(connection.pgconn, b"", b"given up")',
+        broken='_end(connection.pgconn, b"", None)',
+        killer=f"{HALVES}/test_half_flush.py"
+        "::test_a_deleted_groups_messages_leave_no_transaction_id",
+    ),
+    ProductMutant(
+        promise="A fault that a run has seen stays open when its record has expired",
+        file="outbox/postgres/reconciliation/findings.sql",
+        rule="WHEN NOT (expired.half OR expired.record) THEN 'resolved'",
+        broken="WHEN NOT expired.half THEN 'resolved'",
+        killer="tests/integration/postgres/reconciliation/test_run_store.py"
+        "::test_a_fault_stays_open_when_its_record_has_expired_until_its_half_is_retired_too",
+    ),
+)

@@ -1,0 +1,120 @@
+"""The doctor's failures and warnings about Kafka."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from outbox.kafka.health.kafka_checks import (
+    durability_findings,
+    progress_topic_findings,
+    share_group_finding,
+    transaction_finding,
+)
+from outbox.kafka.health.open_transactions import RELAY_SECONDS, OpenTransaction
+from outbox.kafka.health.topic_durability import TopicDurability
+from outbox.kafka.progress_topic import ProgressTopicFacts, topic_settings
+from outbox.operators.health_check import HealthStatus
+from outbox.reconciliation.log import Partition
+
+
+def topic_verdicts(
+    verification: str = "true",
+    older_than_4: bool = False,
+    **changed: str,
+) -> dict[str, HealthStatus]:
+    settings = {**topic_settings(3), **{k.replace("_", "."): v for k, v in changed.items()}}
+    facts = ProgressTopicFacts(
+        brokers=3,
+        topics=1,
+        partitions=16,
+        settings=settings,
+        partition_verification=verification,
+        older_than_4=older_than_4,
+    )
+    return {finding.check: finding.verdict for finding in progress_topic_findings(facts)}
+
+
+def test_the_topic_as_created_passes_every_check() -> None:
+    assert set(topic_verdicts().values()) == {HealthStatus.OK}
+    assert topic_verdicts(retention_ms="-1")["retention.ms"] is HealthStatus.OK
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("cleanup.policy", "compact"),
+        ("retention.ms", "604800000"),
+        ("unclean.leader.election.enable", "true"),
+    ],
+)
+def test_a_topic_that_may_lose_manifests_fails(setting: str, value: str) -> None:
+    assert topic_verdicts("true", False, **{setting: value})[setting] is HealthStatus.FAILED
+
+
+def test_a_broker_that_does_not_verify_transactions_fails() -> None:
+    found = topic_verdicts(verification="false")
+    assert found["transaction.partition.verification.enable"] is HealthStatus.FAILED
+
+
+def test_a_broker_older_than_4_fails() -> None:
+    assert topic_verdicts(older_than_4=True)["kafka version"] is HealthStatus.FAILED
+
+
+SAFE = TopicDurability(topic="orders", replicas=3, in_sync=2, unclean=False)
+
+
+def durability(newer_than_4_2: bool, *topics: TopicDurability) -> dict[str, HealthStatus]:
+    return {each.check: each.verdict for each in durability_findings(topics, newer_than_4_2)}
+
+
+def test_a_release_that_skips_markers_is_a_warning_while_one_broker_may_die() -> None:
+    assert durability(True, SAFE)["kafka release"] is HealthStatus.WARNING
+    assert durability(False, replace(SAFE, replicas=1))["kafka release"] is HealthStatus.OK
+
+
+@pytest.mark.parametrize("weak", [replace(SAFE, replicas=2), replace(SAFE, in_sync=1)])
+def test_a_release_that_skips_markers_fails_with_too_few_replicas_of_any_topic(
+    weak: TopicDurability,
+) -> None:
+    named = replace(weak, topic="payments")
+    found = next(iter(durability_findings([SAFE, named], newer_than_4_2=True)))
+    assert found.verdict is HealthStatus.FAILED
+    assert "payments" in found.detail
+    assert "orders" not in found.detail
+
+
+def test_unclean_leader_election_of_any_topic_fails() -> None:
+    assert durability(False, SAFE)["unclean leader election"] is HealthStatus.OK
+    risky = replace(SAFE, unclean=True)
+    assert durability(False, SAFE, risky)["unclean leader election"] is HealthStatus.FAILED
+
+
+def test_a_setting_that_is_not_shown_is_not_judged() -> None:
+    hidden = replace(SAFE, in_sync=None, unclean=None)
+    assert durability(True, hidden)["kafka release"] is HealthStatus.WARNING
+    assert durability(True, hidden)["unclean leader election"] is HealthStatus.OK
+
+
+def opened(seconds_ago: float | None, *, ours: bool = True) -> HealthStatus:
+    """Return the verdict on one open transaction at second 10 000."""
+    began = None if seconds_ago is None else 10_000 - seconds_ago
+    found = OpenTransaction(partition=Partition("t", 0), offset=7, began=began, ours=ours)
+    return transaction_finding([found], 10_000, 900, "broker:9092").verdict
+
+
+def test_a_transaction_hangs_when_it_is_older_than_kafka_lets_it_become() -> None:
+    assert opened(RELAY_SECONDS - 1) is HealthStatus.OK
+    assert opened(RELAY_SECONDS + 1) is HealthStatus.FAILED
+    assert opened(900, ours=False) is HealthStatus.OK
+    assert opened(1000, ours=False) is HealthStatus.FAILED
+    assert opened(None) is HealthStatus.WARNING
+
+
+def test_share_groups_that_read_uncommitted_records_are_named_in_a_warning() -> None:
+    assert share_group_finding([]).verdict is HealthStatus.OK
+    assert share_group_finding(None).verdict is HealthStatus.WARNING
+    found = share_group_finding([f"group-{number}" for number in range(7)])
+    assert found.verdict is HealthStatus.WARNING
+    assert "group-4 and 2 more" in found.detail

@@ -1,0 +1,142 @@
+"""The doctor's failures and warnings about PostgreSQL."""
+
+from dataclasses import replace
+from typing import Any
+
+from outbox.operators.health_check import HealthStatus, finding
+from outbox.operators.installation import ShardState
+from outbox.postgres.operators.postgres_checks import (
+    disk_finding,
+    halt_finding,
+    heartbeat_findings,
+    leaf_finding,
+    message_findings,
+    postgres_checks,
+    server_findings,
+)
+from outbox.settings.environment import load_settings
+
+GOOD: dict[str, Any] = {
+    "version": 180_004,
+    "fsync": "on",
+    "full_page_writes": "on",
+    "synchronous_commit": "on",
+    "prepared_transactions": 0,
+    "clock": 1000.0,
+    "backend_pid": 7,
+    "announced_pid": 7,
+}
+
+
+def verdicts(server: dict[str, Any], now: float = 1000.0) -> dict[str, HealthStatus]:
+    return {finding.check: finding.verdict for finding in server_findings(server, now)}
+
+
+def test_a_good_server_passes_every_check() -> None:
+    assert set(verdicts(GOOD).values()) == {HealthStatus.OK}
+
+
+def test_a_server_older_than_15_fails() -> None:
+    assert verdicts({**GOOD, "version": 140_011})["postgres version"] is HealthStatus.FAILED
+
+
+def test_a_server_that_may_lose_commits_fails() -> None:
+    for name in ("fsync", "full_page_writes", "synchronous_commit"):
+        assert verdicts({**GOOD, name: "off"})[name] is HealthStatus.FAILED
+
+
+def test_prepared_transactions_fail() -> None:
+    found = verdicts({**GOOD, "prepared_transactions": 10})
+    assert found["max_prepared_transactions"] is HealthStatus.FAILED
+
+
+def test_a_connection_pooler_fails() -> None:
+    assert verdicts({**GOOD, "announced_pid": 8})["connection"] is HealthStatus.FAILED
+
+
+def test_a_standby_that_does_not_flush_the_commit_fails() -> None:
+    found = verdicts({**GOOD, "synchronous_commit": "remote_write"})
+    assert found["synchronous_commit"] is HealthStatus.FAILED
+    assert verdicts({**GOOD, "synchronous_commit": "remote_apply"}) == verdicts(GOOD)
+
+
+def test_a_skewed_clock_is_a_warning() -> None:
+    assert verdicts(GOOD, now=1002.0)["clock skew"] is HealthStatus.WARNING
+
+
+def test_an_old_heartbeat_fails_and_so_does_a_missing_checker() -> None:
+    chores = [{"chore": "relay", "seconds_ago": 1.0}, {"chore": "sweep", "seconds_ago": 60.0}]
+    found = {each.check: each.verdict for each in heartbeat_findings(chores, 15)}
+    assert found == {
+        "chore relay": HealthStatus.OK,
+        "chore sweep": HealthStatus.FAILED,
+        "chore check": HealthStatus.FAILED,
+    }
+    assert [each.verdict for each in heartbeat_findings([], 15)] == [HealthStatus.FAILED] * 3
+
+
+def test_a_task_that_no_message_waits_for_is_a_warning_when_it_is_silent() -> None:
+    chores = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
+    silent = {"chore": "parked", "seconds_ago": 9000.0}
+    (found,) = [
+        each
+        for each in heartbeat_findings([*chores, silent], 15)
+        if each.verdict != HealthStatus.OK
+    ]
+    assert (found.check, found.verdict) == ("chore parked", HealthStatus.WARNING)
+
+
+def unfinished(state: str, messages: int, group: str = "billing") -> dict[str, Any]:
+    return {"state": state, "producer_group": group, "topic": "invoices", "messages": messages}
+
+
+def test_what_waits_for_a_person_is_counted_with_the_next_command() -> None:
+    rows = [
+        unfinished("PARKED", 2),
+        unfinished("PARKED", 3, "shop"),
+        unfinished("HELD", 4),
+        unfinished("COMMITTED", 5),
+        unfinished("PREPARED", 6),
+    ]
+    found = {each.check: (each.verdict, each.detail) for each in message_findings(rows)}
+    parked = "3 of shop, 2 of billing: outbox message list --state PARKED"
+    assert found == {
+        "parked messages": (HealthStatus.WARNING, parked),
+        "held messages": (HealthStatus.WARNING, "4 of invoices: outbox held list"),
+        "messages": (HealthStatus.OK, "6 undecided, 5 committed wait for Kafka"),
+    }
+    assert {each.verdict for each in message_findings([])} == {HealthStatus.OK}
+
+
+def test_a_database_that_is_away_is_named_without_its_password() -> None:
+    settings = load_settings({"OUTBOX_DATABASE_URL": "postgresql://u:canary@127.0.0.1:1/none"})
+    (found,) = postgres_checks(settings)
+    assert found.verdict is HealthStatus.FAILED
+    assert found.detail.startswith("127.0.0.1:1/none: ")
+    assert found.detail.endswith("; is it running, and is it what OUTBOX_DATABASE_URL means?")
+    assert "canary" not in found.detail
+
+
+def test_rows_without_a_leaf_fail_and_are_named() -> None:
+    assert leaf_finding([]).verdict is HealthStatus.OK
+    found = leaf_finding(["commit_log", "half_message"])
+    assert found.verdict is HealthStatus.FAILED
+    assert "commit_log, half_message" in found.detail
+
+
+def test_a_server_that_cannot_write_fails_and_the_command_names_its_disk() -> None:
+    assert disk_finding(None).verdict is HealthStatus.OK
+    found = disk_finding("No space left on device")
+    assert found.verdict is HealthStatus.FAILED
+    assert found.detail.startswith("No space left on device; ")
+    assert (found.command or "").startswith("df -h ")
+
+
+def test_a_halted_shard_fails_with_its_advice_and_the_command_that_resolves_it() -> None:
+    calm = ShardState(shard=2, owner="a", position=7, backlog=0, halt_reason=None, updated_at=None)
+    assert halt_finding([calm]) == finding("halted shards", True, "none")
+    halted = replace(calm, shard=5, halt_reason="chain_broken")
+    found = halt_finding([calm, halted])
+    assert found.verdict is HealthStatus.FAILED
+    assert found.detail == f"5: chain_broken, {halted.advice}"
+    assert found.command == "outbox shard resolve 5 --scan --reason TEXT"
