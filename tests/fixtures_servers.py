@@ -2,7 +2,8 @@
 both have lived. Options choose other releases of them.
 
 Durability settings are the servers' own: what the tests prove must hold as it runs in earnest. With
-``--postgres-url`` a session uses a server that runs already, as the killers of a mutant do.
+``--postgres-url`` and ``--kafka-servers`` a session uses servers that run already, as the killers
+of a mutant do.
 """
 
 import shutil
@@ -23,8 +24,9 @@ from tests.fixtures_memory_folder import has_room, memory_folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a session use a PostgreSQL that runs already, or other releases."""
+    """Let a session use servers that run already, or other releases."""
     parser.addoption("--postgres-url", help="the maintenance database of a running PostgreSQL")
+    parser.addoption("--kafka-servers", help="the bootstrap servers of a running Kafka")
     parser.addoption("--postgres-bin", type=Path, help="the programs of another PostgreSQL")
     parser.addoption("--kafka-release", default="", help="another fetched release of Kafka")
 
@@ -34,6 +36,13 @@ class RunningPostgres:
     """A server that another process has started and will stop."""
 
     database_url: str
+
+
+@dataclass(frozen=True)
+class RunningKafka:
+    """A broker that another process has started and will stop."""
+
+    bootstrap_servers: str
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -75,8 +84,13 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def kafka_broker(request: pytest.FixtureRequest, servers_dir: Path) -> Iterator[EmbeddedKafka]:
+def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A running Kafka broker on free ports; `bootstrap_servers` is its address."""
+    given = request.config.getoption("--kafka-servers")
+    if given is not None:
+        yield RunningKafka(given)
+        return
+    servers_dir: Path = request.getfixturevalue("servers_dir")
     settings = RETENTION_CHECKS if is_aged() else None
     release: str = request.config.getoption("--kafka-release")
     broker = EmbeddedKafka(servers_dir / "kafka", settings=settings, release=release)

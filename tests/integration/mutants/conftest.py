@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
+from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from tests.integration.mutants.fixtures_product_copy import ProductCopy
 
@@ -20,16 +21,17 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProductCopy]:
 
 
 @pytest.fixture(scope="module")
-def product_on_postgres(
+def product_on_servers(
     tmp_path_factory: pytest.TempPathFactory, servers_dir: Path
 ) -> Iterator[ProductCopy]:
-    """Yield a copy whose tests share one server, which belongs to no other test."""
+    """Yield a copy whose tests share a PostgreSQL and a Kafka that belong to no other test."""
     folder = tmp_path_factory.mktemp("product")
-    server = EmbeddedPostgres(servers_dir / f"postgres-of-{folder.name}")
-    server.start()
-    try:
-        with closing(ProductCopy(folder, server.database_url)) as opened:
-            yield opened
-    finally:
-        server.stop()
-        server.erase()
+    postgres = EmbeddedPostgres(servers_dir / f"postgres-of-{folder.name}")
+    kafka = EmbeddedKafka(servers_dir / f"kafka-of-{folder.name}")
+    with ExitStack() as running:
+        for server in (postgres, kafka):
+            running.callback(server.erase)
+            running.callback(server.stop)
+            server.start()
+        copy = ProductCopy(folder, postgres.database_url, kafka.bootstrap_servers)
+        yield running.enter_context(closing(copy))

@@ -41,10 +41,12 @@ class KillerRun:
 class ProductCopy:
     """The project's files in another folder, and a process that runs tests there."""
 
-    def __init__(self, folder: Path, postgres_url: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, postgres_url: str | None = None, kafka_servers: str | None = None
+    ) -> None:
         self._home = folder / "project"
         self._report, self._output = folder / "report.xml", folder / "output.txt"
-        self._postgres_url = postgres_url
+        self._postgres_url, self._kafka_servers = postgres_url, kafka_servers
         self._ticks = count(1)
         _copy(self._home)
         kept = {n: v for n, v in process_environment().items() if not n.startswith("PYTEST_")}
@@ -86,11 +88,13 @@ class ProductCopy:
         assert not ran.broken, ran.output
 
     def run(self, killers: Sequence[str]) -> KillerRun:
-        """Run tests in the copy, on the server that is given."""
+        """Run tests in the copy, on the servers that are given."""
         self._report.unlink(missing_ok=True)
         options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--timeout", "60"]
         if self._postgres_url is not None:
             options.append(f"--postgres-url={self._postgres_url}")
+        if self._kafka_servers is not None:
+            options.append(f"--kafka-servers={self._kafka_servers}")
         arguments = [*options, f"--junitxml={self._report}", *killers]
         assert self._zygote.stdin is not None
         assert self._zygote.stdout is not None

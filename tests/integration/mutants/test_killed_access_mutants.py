@@ -8,15 +8,15 @@ from tests.integration.mutants.fixtures_access_mutants import ACCESS_MUTANTS
 from tests.integration.mutants.fixtures_mutant import ProductMutant
 from tests.integration.mutants.fixtures_product_copy import ProductCopy
 
-pytestmark = [pytest.mark.deep, pytest.mark.postgres]
+pytestmark = [pytest.mark.deep, pytest.mark.postgres, pytest.mark.kafka]
 
 
-def test_every_killer_passes_on_the_product_as_it_is(product_on_postgres: ProductCopy) -> None:
-    product_on_postgres.pass_all(mutant.killer for mutant in ACCESS_MUTANTS)
+def test_every_killer_passes_on_the_product_as_it_is(product_on_servers: ProductCopy) -> None:
+    product_on_servers.pass_all(mutant.killer for mutant in ACCESS_MUTANTS)
 
 
 @pytest.mark.parametrize("mutant", ACCESS_MUTANTS, ids=lambda mutant: mutant.promise)
 def test_a_broken_promise_is_noticed(
-    product_on_postgres: ProductCopy, mutant: ProductMutant
+    product_on_servers: ProductCopy, mutant: ProductMutant
 ) -> None:
-    product_on_postgres.notice(mutant)
+    product_on_servers.notice(mutant)

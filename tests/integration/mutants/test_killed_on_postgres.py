@@ -9,17 +9,17 @@ from tests.integration.mutants.fixtures_mutant import ProductMutant
 from tests.integration.mutants.fixtures_mutants import MUTANTS
 from tests.integration.mutants.fixtures_product_copy import ProductCopy
 
-pytestmark = [pytest.mark.deep, pytest.mark.postgres]
+pytestmark = [pytest.mark.deep, pytest.mark.postgres, pytest.mark.kafka]
 
 MINE = [mutant for mutant in MUTANTS if mutant.needs_postgres and mutant not in ACCESS_MUTANTS]
 
 
-def test_every_killer_passes_on_the_product_as_it_is(product_on_postgres: ProductCopy) -> None:
-    product_on_postgres.pass_all(mutant.killer for mutant in MINE)
+def test_every_killer_passes_on_the_product_as_it_is(product_on_servers: ProductCopy) -> None:
+    product_on_servers.pass_all(mutant.killer for mutant in MINE)
 
 
 @pytest.mark.parametrize("mutant", MINE, ids=lambda mutant: mutant.promise)
 def test_a_broken_promise_is_noticed(
-    product_on_postgres: ProductCopy, mutant: ProductMutant
+    product_on_servers: ProductCopy, mutant: ProductMutant
 ) -> None:
-    product_on_postgres.notice(mutant)
+    product_on_servers.notice(mutant)
