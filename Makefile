@@ -98,7 +98,7 @@ lint: setup ## Check format, lint, types, import contracts and migrations
 
 check: lint test ## The gate before a commit: lint, then test
 
-bench: setup ## Measure this tree beside its last release and RocketMQ; write docs/performance.md (QUICK=1: three minutes)
+bench: setup ## Measure this tree beside its last release and RocketMQ; write docs/performance.md (QUICK=1: one short round)
 	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
 chaos: setup ## Break everything on purpose and judge the rest (PROFILE=smoke SEED=1 KAFKA=)
