@@ -2,7 +2,8 @@
 
 While one is measured, all processes of the others are paused. Writes the measurements as JSON
 (docs/evidence/bench.json), pictures, and the tables of docs/performance.md; ``--draft FOLDER``
-writes them there instead. The whole takes up to a quarter of an hour, ``--quick`` three to eight minutes.
+writes them there instead. The whole takes up to a quarter of an hour, ``--quick`` three to eight
+minutes.
 """
 
 from __future__ import annotations
