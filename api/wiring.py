@@ -146,11 +146,7 @@ def build(
         pool_max=settings.database_pool_max,
         plans=PLAN_ONCE,
     )
-    kafka = catalogue or KafkaTopicCatalogue(
-        settings.required_bootstrap_servers(), settings.kafka_config
-    )
-    seen = PostgresSeenTopics(pool)
-    topic_cache = TopicCache(kafka, clock, create=settings.create_topics, seen=seen)
+    topic_cache = _topic_cache(settings, catalogue, pool, clock)
     name_cache = NameCache(PostgresInternedNames(pool), clock)
     parts = _parts(settings, pool, topic_cache, metrics, clock, spans)
     groups = PostgresProducerGroups(pool, _ring(settings))
@@ -188,6 +184,15 @@ def build(
     in_flight = InFlight(settings.http_max_inflight)
     ingest = _ingest(settings, parts, pool, name_cache, metrics, in_flight)
     return _guard(settings, services, ingest, authenticator, in_flight, _lifespan(parts))
+
+
+def _topic_cache(
+    settings: Settings, catalogue: TopicCatalogue | None, pool: Pool, clock: SystemClock
+) -> TopicCache:
+    servers, config = settings.required_bootstrap_servers(), settings.kafka_config
+    kafka = catalogue or KafkaTopicCatalogue(servers, config)
+    seen = PostgresSeenTopics(pool)
+    return TopicCache(kafka, clock, create=settings.create_topics, seen=seen)
 
 
 def _guard(

@@ -124,7 +124,8 @@ def _differing_by_rank(repeats: DataFrame, entries: DataFrame, frames: Frames) -
     """Return those of the batches whose entries are not the commits of their ranges.
 
     PostgreSQL had lost the position of the shard, so the batch begins again before commits that
-    earlier batches have listed. Commits that an earlier run has judged cannot be compared again.
+    earlier batches have listed. It is compared only if all of them are new: those that an earlier
+    run has judged are not read again.
     """
     asked = frames.batches.where("whole").join(repeats, [*BATCH], "left_semi")
     ranges = asked.select(*BATCH, "from_rank", "to_rank")
@@ -135,8 +136,9 @@ def _differing_by_rank(repeats: DataFrame, entries: DataFrame, frames: Frames) -
     )
     listed = entries.join(ranges, [*BATCH], "left_semi")
     by_entries = _checksums(listed.withColumn("slot", slot_at(F.col("batch_no"), F.col("index"))))
-    both = by_entries.alias("entry").join(_checksums(of_range).alias("commit"), [*BATCH], "left")
-    return both.where(~_same_messages()).select(*BATCH)
+    both = by_entries.alias("entry").join(_checksums(of_range).alias("commit"), [*BATCH])
+    all_new = F.col("entry.listed") == F.col("commit.listed")
+    return both.where(all_new & ~_same_messages()).select(*BATCH)
 
 
 def _same_messages() -> Column:

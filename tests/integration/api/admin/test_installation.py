@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, LiteralString
-from uuid import uuid4
 
 import pytest
-from confluent_kafka import Producer
 
 from devservers.kafka import EmbeddedKafka
 from outbox.access import Scope
@@ -18,6 +13,7 @@ from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_kafka import first_offset, make_topic
 from tests.integration.api.fixtures_keys import PEPPER, guarded, token
+from tests.integration.api.fixtures_open_transaction import open_transaction
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
 
@@ -27,7 +23,6 @@ HALT: LiteralString = """
 INSERT INTO outbox.progress (name, position, position_n, halt_reason) VALUES ('relay:3', 0, 0, %s)
 ON CONFLICT (name) DO UPDATE SET halt_reason = excluded.halt_reason
 """
-DAY = 86_400
 LIVENESS_SECONDS = 30
 
 
@@ -37,26 +32,6 @@ async def data(service: Service, path: str) -> list[dict[str, Any]]:
     assert answer.status_code == 200, answer.text
     found: list[dict[str, Any]] = answer.json()["data"]
     return found
-
-
-@contextmanager
-def open_transaction(servers: str, topic: str, *, began: float) -> Iterator[None]:
-    """Keep a transaction open for the block, then abort it; its first record has this time."""
-    settings = {
-        "bootstrap.servers": servers,
-        "transactional.id": str(uuid4()),
-        "transaction.timeout.ms": 600_000,
-        "log_level": 0,
-    }
-    producer = Producer(settings)
-    producer.init_transactions(60)
-    producer.begin_transaction()
-    producer.produce(topic, b"open", partition=0, timestamp=int(began * 1000))
-    producer.flush(60)
-    try:
-        yield
-    finally:
-        producer.abort_transaction(60)
 
 
 async def test_a_halted_shard_is_listed_with_its_reason_and_the_way_on(
@@ -87,7 +62,7 @@ async def test_a_partition_shows_where_consumers_stop_and_what_holds_them_up(
 
     async with running(settings_for(database_url, kafka_bootstrap_servers=servers)) as service:
         assert (await partition())["last_stable_offset"] == first
-        with open_transaction(servers, topic, began=time.time() - DAY):
+        with open_transaction(servers, topic):
             try:
                 async with asyncio.timeout(LIVENESS_SECONDS):
                     while not (behind := await partition())["hangs"]:

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 import httpx2
 import pytest
 import pytest_asyncio
 import yaml  # type: ignore[import-untyped]
-from confluent_kafka import Producer
 
 from chaos.servers.small_disk import NoSmallDisk, fill, make_room, small_disk
 from devservers.kafka import EmbeddedKafka
@@ -35,6 +32,7 @@ from tests.integration.api.console.fixtures_chromium import PROGRAM
 from tests.integration.api.console.fixtures_desk import Desk
 from tests.integration.api.console.test_pages import CHECKED, begin_now
 from tests.integration.api.fixtures_held import hold
+from tests.integration.api.fixtures_open_transaction import open_transaction
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import GROUPS, HALVES, prepare_body, settings_for
 from tests.integration.api.fixtures_sockets import listening
@@ -49,7 +47,6 @@ pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason="neither chromium nor google-chrome is installed"),
 ]
 MOST: Final = 6
-DAY: Final = 86_400
 MEGABYTES: Final = 160
 
 
@@ -202,32 +199,12 @@ async def test_wrong_secret_the_endpoint_gets_the_right_one(desk: Desk) -> None:
     assert desk.interactions <= MOST
 
 
-@contextmanager
-def hanging_transaction(servers: str, topic: str) -> Iterator[None]:
-    """Leave a transaction open for the block, whose first record is a day old."""
-    settings = {
-        "bootstrap.servers": servers,
-        "transactional.id": str(uuid4()),
-        "transaction.timeout.ms": 600_000,
-        "log_level": 0,
-    }
-    producer = Producer(settings)
-    producer.init_transactions(60)
-    producer.begin_transaction()
-    producer.produce(topic, b"open", partition=0, timestamp=int((time.time() - DAY) * 1000))
-    producer.flush(60)
-    try:
-        yield
-    finally:
-        producer.abort_transaction(60)
-
-
 async def test_hanging_transaction_is_named_until_its_owner_ends_it(
     desk: Desk, broker: EmbeddedKafka
 ) -> None:
     topic = make_topic(broker.bootstrap_servers, partitions=1)
     await select(desk.pool, "INSERT INTO outbox.topic (name) VALUES (%s)", topic)
-    with hanging_transaction(broker.bootstrap_servers, topic):
+    with open_transaction(broker.bootstrap_servers, topic):
         await from_alert(desk, "OutboxUnconfirmed")
         await shows(desk, "a transaction hangs")
         command = await command_on(desk, "kafka-transactions.sh")
