@@ -35,19 +35,28 @@ public final class TransactionLoad {
         producer.start();
     }
 
-    public static void main(String[] arguments) throws Exception {
-        var load = new TransactionLoad(arguments[0], arguments[1], Integer.parseInt(arguments[2]));
+    /** An error ends the process, although the library's threads would go on. */
+    public static void main(String[] arguments) {
+        int status = 0;
         try (var lines = new Scanner(System.in)) {
+            var size = Integer.parseInt(arguments[2]);
+            var load = new TransactionLoad(arguments[0], arguments[1], size);
             load.waitForTopic();
             System.out.println("{\"ready\": true}");
             while (lines.hasNextInt()) {
                 System.out.println(load.series(lines.nextInt(), lines.nextInt()));
             }
+        } catch (Exception error) {
+            error.printStackTrace();
+            status = 1;
         }
-        load.producer.shutdown();
+        System.exit(status);
     }
 
-    /** The first message creates the topic. The broker may need some seconds to know itself. */
+    /**
+     * The first message creates the topic, and the broker may need some seconds to know itself. After
+     * a pause of two minutes the name server has forgotten it, until it registers again.
+     */
     private void waitForTopic() throws InterruptedException {
         for (int tries = 0; ; tries++) {
             try {
@@ -55,7 +64,7 @@ public final class TransactionLoad {
                 producer.fetchPublishMessageQueues(topic);
                 return;
             } catch (Exception error) {
-                if (tries == 60) {
+                if (tries == 120) {
                     throw new IllegalStateException("the broker takes no message", error);
                 }
                 Thread.sleep(500);
@@ -64,6 +73,7 @@ public final class TransactionLoad {
     }
 
     private String series(int threads, int messages) throws Exception {
+        waitForTopic();
         long[] nanos = new long[messages];
         var next = new AtomicInteger();
         var failures = new AtomicInteger();
