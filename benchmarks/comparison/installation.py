@@ -75,15 +75,16 @@ class Installation:
 
     def cost(self, path: str, messages: int) -> float:
         """Return the CPU microseconds that a message costs all servers until it is published."""
-        return self.rate_and_cost(path, messages)[1]
+        return sum(self.rate_and_costs(path, messages)[1].values())
 
-    def rate_and_cost(self, path: str, messages: int) -> tuple[float, float]:
-        """Return messages a second until they are published, and the CPU microseconds of one."""
+    def rate_and_costs(self, path: str, messages: int) -> tuple[float, dict[str, float]]:
+        """Return messages a second until published, and the CPU microseconds of one by server."""
         meter = Meter(self.running["pids"])
         with meter.measured() as cost:
             asyncio.run(cycles(self.url, SHAPES[path][0], messages, "x" * 256))
             self.drain()
-        return messages / cost.wall, sum(cost.servers.values()) / messages * 1e6
+        micros = {name: used / messages * 1e6 for name, used in cost.servers.items()}
+        return messages / cost.wall, micros
 
     def drain(self) -> None:
         """Return when everything is published that was committed before; raises SystemExit."""

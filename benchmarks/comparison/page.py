@@ -24,6 +24,10 @@ class Goal:
 
     path: str
     before: str
+    """What the last release reached on the machine of the goals."""
+    before_cpu_us: float | None = None
+    before_p50_ms: float | None = None
+    before_p99_ms: float | None = None
     cpu_us: float | None = None
     per_second: float | None = None
     to_rocketmq: float | None = None
@@ -32,16 +36,18 @@ class Goal:
 
 
 GOALS: Final = (
-    Goal(path="batch 500 x 4", before="108 µs, 15 100/s, 1.2-1.5 ×",
+    Goal(path="batch 500 x 4", before="108 µs, 15 100/s, 1.2-1.5 ×", before_cpu_us=108,
          cpu_us=55, per_second=30_000, to_rocketmq=2.3),
-    Goal(path="single x 64", before="620 µs, 2 700-3 170/s, 0.24 ×",
+    Goal(path="single x 64", before="620 µs, 2 700-3 170/s, 0.24 ×", before_cpu_us=620,
          cpu_us=330, per_second=6_000, to_rocketmq=0.45),
     Goal(path="client threads x 64", before="126-174/s",
          per_second=13_000, to_rocketmq=1.0),
     Goal(path="client asyncio x 256", before="–", per_second=13_000, to_rocketmq=1.0),
-    Goal(path="single x 1", before="4 300 µs, 298/s", cpu_us=2_000, per_second=550),
-    *(Goal(path=path, before="p50 76-95 ms, p99 160-307 ms", p50_ms=12, p99_ms=50)
-      for path in RATES),
+    Goal(path="single x 1", before="4 300 µs, 298/s", before_cpu_us=4_300,
+         cpu_us=2_000, per_second=550),
+    *(Goal(path=path, before="p50 76-95 ms, p99 160-307 ms", before_p50_ms=p50, before_p99_ms=p99,
+           p50_ms=12, p99_ms=50)
+      for path, p50, p99 in zip(RATES, (76, 95), (160, 307), strict=True)),
 )  # fmt: skip
 
 
@@ -61,6 +67,7 @@ def tables(document: Document) -> dict[str, str]:
     found = {
         "conditions": conditions(document),
         "goals": goals(document),
+        "parts of before": parts_of_before(document),
         "costs": costs(document),
         "rates": rates(document),
         "latency": latencies(document),
@@ -106,6 +113,37 @@ def _goal_row(goal: Goal, row: Row, document: Document) -> tuple[str, ...]:
             missed.append(f"{form(value, '')} is {value / limit:.2f} × the goal")
     verdict = "no: " + "; ".join(missed) if missed else "yes"
     return goal.path, goal.before, ", ".join(asked), ", ".join(found), verdict
+
+
+def parts_of_before(document: Document) -> str:
+    """Return goals and measured values as parts of what the last release needs: any machine."""
+    release = document["medians"].get(RELEASE, {})
+    rows = [
+        (goal.path, what, f"{limit / before:.2f}", f"{found:.2f}", _verdict(found * before, limit))
+        for goal in GOALS
+        if goal.path in release
+        for what, limit, before, found in _beside_release(goal, document)
+        if limit is not None and before is not None and found is not None
+    ]
+    return _table(("path", "of the last release", "goal", "measured", "met"), rows)
+
+
+def _beside_release(goal: Goal, document: Document) -> tuple[tuple[Any, ...], ...]:
+    """Return what is compared, the goal, the value before, and the measured ratio."""
+    ours, before = (document["medians"][subject][goal.path] for subject in BOTH)
+    p50, p99 = (
+        ours[name] / before[name] if name in before else None for name in ("p50_ms", "p99_ms")
+    )
+    ratio = cost_ratio(document["rows"], goal.path, OURS, RELEASE)
+    return (
+        ("CPU time", goal.cpu_us, goal.before_cpu_us, ratio),
+        ("p50", goal.p50_ms, goal.before_p50_ms, p50),
+        ("p99", goal.p99_ms, goal.before_p99_ms, p99),
+    )
+
+
+def _verdict(value: float, limit: float) -> str:
+    return "yes" if value <= limit else f"no: {value / limit:.2f} × the goal"
 
 
 def _judged(goal: Goal, row: Row, document: Document) -> tuple[tuple[Any, ...], ...]:

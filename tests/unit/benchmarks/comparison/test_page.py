@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.comparison.page import goals, tables, written
+from benchmarks.comparison.page import goals, parts_of_before, tables, written
 from tests.unit.benchmarks.comparison.fixtures_documents import usual_document
 
 PLACES = "".join(
@@ -34,6 +34,11 @@ def test_a_goal_that_is_met_and_one_that_is_missed_are_told_apart() -> None:
     assert met.endswith("| ≤ 55 µs, ≥ 30 000/s, ≥ 2.30 × RocketMQ | "
                         "50 µs, 31 000/s, 3.10 × RocketMQ | yes |")  # fmt: skip
     assert "no: 660 µs is 2.00 × the goal; 3 000/s is 0.50 × the goal" in missed
+
+
+def test_a_goal_is_also_judged_as_a_part_of_what_the_last_release_needs() -> None:
+    (line,) = parts_of_before(usual_document()).splitlines()[2:]  # only that path has both trees
+    assert line == "| batch 500 x 4 | CPU time | 0.51 | 0.50 | yes |"
 
 
 def test_the_costs_of_both_trees_and_their_ratio_stand_below_each_other() -> None:
