@@ -60,7 +60,7 @@ class AsyncSharedRequests:
             raise reply
         if reply is SEND_ALONE:
             left = max(call.deadline - monotonic(), SHORTEST_ATTEMPT_SECONDS)
-            return await self._transport.exchange(item.alone, left)
+            return await self._transport.exchange(item.alone(), left)
         return reply
 
     def _start(self) -> None:

@@ -23,6 +23,9 @@ GATEWAY_STATUSES = frozenset({429, 502, 503, 504})
 
 Members = Mapping[str, object]
 
+_TEXT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_ESCAPED = json.JSONEncoder(separators=(",", ":"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
@@ -259,6 +262,6 @@ def _text_or_base64(name: str, value: bytes | str | None) -> dict[str, object]:
 
 def _json(value: object) -> bytes:
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        return _TEXT.encode(value).encode()
     except UnicodeEncodeError:  # an unpaired surrogate: escaped, so that the service can refuse it
-        return json.dumps(value, separators=(",", ":")).encode()
+        return _ESCAPED.encode(value).encode()

@@ -1,6 +1,6 @@
 """Items that may share a request with others, and how each finds its own answer; without I/O."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,25 +28,25 @@ class SharedItem:
 
     operation: str
     body: bytes
-    alone: Request
+    alone: Callable[[], Request]
 
 
 def shared_prepare(producer_group: str, message: Message) -> SharedItem:
     """Return the item that prepares ``message``."""
     body = protocol.prepare_item(producer_group, message)
-    return SharedItem(PREPARE, body, protocol.prepare_request(body))
+    return SharedItem(PREPARE, body, lambda: protocol.prepare_request(body))
 
 
 def shared_end(ending: Ending) -> SharedItem:
     """Return the item that decides a message, without waiting for its publication."""
     body = protocol.end_item(ending, with_id=True)
-    return SharedItem(END, body, protocol.end_request(ending, wait=0))
+    return SharedItem(END, body, lambda: protocol.end_request(ending, wait=0))
 
 
 def shared_request(items: Sequence[SharedItem]) -> Request:
     """Return the request of ``items``, which have one operation; a batch if there are several."""
     if len(items) == 1:
-        return items[0].alone
+        return items[0].alone()
     return protocol.batch_request(items[0].operation, [item.body for item in items])
 
 

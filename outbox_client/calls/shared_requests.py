@@ -82,7 +82,7 @@ class SharedRequests:
         if isinstance(call.reply, OutboxError):
             raise call.reply
         if call.reply is SEND_ALONE:
-            return self._transport.exchange(item.alone, call.seconds_left())
+            return self._transport.exchange(item.alone(), call.seconds_left())
         return call.reply
 
     def _start(self, call: Call) -> None:

@@ -13,7 +13,7 @@ class Call:
 
 
 def make_call(body: bytes = b"{}") -> Call:
-    return Call(SharedItem(PREPARE, body, Request(path="/", body=body)))
+    return Call(SharedItem(PREPARE, body, lambda: Request(path="/", body=body)))
 
 
 def make_queue(*calls: Call, most_requests: int = 1) -> RequestQueue[Call]:
