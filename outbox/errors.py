@@ -23,6 +23,7 @@ OutboxError
 │   │   └── IdsBehind           new ids would be lower than stored ones: a restored database
 │   └── CommittedMessageMissing the row of a committed message is missing
 └── KafkaUnavailable            Kafka did not answer in time
+    ├── KafkaForbidden          this principal lacks a right in Kafka; the text names it
     └── PublisherFenced         a newer producer of the shard exists, or ours is unusable
 """
 
@@ -164,6 +165,10 @@ class IdsBehind(UnsafeServer):
 
 class KafkaUnavailable(OutboxError):
     """Kafka did not answer within the time allowed."""
+
+
+class KafkaForbidden(KafkaUnavailable):
+    """This principal lacks a right in Kafka; the text names the right and the resource."""
 
 
 class CommittedMessageMissing(DatabaseUnavailable):

@@ -30,6 +30,7 @@ from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
 from spark.columns.frames import Mode
 from spark.columns.staging import PREFIX, refuse_unshared, sweep
+from spark.cut.cut_capture import require_readable
 from spark.cut.run_size import SMALL_ROWS, SMALL_RUN
 from spark.cut.sources import Sources
 from spark.findings.topic_rules import TopicRules, topic_rules
@@ -72,6 +73,7 @@ def open_run(
     log_reader = KafkaLogReader(servers, settings.kafka_config)
     progress = Progress(stream=stream, clock=SystemClock())
     with progress.stage("reach both stores"):
+        require_readable(log_reader, PROGRESS_TOPIC)
         expected = expected_records(log_reader, source.topics())
         expected = max(expected, QUICK_RECORDS) if resident else expected
     store = run_store(settings)

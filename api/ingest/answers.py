@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from api.http.problems import Problem, invalid
 from api.ingest.schemas import EndedHalf, PreparedHalf, PublicationAt
@@ -23,8 +24,7 @@ from outbox.messages.message import (
 from outbox.messages.message_id import HalfId, message_id_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
+class Accepted(Struct, frozen=True, kw_only=True, gc=False):
     """A half message that is durable and undecided: its local transaction may run."""
 
     half: PreparedHalf

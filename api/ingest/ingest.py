@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from api.http.problems import Problem, invalid
 from api.ingest.answers import Accepted, awaits_publication, end_answer, prepare_answer
@@ -39,6 +39,11 @@ from outbox.telemetry.metrics import Metrics
 if TYPE_CHECKING:
     from api.ingest.message_spans import MessageSpans
 
+NO_TARGET = {
+    "unknown-topic": "Kafka shows this service no such topic: create it, or its Kafka principal"
+    " needs DESCRIBE on it",
+    "partition-out-of-range": "the topic has no such partition",
+}
 ROW_OVERHEAD_BYTES = 300
 """What a message adds to a flush besides its key and value, for the flush's byte limit."""
 
@@ -52,8 +57,7 @@ class IngestPolicy:
     reject_half_messages: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class Names(Struct, frozen=True, kw_only=True, gc=False):
     """What the names of one call mean; ``refusals`` has the slug that refuses a target, or None."""
 
     groups: Mapping[str, ProducerGroup]
@@ -61,8 +65,7 @@ class Names:
     refusals: Mapping[tuple[str, int | None], str | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class Decided(Struct, frozen=True, kw_only=True, gc=False):
     """The answers to ends, in order; ``waited`` is False if too many callers wait for Kafka."""
 
     answers: Sequence[EndedHalf | Problem]
@@ -208,7 +211,7 @@ class Ingest:
         refusal = names.refusals[(topic, content.partition)]
         if refusal is not None:
             pointer = "/topic" if refusal == "unknown-topic" else "/partition"
-            return invalid(pointer, "Kafka has no such target", refusal)
+            return invalid(pointer, NO_TARGET[refusal], refusal)
         unfit = unpublishable(content, self._topics.seen(topic))
         if unfit is not None:
             return unfit

@@ -50,6 +50,8 @@ class TopicCache:
         self._reading: asyncio.Task[None] | None = None
         self._postponed: set[str] = set()
         """Topics accepted without a check, while Kafka was down."""
+        self._created: set[str] = set()
+        """Topics that Kafka has created and that its metadata does not show yet."""
 
     @property
     def reachable(self) -> bool:
@@ -74,7 +76,7 @@ class TopicCache:
 
     def refusal(self, topic: str, partition: int | None) -> str | None:
         """Return the slug that refuses this target, or None when it may be prepared."""
-        if self._has(topic, partition) or not self.reachable:
+        if self._has(topic, partition) or not self.reachable or topic in self._created:
             return None
         return "partition-out-of-range" if topic in self._counts else "unknown-topic"
 
@@ -119,6 +121,7 @@ class TopicCache:
         try:
             self._counts = dict(await asyncio.to_thread(self._catalogue.partitions))
             self._read_at, self._failed_at = self._clock.monotonic(), None
+            self._created -= self._counts.keys()
         except KafkaUnavailable:
             self._failed_at = self._clock.monotonic()
         finally:
@@ -140,16 +143,17 @@ class TopicCache:
 
     async def _create_topics(self, topics: list[str]) -> None:
         try:
-            await asyncio.to_thread(self._catalogue.create, topics)
+            created = await asyncio.to_thread(self._catalogue.create, topics)
         except KafkaUnavailable:
             self._failed_at = self._clock.monotonic()
             return
-        await self._wait_for_metadata(topics)
+        await self._wait_for_metadata(created)
 
-    async def _wait_for_metadata(self, topics: list[str]) -> None:
+    async def _wait_for_metadata(self, topics: Collection[str]) -> None:
         """Wait until the brokers' metadata shows the topics that were just created."""
         for _ in range(CREATED_POLLS):
             await self.refresh()
             if not self.reachable or self._counts.keys() >= set(topics):
                 return
             await asyncio.sleep(CREATED_PAUSE_SECONDS)
+        self._created.update(set(topics) - self._counts.keys())

@@ -1,4 +1,4 @@
-"""Stores what the relay's principal sees of topics in Kafka, and reports added partitions.
+"""Stores what the relay's principal sees of topics in Kafka; reports added partitions, lost rights.
 
 Prepares compare with it (``api.ingest``). More partitions move keys: the order of a key across that
 change is not promised (O7), and its operator must know when it was. One checker works at a time.
@@ -7,7 +7,7 @@ change is not promised (O7), and its operator must know when it was. One checker
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from checker.ports import AdvisoryLocks
@@ -29,6 +29,8 @@ class TopicWatch:
         self._view = view
         self._locks = locks
         self._metrics = metrics
+        self._missing: frozenset[str] = frozenset()
+        """The rights that were missing at the last look, in words."""
         self._log = get_logger()
 
     async def step(self) -> float:
@@ -43,12 +45,19 @@ class TopicWatch:
         known = await self._topics.all()
         try:
             seen = await asyncio.to_thread(self._view.read, known.keys())
+            self._report_missing(await asyncio.to_thread(self._view.missing_rights, known.keys()))
         except KafkaUnavailable:
             return
         changed = {name: each for name, each in seen.items() if each != known[name]}
         if changed:
             await self._report_growth(known, changed)
             await self._topics.store(changed)
+
+    def _report_missing(self, missing: Collection[str]) -> None:
+        """Log each right once, until it is back."""
+        for each in sorted({*missing} - self._missing):
+            self._log.warning(Event.PERMISSION_MISSING, dependency="kafka", error=each)
+        self._missing = frozenset(missing)
 
     async def _report_growth(
         self, known: Mapping[str, SeenTopic], changed: Mapping[str, SeenTopic]

@@ -16,10 +16,10 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import httpx2
 
+from cli.dev.topic_reader import read_topic
 from cli.invocation.dev_state import DevState, running_state
 from cli.service.api_client import ApiClient
 from cli.service.api_problem import ApiProblem
-from outbox.kafka.topic_reader import read_topic
 from outbox_client import Check, CheckEndpoint, LocalTransactionState
 from outbox_client.wsgi import check_app
 

@@ -47,12 +47,12 @@ def checker(
     _become("outbox-checker", [], {"OUTBOX_CHECKER_ONLY": only} if only else {})
 
 
-def become_reconcile(context: typer.Context, command: str) -> NoReturn:
+def become_reconcile(context: typer.Context, *arguments: str) -> NoReturn:
     """Replace this process by the program that compares PostgreSQL with Kafka in Spark."""
     invocation = context_of(context)
     output = "table" if invocation.output is Output.TABLE else "json"
     path = _reconcile_script()
-    os.execve(path, [path, command, *context.args, "--output", output], _environment())
+    os.execve(path, [path, *arguments, "--output", output], _environment())
 
 
 def run_reconcile(*arguments: str) -> tuple[int, str]:

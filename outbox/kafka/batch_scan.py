@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from outbox.clock import SystemClock
 from outbox.errors import InvalidMessageId, KafkaUnavailable
 from outbox.kafka.log_reader import KafkaLogReader
+from outbox.kafka.permission import next_event
 from outbox.messages.message_id import HalfId, Nonce, parse_message_id
 from outbox.messages.record import BATCH, MESSAGE_ID
 from outbox.reconciliation.log import LogEnd, Offsets, Partition
@@ -56,12 +57,12 @@ def read_to_ends(
 ) -> Iterator[T]:
     """Yield the results of ``read`` for the assigned partitions' records, up to these ends.
 
-    Raises KafkaUnavailable when an end is not reached, and KafkaException.
+    Raises KafkaUnavailable when an end is not reached, KafkaForbidden, and KafkaException.
     """
     clock = SystemClock()
     moved_at = clock.monotonic()
     while unread:
-        message = consumer.poll(POLL_SECONDS)
+        message = next_event(consumer, POLL_SECONDS)
         if message is None:
             if clock.monotonic() - moved_at > STUCK_SECONDS:
                 raise KafkaUnavailable(f"Kafka: the end of {next(iter(unread))} was not reached")

@@ -23,8 +23,10 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin._acl import AclOperation
 
-from outbox.errors import KafkaUnavailable
+from outbox.errors import KafkaForbidden, KafkaUnavailable
+from outbox.kafka.permission import missing_rights, next_event
 from outbox.kafka.topic_description import describe
 from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
 
@@ -105,8 +107,15 @@ class KafkaLogReader:
         """Return the facts of each topic; see LogFacts.describe."""
         return describe(self._admin, topics)
 
+    def require_read(self, topics: Collection[str]) -> None:
+        """Raise KafkaForbidden if this principal may not read one of the topics, or not see it."""
+        required = dict.fromkeys(topics, (AclOperation.READ,))
+        for words in missing_rights(self._admin, required).values():
+            raise KafkaForbidden(words)
+
     def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
-        """Read the first record at or after each offset, all partitions at once."""
+        """Read the first record at or after each offset, all at once; see LogReader."""
+        self.require_read({partition.topic for partition in places})
         if not places:
             return {}
         with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
@@ -114,7 +123,8 @@ class KafkaLogReader:
             return _first_of_each(consumer, places)
 
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
-        """Read single committed records by offset; missing records are left out."""
+        """Read single committed records by offset; see LogReader."""
+        self.require_read({partition.topic for partition, _ in places})
         if not places:
             return []
         with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
@@ -191,13 +201,17 @@ def _read_each(consumer: Consumer, places: Sequence[tuple[Partition, int]]) -> I
 def _first_of_each(
     consumer: Consumer, places: Mapping[Partition, int]
 ) -> dict[Partition, LogRecord | None]:
-    """Return the first record of each partition that answers, or None at the end of its log.
+    """Return the first record of each partition, or None at the end of its log.
 
     An offset that has expired since it was read is left out: nothing is known about it.
     """
     found: dict[Partition, LogRecord | None] = {}
     waiting = {*places}
-    while waiting and (message := consumer.poll(RECORD_SECONDS)) is not None:
+    while waiting:
+        message = next_event(consumer, RECORD_SECONDS)
+        if message is None:
+            topic, number = min(waiting)
+            raise KafkaUnavailable(f"Kafka: {topic}/{number} was not read in time")
         partition = Partition(message.topic() or "", message.partition() or 0)
         error = message.error()
         if (error is not None and error.code() not in FINAL) or partition not in waiting:
@@ -213,7 +227,7 @@ def _first_of_each(
 def _next_of(consumer: Consumer, partition: Partition) -> Message | None:
     """Return the next event of this partition; skip late events of the previous one."""
     for _ in range(3):
-        message = consumer.poll(RECORD_SECONDS)
+        message = next_event(consumer, RECORD_SECONDS)
         if message is None or (message.topic(), message.partition()) == partition:
             return message
     return None

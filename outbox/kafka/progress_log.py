@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from outbox.clock import Clock, SystemClock
 from outbox.errors import InvalidManifest, KafkaUnavailable
+from outbox.kafka.permission import next_event, permitted, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.manifest import crc_of, decode
 from outbox.relay.ports import Cluster
@@ -73,7 +74,7 @@ class KafkaProgressLog:
         The cluster's id comes from the metadata: librdkafka's DescribeCluster aborts the process
         when every broker is fenced for a moment (an answer without brokers and topics).
         """
-        with _translated():
+        with _translated(self._topic):
             metadata = self._admin.list_topics(self._topic, timeout=REQUEST_SECONDS)
             futures = self._admin.describe_topics(
                 TopicCollection([self._topic]), request_timeout=REQUEST_SECONDS
@@ -85,7 +86,7 @@ class KafkaProgressLog:
 
     def bounds(self) -> tuple[int, int]:
         """Return the start and end offset of the shard's log, with aborted records and markers."""
-        with _translated():
+        with _translated(self._topic):
             start = self._end(OffsetSpec.earliest())  # type: ignore[no-untyped-call]
             return start, self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
@@ -96,7 +97,7 @@ class KafkaProgressLog:
         more.
         """
         deadline = self._clock.monotonic() + self._wait_seconds
-        with _translated(), closing(Consumer(self._config)) as consumer:
+        with _translated(self._topic), closing(Consumer(self._config)) as consumer:
             consumer.assign([TopicPartition(self._topic, self._shard, first)])
             found, reached = self._read(consumer, end, deadline)
             if not found and not reached:
@@ -108,7 +109,7 @@ class KafkaProgressLog:
         config = {**self._config, "isolation.level": "read_uncommitted"}
         found: list[Found] = []
         reached = first >= end
-        with _translated(), closing(Consumer(config)) as consumer:
+        with _translated(self._topic), closing(Consumer(config)) as consumer:
             while not reached:
                 consumer.assign([TopicPartition(self._topic, self._shard, first)])
                 deadline = self._clock.monotonic() + self._wait_seconds
@@ -121,7 +122,7 @@ class KafkaProgressLog:
 
     def stable_end(self) -> int:
         """Return the offset below which every transaction has ended."""
-        with _translated():
+        with _translated(self._topic):
             return self._end(OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
 
     def _read(
@@ -129,7 +130,7 @@ class KafkaProgressLog:
     ) -> tuple[tuple[Found, ...], bool]:
         found: list[Found] = []
         while self._clock.monotonic() < deadline and len(found) < MANIFESTS_AT_ONCE:
-            message = consumer.poll(POLL_SECONDS)
+            message = next_event(consumer, POLL_SECONDS)
             if message is not None and not _is_event(message):
                 found.append(_found(message))
             if self._position(consumer, message) >= end:
@@ -159,16 +160,11 @@ class KafkaProgressLog:
 
 
 def _is_event(message: Message) -> bool:
-    """Return whether this is an event and no record. Raises KafkaException for an error.
-
-    We join no group, so we need no permission for one; the library asks for it all the same.
-    """
+    """Return whether this is an event and no record. Raises KafkaException for an error."""
     error = message.error()
-    if error is None:
-        return False
-    if error.code() in (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED):
-        return True
-    raise KafkaException(error)
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        raise KafkaException(error)
+    return error is not None
 
 
 def _found(message: Message) -> Found:
@@ -185,8 +181,9 @@ def _offset(message: Message) -> int:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translated(topic: str) -> Iterator[None]:
     try:
-        yield
+        with permitted("READ", the_topic(topic)):
+            yield
     except KafkaException as error:
         raise KafkaUnavailable(error.args[0].str()) from error

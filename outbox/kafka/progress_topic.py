@@ -17,6 +17,7 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.errors import KafkaUnavailable
+from outbox.kafka.permission import THE_CLUSTER, permitted, the_topic
 from outbox.relay.server_requirements import NOT_SHOWN, VERIFICATION, Judgement, judge_kafka
 
 PROGRESS_TOPIC: Final = "outbox.progress"
@@ -31,10 +32,6 @@ CORDONED: Final = "cordoned.log.dirs"
 MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
 DEFAULT_MAX_TIMEOUT_SECONDS: Final = 900.0
 TIMEOUT_SECONDS: Final = 30.0
-_FORBIDDEN: Final = (
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,18 +129,6 @@ def _translated() -> Iterator[None]:
         raise KafkaUnavailable("Kafka did not answer in time") from error
 
 
-@contextmanager
-def _permitted(permission: str) -> Iterator[None]:
-    """Raise KafkaUnavailable that names the permission that a refusal asks for."""
-    try:
-        yield
-    except KafkaException as error:
-        if error.args[0].code() in _FORBIDDEN:
-            needed = f"this principal needs {permission}: docs/security.md, Kafka ACLs"
-            raise KafkaUnavailable(needed) from error
-        raise
-
-
 def _admin(bootstrap_servers: str, kafka_config: Mapping[str, Any] | None) -> AdminClient:
     addressed: dict[str, Any] = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
     return AdminClient({**(kafka_config or {}), **addressed})
@@ -151,7 +136,7 @@ def _admin(bootstrap_servers: str, kafka_config: Mapping[str, Any] | None) -> Ad
 
 def _stored_settings(admin: AdminClient, timeout_seconds: float) -> dict[str, str]:
     resource = ConfigResource(ResourceType.TOPIC, PROGRESS_TOPIC)
-    with _permitted("DESCRIBE_CONFIGS on the topic " + PROGRESS_TOPIC):
+    with permitted("DESCRIBE_CONFIGS", the_topic(PROGRESS_TOPIC)):
         entries = admin.describe_configs([resource])[resource].result(timeout=timeout_seconds)
     return {name: str(entry.value) for name, entry in entries.items()}
 
@@ -162,7 +147,7 @@ def _broker_settings(
     """Return the visible settings of each broker; the library takes one broker per call."""
     asked = (ConfigResource(ResourceType.BROKER, str(broker)) for broker in brokers)
     futures = [admin.describe_configs([broker])[broker] for broker in asked]
-    with _permitted("DESCRIBE_CONFIGS on the cluster"):
+    with permitted("DESCRIBE_CONFIGS", THE_CLUSTER):
         answers = [future.result(timeout=timeout_seconds) for future in futures]
     return [
         {name: str(entry.value) for name, entry in entries.items() if not entry.is_sensitive}
@@ -190,7 +175,8 @@ def _create(admin: AdminClient, replication: int, timeout_seconds: float) -> boo
     )
     done = admin.create_topics([topic], operation_timeout=timeout_seconds)
     try:
-        done[PROGRESS_TOPIC].result()
+        with permitted("CREATE", the_topic(PROGRESS_TOPIC)):
+            done[PROGRESS_TOPIC].result()
     except KafkaException as error:
         if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return False

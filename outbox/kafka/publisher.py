@@ -16,8 +16,9 @@ from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from outbox.errors import KafkaUnavailable, PublisherFenced
+from outbox.errors import KafkaForbidden, KafkaUnavailable, PublisherFenced
 from outbox.failpoints import hit
+from outbox.kafka.permission import needed, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import HEAL, Record, heal_name
 from outbox.relay.ports import THIS_CLOCK, DeliveryReport, Places, Refusal
@@ -29,6 +30,7 @@ FENCE_SECONDS: Final = 20.0
 FLUSH_SECONDS: Final = 10.0
 """Longer than message.timeout.ms (8 s), so each report has arrived by then."""
 ANY_PARTITION: Final = -1
+THE_IDS: Final = "the transactional ids that begin with OUTBOX_RELAY_TRANSACTIONAL_ID_PREFIX"
 
 FENCED: Final = frozenset(
     {
@@ -101,6 +103,8 @@ class KafkaPublisher:
                 self._open().flush(FLUSH_SECONDS)
         if reports.unsent and apart:
             reports.refuse_purged(self._transaction_error(), [record.topic for record in records])
+        if listed.unsent and apart:
+            self._require_manifests()
         offset = listed.delivery().places.offsets[0]
         delivery = reports.delivery()._replace(manifest_offset=offset)
         return delivery if apart else delivery._replace(refused=None)
@@ -162,6 +166,12 @@ class KafkaPublisher:
             found: KafkaError = error.args[0]
             return found
         return None
+
+    def _require_manifests(self) -> None:
+        """Raise KafkaForbidden if the manifest was not sent for lack of a right."""
+        error = self._transaction_error()
+        if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise KafkaForbidden(needed("WRITE", the_topic(self._progress_topic)))
 
     def _produce_manifest(self, manifest: bytes, listed: _Reports, at_ms: int) -> None:
         self._open().produce(
@@ -321,6 +331,8 @@ def _translated() -> Iterator[None]:
     except KafkaException as error:
         kafka_error = error.args[0]
         words = f"{kafka_error.name()}: {kafka_error.str()}"
+        if kafka_error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            words = f"{kafka_error.name()}: {needed('WRITE', THE_IDS)}"
         if kafka_error.fatal() or kafka_error.code() in FENCED:
             raise PublisherFenced(words) from error
         raise KafkaUnavailable(words) from error

@@ -17,6 +17,7 @@ from outbox.errors import InvalidManifest, InvalidMessageId, KafkaUnavailable
 from outbox.kafka.batch_scan import all_of, read_to_ends
 from outbox.kafka.client_config import consumer_config
 from outbox.kafka.log_reader import KafkaLogReader
+from outbox.kafka.permission import next_event
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.manifest import decode
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, parse_message_id
@@ -91,7 +92,7 @@ def _by_manifest(sought: Sequence[UnnamedRecord]) -> dict[tuple[int, int], set[b
 def _record_at(consumer: Consumer, place: TopicPartition) -> Message | None:
     """Return the record of that offset; None if it is gone, a marker, or not read in time."""
     consumer.assign([place])
-    message = consumer.poll(REQUEST_SECONDS)
+    message = next_event(consumer, REQUEST_SECONDS)
     if message is None or message.error() is not None or message.offset() != place.offset:
         return None
     return message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -11,11 +12,24 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.errors import KafkaUnavailable
+from outbox.kafka.permission import FORBIDDEN, needed, the_topic
+from outbox.telemetry.events import Event, get_logger
 
 ASK_SECONDS: Final = 2.0
 CREATE_SECONDS: Final = 10.0
 BROKER_DEFAULT: Final = -1
 """Partitions or replicas by the broker's configuration."""
+PASSING: Final = frozenset(
+    {
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
+        KafkaError.UNKNOWN,
+    }
+)
+"""Answers of a broker after which the same request may succeed."""
 
 
 class KafkaTopicCatalogue:
@@ -30,6 +44,8 @@ class KafkaTopicCatalogue:
                 "log_level": 0,
             }
         )
+        self._refusals: set[str] = set()
+        """The names of the errors with which a broker has refused a topic; each is logged once."""
 
     def partitions(self) -> Mapping[str, int]:
         """Return every topic's partition count; see TopicCatalogue.partitions."""
@@ -43,20 +59,35 @@ class KafkaTopicCatalogue:
             if topic.error is None
         }
 
-    def create(self, topics: Sequence[str]) -> None:
+    def create(self, topics: Sequence[str]) -> Sequence[str]:
         """Create topics with the broker's defaults; see TopicCatalogue.create."""
         wanted = [NewTopic(name, BROKER_DEFAULT, BROKER_DEFAULT) for name in topics]
         futures = self._admin.create_topics(wanted, operation_timeout=CREATE_SECONDS)
-        for future in futures.values():
-            try:
-                future.result(timeout=CREATE_SECONDS)
-            except TimeoutError as error:
-                raise KafkaUnavailable("Kafka did not answer in time") from error
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise KafkaUnavailable(str(error)) from error
+        return [topic for topic, future in futures.items() if self._exists(topic, future)]
 
     def close(self) -> None:
         """Let the client's threads end."""
         with contextlib.suppress(KafkaException):
             self._admin.poll(0)
+
+    def _exists(self, topic: str, created: Future[None]) -> bool:
+        """Return whether the topic exists now; False: Kafka refuses to create it."""
+        try:
+            created.result(timeout=CREATE_SECONDS)
+        except TimeoutError as error:
+            raise KafkaUnavailable("Kafka did not answer in time") from error
+        except KafkaException as error:
+            refusal = error.args[0]
+            if refusal.code() < 0 or refusal.code() in PASSING:
+                raise KafkaUnavailable(str(error)) from error
+            if refusal.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                self._note_refusal(topic, refusal)
+                return False
+        return True
+
+    def _note_refusal(self, topic: str, refusal: KafkaError) -> None:
+        if refusal.name() not in self._refusals:
+            self._refusals.add(refusal.name())
+            lacks_right = refusal.code() in FORBIDDEN
+            words = needed("CREATE", the_topic(topic)) if lacks_right else refusal.name()
+            get_logger().warning(Event.TOPIC_REFUSED, topic=topic, error=words)

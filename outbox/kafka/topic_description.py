@@ -9,24 +9,27 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.admin._topic import TopicDescription
 
 from outbox.errors import KafkaUnavailable
+from outbox.kafka.permission import TO_READ, lacking, needed, the_topic
 from outbox.reconciliation.log import TopicFacts
 
 REQUEST_SECONDS: Final = 10.0
 MISSING: Final = KafkaError.UNKNOWN_TOPIC_OR_PART
-REFUSED: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.TOPIC_EXCEPTION)
 
 
 def describe(admin: AdminClient, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
-    """Return the facts of existing topics, or the reason why access to one is refused.
+    """Return the facts of existing topics, or the right that is missing to judge one.
 
     Raises KafkaUnavailable.
     """
     if not topics:
         return {}
     futures = admin.describe_topics(
-        TopicCollection(sorted(topics)), request_timeout=REQUEST_SECONDS
+        TopicCollection(sorted(topics)),
+        include_authorized_operations=True,
+        request_timeout=REQUEST_SECONDS,
     )
     compacting = _compacting(admin, topics)
     facts: dict[str, TopicFacts | str] = {}
@@ -38,25 +41,35 @@ def describe(admin: AdminClient, topics: Collection[str]) -> Mapping[str, TopicF
         except TimeoutError as error:
             raise KafkaUnavailable(f"Kafka does not describe {name}") from error
         else:
-            facts[name] = TopicFacts(
-                id=str(known.topic_id),
-                partitions=len(known.partitions),
-                compacts=name in compacting,
-            )
+            facts[name] = _facts(known, name in compacting)
     return facts
+
+
+def _facts(known: TopicDescription, compacts: bool) -> TopicFacts | str:
+    """Return the facts, or the right that is missing.
+
+    Without its settings a compacted topic would look as if it had lost messages.
+    """
+    missing = lacking(known.authorized_operations, TO_READ)
+    if missing is not None:
+        return needed(missing, the_topic(known.name))
+    return TopicFacts(id=str(known.topic_id), partitions=len(known.partitions), compacts=compacts)
 
 
 def _note(facts: dict[str, TopicFacts | str], name: str, error: KafkaException) -> None:
     code = error.args[0].code()
     if code == MISSING:
         return
-    if code not in REFUSED:
+    if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        facts[name] = needed("READ and DESCRIBE_CONFIGS", the_topic(name))
+    elif code == KafkaError.TOPIC_EXCEPTION:
+        facts[name] = str(error.args[0].str())
+    else:
         raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
-    facts[name] = str(error.args[0].str())
 
 
 def _compacting(admin: AdminClient, topics: Collection[str]) -> frozenset[str]:
-    """Return the compacted topics; a topic with unreadable settings counts as not compacted."""
+    """Return those of the topics with readable settings that are compacted."""
     asked = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(topics)]
     futures = admin.describe_configs(asked, request_timeout=REQUEST_SECONDS)
     found: set[str] = set()

@@ -13,6 +13,8 @@ from confluent_kafka.admin._resource import ResourceType
 
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.client_config import PRODUCER_DEFAULTS
+from outbox.kafka.permission import TO_RELAY, missing_rights
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.seen_topics import SeenTopic
 
 REQUEST_SECONDS: Final = 10.0
@@ -53,6 +55,11 @@ class KafkaTopicView:
             may_write = AclOperation.WRITE in allowed if allowed else None
             seen[name] = SeenTopic(len(topic.partitions), limits.get(name), may_write)
         return seen
+
+    def missing_rights(self, topics: Collection[str]) -> Collection[str]:
+        """Return in words the rights that the relay lacks; see TopicView."""
+        required = dict.fromkeys({PROGRESS_TOPIC, *topics}, TO_RELAY)
+        return missing_rights(self._admin, required).values()
 
     def _limits(self, topics: Collection[str]) -> Mapping[str, int]:
         """Return the limits of the topics whose settings are readable.

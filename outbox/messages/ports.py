@@ -68,5 +68,8 @@ class TopicCatalogue(Protocol):
     def partitions(self) -> Mapping[str, int]:
         """Return the partition count of every topic. Raises KafkaUnavailable."""
 
-    def create(self, topics: Sequence[str]) -> None:
-        """Create missing topics with the broker's defaults. Raises KafkaUnavailable."""
+    def create(self, topics: Sequence[str]) -> Sequence[str]:
+        """Create missing topics with the broker's defaults; return those that exist now.
+
+        Kafka may refuse to create one, for lack of a right or by a policy. Raises KafkaUnavailable.
+        """

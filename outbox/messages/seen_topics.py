@@ -25,6 +25,12 @@ class TopicView(Protocol):
     def read(self, topics: Collection[str]) -> Mapping[str, SeenTopic]:
         """Return what is seen of the topics that exist. Raises KafkaUnavailable."""
 
+    def missing_rights(self, topics: Collection[str]) -> Collection[str]:
+        """Return in words each right that the principal lacks on these topics or the manifests'.
+
+        Raises KafkaUnavailable.
+        """
+
 
 class SeenTopics(Protocol):
     """The stored views. Methods raise DatabaseUnavailable."""

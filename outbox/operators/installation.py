@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from outbox.operators.health_check import HealthCheck
+from outbox.operators.rates import Rates
 from outbox.relay.halt_resolution import ADVICE, RESOLUTIONS
 from outbox.relay.protocol.state import HaltReason
 
@@ -76,6 +77,9 @@ class InstallationView(Protocol):
 
         Raises DatabaseUnavailable, KafkaUnavailable.
         """
+
+    def rates(self) -> Rates:
+        """Return what the last hour did, minute by minute. Raises DatabaseUnavailable."""
 
     def health(self) -> Sequence[HealthCheck]:
         """Return the checks of both stores; a store that is away is a failed check."""

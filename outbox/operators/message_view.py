@@ -88,7 +88,10 @@ class GroupCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupChecks:
-    """The newest checks of a group; ``searched_back_to`` is where the search stopped, if it did."""
+    """The newest checks of a group.
+
+    ``searched_back_to``: the search stopped before messages that were prepared earlier.
+    """
 
     checks: tuple[GroupCheck, ...]
     searched_back_to: datetime | None = None

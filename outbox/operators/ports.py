@@ -28,7 +28,7 @@ class MessageBrowser(Protocol):
         """Return the current state of a message; ``payload`` adds key, headers and value."""
 
     async def checks(self, group_id: int, limit: int) -> GroupChecks:
-        """Return the newest checks of a group, among the messages that were prepared last."""
+        """Return the newest checks of a group, among those of the messages that came last."""
 
     async def history(self, half_id: HalfId) -> Sequence[HistoryEvent]:
         """Return the events of a message, oldest first."""

@@ -71,11 +71,15 @@ class LogReader(Protocol):
     def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
         """Return the first committed record at or after each offset, None if there is none.
 
-        A partition that does not answer in time is left out.
+        A partition whose offset has expired is left out. Raises KafkaUnavailable when one does not
+        answer in time, KafkaForbidden when this principal may not read it.
         """
 
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
-        """Read single committed records by offset; records that no longer exist are left out."""
+        """Read single committed records by offset; records that no longer exist are left out.
+
+        Raises KafkaForbidden for a topic that this principal may not read.
+        """
 
 
 class SourceSnapshot(Protocol):

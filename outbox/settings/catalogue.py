@@ -103,7 +103,7 @@ class Settings(BaseModel):
     """(s) egress proxy for checks"""
 
     checker_only: Words = ()
-    """chores to run (relay, check, sweep, retire); empty = all"""
+    """tasks to run (relay, check, sweep, retire); empty = all"""
     checker_heartbeat_seconds: int = Field(5, ge=1, le=300)
     """time between heartbeats; after three missed ones /readyz fails"""
     checker_metrics_bind: str = "127.0.0.1:9464"

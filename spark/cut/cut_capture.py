@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from outbox.clock import Clock
-from outbox.reconciliation.log import LogEnd, Offsets, Partition, TopicFacts
+from outbox.errors import KafkaForbidden
+from outbox.reconciliation.log import WHOLE_TOPIC, LogEnd, Offsets, Partition, TopicFacts
 from outbox.reconciliation.ports import LogReader
 from spark.cut import cut_plan, log_history, time_bounds
 from spark.cut.log_state import LogState
@@ -34,6 +35,7 @@ def capture_log_cut(
     A topic that is interned later has no record of a manifest below those ends. The cut includes
     the changes of the log since ``before``, except for the ``accepted`` topics.
     """
+    require_readable(log_reader, progress_topic)
     progress = log_reader.partitions([progress_topic])
     stable_ends = log_reader.offsets(progress, LogEnd.LAST_STABLE)
     manifest_ends = time_bounds.manifest_ends(log_reader, stable_ends, bounds)
@@ -63,6 +65,13 @@ def capture_log_cut(
     return _with_history(before.without(log.accepted), log, log_reader, described, wanted)
 
 
+def require_readable(log_reader: LogReader, topic: str) -> None:
+    """Raise KafkaForbidden if this principal lacks a right without which the topic looks empty."""
+    missing = log_reader.describe([topic]).get(topic)
+    if isinstance(missing, str):
+        raise KafkaForbidden(missing)
+
+
 def _with_history(
     before: LogState,
     log: cut_plan.LogCut,
@@ -73,7 +82,11 @@ def _with_history(
     """Return the cut with the changes of the log; a recreated topic is not read."""
     gaps = log_history.unreadable_ranges(before, described, wanted, log.records)
     unread = {each.partition for each in gaps if each.finding_class != "RETENTION_GAP"}
-    readable = tuple(each for each in log.records if each.partition not in unread)
+    readable = tuple(
+        each
+        for each in log.records
+        if unread.isdisjoint((each.partition, Partition(each.partition.topic, WHOLE_TOPIC)))
+    )
     found = log_reader.next_records(log_history.anchors_to_read(before, readable))
     changes = log_history.changes(before, log.topics, readable, found)
     return replace(log, records=readable, gaps=(*log.gaps, *gaps), changes=changes, before=before)

@@ -24,9 +24,10 @@ class MemoryTopicCatalogue:
             raise KafkaUnavailable("unavailable")
         return dict(self.counts)
 
-    def create(self, topics: Sequence[str]) -> None:
+    def create(self, topics: Sequence[str]) -> Sequence[str]:
         """Create missing topics; see TopicCatalogue.create."""
         if self.unavailable:
             raise KafkaUnavailable("unavailable")
         for topic in topics:
             self.counts.setdefault(topic, self.default_partitions)
+        return topics

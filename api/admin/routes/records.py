@@ -12,7 +12,7 @@ from api.admin.routes.half_messages import find
 from api.http.problems import KAFKA_AWAY, Problem
 from api.http.wire_types import NO_NUL
 from outbox.access import Caller, Scope
-from outbox.errors import KafkaUnavailable, MessageNotFound
+from outbox.errors import KafkaForbidden, KafkaUnavailable, MessageNotFound
 
 router = APIRouter(
     prefix="/v1/records", tags=["records"], route_class=StrictRoute, dependencies=[NoQuery]
@@ -22,6 +22,8 @@ Reader = Annotated[Caller, needs(Scope.MESSAGES_READ)]
 Topic = Annotated[str, Path(min_length=1, max_length=249, pattern=NO_NUL)]
 PartitionNumber = Annotated[int, Path(ge=0, le=2**31 - 1)]
 Offset = Annotated[int, Path(ge=0, le=2**63 - 1)]
+
+NO_READ = "the API's Kafka principal needs READ on this topic: docs/security.md, Kafka ACLs"
 
 
 @router.get("/{topic}/{partition}/{offset}")
@@ -35,6 +37,8 @@ async def get_record(
     """Return the message of a record in Kafka; needs READ on the topic."""
     try:
         message_id = await services.installation.message_at(topic, partition, offset)
+    except KafkaForbidden:
+        raise Problem(slug="not-ready", detail=NO_READ, facts=KAFKA_AWAY) from None
     except KafkaUnavailable:
         raise Problem(slug="not-ready", detail="Kafka does not answer", facts=KAFKA_AWAY) from None
     if message_id is None:

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 
 from outbox.clock import SystemClock
-from outbox.errors import KafkaUnavailable
+from outbox.errors import KafkaForbidden, KafkaUnavailable
 from outbox.kafka.health.open_transactions import OpenTransaction, open_transactions
 from outbox.kafka.health.partition_states import find_producer
+from outbox.kafka.health.rights import TRANSACTIONS, missing_rights_to_judge
 from outbox.kafka.health.share_groups import dirty_share_groups
 from outbox.kafka.health.topic_durability import (
     SAFE_IN_SYNC,
@@ -27,7 +28,6 @@ from outbox.operators.health_check import HealthCheck, HealthStatus, finding, ju
 from outbox.settings.catalogue import Settings
 
 FOR_EVER = -1
-TRANSACTIONS = "__transaction_state"
 MOST_NAMED = 5
 START_KAFKA = "docker compose up --detach kafka"
 SETTLE_OURS = "docker compose restart checker"
@@ -37,17 +37,20 @@ SETTLE_OURS = "docker compose restart checker"
 def kafka_checks(settings: Settings, data_topics: Collection[str]) -> Iterator[HealthCheck]:
     """Check the cluster, its progress topic and the topics that had messages."""
     servers, config = settings.required_bootstrap_servers(), settings.kafka_config
+    topics = {PROGRESS_TOPIC, *data_topics}
     try:
+        yield rights_finding(missing_rights_to_judge(servers, config, topics))
         facts = progress_topic_facts(servers, config)
         yield finding("kafka", True, f"{facts.brokers} broker(s), {facts.topics} topics")
         yield from progress_topic_findings(facts)
-        topics = {PROGRESS_TOPIC, *data_topics}
         durability = topic_durability(servers, config, {*topics, TRANSACTIONS})
         yield from durability_findings(durability, facts.newer_than_4_2)
         now = SystemClock().now().timestamp()
         longest = facts.longest_transaction_seconds
         yield transaction_finding(open_transactions(servers, config, topics), now, longest, servers)
         yield share_group_finding(dirty_share_groups(servers, config))
+    except KafkaForbidden as error:
+        yield finding("kafka", False, f"{servers}: {error}")
     except KafkaUnavailable as error:
         yield unreachable(servers, str(error))
 
@@ -56,6 +59,12 @@ def unreachable(servers: str, error: str) -> HealthCheck:
     """Return the check of a cluster that does not answer."""
     asked = "is it running, and is it what OUTBOX_KAFKA_BOOTSTRAP_SERVERS means?"
     return finding("kafka", False, f"{servers}: {error}; {asked}", command=START_KAFKA)
+
+
+def rights_finding(missing: Sequence[str]) -> HealthCheck:
+    """Check for rights without which the checks below see less than there is."""
+    detail = "; ".join(missing) or "none is missing for these checks"
+    return finding("kafka rights", not missing, detail, HealthStatus.WARNING)
 
 
 def progress_topic_findings(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:
@@ -123,7 +132,7 @@ def transaction_finding(
 def share_group_finding(groups: Sequence[str] | None) -> HealthCheck:
     """Check for share groups that read what was never committed; None: not allowed to look."""
     if groups is None:
-        detail = "unknown: this principal may not read the settings of groups"
+        detail = "unknown: this principal may not see all groups or their settings"
         return finding("share groups", False, detail, HealthStatus.WARNING)
     if groups:
         detail = (

@@ -10,9 +10,10 @@ from outbox.reconciliation.log import LogEnd, Partition
 def message_at(log: KafkaLogReader, partition: Partition, offset: int) -> str | None:
     """Return the message id in the headers of a committed record; None if there is none.
 
-    Offsets outside of the log are not waited for. Raises KafkaUnavailable.
+    Offsets outside of the log are not waited for. Raises KafkaForbidden, KafkaUnavailable.
     """
     if partition not in log.partitions([partition.topic]):
+        log.require_read([partition.topic])
         return None
     start = log.offsets([partition], LogEnd.START).offsets.get(partition)
     end = log.offsets([partition], LogEnd.LAST_STABLE).offsets.get(partition)

@@ -12,6 +12,8 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from outbox.errors import KafkaUnavailable
+from outbox.kafka.permission import sees_cluster
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
 
 REQUEST_SECONDS: Final = 10.0
 ISOLATION: Final = "share.isolation.level"
@@ -21,11 +23,13 @@ READS_COMMITTED: Final = "read_committed"
 def dirty_share_groups(
     bootstrap_servers: str, kafka_config: Mapping[str, Any]
 ) -> Sequence[str] | None:
-    """Return the share groups that read uncommitted records; None: their settings are not shown.
+    """Return the share groups that read uncommitted records; None: not all of this is shown.
 
     Raises KafkaUnavailable.
     """
     admin = AdminClient({"log_level": 0, **kafka_config, "bootstrap.servers": bootstrap_servers})
+    if not sees_cluster(admin, PROGRESS_TOPIC):
+        return None
     groups = _share_groups(admin)
     try:
         return [each for each in groups if _isolation(admin, each) != READS_COMMITTED]

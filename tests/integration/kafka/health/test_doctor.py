@@ -31,6 +31,8 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 SKIPPING = "4.3.1"
 """A release that skips the markers of a partition without a leader."""
+SHARE_GROUPS = [4, 2]
+"""The first release whose brokers offer share groups by themselves."""
 HOUR = 3600.0
 SECONDS = 60.0
 
@@ -39,6 +41,12 @@ def needs_skipping_release() -> None:
     """Skip where the release is not fetched."""
     if not kafka_version(SKIPPING):
         pytest.skip(f"Kafka {SKIPPING} is not fetched: make kafka KAFKA={SKIPPING}")
+
+
+def needs_share_groups(release: str) -> None:
+    """Skip where the broker's release has them switched off."""
+    if release and [int(part) for part in release.split(".")] < SHARE_GROUPS:
+        pytest.skip(f"Kafka {release} has no share groups: they begin with 4.2")
 
 
 def doctor(database_url: str, servers: str) -> dict[str, tuple[str, str]]:
@@ -151,8 +159,9 @@ def set_isolation(servers: str, group: str, isolation: str) -> None:
 
 
 def test_a_share_group_is_a_warning_until_it_reads_committed_records_only(
-    database_url: str, servers: str
+    database_url: str, servers: str, request: pytest.FixtureRequest
 ) -> None:
+    needs_share_groups(request.config.getoption("--kafka-release"))
     topic, group = data_topic(database_url, servers), f"share-{uuid4()}"
     config = {"bootstrap.servers": servers, "group.id": group, "log_level": 0}
     with closing(ShareConsumer(config)) as consumer:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import pytest
+
+from api.ingest import topic_cache
 from api.ingest.topic_cache import FRESH_SECONDS, TopicCache
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 
@@ -93,6 +97,24 @@ async def test_a_missing_topic_is_created_first_where_the_operator_allows_it() -
     await topics.load([("new", None)])
     assert catalogue.counts == {"new": 1}
     assert topics.refusal("new", None) is None
+
+
+async def test_a_topic_that_kafka_created_and_does_not_show_yet_is_not_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A busy broker may need longer than a prepare waits."""
+    monkeypatch.setattr(topic_cache, "CREATED_PAUSE_SECONDS", 0.0)
+
+    class SlowCatalogue(MemoryTopicCatalogue):
+        def partitions(self) -> Mapping[str, int]:
+            super().partitions()
+            return {}
+
+    topics = make_cache(SlowCatalogue(), create=True)
+    await topics.load([("new", None)])
+    assert topics.reachable
+    assert topics.refusal("new", None) is None
+    assert topics.refusal("other", None) == "unknown-topic"
 
 
 async def test_a_topic_accepted_while_kafka_was_down_is_created_when_it_is_back() -> None:
