@@ -26,6 +26,8 @@ from benchmarks.service import GROUP, TOPIC, outbox_dev, register, stopped
 
 SIZE: Final = 8 * 2**20 - 100
 GOOD: Final = b'{"producer_group":"bench","topic":"bench-topic","value":"x"}'
+LARGEST: Final = b'{"producer_group":"nobody","topic":"t","value":"' + b"\\\\" * 523_000 + b'"}'
+"""A valid item of no group, which is decoded in one piece."""
 
 
 def filled(unit: bytes, size: int = SIZE) -> bytes:
@@ -47,6 +49,7 @@ def bodies() -> dict[str, bytes]:
         "a thousand items of objects": batch(*[filled(b"{}", 8000)] * 1000),
         "a thousand repeated names": batch(*[GOOD[:-1] + b',"topic":"a"}'] * 1000),
         "escapes": batch(b'"' + b"\\\\" * (SIZE // 2 - 20) + b'"'),
+        "eight items of a megabyte": batch(*[LARGEST] * 8),
     }
 
 

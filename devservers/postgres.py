@@ -26,6 +26,7 @@ START_SECONDS = 30.0
 INITDB_SECONDS = 60.0
 SETTINGS: Mapping[str, str] = {
     "max_connections": "200",
+    "max_locks_per_transaction": "256",
     "shared_buffers": "128MB",
     "timezone": "UTC",
     "log_min_messages": "warning",

@@ -56,13 +56,18 @@ def _panels(rows: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     panels: list[dict[str, Any]] = []
     y = 0
     for title, row in rows.items():
-        panels.append({"type": "row", "title": title, "gridPos": _place(1, 3 * WIDTH, 0, y)})
+        panels.append({**_row(title), "gridPos": _place(1, 3 * WIDTH, 0, y)})
         for number, panel in enumerate(row):
             down, across = divmod(number, COLUMNS)
             at = _place(HEIGHT, WIDTH, across * WIDTH, y + 1 + down * HEIGHT)
             panels.append({"gridPos": at, **_panel(panel)})
         y += 1 + HEIGHT * -(-len(row) // COLUMNS)
     return [{"id": number, **panel} for number, panel in enumerate(panels, 1)]
+
+
+def _row(title: str) -> dict[str, Any]:
+    """Return an open row: its panels follow it, so it holds none itself."""
+    return {"type": "row", "title": title, "collapsed": False, "panels": []}
 
 
 def _place(h: int, w: int, x: int, y: int) -> dict[str, int]:

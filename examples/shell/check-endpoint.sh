@@ -3,21 +3,26 @@
 #
 #   check-endpoint.sh              CGI: CHECK_SECRET, PRODUCER_GROUP, TRANSACTIONS; needs openssl, jq
 #   check-endpoint.sh verify SECRET ID TIMESTAMP SIGNATURES NOW  < body      exit 0 or 1
+#
+# openssl takes the key as an argument, which other users of the machine can see: run it where there are none.
 set -euo pipefail
 
 window=300 # largest difference in seconds between a check's timestamp and our clock
+signatures_max=4 # a rotation needs two; whoever sends more has no secret
+body_max=$((16 * 1024 * 1024))
 body=$(mktemp)
 trap 'rm -f "$body"' EXIT
 
 # verify SECRET ID TIMESTAMP SIGNATURES NOW: HMAC-SHA256 over id.timestamp.body, of the raw bytes.
 verify() {
-  local secret=$1 id=$2 timestamp=$3 signatures=$4 now=$5 key expected signature
+  local secret=$1 id=$2 timestamp=$3 signatures=$4 now=$5 key expected signature given
   [[ $secret == whsec_?* && -n $id && $timestamp =~ ^[0-9]{1,12}$ ]] || return 1
   ((10#$timestamp >= now - window && 10#$timestamp <= now + window)) || return 1
   key=$(printf %s "${secret#whsec_}" | base64 -d | od -An -v -tx1 | tr -d ' \n')
   expected=v1,$({ printf '%s.%s.' "$id" "$timestamp" && cat "$body"; } |
     openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | base64 -w0)
-  for signature in $signatures; do
+  read -ra given <<<"$signatures"
+  for signature in "${given[@]:0:signatures_max}"; do
     # Compare digests of both, so that the duration reveals nothing about the signature.
     [[ $(digest "$signature") == "$(digest "$expected")" ]] && return 0
   done
@@ -46,6 +51,10 @@ verdicts() {
 }
 
 answer() {
+  if [[ ! ${CONTENT_LENGTH:-0} =~ ^[0-9]{1,8}$ ]] || ((10#${CONTENT_LENGTH:-0} > body_max)); then
+    reply 413 '{"status":413,"title":"the body is too long"}'
+    return
+  fi
   head -c "${CONTENT_LENGTH:-0}" >"$body"
   if ! verify "$CHECK_SECRET" "${HTTP_WEBHOOK_ID:-}" "${HTTP_WEBHOOK_TIMESTAMP:-}" \
     "${HTTP_WEBHOOK_SIGNATURE:-}" "$(date +%s)"; then

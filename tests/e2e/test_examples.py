@@ -23,10 +23,11 @@ from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_
 __all__ = ["outbox"]
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
-NOT_RUN = {"dev", "api", "checker", "installation renew", "installation rebase", "shard resolve"}
+NOT_RUN = {
+    *("dev", "api", "checker", "reconcile run", "reconcile rerun"),
+    *("installation renew", "installation rebase", "shard resolve"),
+}
 """They start programs, or change the installation that all tests share: their flags are read."""
-PASSED_ON = {"reconcile run", "reconcile rerun"}
-"""Their help is that of the program that they start."""
 OTHER_CODES: Mapping[str, set[ExitCode]] = {
     "doctor": {ExitCode.OK, ExitCode.ERROR},
     "group test": {ExitCode.OK, ExitCode.ERROR},
@@ -62,7 +63,7 @@ def stored(service: Service) -> dict[str, str]:
 
 def test_each_command_has_an_example() -> None:
     ours = {name for name in names(make_app()) if not name.startswith("chaos")}
-    assert ours - PASSED_ON == set(EXAMPLES)
+    assert ours == set(EXAMPLES)
 
 
 def test_the_page_for_operators_shows_the_load_that_is_tested() -> None:
@@ -97,8 +98,13 @@ def test_the_example_works(
     assert ended.code in OTHER_CODES.get(name, {ExitCode.OK}), ended.err
 
 
-def test_words_of_a_command_are_completed(outbox: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("words", "offered"), [("message force", "force-end"), ("audit ex", "export")]
+)
+def test_words_of_a_command_are_completed(
+    words: str, offered: str, outbox: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("_OUTBOX_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "outbox message force")
+    monkeypatch.setenv("COMP_WORDS", f"outbox {words}")
     monkeypatch.setenv("COMP_CWORD", "2")
-    assert outbox().out.split() == ["force-end"]
+    assert outbox().out.split() == [offered]

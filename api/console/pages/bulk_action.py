@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -105,5 +106,6 @@ def _command(asked: dict[str, Any]) -> str | None:
     if asked["action"] not in words:
         return None
     decision = f" --decision {asked['decision']}" if "decision" in asked else ""
-    filters = " ".join(f"--filter {name}={value}" for name, value in asked["filter"].items())
+    pairs = (shlex.quote(f"{name}={value}") for name, value in asked["filter"].items())
+    filters = " ".join(f"--filter {pair}" for pair in pairs)
     return f"{words[asked['action']]} {filters}{decision} --reason ... --dry-run"

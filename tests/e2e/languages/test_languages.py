@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import httpx2
 import psycopg
 import pytest
 
@@ -19,12 +23,14 @@ from tests.e2e.fixtures_service import Service
 from tests.e2e.languages.fixtures_languages import LANGUAGES, PLAIN, Language, serving, verifies
 from tests.fixtures_databases import with_database
 from tests.fixtures_paths import PROJECT
+from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 VECTORS = json.loads((PROJECT / "docs/schemas/check-vectors.json").read_text("utf-8"))["vectors"]
 TOPIC = "invoices.issued"
 PAGE = (PROJECT / "docs" / "languages.md").read_text("utf-8")
+SILENT = 20
 _NUMBERS = count(8001)
 
 
@@ -199,6 +205,26 @@ def test_the_endpoint_passes_every_case_of_the_kit(billing: Billing) -> None:
     assert done.stderr == ""
     assert [row for row in json.loads(done.stdout) if not row["passed"]] == []
     assert done.returncode == 0
+
+
+def test_connections_that_send_nothing_stop_checks_for_seconds_only(billing: Billing) -> None:
+    place = urlsplit(billing.check_url)
+    head = f"POST {place.path} HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: 9\r\n\r\n"
+    with ExitStack() as silent:
+        for _ in range(SILENT):
+            address = (place.hostname or "", place.port or 0)
+            connection = silent.enter_context(socket.create_connection(address))
+            connection.sendall(head.encode())
+        statuses = wait_for(lambda: asked(billing.check_url))
+    assert statuses == [401]
+
+
+def asked(check_url: str) -> list[int]:
+    """Return the status of a check without a signature; nothing if the connection was closed."""
+    try:
+        return [httpx2.post(check_url, content=b"", trust_env=False, timeout=30).status_code]
+    except httpx2.TransportError:
+        return []
 
 
 def test_the_verifier_agrees_with_every_vector(billing: Billing) -> None:

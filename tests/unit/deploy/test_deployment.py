@@ -133,9 +133,10 @@ def test_each_container_has_limits_and_its_log_is_rotated(name: str) -> None:
     assert service["logging"]["options"].keys() == {"max-size", "max-file"}
 
 
-def test_the_stores_have_time_to_stop_and_the_database_has_shared_memory() -> None:
+def test_the_stores_have_time_to_stop_and_the_database_has_shared_memory_and_locks() -> None:
     assert {SERVICES[name]["stop_grace_period"] for name in ("postgres", "kafka")} == {"60s"}
     assert SERVICES["postgres"]["shm_size"] == "256m"
+    assert "max_locks_per_transaction=256" in SERVICES["postgres"]["command"]
 
 
 def test_only_programs_of_ours_and_the_broker_share_the_databases_network() -> None:

@@ -91,8 +91,8 @@ def test_the_client_wheel_holds_every_module_of_the_client(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(
-    "OUTBOX_TEST_INSTALLS" not in process_environment(),
-    reason="OUTBOX_TEST_INSTALLS is not set: it installs packages into a new environment",
+    "TEST_INSTALLS" not in process_environment(),
+    reason="TEST_INSTALLS is not set: it installs packages into a new environment",
 )
 @pytest.mark.deep
 def test_the_client_wheel_is_installed_from_its_file_and_works(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import kubernetes_validate  # type: ignore[import-untyped]
@@ -10,6 +11,7 @@ import typer
 import yaml  # type: ignore[import-untyped]
 
 from cli.app import make_app
+from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import SECRETS, Settings
 from outbox.settings.environment import load_settings
 from tests.fixtures_paths import PROJECT
@@ -96,6 +98,38 @@ def test_a_pod_sees_its_own_secrets_as_files_and_gains_no_privileges(name: str) 
         "capabilities": {"drop": ["ALL"]},
     }
     assert container["resources"]["limits"]["memory"]
+
+
+def test_no_pod_gets_settings_from_the_names_of_services() -> None:
+    """Kubernetes adds OUTBOX_API_PORT for a Service `outbox-api`: it is no setting."""
+    with pytest.raises(ConfigurationError, match="OUTBOX_API_PORT"):
+        load_settings({"OUTBOX_API_PORT": "tcp://10.0.0.1:8080"})
+    audit = yaml.safe_load(CRON_JOB.read_text())["spec"]["jobTemplate"]["spec"]["template"]
+    for name, template in (PODS | {"audit": audit}).items():
+        assert template["spec"]["enableServiceLinks"] is False, name
+
+
+def test_only_the_namespace_of_prometheus_reaches_metrics() -> None:
+    served = {
+        (name, port["containerPort"])
+        for name, template in PODS.items()
+        for port in template["spec"]["containers"][0].get("ports", ())
+        if port["name"] == "metrics"
+    }
+    allowed: dict[tuple[str, int], set[str]] = {}
+    for policy in (each for each in documents() if each["kind"] == "NetworkPolicy"):
+        for rule in policy["spec"]["ingress"]:
+            who = json.dumps(rule.get("from", "everybody"))
+            for port in rule["ports"]:
+                allowed.setdefault((policy["metadata"]["name"], port["port"]), set()).add(who)
+    prometheus = [
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    ]
+    assert served == {("outbox-api", 9463), ("outbox-checker", 9464)}
+    assert all(allowed[each] == {json.dumps(prometheus)} for each in served)
+    (api,) = PODS["outbox-api"]["spec"]["containers"]
+    given = {each["name"]: each["value"] for each in api["env"]}
+    assert given["OUTBOX_METRICS_BIND"].endswith(":9463")
 
 
 def test_services_budgets_and_policies_select_pods_that_exist() -> None:

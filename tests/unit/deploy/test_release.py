@@ -110,7 +110,7 @@ def test_a_release_gives_its_version_to_everything(copy: Path) -> None:
     after = {file: release.named(file) for file in release.files(copy)}
     assert after == {file: {"7.8.9"} if found else set() for file, found in before.items()}
     changelog = (copy / "CHANGELOG.md").read_text("utf-8")
-    assert "## [Unreleased]\n\n## [7.8.9] - 2031-02-03\n\n### Added" in changelog
+    assert "## [Unreleased]\n\n## [7.8.9] - 2031-02-03\n\n### " in changelog
 
 
 @pytest.mark.parametrize("given", [["0.0.1"], ["seven"], [], ["1.2.3", "4.5.6"]])

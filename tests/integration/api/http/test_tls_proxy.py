@@ -1,4 +1,4 @@
-"""The proxy of the page about security: a producer speaks TLS, and the API answers through it."""
+"""The proxies of the page about security and of compose: the API answers through them, with TLS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ from tests.integration.api.fixtures_api_process import served
 pytestmark = pytest.mark.postgres
 
 PAGE = (PROJECT / "docs" / "security.md").read_text("utf-8")
-EXAMPLE = PAGE.partition("```nginx\n")[2].partition("```")[0]
+SHIPPED = (PROJECT / "deploy/tls/nginx.conf").read_text("utf-8")
+SERVERS = {
+    "page": PAGE.partition("```nginx\n")[2].partition("```")[0],
+    "deploy/tls": "  server {" + SHIPPED.partition("  server {")[2].rpartition("}")[0],
+}
 OVER_THE_LIMIT = 9 << 20
 AROUND = """pid {folder}/nginx.pid;
 error_log {folder}/error.log;
@@ -38,18 +42,22 @@ scgi_temp_path {folder}/scgi;
 """
 
 
-def configuration(folder: Path, port: int, api_port: int, authority: CertificateAuthority) -> str:
-    """Return the page's example with this test's ports and files."""
+def configuration(
+    server: str, folder: Path, port: int, api_port: int, authority: CertificateAuthority
+) -> str:
+    """Return an example with this test's ports and files."""
     certificate, key = authority.sign("127.0.0.1")
-    server = EXAMPLE.replace("listen 443", f"listen 127.0.0.1:{port}")
-    server = server.replace("127.0.0.1:8080", f"127.0.0.1:{api_port}")
+    server = re.sub(r"listen \d+", f"listen 127.0.0.1:{port}", server)
+    server = re.sub(r"http://(127\.0\.0\.1|api):8080", f"http://127.0.0.1:{api_port}", server)
     server = re.sub(r"(ssl_certificate +)\S+;", rf"\g<1>{certificate};", server)
     server = re.sub(r"(ssl_certificate_key +)\S+;", rf"\g<1>{key};", server)
     return AROUND.format(folder=folder, server=server)
 
 
-@pytest.fixture
-async def https(database_url: str, tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
+@pytest.fixture(params=SERVERS)
+async def https(
+    request: pytest.FixtureRequest, database_url: str, tmp_path: Path
+) -> AsyncIterator[httpx2.AsyncClient]:
     """Yield a client that reaches the API through nginx."""
     program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
     if program is None:
@@ -58,7 +66,8 @@ async def https(database_url: str, tmp_path: Path) -> AsyncIterator[httpx2.Async
     (port,) = free_ports(1)
     async with served(database_url) as api:
         written = tmp_path / "nginx.conf"
-        written.write_text(configuration(tmp_path, port, api.port, authority))
+        server = SERVERS[request.param]
+        written.write_text(configuration(server, tmp_path, port, api.port, authority))
         proxy = await asyncio.create_subprocess_exec(program, "-p", tmp_path, "-c", written)
         trusted = ssl.create_default_context(cafile=str(authority.certificate))
         transport = httpx2.AsyncHTTPTransport(verify=trusted, retries=20)
@@ -71,7 +80,7 @@ async def https(database_url: str, tmp_path: Path) -> AsyncIterator[httpx2.Async
             await asyncio.wait_for(proxy.wait(), 60)
 
 
-async def test_a_message_is_prepared_and_ended_through_the_proxy_of_the_page(
+async def test_a_message_is_prepared_and_ended_through_the_proxy(
     https: httpx2.AsyncClient,
 ) -> None:
     group = await https.put(
@@ -87,8 +96,21 @@ async def test_a_message_is_prepared_and_ended_through_the_proxy_of_the_page(
     assert (ended.status_code, ended.json()["state"]) == (200, "COMMITTED")
 
 
+@pytest.mark.parametrize("https", ["page"], indirect=True)
 async def test_the_proxy_of_the_page_reads_a_body_over_the_limit_and_says_so(
     https: httpx2.AsyncClient,
 ) -> None:
     answer = await https.post("/v1/half-messages/batch", content=b" " * OVER_THE_LIMIT)
     assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(
+    "path", ["/metrics", "/metrics?x", "/%6detrics", "//metrics", "/./metrics"]
+)
+async def test_a_stranger_reads_no_numbers_through_the_proxy(
+    https: httpx2.AsyncClient, path: str
+) -> None:
+    answer = await https.get(path)
+    assert answer.status_code == 404
+    assert "outbox_" not in answer.text
+    assert (await https.get("/livez")).status_code == 200
