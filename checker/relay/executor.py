@@ -168,6 +168,8 @@ class RelayExecutor:
             return answers.BatchesSettled((), (), proven=True)
         self._commit_log.beat()
         settled = self._settlement.read(state, asked)
+        if settled.unprovable:
+            self._observer.unprovable(state, settled.unprovable)
         self._visibility.settled(state.shard, proven=settled.proven)
         return settled
 

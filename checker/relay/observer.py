@@ -137,6 +137,15 @@ class RelayObserver:
             ordered=ordered,
         )
 
+    def unprovable(self, state: Relay, message_ids: Sequence[bytes]) -> None:
+        """Note missing messages that may have expired; they are not published again."""
+        self._log.error(
+            Event.PUBLICATION_UNPROVEN,
+            shard=state.shard,
+            missing=[str(UUID(bytes=message_id)) for message_id in message_ids],
+            next="outbox reconcile run",
+        )
+
     def recovered(self, state: Relay, ids: int, *, rolled_back: int) -> None:
         """Note ids that Kafka had and PostgreSQL had lost, or rolled back in the meantime."""
         self._metrics["relay_history_ids_total"].inc(ids)

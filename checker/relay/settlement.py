@@ -32,7 +32,7 @@ class BatchSettlement:
             repeated = hidden or batches.may_be_repeated(asked.position)
             doubtful = not hanging and repeated
             return answers.BatchesSettled(hanging, (), proven=False, doubtful=doubtful)
-        gone = frozenset(each for each in listed if each not in in_doubt.topics)
+        gone = frozenset(each for each in listed if each not in in_doubt.listed)
         return batches.judge(seen, asked.position, unprovable | gone)
 
     def _batches_after(self, state: Relay, visible: Visible, end: int) -> UnseenBatches:

@@ -14,20 +14,22 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from outbox.clock import Clock
-from outbox.errors import InvalidMessageId, KafkaUnavailable
+from outbox.errors import InvalidMessageId, KafkaForbidden, KafkaUnavailable
 from outbox.kafka.batch_scan import all_of, read_to_ends
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.message_id import message_id_bytes, parse_message_id
 from outbox.messages.record import HEAL, MESSAGE_ID
 from outbox.reconciliation.log import LogEnd, Offsets, Partition, TopicFacts
-from outbox.relay.ports import Doubt, SettledRecords
+from outbox.relay.doubt import Doubt, SettledRecords
+from outbox.relay.trimmed_topic import TrimmedTopic
 
 PATIENCE_SECONDS: Final = 2.0
 """Longer than transactions of other shards usually take."""
 POLL_SECONDS: Final = 0.05
-FORBIDDEN: Final = KafkaError.TOPIC_AUTHORIZATION_FAILED
+NOTICED_MS: Final = 2 * 3_600_000
+"""Longer than a Kafka client may take to notice that a topic has more partitions."""
 READ_UNCOMMITTED: Final = {"isolation.level": "read_uncommitted"}
-FORBIDDEN_WORDS: Final = KafkaError(FORBIDDEN).str()
+FORBIDDEN_WORDS: Final = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED).str()
 
 _PAUSE: Final = Event()
 
@@ -67,7 +69,7 @@ class KafkaUnseenRecords:
             raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
 
     def _read(self, doubt: Doubt, *, patient: bool) -> SettledRecords:
-        partitions = self._facts.partitions({*doubt.listed.values()} | doubt.next_topics)
+        partitions = self._facts.partitions(doubt.topics | doubt.next_topics)
         known = self._facts.offsets(partitions, LogEnd.HIGH_WATERMARK)
         ends = known.offsets
         self._require_leaders(doubt, known)
@@ -125,18 +127,50 @@ class KafkaUnseenRecords:
     ) -> frozenset[bytes]:
         """Return the listed messages whose record may be gone although consumers have seen it.
 
-        A log without compaction loses its oldest records first. So an aborted record that is still
-        there proves that no later one of its message is gone, if its key names its partition.
+        A log without compaction loses its oldest records first. So nothing of a batch is gone from
+        a partition with an older record, and a key names its partition. An aborted record that is
+        still there proves that no later one of its message is gone.
         """
         whole = self._whole_topics({p.topic for p in starts})
-        doubtful = frozenset(each for each, topic in doubt.listed.items() if topic not in whole)
-        first = all_of(self._facts.offsets(starts.keys(), LogEnd.START)) if starts else {}
-        trimmed = {p.topic for p, start in starts.items() if 0 < first.get(p, 0) >= start}
-        expired = {e for e, topic in doubt.listed.items() if topic in trimmed & whole}
+        doubtful = frozenset(i for i, sent in doubt.listed.items() if sent.topic not in whole)
+        begins = all_of(self._facts.offsets(starts.keys(), LogEnd.START)) if starts else {}
+        trimmed = {p for p, at in starts.items() if p.topic in whole and 0 < begins[p] >= at}
+        topics = self._trimmed_topics(doubt, trimmed, begins, ends)
+        expired = {
+            each
+            for each, sent in doubt.listed.items()
+            if sent.topic in topics and topics[sent.topic].may_have_lost(sent)
+        }
         if expired:
-            places = {p: max(start, first[p]) for p, start in starts.items() if p.topic in trimmed}
+            places = {p: max(at, begins[p]) for p, at in starts.items() if p.topic in topics}
             expired -= self._ids(READ_UNCOMMITTED, places, ends, _keyed_message_id)
         return doubtful | expired
+
+    def _trimmed_topics(
+        self,
+        doubt: Doubt,
+        trimmed: Collection[Partition],
+        begins: Mapping[Partition, int],
+        ends: Mapping[Partition, int],
+    ) -> dict[str, TrimmedTopic]:
+        """Return the topics of these partitions.
+
+        A partition with a record from long before the batch was known when the batch was sent.
+        """
+        topics = {p.topic for p in trimmed}
+        asked = [p for p in begins if p.topic in topics]
+        times = [ms for ms in (doubt.last_since_ms, doubt.since_ms) if ms is not None]
+        long_ago = max(0, min(times, default=0) - NOTICED_MS)
+        later = self._facts.offsets_since(asked, datetime.fromtimestamp(long_ago / 1000, UTC))
+        old = {p for p in asked if later.offsets.get(p, ends[p]) > begins[p]} - later.errors.keys()
+        return {
+            topic: TrimmedTopic(
+                partitions=sum(p.topic == topic for p in ends),
+                least=max((p.number + 1 for p in old if p.topic == topic), default=0),
+                trimmed=frozenset(p.number for p in trimmed if p.topic == topic),
+            )
+            for topic in topics
+        }
 
     def _whole_topics(self, topics: Collection[str]) -> frozenset[str]:
         """Return those of the topics that exist and are not compacted."""
@@ -153,9 +187,7 @@ class KafkaUnseenRecords:
         """Return which of the listed messages a read_committed consumer reads."""
         try:
             return self._ids({}, starts, ends, _message_id) if doubt.listed else frozenset()
-        except KafkaException as error:
-            if error.args[0].code() != FORBIDDEN:
-                raise
+        except KafkaForbidden:
             return frozenset(doubt.listed)
 
     def _ids(
@@ -178,8 +210,7 @@ class KafkaUnseenRecords:
 
         None: a partition does not say.
         """
-        topics = {*doubt.listed.values()}
-        touched = [p for p in ends if p.topic in topics]
+        touched = [p for p in ends if p.topic in doubt.topics]
         starts: dict[Partition, int] = {}
         for run in doubt.runs:
             place = Partition(run.topic, run.partition)

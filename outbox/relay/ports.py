@@ -5,14 +5,14 @@ The relay's decisions are in ``outbox.relay.protocol``; these ports are its inpu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from outbox.messages.manifest import Kind, Manifest, Position
 from outbox.messages.message_id import HalfId, Nonce
-from outbox.messages.offset_run import OffsetRuns
 from outbox.messages.record import Committed, Record
+from outbox.relay.doubt import Doubt, InDoubt, SettledRecords
 from outbox.relay.protocol.answers import UNKNOWN_OFFSET
 from outbox.relay.protocol.state import (
     Cursor,
@@ -106,46 +106,6 @@ class PublishedBatch(NamedTuple):
     to: Position
     half_ids: Sequence[HalfId]
     places: Places
-
-
-class InDoubt(NamedTuple):
-    """The messages of the shard that an ended transaction may have left open in Kafka."""
-
-    topics: Mapping[bytes, str]
-    """The topic of each listed message that is still stored."""
-    next_topics: frozenset[str]
-    """Of the next messages; what was open of them is published next."""
-    next_ids: frozenset[bytes]
-
-
-class Doubt(NamedTuple):
-    """What a takeover must know of the data topics before it publishes."""
-
-    name: bytes
-    """The shard's name in the records that end an open transaction."""
-    next_topics: frozenset[str]
-    next_ids: frozenset[bytes]
-    """Messages that are published next; an aborted transaction may have left them open."""
-    listed: Mapping[bytes, str]
-    """The messages of batches that consumers were not known to see, and their topics."""
-    runs: OffsetRuns
-    last_since_ms: int | None
-    """Records of the last batch are not older; they come after all runs. None: it has none."""
-    since_ms: int | None
-    """Records of other batches without known runs are not older; None: there are none."""
-
-
-class SettledRecords(NamedTuple):
-    """The state of the data topics."""
-
-    hanging: tuple[tuple[str, int], ...]
-    """Partitions whose oldest open transaction is one of the shard."""
-    seen: frozenset[bytes] | None
-    """The messages that consumers see; None: not known while another transaction is open."""
-    unprovable: frozenset[bytes] = frozenset()
-    """The listed messages whose absence proves nothing: retention or compaction explains it."""
-    doubtful: bool = False
-    """The next messages may be in a transaction that another one hides."""
 
 
 class Cluster(NamedTuple):
@@ -249,7 +209,7 @@ class CommitLog(Protocol):
         """
 
     def in_doubt(self, listed: Sequence[bytes], position: Position) -> InDoubt:
-        """Return the topics of these messages, and the next messages with theirs."""
+        """Return where these messages were sent, and the next messages with their topics."""
 
     def order_repairs(self, gen: int, message_ids: Sequence[bytes]) -> int:
         """Store messages that no consumer will see, to be published again; audited.

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from outbox.messages.manifest import PUBLISHED, Entry, Kind, Position
 from outbox.messages.record import heal_name
-from outbox.relay.ports import Doubt, InDoubt
+from outbox.relay.doubt import Doubt, InDoubt
 from outbox.relay.protocol import answers
 from outbox.relay.protocol.state import Found, Relay, require
 
@@ -31,13 +31,21 @@ class UnseenBatches(NamedTuple):
     ) -> answers.BatchesSettled:
         """Return what is absent though published, and what is visible though aborted.
 
+        What is missing and unprovable is named apart: publishing it again might double it.
+
         The stored row may count a batch whose manifest was aborted later. A held record may be
         marked by one, too; ordering one that still waits changes nothing.
         """
         counted = ids_of((*self.committed, *self._passed(position), *self._released()))
-        absent = tuple(each for each in counted if each not in seen | unprovable)
+        unseen = [each for each in counted if each not in seen]
         known = self._repeatable(position) & seen
-        return answers.BatchesSettled((), absent, proven=True, known=self._only(known))
+        return answers.BatchesSettled(
+            (),
+            tuple(each for each in unseen if each not in unprovable),
+            proven=True,
+            known=self._only(known),
+            unprovable=tuple(each for each in unseen if each in unprovable),
+        )
 
     def may_be_repeated(self, position: Position) -> bool:
         """Return whether a message that would be published next may be visible already."""
@@ -83,7 +91,7 @@ def doubt_of(state: Relay, batches: UnseenBatches, in_doubt: InDoubt) -> Doubt:
         name=heal_name(state.installation, state.shard),
         next_topics=in_doubt.next_topics,
         next_ids=in_doubt.next_ids,
-        listed=in_doubt.topics,
+        listed=in_doubt.listed,
         runs=tuple(runs),
         last_since_ms=_since(committed[-1:]),
         since_ms=_since((*unplaced, *batches.aborted)),

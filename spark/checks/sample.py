@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from outbox.messages.message_id import HalfId
+from outbox.messages.murmur2 import partition_of
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.ports import LogReader, SourceSnapshot
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
 from spark.checks.latency import is_sampled
-from spark.columns.murmur2 import partition_of
 from spark.compare.decision_table import MISMATCH_CLASSES, Decision
 from spark.compare.evidence import SUSPECTS_PER_CALL
 from spark.compare.sha256_check import Alteration, alteration_of, reread_records

@@ -15,7 +15,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.utils import is_remote
 
-from spark.columns.murmur2 import POSITIVE
+from outbox.messages.murmur2 import POSITIVE
 
 MODULO: Final = "home % (last + 1)"
 """The partition of a key in a topic; ``home`` is the hash, ``last`` the topic's last partition.

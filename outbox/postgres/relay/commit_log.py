@@ -23,11 +23,11 @@ from outbox.postgres.relay.doubts import order_repairs, read_in_doubt
 from outbox.postgres.relay.recovery import recover_published
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
+from outbox.relay.doubt import InDoubt
 from outbox.relay.ports import (
     Commits,
     Comparison,
     HeldBatch,
-    InDoubt,
     Places,
     PublishedBatch,
     Refusal,

@@ -8,12 +8,12 @@ from uuid import UUID
 
 from outbox.errors import CursorMoved
 from outbox.messages.manifest import Position
-from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_message_id
+from outbox.messages.message_id import HalfId, message_id_bytes, split_message_id
 from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.relay.held_records import is_owner
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.relay.ports import InDoubt
+from outbox.relay.doubt import Destination, InDoubt
 
 SQL: Final = load(__name__)
 
@@ -21,24 +21,27 @@ SQL: Final = load(__name__)
 def read_in_doubt(
     session: Connection, shard: int, listed: Sequence[bytes], position: Position, most: int
 ) -> InDoubt:
-    """Return the topics of listed messages, and the next messages; see CommitLog."""
+    """Return where listed messages were sent, and the next messages; see CommitLog."""
     asked = {"shard": shard, **position._asdict(), "most": most}
     following = [row[0] for row in session.execute(SQL["next_ids"], asked)]
     held = session.execute(SQL["next_held"], asked).fetchall()
-    known = _named(session, [split_message_id(UUID(bytes=each))[0] for each in listed])
-    coming = [*_named(session, following), *held]
+    known = _sent(session, [split_message_id(UUID(bytes=each))[0] for each in listed])
+    coming = _sent(session, following)
+    topics = {message_id_bytes(half_id, nonce): topic for half_id, nonce, topic in held}
+    topics |= {message_id: sent.topic for message_id, sent in coming.items()}
     return InDoubt(
-        topics={message_id_bytes(half_id, nonce): topic for half_id, nonce, topic in known},
-        next_topics=frozenset(topic for _, _, topic in coming),
-        next_ids=frozenset(message_id_bytes(half_id, nonce) for half_id, nonce, _ in coming),
+        listed=known,
+        next_topics=frozenset(topics.values()),
+        next_ids=frozenset(topics),
     )
 
 
-def _named(session: Connection, half_ids: Sequence[HalfId]) -> list[tuple[HalfId, Nonce, str]]:
+def _sent(session: Connection, half_ids: Sequence[HalfId]) -> dict[bytes, Destination]:
     if not half_ids:
-        return []
+        return {}
     asked = {"half_ids": half_ids, **bounds(half_ids)}
-    return session.execute(SQL["named_topics"], asked).fetchall()
+    rows = session.execute(SQL["destinations"], asked).fetchall()
+    return {message_id_bytes(half_id, nonce): Destination(*sent) for half_id, nonce, *sent in rows}
 
 
 def order_repairs(

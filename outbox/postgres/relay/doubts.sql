@@ -9,14 +9,14 @@ FROM (
 WHERE (l.xid, i.n) > (%(xid)s::int8, %(n)s::int8)
 ORDER BY l.xid, i.n LIMIT %(most)s
 
--- name: named_topics
--- Reads the random bits and the topic of messages by key; bounds prune leaves.
-SELECT h.half_id, h.nonce, t.name
+-- name: destinations
+-- Reads the random bits, the topic, the key and the requested partition of messages by key; bounds prune leaves.
+SELECT h.half_id, h.nonce, t.name, h.key, h."partition"
 FROM (
-    SELECT half_id, nonce, topic_id FROM outbox.half_message
+    SELECT half_id, nonce, topic_id, key, "partition" FROM outbox.half_message
     WHERE half_id = ANY ((SELECT %(half_ids)b::int8[])::int8[]) AND half_id BETWEEN %(low)s AND %(high)s
     UNION
-    SELECT half_id, nonce, topic_id FROM outbox.parked_message
+    SELECT half_id, nonce, topic_id, key, "partition" FROM outbox.parked_message
     WHERE half_id = ANY ((SELECT %(half_ids)b::int8[])::int8[])
 ) h JOIN outbox.topic t ON t.id = h.topic_id
 

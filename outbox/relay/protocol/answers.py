@@ -136,6 +136,8 @@ class BatchesSettled:
     """If not proven: consumers may see messages that would be published next."""
     known: Found | None = None
     """The messages that consumers see although their manifest was aborted, as a manifest."""
+    unprovable: tuple[bytes, ...] = ()
+    """Messages that are missing too; consumers may have seen their records, which expired."""
 
 
 @dataclass(frozen=True, slots=True)

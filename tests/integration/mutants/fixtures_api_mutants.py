@@ -84,6 +84,23 @@ API_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="No header of a whole answer ends its line",
+        file="api/http/connection/cycle.py",
+        rule='if head.count(b"\\n") != len(headers):',
+        broken="if False:",
+        killer="tests/unit/api/http/connection/test_cycle.py::test_a_header_cannot_end_its_line",
+    ),
+    ProductMutant(
+        promise="A whole answer has the headers of every answer",
+        file="api/http/connection/cycle.py",
+        rule='[*self.default_headers, *message["headers"]]',
+        broken='[*message["headers"]]',
+        killer=(
+            f"{API}/http/test_whole_answers.py"
+            "::test_a_hot_answer_has_the_headers_that_every_answer_has"
+        ),
+    ),
+    ProductMutant(
         promise="A request takes room once its body is complete",
         file="api/guard.py",
         rule="        self._refuse_for_load(route)\n        if route is None:\n            body = ",

@@ -104,7 +104,7 @@ CONSOLE_MUTANTS: Final = (
     ),
     ProductMutant(
         promise="An export holds no formula",
-        file="api/console/csv_file.py",
+        file="outbox/operators/csv_line.py",
         rule='return "\'" + text if text.startswith(NOT_IN_A_CELL) else text',
         broken="return text",
         killer=f"{CONSOLE}/test_start_page.py"

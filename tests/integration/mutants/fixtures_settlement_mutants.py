@@ -8,6 +8,7 @@ from tests.integration.mutants.fixtures_mutant import ProductMutant
 
 SETTLEMENT: Final = "tests/unit/outbox/relay/protocol/test_settlement.py"
 UNSEEN: Final = "tests/unit/outbox/relay/test_unseen_batches.py"
+TRIMMED: Final = "tests/unit/outbox/relay/test_trimmed_topic.py"
 RELAY: Final = "tests/unit/checker/relay"
 HALVES: Final = "tests/integration/postgres/messages"
 
@@ -74,9 +75,23 @@ SETTLEMENT_MUTANTS: Final = (
     ProductMutant(
         promise="An absence that retention explains is not repaired",
         file="outbox/relay/unseen_batches.py",
-        rule="if each not in seen | unprovable)",
-        broken="if each not in seen)",
+        rule="if each not in unprovable)",
+        broken="if True)",
         killer=f"{UNSEEN}::test_absence_that_retention_explains_proves_nothing",
+    ),
+    ProductMutant(
+        promise="What retention removed from other partitions hides no loss",
+        file="outbox/relay/trimmed_topic.py",
+        rule="hashed % count for count in counts",
+        broken="range(self.partitions)",
+        killer=f"{TRIMMED}::test_a_keyed_record_can_be_gone_from_its_own_partition_alone",
+    ),
+    ProductMutant(
+        promise="A message is not doubled because its topic has grown since",
+        file="outbox/relay/trimmed_topic.py",
+        rule="range(max(1, self.least), self.partitions + 1)",
+        broken="(self.partitions,)",
+        killer=f"{TRIMMED}::test_a_topic_that_may_have_grown_has_the_earlier_homes_too",
     ),
     ProductMutant(
         promise="What consumers see of an aborted batch is learned",

@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from outbox.messages.message import HalfMessage, Resolution
+from outbox.messages.murmur2 import partition_of
 from outbox.messages.record import BATCH, MESSAGE_ID, Record
 from spark.audit.audit import Audit
 from spark.columns.frames import Mode
-from spark.columns.murmur2 import partition_of
 from spark.findings.topic_rules import LatencyTarget, TopicRule
 from spark.findings.verdict import Verdict
 from spark.report.report import Report

@@ -6,6 +6,7 @@ committed manifest beside an aborted record, or the other way round.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -16,7 +17,9 @@ from confluent_kafka import Message, Producer
 
 from outbox.messages.manifest import PUBLISHED, Entry, Kind, Manifest, Position, decode, encode
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, message_id_text
-from tests.fixtures_kafka import delete_all_records, read_committed
+from outbox.messages.murmur2 import partition_of
+from tests.aged_installation.fixtures_log_starts import write_foreign
+from tests.fixtures_kafka import delete_all_records, make_topic, read_committed
 from tests.integration.checker.relay.fixtures_relay import (
     SHARD,
     RelayWorld,
@@ -32,6 +35,8 @@ LEARNED: Final = "SELECT count(*) FROM outbox.already_published WHERE shard = 3"
 CHAIN: Final = (
     "SELECT batch_no, crc, gen, position, position_n FROM outbox.progress WHERE name = 'relay:3'"
 )
+HOME: Final = partition_of(b"key", 2)
+OTHER: Final = 1 - HOME
 PASTS: Final = pytest.mark.parametrize("past", [0, 3], ids=["first batch", "fourth batch"])
 
 
@@ -91,6 +96,36 @@ def test_what_never_arrived_beside_a_committed_manifest_is_published_again(
     drain(world.relay_again())
     assert world.values(past + 1) == [*past_values(past), b"v"]
     assert world.one(REPAIRED) == 1
+
+
+@pytest.mark.parametrize(
+    ("emptied", "hours", "published"),
+    [(OTHER, 24, 1), (OTHER, 1, 0), (HOME, 24, 0)],
+    ids=["another partition", "another partition of a new topic", "its own partition"],
+)
+def test_what_never_arrived_is_published_again_unless_its_own_partition_is_trimmed(
+    world: RelayWorld,
+    emptied: int,
+    hours: int,
+    published: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A key names one partition: what retention removed from another one explains nothing.
+
+    In a new topic it may name another one than the relay knew.
+    """
+    world.topic = make_topic(world.bootstrap_servers, partitions=2)
+    _, manifest = listed(world, past=0)
+    for partition in (HOME, OTHER):
+        write_old(world, partition, hours)
+    delete_all_records(world.bootstrap_servers, world.topic, emptied)
+    write_manifest(world, manifest, commit=True)
+    drain(world.relay())
+    drain(world.relay_again())
+    assert world.values(published + 1).count(b"v") == published
+    assert world.one(REPAIRED) == published
+    named = "publication_unproven" in "".join(capsys.readouterr())
+    assert named is not bool(published)
 
 
 def test_what_is_absent_is_published_again_though_the_log_begins_with_its_batch(
@@ -207,6 +242,12 @@ def listed(world: RelayWorld, past: int) -> tuple[str, Manifest]:
         before=None if batch_no else (),
     )
     return message, manifest
+
+
+def write_old(world: RelayWorld, partition: int, hours: int) -> None:
+    """Write a record from so long before the batch."""
+    at = int((time.time() - 3600 * hours) * 1000)
+    write_foreign(world.bootstrap_servers, [(world.topic, partition)], 1, time_ms=at)
 
 
 def past_values(past: int) -> list[bytes]:

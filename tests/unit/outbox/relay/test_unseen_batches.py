@@ -7,7 +7,7 @@ from uuid import UUID
 
 from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, Position
 from outbox.messages.offset_run import OffsetRun, OffsetRuns
-from outbox.relay.ports import Doubt, InDoubt
+from outbox.relay.doubt import Destination, Doubt, InDoubt
 from outbox.relay.protocol.state import Found, Relay, require
 from outbox.relay.unseen_batches import EARLIER_MS, UnseenBatches, doubt_of
 
@@ -47,7 +47,13 @@ def test_what_is_listed_and_not_seen_is_absent() -> None:
 
 def test_absence_that_retention_explains_proves_nothing() -> None:
     batches = UnseenBatches((batch(1, A, B),), ())
-    assert batches.judge(frozenset(), AT, frozenset({B})).absent == (A,)
+    settled = batches.judge(frozenset(), AT, frozenset({B}))
+    assert (settled.absent, settled.unprovable) == ((A,), (B,))
+
+
+def test_what_consumers_see_needs_no_proof() -> None:
+    settled = UnseenBatches((batch(1, A, B),), ()).judge(frozenset({B}), AT, frozenset({B}))
+    assert (settled.absent, settled.unprovable) == ((A,), ())
 
 
 def test_a_batch_that_the_stored_row_counts_is_listed_though_its_manifest_was_aborted() -> None:
@@ -92,5 +98,6 @@ def test_an_empty_manifest_has_no_records_to_look_for() -> None:
 
 def asked(*committed: Found, aborted: tuple[Found, ...] = ()) -> Doubt:
     state = replace(Relay(shard=3), installation=UUID(int=7))
-    in_doubt = InDoubt({A: "invoices"}, frozenset(), frozenset())
+    sent = Destination("invoices", key=None, partition=None)
+    in_doubt = InDoubt({A: sent}, frozenset(), frozenset())
     return doubt_of(state, UnseenBatches(committed, aborted), in_doubt)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from outbox.messages.murmur2 import partition_of
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
 from spark.checks.sample import SampledMessage, message_findings
-from spark.columns.murmur2 import partition_of
 from spark.findings.finding_class import FindingClass
 from tests.fixtures_messages import make_message
 from tests.fixtures_replacing import replace
