@@ -1,5 +1,8 @@
 """One relay thread per shard, and one thread that wakes them when commits have become final.
 
+That thread looks often while a relay rests that has published before. While all of those are at
+work it would wake nobody, and a look costs PostgreSQL half of what an END costs.
+
 Several processes share the shards: each thread waits for the lock of its shard. Each process asks
 for the locks in a random order, so processes that start together get about as many shards each. No
 thread starts before the servers' settings have been found safe.
@@ -51,6 +54,10 @@ class RestOrder(Protocol):
     def until_commits(self) -> bool:
         """A new commit in the shard ends the rest."""
 
+    @property
+    def published(self) -> int:
+        """How many messages the round has published."""
+
 
 class DrivenRelay(Protocol):
     """The relay of one shard, as its thread drives it."""
@@ -79,6 +86,12 @@ class RelayThreads:
         self._admit = admit
         self._stop = threading.Event()
         self._wake = {shard: threading.Event() for shard in shards}
+        self._used: set[int] = set()
+        """The shards that have published."""
+        self._resting: set[int] = set()
+        """The shards that a new commit would wake."""
+        self._rested = threading.Event()
+        """A used shard has begun to rest."""
         self._progress = {shard: clock.monotonic() for shard in shards}
         shuffled = secrets.SystemRandom().sample(list(shards), len(shards))
         self._threads = [
@@ -102,6 +115,7 @@ class RelayThreads:
     def stop(self) -> None:
         """Ask every thread to end after its round, and wait for a bounded time."""
         self._stop.set()
+        self._rested.set()
         self._wake_all(self._wake)
         deadline = self._clock.monotonic() + JOIN_SECONDS
         for thread in (self._doorkeeper, *self._threads):
@@ -144,15 +158,28 @@ class RelayThreads:
                 wake.clear()
                 done = relay.run_once()
                 self._progress[shard] = self._clock.monotonic()
+                if done.published:
+                    self._used.add(shard)
                 if done.rest_seconds and not self._stop.is_set():
-                    (wake if done.until_commits else self._stop).wait(done.rest_seconds)
+                    self._rest(shard, done)
         finally:
             relay.close()
+
+    def _rest(self, shard: int, order: RestOrder) -> None:
+        if not order.until_commits:
+            self._stop.wait(order.rest_seconds)
+            return
+        self._resting.add(shard)
+        if shard in self._used:
+            self._rested.set()
+        self._wake[shard].wait(order.rest_seconds)
+        self._resting.discard(shard)
 
     def _watch_commits(self) -> None:
         """Wake the relays of shards with new final commits; otherwise they poll once per second."""
         quiet = 0
         while not self._stop.is_set():
+            self._rested.clear()
             try:
                 fresh = self._watch.fresh_shards()
             except DatabaseUnavailable:
@@ -160,8 +187,14 @@ class RelayThreads:
                 continue
             self._wake_all(fresh & self._wake.keys())
             quiet = 0 if fresh else quiet + 1
-            self._stop.wait(WATCH_BUSY_SECONDS if quiet < IDLE_POLLS else WATCH_IDLE_SECONDS)
+            self._wait_for_next_look(quiet)
         self._watch.close()
+
+    def _wait_for_next_look(self, quiet: int) -> None:
+        if self._used.isdisjoint(self._resting) and self._used:
+            self._rested.wait(WATCH_IDLE_SECONDS)
+        else:
+            self._stop.wait(WATCH_BUSY_SECONDS if quiet < IDLE_POLLS else WATCH_IDLE_SECONDS)
 
     def _wake_all(self, shards: Iterable[int]) -> None:
         for shard in shards:

@@ -23,8 +23,14 @@ WAITING = (
     ("HELD", "held messages", "topic", "outbox held list"),
 )
 """What waits for a person: state, name of the check, what it is counted by, the next command."""
+RETENTION = "retire"
+"""The chore that no message waits for, and without which the disk fills up."""
+SWITCHED_OFF_SECONDS = 86_400
+"""A chore that has been silent for so long was switched off, or an earlier release had it."""
 START_POSTGRES = "docker compose up --detach postgres"
 START_CHECKER = "docker compose up --detach checker"
+TABLES_OF_AN_END = 2
+"""An END locks each leaf of the halves and of the decisions, and so does a read of the relay."""
 SHOW_DISK = 'df -h "$(psql "$OUTBOX_DATABASE_URL" -Atc "SHOW data_directory")"'
 """To run on the database's host."""
 
@@ -44,6 +50,7 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
                 yield from heartbeat_findings(view.chores(), most)
                 yield halt_finding([shard_state(row) for row in view.shards()])
                 yield leaf_finding(view.without_leaf())
+                yield leaf_lock_finding(**view.leaf_locks())
                 yield lock_finding(view.strangers())
                 yield from message_findings(view.unfinished())
     except DatabaseUnavailable as error:
@@ -74,7 +81,8 @@ def server_findings(server: Mapping[str, Any], now: float) -> Iterator[HealthChe
 def heartbeat_findings(chores: list[dict[str, Any]], most_seconds: float) -> Iterator[HealthCheck]:
     """Check the age of each chore's last heartbeat.
 
-    Messages wait for some of them. The others may take long, or be switched off: a warning.
+    Messages wait for some of them. The others may take long, or be switched off: a warning, but
+    not for ever.
     """
     seen = {chore["chore"] for chore in chores}
     for needed in NEEDED_CHORES:
@@ -83,6 +91,8 @@ def heartbeat_findings(chores: list[dict[str, Any]], most_seconds: float) -> Ite
             yield finding(f"chore {needed}", False, detail, command=START_CHECKER)
     for chore in chores:
         name, age = chore["chore"], float(chore["seconds_ago"])
+        if age > SWITCHED_OFF_SECONDS and name not in (*NEEDED_CHORES, RETENTION):
+            continue
         alive = age <= most_seconds
         more = "" if alive else ": is a checker with this task running, and what does its log say?"
         otherwise = HealthStatus.FAILED if name in NEEDED_CHORES else HealthStatus.WARNING
@@ -128,6 +138,16 @@ def leaf_finding(tables: list[str]) -> HealthCheck:
     if tables:
         detail = f"rows of {', '.join(tables)} have no leaf yet: see that a checker runs"
     return finding("partitions", not tables, detail)
+
+
+def leaf_lock_finding(leaves: int, room: int) -> HealthCheck:
+    """Check that each session has room for the locks of all leaves, whatever others hold."""
+    needed = TABLES_OF_AN_END * leaves
+    detail = f"max_locks_per_transaction {room}, {leaves} leaves need {needed}"
+    if room < needed:
+        wanted = 1 << needed.bit_length()
+        detail += f": ends get dearer, and fail at worst; set {wanted} and restart PostgreSQL"
+    return finding("leaf locks", room >= needed, detail, HealthStatus.WARNING)
 
 
 def lock_finding(strangers: Sequence[Mapping[str, Any]]) -> HealthCheck:

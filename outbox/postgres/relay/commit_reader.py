@@ -1,6 +1,6 @@
 """Reads the next committed messages of a shard: ids from the commit log, contents by key.
 
-Three statements per batch. Rows are left as tuples: one batch has 2 000 of them.
+Two statements per batch. Rows are left as tuples: one batch has 2 000 of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from outbox.messages.manifest import Position
 from outbox.messages.message_id import HalfId, message_id_bytes
 from outbox.messages.record import Committed
 from outbox.postgres.messages.half_rows import bounds, read_headers
-from outbox.postgres.relay.held_records import read_holds
+from outbox.postgres.relay.held_records import AnyHeld, read_any_held, read_holds
 from outbox.postgres.relay.name_reader import read_group_names, read_topic_names
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
 from outbox.postgres.sessions.connections import Connection
@@ -53,13 +53,13 @@ class CommitReader:
         ``most`` bounds the messages further.
         Raises CommittedMessageMissing when the next message is neither in its partition nor parked.
         """
-        ranges = self._read_ranges(session, after)
+        ranges, any_held = self._read_ranges(session, after)
         bound = self._batch_max if most is None else min(most, self._batch_max)
         ids = [half_id for _, _, half_ids, _ in ranges for half_id in half_ids][:bound]
         rows = self._read_contents(session, ids) if ids else {}
         run = [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
         batch = [(row[0], row[_TOPIC], row[_KEY]) for row in run]
-        holds = read_holds(session, self._shard, after, batch)
+        holds = read_holds(session, self._shard, after, batch, any_held)
         if not ids:
             return Commits(after, (), (), frozenset(), due=holds.due)
         message_ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
@@ -71,18 +71,23 @@ class CommitReader:
         messages = self._committed(session, run)
         return Commits(to, messages, message_ids, before, held, holds.due, ages)
 
-    def _read_ranges(self, session: Connection, after: Position) -> list[Range]:
-        """Return what the next commit log rows have after a position."""
+    def _read_ranges(self, session: Connection, after: Position) -> tuple[list[Range], AnyHeld]:
+        """Return what the next commit log rows have after a position, and what is held."""
         asked = {"shard": self._shard, "xid": after.xid, "rows": self._rows}
         with session.cursor(binary=True) as cursor:
             rows = cursor.execute(SQL["read_commits"], asked).fetchall()
+        if not rows:
+            return [], read_any_held(session, self._shard)
         self._rows = self._rows_for(rows)
         done = {after.xid: after.n}
-        return [(xid, done.get(xid, 0), ids[done.get(xid, 0) :], age) for xid, ids, age in rows]
+        ranges = [
+            (xid, done.get(xid, 0), ids[done.get(xid, 0) :], age) for xid, ids, age, *_ in rows
+        ]
+        return ranges, AnyHeld(*rows[0][3:])
 
     def _rows_for(self, rows: Sequence[Row]) -> int:
         """Return how many rows like these make a batch: a row has 1 to 2 048 ids."""
-        ids = sum(len(half_ids) for _, half_ids, _ in rows)
+        ids = sum(len(half_ids) for _, half_ids, *_ in rows)
         if not ids:
             return self._rows
         wanted = self._batch_max * len(rows) // ids + 2

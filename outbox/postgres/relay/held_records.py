@@ -41,13 +41,29 @@ class BatchHolds(NamedTuple):
 NO_HOLDS: Final = BatchHolds(frozenset(), frozenset(), due=False)
 
 
-def read_holds(
-    session: Connection, shard: int, position: Position, batch: Sequence[BatchRow]
-) -> BatchHolds:
-    """Read how held records affect a batch that begins after a position."""
+class AnyHeld(NamedTuple):
+    """Whether anything was ever held, and whether a record of the shard is."""
+
+    ever: bool
+    any_open: bool
+
+
+def read_any_held(session: Connection, shard: int) -> AnyHeld:
+    """Read what says whether held records can matter at all."""
     found = session.execute(SQL["any_held"], {"shard": shard}).fetchone()
     assert found is not None
-    ever, any_open = found
+    return AnyHeld(*found)
+
+
+def read_holds(
+    session: Connection,
+    shard: int,
+    position: Position,
+    batch: Sequence[BatchRow],
+    any_held: AnyHeld,
+) -> BatchHolds:
+    """Read how held records affect a batch that begins after a position."""
+    ever, any_open = any_held
     if not ever:
         return NO_HOLDS
     due = any_open and _due_head(session, shard, position) is not None

@@ -37,8 +37,7 @@ JOIN outbox.producer_group g ON g.id = h.producer_group_id
 ON CONFLICT (half_id) DO NOTHING
 
 -- name: any_held
--- Returns whether anything was ever held, and whether anything of the shard is. Usually nothing was, and then a batch
--- needs no further query.
+-- Returns whether anything was ever held, and whether anything of the shard is; asked when no commit was read.
 SELECT EXISTS (SELECT FROM outbox.held_record), EXISTS (SELECT FROM outbox.open_held WHERE shard = %(shard)s)
 
 -- name: read_holds

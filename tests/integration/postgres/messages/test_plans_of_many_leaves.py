@@ -15,6 +15,8 @@ from outbox.postgres.messages.decisions import END, parameters_of
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.message_status import SQL as STATUS
 from outbox.postgres.messages.message_status import read_statuses
+from outbox.postgres.operators.operator_view import OperatorView
+from outbox.postgres.operators.postgres_checks import TABLES_OF_AN_END
 from outbox.postgres.sessions.connections import PLAN_ONCE, AsyncConnection, Pool, make_pool
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 from tests.integration.postgres.messages.test_half_store_plans import nodes
@@ -24,6 +26,17 @@ pytestmark = pytest.mark.postgres
 LEAVES = 64
 TABLES = ("half_message", "op_message")
 HALVES, ENDED = 2000, 20
+FAST_FOR_ALL = 180_000
+"""From this version on a session has as many fast locks as `max_locks_per_transaction` says."""
+LOCKS = """
+    SELECT count(DISTINCT relation) FILTER (WHERE name ~ '^(half|op)_message_(\\d+|default)$'),
+        count(DISTINCT relation) FILTER (WHERE name !~ '^(half|op)_message_(\\d+|default)$'),
+        count(*) FILTER (WHERE NOT fastpath)
+    FROM (SELECT relation, relation::regclass::text AS path, fastpath FROM pg_locks
+          WHERE pid = pg_backend_pid() AND locktype = 'relation') AS held
+    CROSS JOIN LATERAL (SELECT replace(path, 'outbox.', '') AS name) AS named
+"""
+"""Of this session: locks of leaves, of other relations, and locks in the table that all share."""
 PARAMETER = re.compile(r"%\((\w+)\)[sb]")
 
 
@@ -104,6 +117,30 @@ async def test_an_end_is_planned_once_and_reads_by_key_in_one_leaf(
     removed = [node["Subplans Removed"] for node in found if "Subplans Removed" in node]
     assert len(removed) == 2
     assert min(removed) >= LEAVES - 1
+
+
+async def test_an_end_locks_two_tables_of_each_leaf_without_the_table_of_all_locks(
+    session: tuple[AsyncConnection, list[End]],
+) -> None:
+    connection, ends = session
+    async with connection.transaction(force_rollback=True):
+        await connection.execute(END, parameters_of(ends))
+        cursor = await connection.execute(LOCKS, prepare=False)
+        row = await cursor.fetchone()
+    assert row is not None
+    leaves, others, slow = row
+    assert leaves == TABLES_OF_AN_END * (LEAVES + 1)
+    assert others < 40
+    if connection.info.server_version >= FAST_FOR_ALL:
+        assert slow < 10
+
+
+async def test_the_doctor_counts_the_leaves_that_an_end_locks(
+    session: tuple[AsyncConnection, list[End]], database_url: str
+) -> None:
+    assert session
+    with OperatorView(database_url) as view:
+        assert view.leaf_locks()["leaves"] == LEAVES + 1
 
 
 async def test_statuses_are_planned_once_and_read_by_key_in_one_leaf(

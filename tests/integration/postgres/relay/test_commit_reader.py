@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -59,3 +60,31 @@ def test_a_row_is_read_on_from_its_middle(
     ids = commit_directly(session, [register(session, "points-earned")] * 3, shard=SHARD)
     assert read_ids(commit_log, Position(ids[0] >> 15, 1)) == ids[1:]
     assert commit_log.read(start, 2).to == Position(ids[0] >> 15, 2)
+
+
+def executed(session: Connection) -> int:
+    """Return how many prepared statements the session has executed."""
+    row = session.execute(
+        "SELECT sum(generic_plans + custom_plans)::int8 FROM pg_prepared_statements", prepare=False
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_a_batch_is_read_with_two_statements(
+    database_url: str, session: Connection, start: Position
+) -> None:
+    ids = commit_directly(session, [register(session, "points-earned")] * 3, shard=SHARD)
+    opened: list[Connection] = []
+
+    def remembered(url: str, application: str) -> Connection:
+        opened.append(connect(url, application))
+        return opened[-1]
+
+    log = PostgresCommitLog(database_url, SHARD, batch_max=9, owner="test", connect=remembered)
+    with closing(log):
+        for _ in range(3):  # names are known and each statement is prepared
+            log.read(start)
+        before = executed(opened[0])
+        assert read_ids(log, start) == ids
+        assert executed(opened[0]) - before == 2

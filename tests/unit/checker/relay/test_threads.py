@@ -17,6 +17,7 @@ BOUND_SECONDS = 10.0
 class Step(NamedTuple):
     rest_seconds: float
     until_commits: bool
+    published: int = 0
 
 
 class CountingRelay:
@@ -119,6 +120,40 @@ def test_a_new_commit_ends_the_rest_of_its_shard_alone() -> None:
     assert relays[4].steps == 1
     assert all(relay.closed for relay in relays.values())
     assert watch.closed
+
+
+def test_the_watch_looks_seldom_while_the_shard_with_work_is_busy_and_at_once_when_it_rests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(relay_threads, "WATCH_IDLE_SECONDS", 3600.0)
+    monkeypatch.setattr(relay_threads, "PAUSE_SECONDS", 0.0)
+    busy, done = Event(), Event()
+    looks_while_busy: list[None] = []
+
+    class Relay(CountingRelay):
+        def run_once(self) -> Step:
+            self.steps += 1
+            if self.steps == 1:
+                return Step(0.0, until_commits=True, published=1)
+            if self.steps == 2:
+                busy.set()
+                Event().wait(0.2)
+                busy.clear()
+            else:
+                done.set()
+            return Step(3600, until_commits=True)
+
+    def fresh() -> frozenset[int]:
+        if busy.is_set():
+            looks_while_busy.append(None)
+        return frozenset() if busy.is_set() else frozenset({0})
+
+    relay = Relay(Step(0, until_commits=True), 0, done)
+    threads = RelayThreads([0], lambda _: relay, Watch(fresh), SystemClock(), admitted)
+    threads.start()
+    assert done.wait(BOUND_SECONDS)
+    threads.stop()
+    assert len(looks_while_busy) <= 2
 
 
 def test_a_commit_does_not_end_another_rest() -> None:

@@ -10,6 +10,7 @@ from outbox.postgres.operators.postgres_checks import (
     halt_finding,
     heartbeat_findings,
     leaf_finding,
+    leaf_lock_finding,
     message_findings,
     postgres_checks,
     server_findings,
@@ -86,6 +87,14 @@ def test_a_task_that_no_message_waits_for_is_a_warning_when_it_is_silent() -> No
     assert (found.check, found.verdict) == ("chore parked", HealthStatus.WARNING)
 
 
+def test_a_task_that_was_switched_off_long_ago_is_no_warning_but_retention_is() -> None:
+    chores = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
+    silent = [{"chore": name, "seconds_ago": 7 * 86_400.0} for name in ("parked", "retire")]
+    found = {each.check: each.verdict for each in heartbeat_findings([*chores, *silent], 15)}
+    assert "chore parked" not in found
+    assert found["chore retire"] is HealthStatus.WARNING
+
+
 def unfinished(state: str, messages: int, group: str = "billing") -> dict[str, Any]:
     return {"state": state, "producer_group": group, "topic": "invoices", "messages": messages}
 
@@ -122,6 +131,14 @@ def test_rows_without_a_leaf_fail_and_are_named() -> None:
     found = leaf_finding(["commit_log", "half_message"])
     assert found.verdict is HealthStatus.FAILED
     assert "commit_log, half_message" in found.detail
+
+
+def test_leaves_that_need_more_locks_than_a_session_has_room_for_are_a_warning() -> None:
+    assert leaf_lock_finding(leaves=32, room=64).verdict is HealthStatus.OK
+    found = leaf_lock_finding(leaves=33, room=64)
+    assert found.verdict is HealthStatus.WARNING
+    assert found.detail.startswith("max_locks_per_transaction 64, 33 leaves need 66: ")
+    assert "set 128 and restart PostgreSQL" in found.detail
 
 
 def test_a_server_that_cannot_write_fails_and_the_command_names_its_disk() -> None:
