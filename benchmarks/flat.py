@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import json
 import statistics
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -112,19 +113,23 @@ def held_xmin(database_url: str) -> Iterator[None]:
 
 def compare(young: Installation, old: Installation, path: str, count: int, pairs: int) -> float:
     """Measure a path on both in turn; return the median ratio of the rates, full to empty."""
-    ratios = []
+    rates: list[float] = []
+    costs: defaultdict[str, list[float]] = defaultdict(list)
     for number in range(pairs + 1):
         found = {}
         for each in (young, old) if number % 2 else (old, young):
             each.awaken_programs()
-            found[each.name] = each.rate_and_cost(path, count)
+            found[each.name] = each.rate_and_costs(path, count)
             each.sleep_programs()
         if number:  # the first pair warms up
             (rate, cost), (old_rate, old_cost) = found["empty"], found["full"]
-            ratios.append((old_rate / rate, old_cost / cost))
-    rates, costs = zip(*ratios, strict=True)
-    rate, cost = float(statistics.median(rates)), float(statistics.median(costs))
-    report(f"{path}: full / empty", pairs=pairs, rate=round(rate, 3), cost=round(cost, 3))
+            rates.append(old_rate / rate)
+            costs["all"].append(sum(old_cost.values()) / sum(cost.values()))
+            for server in cost:
+                costs[server].append(old_cost[server] / cost[server])
+    rate = float(statistics.median(rates))
+    medians = {f"{name}_cost": round(statistics.median(each), 3) for name, each in costs.items()}
+    report(f"{path}: full / empty", pairs=pairs, rate=round(rate, 3), **medians)
     return rate
 
 
