@@ -173,6 +173,7 @@ def matrix(
     folder: Annotated[
         Path | None, typer.Option("--dir", help="Folder of the runs.", show_default="a new folder")
     ] = None,
+    pace: Pace = 1.0,
     record: Annotated[
         bool, typer.Option("--record", help="Write docs/evidence and the table in docs/chaos.md.")
     ] = False,
@@ -189,6 +190,7 @@ def matrix(
         slices=1,
         resume=False,
         spark=False,
+        pace=pace,
     )
     with _progress() as say, _terminated_as_interrupted():
         _exit(run_on_each(options, kafka or [], say, record_them=record))

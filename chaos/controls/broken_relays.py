@@ -22,7 +22,8 @@ from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.record import Record
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.reconciliation.log import Offsets
-from outbox.relay.ports import DeliveryReport, Doubt, SettledRecords
+from outbox.relay.doubt import Doubt, SettledRecords
+from outbox.relay.ports import DeliveryReport
 from outbox.relay.protocol import actions, answers
 from outbox.telemetry.metrics import Metrics
 

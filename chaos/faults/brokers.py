@@ -65,8 +65,8 @@ def _leader(context: ChaosContext, fault: Fault) -> Sequence[int]:
 
 
 def _coordinator(context: ChaosContext, fault: Fault) -> Sequence[int]:
-    """Choose the coordinator of the transactions of one shard's relay."""
-    shard = context.random(f"coordinator/{fault.at}").choice(ALL_SHARDS)
+    """Choose the coordinator of the transactions of one shard that has messages."""
+    shard = context.random(f"coordinator/{fault.at}").choice(context.used_shards)
     leaders = _leaders(context, TRANSACTIONS)
     installation = _installation(context)
     if not leaders or installation is None:

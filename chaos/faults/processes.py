@@ -16,7 +16,7 @@ from chaos.programs.children import Child
 from chaos.servers.probes import wait_until_true
 
 START_SECONDS: Final = 5.0
-PATIENCE_SECONDS: Final = 10.0
+PATIENCE_SECONDS: Final = 20.0
 SPARED_SECONDS: Final = 4.0
 """How long a life with a failpoint is left to meet it."""
 LOOK_SECONDS: Final = 0.2

@@ -48,6 +48,11 @@ class ChaosContext:
     stop: threading.Event = field(default_factory=threading.Event)
     """set after the last fault"""
 
+    @property
+    def used_shards(self) -> list[int]:
+        """Return the shards that have messages: a fault of another shard meets nothing."""
+        return sorted(self.recoveries.shards_in_use)
+
     def random(self, name: str) -> random.Random:
         """Return a random generator for one purpose, derived from the run's seed."""
         return random.Random(f"{self.seed}/{name}")

@@ -43,6 +43,8 @@ class Verdict:
     code_version: str = ""
     versions: Mapping[str, Any] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
+    load: Sequence[float] = ()
+    """how many processes wanted a core: before and after the faults, and after the backlog"""
     seconds: float = 0.0
     length: float = 0.0
     """the seconds in which faults happened"""
@@ -106,6 +108,7 @@ def verdict_of(
         verdict=VIOLATION if violated else VOID if reasons else PASS,
         reasons=reasons,
         **_about(facts),
+        load=list(ended.get("load", ())),
         seconds=ended["seconds"],
         kills={end: count for end, count in ended["ends"].items() if ":ended" not in end},
         faults=dict(calls.faults),

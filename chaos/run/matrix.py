@@ -20,8 +20,9 @@ PAGE: Final = PROJECT_ROOT / "docs" / "chaos.md"
 EVIDENCE: Final = PROJECT_ROOT / "docs" / "evidence"
 BEGIN, END = "<!-- written by outbox-chaos matrix {profile} -->", "<!-- end of {profile} -->"
 HEAD: Final = (
-    "| Kafka | verdict | kills | faults | messages | violated | back after: least p50, longest |",
-    "|---|---|---|---|---|---|---|",
+    "| Kafka | verdict | kills | faults | messages | violated | back after: least p50, longest "
+    "| load | code |",
+    "|---|---|---|---|---|---|---|---|---|",
 )
 
 
@@ -98,6 +99,8 @@ def _row(release: str, found: Mapping[str, Any]) -> str:
         found["messages"],
         ", ".join(violated) or "none",
         times,
+        " to ".join(f"{each:.0f}" for each in found.get("load", ())) or "-",
+        f"`{found['code_version']}`",
     )
     return "| " + " | ".join(str(cell) for cell in cells) + " |"
 

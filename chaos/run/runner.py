@@ -54,7 +54,9 @@ def perform(
     _write(run, facts)
     with testbed(run, profile, seed, age) as bed:
         say(f"started in {monotonic() - began:.1f} s")
+        load = [_load()]
         errors = _perform_faults(bed, faults, say)
+        load.append(_load())
         drained = _drain(bed, say)
         _stop_programs(bed.context)
         collect_truth(run)
@@ -63,6 +65,7 @@ def perform(
             "seconds": round(monotonic() - began, 1),
             "faults": len(faults),
             "errors": errors,
+            "load": [*load, _load()],
             "ends": dict(bed.context.processes.ends),
             "seen": {reader.name: reader.seen for reader in bed.readers},
             **drained,
@@ -148,6 +151,11 @@ def _facts(profile: Profile, seed: int) -> dict[str, Any]:
         "policy": {**GROUP, "check_max_of": dict(CHECK_MAX_OF)},
         "started": {"unix": clock.now().timestamp(), "mono": clock.monotonic()},
     }
+
+
+def _load() -> float:
+    """Return how many processes wanted a core in the last minute, on average."""
+    return round(os.getloadavg()[0], 1)
 
 
 def _write(run: Path, facts: Mapping[str, Any]) -> None:

@@ -36,6 +36,8 @@ class Totals:
     code_version: str
     versions: Mapping[str, Any]
     machine: Mapping[str, Any]
+    load: Sequence[float]
+    """the lowest and the highest load of the slices; empty if they did not note it"""
     git: str
     seeds: Sequence[int | None]
     length: float
@@ -53,6 +55,8 @@ class Totals:
     reached: Mapping[str, int]
     spark: Mapping[str, int]
     """Spark's verdicts and their counts; it does not run after every slice."""
+    spark_found: Mapping[str, int]
+    """what these audits found, by class; information is left out"""
 
     @property
     def short(self) -> Sequence[str]:
@@ -105,6 +109,7 @@ def total_of(verdicts: Sequence[Verdict]) -> Totals:
         code_version=first.code_version,
         versions=first.versions,
         machine=first.machine,
+        load=_range([each for verdict in verdicts for each in verdict.load]),
         git=first.git,
         seeds=[each.seed for each in verdicts],
         length=max(each.length for each in verdicts),
@@ -126,7 +131,12 @@ def total_of(verdicts: Sequence[Verdict]) -> Totals:
         recoveries=_recoveries(verdicts),
         reached=_sum(each.reached for each in verdicts),
         spark=_sum({each.spark["verdict"]: 1} for each in verdicts if each.spark),
+        spark_found=_sum(each.spark.get("classes", {}) for each in verdicts if each.spark),
     )
+
+
+def _range(samples: Sequence[float]) -> list[float]:
+    return [min(samples), max(samples)] if samples else []
 
 
 def _sum(counts: Iterator[Mapping[str, int]]) -> dict[str, int]:
@@ -158,6 +168,31 @@ def _smaller(totals: Totals) -> str:
     )
 
 
+def _load(totals: Totals) -> str:
+    """Return a sentence about the load; recovery times mean little on a busy machine."""
+    if not totals.load:
+        return ""
+    low, high = totals.load
+    return f" Load {low:.0f} to {high:.0f} on {totals.machine.get('cores')} cores."
+
+
+def _spark(totals: Totals) -> Iterator[str]:
+    """Yield what Spark found; a slice passes only if it found what there was to find."""
+    if totals.spark:
+        words = ", ".join(f"{word} in {count}" for word, count in totals.spark.items())
+        yield from ("", f"Spark's audits, by slices: {words}.")
+    if totals.spark_found:
+        found = ", ".join(f"{name} {count}" for name, count in totals.spark_found.items())
+        yield f"Found, as it must be after a lost tail: {found}."
+
+
+def _again(totals: Totals) -> str:
+    """Return the command that repeats a slice as it was."""
+    pace = f" --pace {totals.pace:g}" if totals.pace < 1 else ""
+    about = f"--seed {totals.seeds[0]} --seconds {totals.length:g}{pace}"
+    return f"outbox chaos run --profile {totals.profile} {about}"
+
+
 def _page(totals: Totals) -> Iterator[str]:
     yield f"# {totals.profile}: {totals.verdict}"
     yield ""
@@ -166,12 +201,14 @@ def _page(totals: Totals) -> Iterator[str]:
         f"{totals.messages} messages acknowledged, {totals.seconds / 60:.0f} minutes. "
         f"Slices: {len(totals.seeds)}, {totals.length:.0f} s of faults in each. Kafka "
         f"{totals.versions.get('kafka')}, code version `{totals.code_version}`, commit "
-        f"`{totals.git[:12]}`."
+        f"`{totals.git[:12]}`.{_load(totals)}"
     )
     if planned := _smaller(totals):
         yield from ("", planned)
     if totals.short:
         yield from ("", f"Short of the profile's target: {', '.join(totals.short)}.")
+    if totals.excused:
+        yield from ("", f"Not judged: {totals.excused} answers about what PostgreSQL lost later.")
     yield from ("", "| invariant | checked | violations |", "|---|---|---|")
     for name, found in totals.invariants.items():
         yield f"| {name}: {INVARIANTS[name]} | {found['checked']} | {found['violations']} |"
@@ -184,11 +221,10 @@ def _page(totals: Totals) -> Iterator[str]:
         yield f"| {kind} | " + " | ".join(str(cell) for cell in cells) + " |"
     yield from ("", "| reached | times |", "|---|---|")
     yield from (f"| {state} | {count} |" for state, count in totals.reached.items())
-    for word, count in totals.spark.items():
-        yield from ("", f"Spark's audit after {count} slices: {word}.")
+    yield from _spark(totals)
     yield from (
         "",
-        f"Repeat a slice: `outbox chaos run --profile {totals.profile} --seed {totals.seeds[0]}`.",
+        f"Repeat a slice: `{_again(totals)}`.",
     )
     yield from ("", f"Seeds: {', '.join(str(seed) for seed in totals.seeds)}.")
     yield f"Machine: {json.dumps(totals.machine)}. Versions: {json.dumps(totals.versions)}."

@@ -15,6 +15,7 @@ from outbox.messages.message_id import parse_message_id, shard_in
 
 POLL_SECONDS: Final = 0.1
 MOST: Final = 500
+STOP_SECONDS: Final = 10.0
 
 
 class LiveReader:
@@ -60,10 +61,12 @@ class LiveReader:
         self._thread.start()
 
     def stop(self) -> None:
-        """End reading."""
+        """End reading, also if librdkafka waits for a killed broker for ever when it closes."""
         self._stop.set()
-        self._thread.join(10.0)
-        self._consumer.close()
+        self._thread.join(STOP_SECONDS)
+        closing = threading.Thread(target=self._consumer.close, name="closing", daemon=True)
+        closing.start()
+        closing.join(STOP_SECONDS)
         self._history.close()
 
     def _read(self) -> None:

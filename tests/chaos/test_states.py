@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from chaos.judge.final_state import read_final_state
 from chaos.judge.verdict import Verdict
 from chaos.profiles.catalogue import Profile
 from chaos.profiles.fault_mixes import CHECKERS, RETENTION, Mix
@@ -14,10 +16,7 @@ from chaos.profiles.schedule import Fault
 from chaos.profiles.states import HALTED, REFUSED, RETIRED
 from chaos.run.slices import erase_servers, run_and_judge
 from chaos.run.testbed import Age
-from chaos.servers.nodes import PostgresNode
-from tests.aged_installation.fixtures_life import Life
-from tests.aged_installation.fixtures_template import aged_database
-from tests.aged_installation.fixtures_xids import pass_2_32_xids
+from tests.chaos.fixtures_lived import chosen_age, lived
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos, pytest.mark.deep]
 
@@ -42,15 +41,18 @@ def played(
     run: Path, profile: Profile, faults: tuple[Fault, ...] | None = None, age: Age | None = None
 ) -> Verdict:
     """Run the service under load with these faults."""
-    verdict = run_and_judge(run, profile, 1, lambda _: None, faults, age)
+    verdict = run_and_judge(run, profile, 1, lambda _: None, faults, age or chosen_age())
     erase_servers(run)
     return verdict
 
 
-def lived(node: PostgresNode) -> None:
-    """Let the installation of a run live before it."""
-    pass_2_32_xids(node.server)
-    aged_database(Life(database_url=node.dsn()))
+def halted_shards(run: Path) -> set[int]:
+    """Return the shards that a run has halted, at least one."""
+    with (run / "history" / "harness.jsonl").open() as lines:
+        events = [json.loads(line) for line in lines]
+    done = [each for each in events if each.get("kind") == "other_database" and "facts" in each]
+    assert done
+    return {each["facts"]["shard"] for each in done}
 
 
 def test_records_that_kafka_refuses_are_held_and_released_and_a_halt_is_resolved(
@@ -59,6 +61,7 @@ def test_records_that_kafka_refuses_are_held_and_released_and_a_halt_is_resolved
     profile = replace(CALM, must_reach=(*REFUSED, *HALTED))
     verdict = played(tmp_path / "run", profile, REFUSALS)
     assert (verdict.verdict, verdict.reasons) == ("PASS", []), verdict.text()
+    assert halted_shards(tmp_path / "run") <= set(read_final_state(tmp_path / "run").commit_log)
 
 
 def test_leaves_are_retired_under_kills_and_nothing_unfinished_goes_with_them(

@@ -286,6 +286,26 @@ def test_an_answer_may_be_lost_by_a_crash_of_postgresql_and_by_nothing_that_brea
     assert violated(judge(run.write())) == expected
 
 
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        (((20.0, 30.0), (12.0, 40.0), (38.0, 58.0)), set[str]()),
+        (((12.0, 35.0), (12.0, 35.0), (34.0, 36.0)), {"I12"}),
+    ],
+    ids=["all of the time", "half of the time, twice"],
+)
+def test_time_in_stalls_makes_no_check_late_and_overlapping_stalls_count_once(
+    tmp_path: Path, spans: tuple[tuple[float, float], ...], expected: set[str]
+) -> None:
+    run = clean_run(tmp_path / "run")
+    run.tables["attempts"][0].update(asked_at=UNIX + 60.0)
+    for number, (begin, end) in enumerate(spans):
+        about = {"kind": "frame_hold", "target": "kafka"}
+        run.note(f"harness-{number}", begin, "fault", "invoke", **about, args={})
+        run.note(f"harness-{number}", end, "fault", "ok", **about, facts={})
+    assert violated(judge(run.write())) == expected
+
+
 @pytest.mark.parametrize("what", BREAKS)
 def test_a_single_violation_is_found_only_by_its_invariant(tmp_path: Path, what: str) -> None:
     run, (break_it, expected) = clean_run(tmp_path / "run"), BREAKS[what]

@@ -146,6 +146,31 @@ def test_slices_of_one_code_add_up_and_merge_their_samples(tmp_path: Path) -> No
     assert json.loads(totals.json())["seeds"] == [1, 2]
 
 
+def test_a_page_names_the_load_and_repeats_a_smaller_run_as_it_was(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run")
+    run.facts["ended"]["load"] = [3.96, 17.2, 9.0]
+    run.facts["machine"] = {"cores": 2}
+    loaded = replace(judged(run), profile="frames", seed=5, length=90.0, pace=0.5)
+    calm = replace(loaded, load=[0.2, 1.0, 1.0])
+    page = total_of([loaded, calm]).text()
+    assert "Load 0 to 17 on 2 cores." in page
+    assert "`outbox chaos run --profile frames --seed 5 --seconds 90 --pace 0.5`" in page
+    unknown = total_of([replace(loaded, load=[], pace=1.0)]).text()
+    assert "Load" not in unknown
+    assert "--pace" not in unknown
+
+
+def test_a_page_says_what_was_not_judged_and_what_spark_found(tmp_path: Path) -> None:
+    sound = judged(clean_run(tmp_path / "run"))
+    found = {"verdict": "findings", "classes": {"PG_REGRESSION": 4}}
+    page = total_of([replace(sound, excused=7, spark=found), sound]).text()
+    assert "Not judged: 7 answers about what PostgreSQL lost later." in page
+    assert "by slices: findings in 1." in page
+    assert "after a lost tail: PG_REGRESSION 4." in page
+    calm = total_of([sound]).text()
+    assert not [line for line in calm.splitlines() if line.startswith(("Not judged", "Found"))]
+
+
 @pytest.mark.parametrize("word", ["VIOLATION", "VOID"])
 def test_a_slice_that_did_not_pass_is_shown_in_the_sum(tmp_path: Path, word: str) -> None:
     sound = judged(clean_run(tmp_path / "run"))

@@ -12,7 +12,7 @@ import pytest
 from chaos.faults import nemeses_by_kind
 from chaos.profiles.catalogue import KILL, PROFILES, Profile
 from chaos.profiles.fault_mixes import Mix
-from chaos.profiles.kafka_releases import RELEASE_PROFILES
+from chaos.profiles.kafka_releases import HEALED, RELEASE_PROFILES
 from chaos.profiles.schedule import schedule
 from chaos.workload.plan import Ending, Form, units
 from outbox.failpoints import arm
@@ -73,6 +73,12 @@ def test_only_the_control_groups_of_leaderless_profiles_skip_the_guard(name: str
     assert (always == "relay.settle=skip") == name.endswith("-unguarded")
     arm(always)
     arm(None)
+
+
+@pytest.mark.parametrize("name", ["leaderless", "leaderless-isr"])
+def test_a_run_in_which_nothing_hung_proves_nothing_about_what_hangs(name: str) -> None:
+    assert HEALED in RELEASE_PROFILES[name].must_reach
+    assert HEALED not in RELEASE_PROFILES[f"{name}-unguarded"].must_reach
 
 
 def test_planned_faults_happen_at_their_share_of_the_run() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ def run(release: str, verdict: str = "PASS", violations: int = 0) -> MatrixRun:
         messages=500,
         invariants={"I3": {"checked": 9, "violations": violations}},
         recoveries={"kill": [1.0, 3.0]},
+        load=[4.0, 12.6],
+        code_version="0123456789abcdef",
     )
     return MatrixRun(release=release, verdict=found)
 
@@ -30,6 +33,16 @@ def test_a_row_shows_verdict_counts_and_what_was_violated() -> None:
     assert [row.split("|")[1:7] for row in rows] == [
         [" 4.2.2 ", " PASS ", " 10 ", " 10 ", " 500 ", " none "],
         [" 4.3.1 ", " VIOLATION ", " 10 ", " 10 ", " 500 ", " I3 "],
+    ]
+
+
+def test_a_row_shows_load_and_code_and_a_run_that_noted_no_load_a_dash() -> None:
+    noted, not_noted = run("4.2.2"), run("4.3.1")
+    not_noted = replace(not_noted, verdict=replace(not_noted.verdict, load=()))
+    rows = table_of([noted, not_noted])[2:]
+    assert [row.split("|")[-3:-1] for row in rows] == [
+        [" 4 to 13 ", " `0123456789abcdef` "],
+        [" - ", " `0123456789abcdef` "],
     ]
 
 
