@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import config, group, held, installation, key, message, migrate, shard
+from cli.commands import audit, config, group, held, installation, key, message, migrate, shard
 from cli.commands.bench.command import bench
 from cli.commands.check import command as check
 from cli.commands.doctor.command import doctor
@@ -44,6 +44,7 @@ def make_app() -> typer.Typer:
     app.command("status")(status)
     app.add_typer(shard.make_app(), name="shard")
     app.add_typer(held.make_app(), name="held")
+    app.add_typer(audit.make_app(), name="audit")
     app.add_typer(installation.make_app(), name="installation")
     app.command("doctor")(doctor)
     app.command("bench")(bench)

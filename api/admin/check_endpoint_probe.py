@@ -1,5 +1,7 @@
 """Tests a group's check endpoint: one signed check of an unknown message, then a forged one.
 
+A simulation sends all conformance cases, as `outbox check simulate` does.
+
 The calls are made like the checker's, with the SSRF guard and the database's time. No answer
 decides a message, counts as a check or changes a breaker. The endpoint's body is never returned.
 A test may last as long as the endpoint likes, so a process makes few of them at a time.
@@ -7,20 +9,33 @@ A test may last as long as the endpoint likes, so a process makes few of them at
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Protocol
 
-from api.admin.models.producer_groups import EndpointTestResource
+from api.admin.models.producer_groups import (
+    EndpointTestResource,
+    SimulationCaseResource,
+    SimulationRequest,
+    SimulationResource,
+)
 from api.http.problems import Problem
 from outbox.checks.check_round import Answer, Outcome, Question
 from outbox.checks.ports import CheckEndpoint, GroupsWithSecrets
 from outbox.checks.producer_group import ProducerGroup
 from outbox.clock import Clock
+from outbox.http_checks.conformance.cases import TestedEndpoint
+from outbox.http_checks.conformance.simulation import (
+    EndpointCalls,
+    EndpointSilent,
+    planned,
+    simulate,
+)
 from outbox.messages.message import Content, HalfMessage, Message
 from outbox.messages.message_id import NONCE_BITS, HalfId, Nonce
 
@@ -31,6 +46,13 @@ TOPIC: Final = "outbox.endpoint-test"
 SECRET_BYTES: Final = 32
 AT_ONCE: Final = 4
 RETRY_SECONDS: Final = 5
+CASE_SECONDS: Final = 5
+"""The longest wait for an answer of a simulation, whatever the group allows."""
+SIMULATION_SECONDS: Final = 20
+
+
+class ProbedEndpoint(CheckEndpoint, EndpointCalls, Protocol):
+    """Asks a producer group, and makes single calls."""
 
 
 class CheckEndpointProbe:
@@ -39,7 +61,7 @@ class CheckEndpointProbe:
     def __init__(
         self,
         groups: GroupsWithSecrets,
-        endpoint: Callable[[], AbstractAsyncContextManager[CheckEndpoint]],
+        endpoint: Callable[[], AbstractAsyncContextManager[ProbedEndpoint]],
         clock: Clock,
     ) -> None:
         self._groups = groups
@@ -55,6 +77,43 @@ class CheckEndpointProbe:
         """
         with self._turn(name):
             return await self._test(name)
+
+    async def simulate(self, name: str, asked: SimulationRequest) -> SimulationResource:
+        """Send every conformance case to a group's endpoint, within SIMULATION_SECONDS.
+
+        What was not sent then has not passed. Raises as ``run`` does.
+        """
+        with self._turn(name):
+            group, now = await self._groups.with_secrets(name)
+            seconds = min(group.check_timeout_seconds, CASE_SECONDS)
+            subject = TestedEndpoint(
+                group=replace(group, check_timeout_seconds=seconds),
+                now=now,
+                seed=secrets.randbits(NONCE_BITS - 1),
+                known=asked.transaction_id,
+                expected=Outcome[asked.expect],
+            )
+            return await self._simulate(subject, batch=group.batch_check)
+
+    async def _simulate(self, subject: TestedEndpoint, *, batch: bool) -> SimulationResource:
+        cases = planned(subject, batch=batch)
+        done: list[SimulationCaseResource] = []
+        why = f"not sent: {SIMULATION_SECONDS} s are over"
+        try:
+            async with asyncio.timeout(SIMULATION_SECONDS), self._endpoint() as endpoint:
+                async for result in simulate(endpoint, subject, cases, self._clock):
+                    # Kept one by one: what was done counts also if the rest cannot be sent.
+                    done.append(SimulationCaseResource.model_validate(result))  # noqa: PERF401
+        except EndpointSilent as silent:
+            why = f"not sent: the endpoint is {silent.outcome.value} ({silent.error})"
+        except TimeoutError:
+            pass
+        unsent = [
+            SimulationCaseResource(case=case.name, passed=False, milliseconds=0, why=why)
+            for case in cases[len(done) :]
+        ]
+        passed = not unsent and all(each.passed for each in done)
+        return SimulationResource(passed=passed, cases=[*done, *unsent])
 
     @contextmanager
     def _turn(self, name: str) -> Iterator[None]:

@@ -17,12 +17,15 @@ from outbox.operators.installation import (
     ShardState,
     ShownSetting,
 )
+from outbox.operators.rates import Rates
 from outbox.telemetry.redaction import Redaction
 
 FRESH_SECONDS: Final = 1.0
 """How long a look is remembered, so that many open pages cost the stores one look a second."""
 HEALTH_SECONDS: Final = 4.0
 """The same for the health checks, which cost most."""
+RATES_SECONDS: Final = 10.0
+"""The same for the last hour, whose minutes change slowly."""
 T = TypeVar("T")
 
 
@@ -44,6 +47,10 @@ class Installation:
         """Return the partitions. Raises DatabaseUnavailable, KafkaUnavailable."""
         return await self._look("partitions", self._view.partitions)
 
+    async def rates(self) -> Rates:
+        """Return what the last hour did, minute by minute. Raises DatabaseUnavailable."""
+        return await self._look("rates", self._view.rates, RATES_SECONDS)
+
     async def health(self) -> Sequence[HealthCheck]:
         """Return the checks of both stores."""
         found = await self._look("health", self._view.health, HEALTH_SECONDS)
@@ -58,9 +65,7 @@ class Installation:
         """Return every setting."""
         return self._view.settings()
 
-    async def _look(
-        self, name: str, read: Callable[[], Sequence[T]], lasts: float = FRESH_SECONDS
-    ) -> Sequence[T]:
+    async def _look(self, name: str, read: Callable[[], T], lasts: float = FRESH_SECONDS) -> T:
         async with self._locks[name]:
             until, found = self._looks.get(name, (float("-inf"), None))
             if self._clock.monotonic() >= until:
@@ -68,10 +73,10 @@ class Installation:
                 self._looks[name] = (self._clock.monotonic() + lasts, found)
         if isinstance(found, OutboxError):
             raise found
-        seen: Sequence[T] = found
+        seen: T = found
         return seen
 
-    async def _ask(self, read: Callable[[], Sequence[T]]) -> Sequence[T] | OutboxError:
+    async def _ask(self, read: Callable[[], T]) -> T | OutboxError:
         """Return what was seen, or the error: both are remembered."""
         try:
             return await asyncio.to_thread(read)

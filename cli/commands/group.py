@@ -71,7 +71,7 @@ def set_group(
         OnCheckMax | None, typer.Option(help="What happens after the last allowed check.")
     ] = None,
     backoff: Annotated[
-        Backoff | None, typer.Option(help="Whether the interval stays or doubles.")
+        Backoff | None, typer.Option(help="fixed, or exponential: the interval doubles each time.")
     ] = None,
     max_inflight: Annotated[
         int | None, typer.Option(help="Calls of the endpoint at the same time.")

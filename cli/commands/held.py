@@ -70,7 +70,7 @@ def list_held(
 def release(
     context: typer.Context, message_id: Id, *, reason: Reason, operator: Operator = None
 ) -> None:
-    """Publish a held record and its scope now."""
+    """Publish a held record, and the records that wait behind it, now."""
     held, action = _parsed(message_id), _action(reason, operator)
     _with_desk(lambda desk: desk.release_now(*held, action))
     print_object(context_of(context), {"message_id": message_id, "released": True})

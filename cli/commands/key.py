@@ -27,7 +27,10 @@ def create(
     *,
     name: Annotated[str, typer.Option(help="Purpose of the key.")],
     scope: Annotated[list[str], typer.Option(help="Repeat for several; `admin` is all.")],
-    group: Annotated[list[str], typer.Option(help="Repeat for several; `*` is all.")],
+    group: Annotated[
+        list[str],
+        typer.Option("--group", "--producer-group", help="Repeat for several; `*` is all."),
+    ],
     expires_in: Annotated[
         str | None, typer.Option(help="Lifetime, such as 90d, 12h or 30m.")
     ] = None,

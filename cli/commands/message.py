@@ -43,7 +43,9 @@ Filter = Annotated[
     list[str] | None, typer.Option("--filter", help="NAME=VALUE; acts on all that match.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="With --filter: only count the matches.")]
-MaxItems = Annotated[int, typer.Option(min=1, max=100_000, help="With --filter: upper bound.")]
+MaxItems = Annotated[
+    int, typer.Option(min=1, max=100_000, help="With --filter: refuse to act on more.")
+]
 
 
 class EndDecision(StrEnum):
@@ -84,7 +86,7 @@ def list_messages(
     topic: Annotated[str | None, typer.Option(help="Topic.")] = None,
     transaction_id: Annotated[str | None, typer.Option(help="The producer's own id.")] = None,
     key: Annotated[str | None, typer.Option(help="Key of the record, as text.")] = None,
-    tag: Annotated[str | None, typer.Option(help="One of its tags.")] = None,
+    tag: Annotated[str | None, typer.Option(help="A tag of the message.")] = None,
     decided_by: Annotated[
         str | None, typer.Option(help="producer, check, operator, policy or recovery.")
     ] = None,
@@ -100,7 +102,7 @@ def list_messages(
         str | None, typer.Option(help="Trace of its prepare: 32 hexadecimal digits.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, max=500, help="Messages on a page.")] = None,
-    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+    cursor: Annotated[str | None, typer.Option(help="Continue where the last page ended.")] = None,
 ) -> None:
     """List messages, newest first."""
     query = {

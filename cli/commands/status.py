@@ -13,7 +13,7 @@ SHARD_COLUMNS = ("shard", "owner", "position", "backlog", "halt_reason", "update
 
 
 def status(context: typer.Context) -> None:
-    """Show the checker's chores, and each shard's owner, position, backlog and halt reason."""
+    """Show the checker's tasks, and each shard's owner, position, backlog and halt reason."""
     invocation = context_of(context)
     with OperatorView(database_url()) as view:
         chores, shards = view.chores(), [shard_row(shard) for shard in view.shards()]

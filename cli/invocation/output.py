@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 SHOWN_ONCE: Final = ("api_key", "check_secret")
 """Members that the service shows only in this answer."""
-IDS: Final = ("message_id", "key_id", "run_id", "finding_id")
+IDS: Final = ("message_id", "key_id", "run_id", "finding_id", "target")
 """Columns that are copied into the next command, so they are never wrapped."""
 _MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+(Z|[+-]\d\d:\d\d)")
 

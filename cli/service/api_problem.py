@@ -20,6 +20,16 @@ USAGE = range(400, 500)
 STANDARD = ("type", "title", "status", "detail", "instance", "code", "retryable", "errors")
 """Members that are in every problem; the others are facts of this one."""
 
+IN_COMMANDS = {
+    "unknown-group": "Register it: outbox group set NAME --check-url URL",
+    "run-not-found": "See `outbox reconcile list`.",
+    "precondition-failed": "Somebody has changed it meanwhile: run the command again.",
+    "precondition-required": "Somebody has created it meanwhile: run the command again.",
+    "not-found": "The service has another version than this command: see `outbox --version`.",
+    "method-not-allowed": "The service has another version than this command.",
+}
+"""What to do next where the API's own detail speaks of requests."""
+
 
 class ApiProblem(Exception):
     """The API refused a request: its `application/problem+json` document (RFC 9457)."""
@@ -41,9 +51,10 @@ class ApiProblem(Exception):
 
     def as_text(self) -> str:
         """Return title, detail, the invalid fields and the facts, each said once."""
-        title, detail = self.problem.get("title", "refused"), self.problem.get("detail")
+        title, code = self.problem.get("title", "refused"), self.problem.get("code", self.status)
+        detail = IN_COMMANDS.get(str(code), self.problem.get("detail"))
         errors = [(each.get("pointer"), each.get("message")) for each in self._errors()]
-        lines = [f"{title} ({self.problem.get('code', self.status)})"]
+        lines = [f"{title} ({code})"]
         said = {title, *(message for _, message in errors)}
         lines += [f"  {detail}"] if detail and detail not in said else []
         lines += [f"  {f'{pointer}: ' if pointer else ''}{message}" for pointer, message in errors]

@@ -93,23 +93,7 @@ class HttpCheckEndpoint:
             span.answered(answers)
             return answers
 
-    async def _ask(
-        self,
-        group: ProducerGroup,
-        questions: Sequence[Question],
-        now: datetime,
-        traceparent: str | None,
-    ) -> Sequence[Answer]:
-        request = check_request(group, questions, now, secrets.token_hex(16), traceparent)
-        returned = await self._call(group, request)
-        if isinstance(returned, Answer):
-            return [returned] * len(questions)
-        ids = [str(question.half.message_id) for question in questions]
-        if group.batch_check:
-            return classify_batch(returned, ids)
-        return [classify(returned, ids[0])]
-
-    async def _call(self, group: ProducerGroup, request: CheckRequest) -> HttpAnswer | Answer:
+    async def call(self, group: ProducerGroup, request: CheckRequest) -> HttpAnswer | Answer:
         """Return the complete answer, or the reason why there is none."""
         limit = BATCH_ANSWER_BYTES if group.batch_check else ANSWER_BYTES
         try:
@@ -126,6 +110,22 @@ class HttpCheckEndpoint:
         except (aiohttp.ClientError, OSError) as error:
             _forget_frames(error)
             return Answer(outcome=Outcome.UNREACHABLE, error=type(error).__name__)
+
+    async def _ask(
+        self,
+        group: ProducerGroup,
+        questions: Sequence[Question],
+        now: datetime,
+        traceparent: str | None,
+    ) -> Sequence[Answer]:
+        request = check_request(group, questions, now, secrets.token_hex(16), traceparent)
+        returned = await self.call(group, request)
+        if isinstance(returned, Answer):
+            return [returned] * len(questions)
+        ids = [str(question.half.message_id) for question in questions]
+        if group.batch_check:
+            return classify_batch(returned, ids)
+        return [classify(returned, ids[0])]
 
     async def _post(
         self, check_url: str, url: CheckUrl, request: CheckRequest, limit: int

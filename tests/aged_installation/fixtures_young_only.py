@@ -13,8 +13,25 @@ CHAIN = "compares the whole chain of runs"
 
 UNPROVEN = "nothing shows that the record did not expire: the log begins above 0"
 HELD = "an aged record is refused, so the log is read again, and the duplicate is found there"
+MUTANT = "changes the code, not the installation; its killers run on an aged one by themselves"
+LAST_HOUR = "counts everything of the last hour, in which the database was aged"
+NONE = "starts brokers of its own, without any installation"
 
 YOUNG_ONLY: dict[str, dict[str, str]] = {
+    "tests/chaos/test_smoke.py": {
+        "": "runs the shipped command, which makes its installation; test_states.py plays on both"
+    },
+    "tests/e2e/demo/test_demo.py": {"": "runs the shipped demo, which makes its installation"},
+    "tests/e2e/upgrade/test_rolling_upgrade.py": {
+        "": "begins with the schema of the release before, which an aged database has left"
+    },
+    "tests/spark/audit/test_mutants.py": {"": MUTANT},
+    "tests/integration/mutants/test_access_list.py": {"": MUTANT},
+    "tests/integration/mutants/test_killed_access_mutants.py": {"": MUTANT},
+    "tests/integration/mutants/test_killed_on_postgres.py": {"": MUTANT},
+    "tests/integration/mutants/test_killed_without_servers.py": {"": MUTANT},
+    "tests/integration/mutants/test_list.py": {"": MUTANT},
+    "tests/integration/transaction_markers/test_skipped_markers.py": {"": NONE},
     "tests/integration/checker/relay/test_unseen_batches.py": {
         "test_what_never_arrived_beside_a_committed_manifest_is_published_again": UNPROVEN,
     },
@@ -35,6 +52,10 @@ YOUNG_ONLY: dict[str, dict[str, str]] = {
         "test_a_row_that_another_owner_has_just_created_is_not_missing": NO_ROW,
     },
     "tests/integration/postgres/relay/test_held_reads.py": {"": FROM_ZERO},
+    "tests/integration/postgres/operators/test_rates.py": {"": LAST_HOUR},
+    "tests/integration/api/console/test_pages.py": {
+        "test_the_overview_draws_the_last_hour_and_says_it_in_words": LAST_HOUR,
+    },
     "tests/integration/postgres/operators/test_history_reads.py": {
         "": "writes a history of its own, from xid 1 to the present"
     },

@@ -56,6 +56,28 @@ class PartitionList(BaseModel):
     data: list[PartitionResource]
 
 
+class RateSeriesResource(BaseModel):
+    """Messages of each minute, the oldest first: prepared, committed, published, or checks.
+
+    ``estimated``: a sample was read of some minutes. ``searched_back_to``: checks of messages that
+    were prepared earlier are not counted.
+    """
+
+    model_config = ConfigDict(from_attributes=True)
+
+    name: str
+    counts: list[int]
+    estimated: bool
+    searched_back_to: datetime | None
+
+
+class RateList(BaseModel):
+    """What the last hour did; its first minute began at ``begins_at``."""
+
+    begins_at: datetime | None
+    data: list[RateSeriesResource]
+
+
 class HealthCheckResource(BaseModel):
     """A check of the installation; ``command`` is what to run next, if one command helps."""
 

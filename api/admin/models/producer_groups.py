@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.admin.models.base import StrictBody
-from api.http.wire_types import AllowedTopic, ReasonText
+from api.http.wire_types import NO_NUL, AllowedTopic, ReasonText
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import LONGEST_URL
 
@@ -119,6 +119,31 @@ class EndpointTestResource(BaseModel):
     forgery_refused: bool
     latency_ms: int
     outcome: str
+
+
+class SimulationRequest(StrictBody):
+    """What a simulation may expect: the decision of a transaction that the endpoint knows."""
+
+    transaction_id: str | None = Field(None, min_length=1, max_length=128, pattern=NO_NUL)
+    expect: Literal["COMMIT", "ROLLBACK", "UNKNOWN"] = "COMMIT"
+
+
+class SimulationCaseResource(BaseModel):
+    """One case; ``why`` is empty if it passed."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    case: str
+    passed: bool
+    milliseconds: int
+    why: str
+
+
+class SimulationResource(BaseModel):
+    """Every case in the order of sending; ``passed``: all of them did."""
+
+    passed: bool
+    cases: list[SimulationCaseResource]
 
 
 def group_resource(group: ProducerGroup) -> GroupResource:

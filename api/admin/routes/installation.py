@@ -15,6 +15,8 @@ from api.admin.models.installation import (
     HealthReport,
     PartitionList,
     PartitionResource,
+    RateList,
+    RateSeriesResource,
     SettingList,
     SettingResource,
     ShardList,
@@ -22,7 +24,7 @@ from api.admin.models.installation import (
 )
 from api.http.problems import KAFKA_AWAY, Problem
 from outbox.access import Caller, Scope
-from outbox.errors import KafkaUnavailable
+from outbox.errors import KafkaForbidden, KafkaUnavailable
 
 router = APIRouter(
     prefix="/v1", tags=["installation"], route_class=StrictRoute, dependencies=[NoQuery]
@@ -44,9 +46,21 @@ async def list_partitions(caller: Reader, services: ServicesDependency) -> Parti
     """List the last stable offset of each partition, and what holds it up."""
     try:
         found = await services.installation.partitions() if caller.groups is None else []
+    except KafkaForbidden as error:
+        raise Problem(slug="not-ready", detail=str(error), facts=KAFKA_AWAY) from None
     except KafkaUnavailable:
         raise Problem(slug="not-ready", detail="Kafka does not answer", facts=KAFKA_AWAY) from None
     return PartitionList(data=[PartitionResource.model_validate(each) for each in found])
+
+
+@router.get("/rates")
+async def list_rates(caller: Reader, services: ServicesDependency) -> RateList:
+    """List the messages of each minute of the last hour, by what happened to them."""
+    if caller.groups is not None:
+        return RateList(begins_at=None, data=[])
+    found = await services.installation.rates()
+    series = [RateSeriesResource.model_validate(each) for each in found.series]
+    return RateList(begins_at=found.begins_at, data=series)
 
 
 @router.get("/doctor")

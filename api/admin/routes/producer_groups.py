@@ -20,6 +20,8 @@ from api.admin.models.producer_groups import (
     RegisteredGroup,
     RotatedSecret,
     RotateRequest,
+    SimulationRequest,
+    SimulationResource,
     group_resource,
 )
 from api.admin.services import Services
@@ -74,7 +76,7 @@ async def get_producer_group(
 async def list_checks(
     producer_group: Name, caller: MessageReader, services: ServicesDependency
 ) -> GroupCheckList:
-    """List the last 50 checks of a group, among the messages that were prepared last."""
+    """List the last 50 checks of a group, among the newest 5 000 checks of all groups."""
     _require_visible(caller, producer_group)
     group = await services.groups.get(producer_group)
     found = await services.browser.checks(group.id, LAST_CHECKS)
@@ -153,6 +155,17 @@ async def test_endpoint(
     """Send the endpoint one signed and one forged check; the answers decide nothing."""
     _require_visible(caller, producer_group)
     return await services.check_endpoint_probe.run(producer_group)
+
+
+@router.post(
+    "/{producer_group}/simulate", response_model=SimulationResource, dependencies=[NoQuery]
+)
+async def simulate_checks(
+    producer_group: Name, body: SimulationRequest, caller: Writer, services: ServicesDependency
+) -> SimulationResource:
+    """Send the endpoint valid, stale, forged, repeated and batch checks; they decide nothing."""
+    _require_visible(caller, producer_group)
+    return await services.check_endpoint_probe.simulate(producer_group, body)
 
 
 @router.post(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Final
-from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from api.console.csv_file import csv_file, csv_line
+from api.console.csv_file import csv_file
 from api.console.in_process_api import Query
 from api.console.visit import Visit
+from outbox.operators.csv_line import csv_line
 
 AUDIT: Final = "/v1/audit-log"
-_URL: Final = f"$OUTBOX_API_URL{AUDIT}"
 SHOWN: Final = 50
 EXPORT_PAGE: Final = 500
 EXPORTED: Final = 10_000
@@ -37,10 +37,9 @@ async def show(visit: Visit) -> Response:
     asked: Query = {"limit": SHOWN, **given, **({"cursor": cursor} if cursor else {})}
     page = await visit.api.get(AUDIT, asked)
     following = page["next_cursor"] and visit.address("/audit", **given, cursor=page["next_cursor"])
-    shown = "?" + urlencode(given) if given else ""
     return visit.page(
         "audit.html",
-        command=f'curl -H "Authorization: Bearer $OUTBOX_API_KEY" "{_URL}{shown}"',
+        command=_command(given),
         filters=FILTERS,
         given=given,
         page=page,
@@ -60,6 +59,12 @@ async def export(visit: Visit) -> Response:
             break
         cursor = {"cursor": page["next_cursor"]}
     return csv_file("audit.csv", lines[: EXPORTED + 1])
+
+
+def _command(given: dict[str, str]) -> str:
+    """Return the command line that lists the same entries."""
+    flags = (f"--{name.replace('_', '-')} {shlex.quote(text)}" for name, text in given.items())
+    return " ".join(["outbox audit list", *flags])
 
 
 def _given(visit: Visit) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from api.console.metric_values import MetricValues
+from api.console.rate_chart import part_times, rate_charts
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.clock import SystemClock
@@ -18,6 +19,7 @@ SEARCH: Final = {
     "PARKED": "state:parked",
     "COMMITTED": "state:committed",
 }
+RATES_NEED: Final = f"A key of all groups with the scope {Scope.REPORTS_READ} sees the last hour."
 
 
 async def show(visit: Visit) -> Response:
@@ -25,6 +27,8 @@ async def show(visit: Visit) -> Response:
     values = await metric_values(visit)
     now = SystemClock().now()
     beats = values.of("checker_heartbeat_timestamp_seconds")
+    sees_all = visit.caller.groups is None and visit.can(Scope.REPORTS_READ)
+    rates = await visit.api.get("/v1/rates") if sees_all else None
     return visit.page(
         "overview.html",
         command="outbox status",
@@ -34,6 +38,9 @@ async def show(visit: Visit) -> Response:
         failing=values.of("check_failing_seconds"),
         beats=[(beat.labels["chore"], now.timestamp() - beat.value) for beat in beats],
         run=await _last_run(visit),
+        charts=rate_charts(rates) if rates else [],
+        chart_parts=part_times(rates) if rates else [],
+        not_rates=None if sees_all else RATES_NEED,
         bound=visit.caller.groups is not None,
     )
 

@@ -39,6 +39,17 @@ async def test(visit: Visit) -> Response:
     return await _show(visit, result)
 
 
+async def simulate(visit: Visit) -> Response:
+    """Send the endpoint every conformance case, and show which failed, and why."""
+    known, expect = visit.form.get("transaction_id"), visit.form.get("expect")
+    asked = {
+        **({"transaction_id": known} if known else {}),
+        **({"expect": expect} if expect else {}),
+    }
+    result = await visit.api.post(f"{GROUPS}/{_name(visit)}/simulate", asked)
+    return await _show(visit, simulated=result)
+
+
 async def pause(visit: Visit) -> Response:
     """Pause the checks."""
     return await _set(visit, "pause", "paused")
@@ -49,16 +60,23 @@ async def resume(visit: Visit) -> Response:
     return await _set(visit, "resume", "resumed")
 
 
-async def _show(visit: Visit, tested: dict[str, Any] | None = None) -> Response:
+async def _show(
+    visit: Visit,
+    tested: dict[str, Any] | None = None,
+    simulated: dict[str, Any] | None = None,
+) -> Response:
     name = _name(visit)
     group = await visit.api.get(f"{GROUPS}/{name}")
+    checks, since = await _last_checks(visit, name)
     return visit.page(
         "producer_group.html",
         command=f"outbox group get {group['producer_group']}",
         group=group,
         tested=tested,
-        checks=await _last_checks(visit, name),
-        simulate=_simulation(group),
+        simulated=simulated,
+        checks=checks,
+        checks_since=since,
+        simulate_command=_simulation(group),
         now=SystemClock().now(),
         not_writing=visit.why_not(Scope.GROUPS_WRITE),
         not_reading=visit.why_not(Scope.MESSAGES_READ),
@@ -71,17 +89,15 @@ async def _set(visit: Visit, action: str, done: str) -> Response:
     return visit.see(f"/groups/{_name(visit)}", done=done)
 
 
-async def _last_checks(visit: Visit, name: str) -> list[dict[str, Any]]:
-    """Return the last checks of the group, the newest first.
+async def _last_checks(visit: Visit, name: str) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the last checks of the group, the newest first, and how far was looked.
 
-    Those of messages prepared lately, and the last one of each undecided message, however old.
+    Those of messages that came lately, and the last one of each undecided message, however old.
     """
     if not visit.can(Scope.MESSAGES_READ):
-        return []
-    checked: list[dict[str, Any]] = [
-        {**each, "count": each["attempt"]}
-        for each in (await visit.api.get(f"{GROUPS}/{name}/checks"))["data"]
-    ]
+        return [], None
+    found = await visit.api.get(f"{GROUPS}/{name}/checks")
+    checked: list[dict[str, Any]] = [{**each, "count": each["attempt"]} for each in found["data"]]
     seen = {each["message_id"] for each in checked}
     for state in ("PREPARED", "PARKED"):
         query = {"state": state, "producer_group": name, "limit": LOOKED_AT}
@@ -91,7 +107,8 @@ async def _last_checks(visit: Visit, name: str) -> list[dict[str, Any]]:
             for each in page["data"]
             if each["last_check"] and each["message_id"] not in seen
         )
-    return sorted(checked, key=lambda each: str(each["at"]), reverse=True)[:LAST_CHECKS]
+    checked.sort(key=lambda each: str(each["at"]), reverse=True)
+    return checked[:LAST_CHECKS], found["searched_back_to"]
 
 
 def _name(visit: Visit) -> str:

@@ -62,6 +62,7 @@ FORMS: Final[dict[str, Handler]] = {
     "/messages/{message_id}/recheck": message.recheck,
     "/messages/{message_id}/force-end": message.force_end,
     "/groups/{name}/test": producer_group.test,
+    "/groups/{name}/simulate": producer_group.simulate,
     "/groups/{name}/pause": producer_group.pause,
     "/groups/{name}/resume": producer_group.resume,
     "/held/{message_id}": publishing.settle,

@@ -9,13 +9,14 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from api.console.csv_file import csv_file, csv_line
+from api.console.csv_file import csv_file
 from api.console.in_process_api import Query, Refused
 from api.console.search import EXAMPLE, QUALIFIERS, MessageSearch, SearchInvalid, parse_search
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.clock import SystemClock
 from outbox.messages.message import State
+from outbox.operators.csv_line import csv_line
 
 MESSAGES: Final = "/v1/half-messages"
 SHOWN: Final = 50

@@ -24,12 +24,14 @@ def bench(
     topic: Annotated[str, typer.Option(help="A topic for the records; cycle and relay fill it.")],
     mode: Annotated[
         Mode,
-        typer.Option(help="prepare; cycle: and commit; relay: and wait for Kafka; check: no end."),
+        typer.Option(help="What to measure; cycle and relay commit, check leaves it to checks."),
     ] = Mode.CYCLE,
     messages: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of messages.")] = 1000,
-    size: Annotated[int, typer.Option(min=0, max=1_000_000, help="Bytes of a value.")] = 200,
-    batch: Annotated[int, typer.Option(min=1, max=1000, help="Messages of a request.")] = 1,
-    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Requests at a time.")] = 16,
+    size: Annotated[int, typer.Option(min=0, max=1_000_000, help="Bytes of each value.")] = 200,
+    batch: Annotated[int, typer.Option(min=1, max=1000, help="Messages in each request.")] = 1,
+    concurrency: Annotated[
+        int, typer.Option(min=1, max=64, help="Requests at the same time.")
+    ] = 16,
 ) -> None:
     """Put a small load on the service; print rate and latency of its operations."""
     invocation = context_of(context)

@@ -7,19 +7,17 @@ from urllib.parse import quote
 import typer
 
 from cli.commands.reconcile.fix import fix
+from cli.commands.reconcile.program_run import RunId, rerun, run
 from cli.invocation.context import Output, context_of
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import api_client
-from cli.service.programs import become_reconcile
 
 ROOT = "/v1/reconciliations"
-PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 RUN_COLUMNS = ("run_id", "finished_at", "verdict", "sentence")
 FINDING_COLUMNS = ("severity", "class", "status", "topic", "message_id", "finding_id")
 CHANGES = ("new", "resolved", "fixed", "unverifiable")
 HEAD = ("run_id", "verdict", "sentence", "totals", "in_flight", *CHANGES)
 
-RunId = Annotated[str, typer.Argument(metavar="RUN_ID")]
 Limit = Annotated[int | None, typer.Option(min=1, max=500, help="Number of rows.")]
 Cursor = Annotated[str | None, typer.Option(help="Go on where the last page ended.")]
 
@@ -40,22 +38,12 @@ class Kind(StrEnum):
 def make_app() -> typer.Typer:
     """Build the command group."""
     app = typer.Typer(help="Compare PostgreSQL with Kafka in Spark.", no_args_is_help=True)
-    app.command("run", context_settings=PASS_ON)(run)
-    app.command("rerun", context_settings=PASS_ON)(rerun)
+    app.command("run")(run)
+    app.command("rerun")(rerun)
     app.command("list")(list_runs)
     app.command("show")(show)
     app.command("fix")(fix)
     return app
-
-
-def run(context: typer.Context) -> None:
-    """Audit both stores up to one consistent cut; the exit code follows the verdict."""
-    become_reconcile(context, "run")
-
-
-def rerun(context: typer.Context) -> None:
-    """Check one run's open findings again, within seconds; stores their status, but no new run."""
-    become_reconcile(context, "rerun")
 
 
 def list_runs(

@@ -45,9 +45,7 @@ Classes = Annotated[
 ]
 Names = Annotated[
     list[str] | None,
-    typer.Option(
-        "--finding", help="Only these findings; a mismatch is republished only if named here."
-    ),
+    typer.Option("--finding", help="Only these findings; a mismatch must be named here."),
 ]
 Row = dict[str, Any]
 
@@ -81,7 +79,7 @@ def fix(
         typer.Option("--accept-order", help="Also publish after newer messages of the same key."),
     ] = False,
     max_items: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Upper bound of messages.")
+        int, typer.Option(min=1, max=10_000, help="Refuse to plan more messages.")
     ] = 1000,
     rate: Annotated[
         int | None, typer.Option(min=1, max=10_000, help="Messages per second; default: no limit.")

@@ -96,14 +96,20 @@ def reads_slice(wanted: MessageFilter) -> bool:
 
 
 def _pool(wanted: MessageFilter) -> Subquery:
-    """Return the rows to choose from: a slice of the newest halves, or those of a queue or key."""
+    """Return the rows to choose from: a slice of the newest halves, or those of a queue or key.
+
+    The ids are sorted before their rows are looked up, so a page looks up little more than it
+    shows, however long the queue is.
+    """
     if reads_slice(wanted):
         return _slice(wanted)
-    named = _named(wanted).subquery("named")
+    ids = _named(wanted).subquery("ids")
     below = wanted.before if wanted.before is not None else (1 << 63) - 1
+    newest = select(ids.c.half_id).where(ids.c.half_id < below).order_by(ids.c.half_id.desc())
+    named = newest.offset(0).subquery("named")
     found = union(_by_key(half_message, named), _by_key(parked_message, named)).lateral("found")
-    shown = select(*(found.c[name] for name in _SHOWN))
-    return shown.select_from(named).where(named.c.half_id < below).subquery("pool")
+    shown = (named.c.half_id, *(found.c[name] for name in _SHOWN if name != "half_id"))
+    return select(*shown).select_from(named.join(found, true())).subquery("pool")
 
 
 def _by_key(table: Table, named: Subquery) -> Select[Any]:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 SQL: Final = load(__name__)
 CHECKED_ROWS: Final = 5_000
-"""The most halves that are read to find the checks of a group."""
+"""The most checks that are read to find those of a group."""
 _DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
 

@@ -42,21 +42,26 @@ LEFT JOIN LATERAL (
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = h.producer_group_id AND queued.due_at IS NOT NULL
 
 -- name: checks
--- Reads the newest checks of a group among a slice of the newest halves, each half's by key; and where the slice ends.
+-- Reads the newest checks by key, up to a limit, and of each of their halves the group by key; and where the slice ends.
+-- Messages that were never checked are not read.
 WITH slice AS MATERIALIZED (
-    SELECT half_id, nonce, producer_group_id, prepared_at FROM outbox.half_message ORDER BY half_id DESC LIMIT %(slice)s
-), looked AS (
-    SELECT count(*) AS looked, min(prepared_at) AS back_to FROM slice
-), found AS (
-    SELECT s.half_id, s.nonce, made.asked_at, made.attempt, made.outcome, made.http_status, made.latency_ms, made.counted,
-        made.applied
-    FROM slice s
+    SELECT half_id, asked_at, attempt, outcome, http_status, latency_ms, counted, applied
+    FROM outbox.check_attempt ORDER BY half_id DESC, look_id DESC LIMIT %(slice)s
+), half AS MATERIALIZED (
+    SELECT s.half_id, h.nonce, h.producer_group_id, h.prepared_at
+    FROM (SELECT DISTINCT half_id FROM slice) s
     CROSS JOIN LATERAL (
-        SELECT asked_at, attempt, outcome, http_status, latency_ms, counted, applied FROM outbox.check_attempt
-        WHERE half_id = s.half_id ORDER BY look_id DESC LIMIT %(limit)s
-    ) made
-    WHERE s.producer_group_id = %(group)s
-    ORDER BY made.asked_at DESC LIMIT %(limit)s
+        SELECT nonce, producer_group_id, prepared_at FROM outbox.half_message WHERE half_id = s.half_id
+        UNION
+        SELECT nonce, producer_group_id, prepared_at FROM outbox.parked_message WHERE half_id = s.half_id
+    ) h
+), looked AS (
+    SELECT (SELECT count(*) FROM slice) AS looked, min(prepared_at) AS back_to FROM half
+), found AS (
+    SELECT half_id, h.nonce, s.asked_at, s.attempt, s.outcome, s.http_status, s.latency_ms, s.counted, s.applied
+    FROM slice s JOIN half h USING (half_id)
+    WHERE h.producer_group_id = %(group)s
+    ORDER BY s.asked_at DESC LIMIT %(limit)s
 )
 SELECT looked.looked, looked.back_to, found.*
 FROM looked LEFT JOIN found ON true

@@ -10,8 +10,10 @@ import psycopg
 from psycopg.rows import dict_row
 
 from outbox.errors import DatabaseUnavailable
+from outbox.operators.rates import Rates
 from outbox.postgres.maintenance.gauges import COUNTED
 from outbox.postgres.maintenance.gauges import SQL as GAUGES
+from outbox.postgres.maintenance.rates import read_rates
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import connect
 from outbox.postgres.sessions.key_order import SQL as KEY_ORDER
@@ -59,6 +61,11 @@ class OperatorView:
             cursor.execute(KEY_ORDER["in_key_order"])
             return cursor.execute(GAUGES["unfinished"], {"most": COUNTED}).fetchall()
 
+    def rates(self) -> Rates:
+        """Return what the last hour did, minute by minute; see read_rates."""
+        with self._reading():
+            return read_rates(self._connection)
+
     def revision(self) -> str | None:
         """Return the newest migration of this database; None if it was never migrated."""
         if not self._rows("migrated")[0]["migrated"]:
@@ -89,6 +96,10 @@ class OperatorView:
     def without_leaf(self) -> list[str]:
         """Return the tables that have rows outside every leaf."""
         return [row["table_name"] for row in self._rows("without_leaf")]
+
+    def leaf_locks(self) -> Row:
+        """Return how many leaves there are, and how many locks a transaction has room for."""
+        return self._rows("leaf_locks")[0]
 
     def strangers(self) -> list[Row]:
         """Return which of our advisory locks strangers have: kind, number, role and pid."""

@@ -23,6 +23,11 @@ FROM outbox.progress WHERE name LIKE 'heartbeat:%%' ORDER BY name
 -- Reads the tables that have rows in their default leaf that belong in a leaf.
 SELECT table_name FROM outbox.missing_leaf WHERE leaf IS NOT NULL ORDER BY table_name
 
+-- name: leaf_locks
+-- Reads from the catalogue how many leaves a table has, and how many locks the server has room for in a transaction.
+SELECT (SELECT count(*)::integer FROM pg_inherits WHERE inhparent = 'outbox.half_message'::regclass) AS leaves,
+    current_setting('max_locks_per_transaction')::integer AS room
+
 -- name: topics
 -- Reads the names of all topics: a small table.
 SELECT name FROM outbox.topic ORDER BY name

@@ -115,6 +115,7 @@ ROUTES: Final[Mapping[str, GuardedRoute]] = {
     "pause": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({"reason": "r"})),
     "resume": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({"reason": "r"})),
     "testEndpoint": GuardedRoute(scope=Scope.GROUPS_WRITE),
+    "simulateChecks": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({})),
     "rotateSecret": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({})),
     "listReconciliations": GuardedRoute(
         scope=Scope.REPORTS_READ, of_all_groups=True, shows=lambda its: its.run
@@ -132,6 +133,9 @@ ROUTES: Final[Mapping[str, GuardedRoute]] = {
     ),
     "listPartitions": GuardedRoute(
         scope=Scope.REPORTS_READ, of_all_groups=True, shows=lambda _: PROGRESS_TOPIC
+    ),
+    "listRates": GuardedRoute(
+        scope=Scope.REPORTS_READ, of_all_groups=True, shows=lambda _: '"name":"prepared"'
     ),
     "getHealthReport": GuardedRoute(
         scope=Scope.REPORTS_READ, of_all_groups=True, shows=lambda _: "postgres version"

@@ -24,6 +24,14 @@ def options(command: object, words: tuple[str, ...] = ()) -> Iterator[Described]
             yield " ".join(words), each.opts[0], each.help or ""
 
 
+def option_names(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple[str, set[str]]]:
+    """Yield each command and all names of one of its options."""
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from option_names(inner, (*words, name))
+    for each in getattr(command, "params", ()):
+        yield " ".join(words), {*each.opts}
+
+
 def test_every_option_has_a_help() -> None:
     described = list(options(typer.main.get_command(make_app())))
     assert len(described) > 100
@@ -34,3 +42,14 @@ def test_every_option_has_a_help() -> None:
 def test_no_help_uses_a_word_of_the_inside(word: str) -> None:
     described = options(typer.main.get_command(make_app()))
     assert [option for _, option, text in described if word in text] == []
+
+
+def test_a_group_has_the_same_two_names_everywhere() -> None:
+    pairs = {"--group", "--producer-group"}
+    named = [
+        (command, found)
+        for command, names in option_names(typer.main.get_command(make_app()))
+        if (found := pairs & names)
+    ]
+    assert len(named) >= 5
+    assert [(command, found) for command, found in named if found != pairs] == []

@@ -12,6 +12,7 @@ import pytest
 from tests.integration.api.console.fixtures_chromium import PROGRAM
 from tests.integration.api.console.fixtures_desk import Desk
 from tests.integration.api.console.test_start_page import HOSTILE
+from tests.integration.checker.fixtures_producer import Producer, says
 
 pytestmark = [
     pytest.mark.postgres,
@@ -135,3 +136,34 @@ async def test_without_scripts_an_operator_finds_and_decides_a_message(desk: Des
         assert "never visible to consumers" in await desk.tab.text()
     finally:
         await desk.tab.command("Emulation.setScriptExecutionDisabled", value=False)
+
+
+async def test_an_operator_simulates_checks_and_reads_which_cases_did_not_pass(desk: Desk) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        group = {"check_url": producer.url}
+        made = await desk.listener.client.put("/v1/producer-groups/simulated", json=group)
+        assert made.status_code == 201, made.text
+        await desk.open("/groups/simulated")
+        await desk.does("form[action$='/simulate'] button")
+        said = await desk.tab.js("document.getElementById('simulated').innerText")
+    assert "11 of 12 cases did not pass." in said
+    assert "a forged signature is refused: expected 401, got 200" in said
+    assert desk.interactions == 1
+
+
+async def test_the_charts_of_the_last_hour_have_their_words_as_names(desk: Desk) -> None:
+    await desk.prepare()
+    await desk.open("/overview")
+    names = await desk.tab.js(
+        "Array.from(document.querySelectorAll('svg.rate'),"
+        " each => document.getElementById(each.getAttribute('aria-labelledby')).innerText)"
+    )
+    assert [each.split(":")[0] for each in names] == [
+        "Prepared",
+        "Committed",
+        "Published to Kafka",
+        "Checks made",
+    ]
+    await desk.tab.until("document.querySelector('svg.rate .bar')")
+    drawn = "document.querySelector('svg.rate .bar').getBoundingClientRect().height"
+    assert await desk.tab.js(drawn) > 10

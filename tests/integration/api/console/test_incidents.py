@@ -15,6 +15,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import httpx2
+import psycopg
 import pytest
 import pytest_asyncio
 import yaml  # type: ignore[import-untyped]
@@ -60,6 +61,15 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
         yield broker
     finally:
         broker.kill()
+
+
+@pytest.fixture(scope="module")
+def module_database(module_database: str) -> str:
+    """Return a database in which nothing waits for a person yet: each page can turn green."""
+    with psycopg.connect(module_database, autocommit=True) as connection:
+        connection.execute("DELETE FROM outbox.parked_message")
+        connection.execute("DELETE FROM outbox.held_record")
+    return module_database
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,8 @@ async def test_parked_messages_are_clustered_by_group_error_and_endpoint(
     database_url: str, pool: Pool
 ) -> None:
     scopes = (Scope.MESSAGES_READ, Scope.GROUPS_READ, Scope.OPS_FORCE)
-    async with logged_in(database_url, pool, *scopes) as (service, browser):
+    both = logged_in(database_url, pool, *scopes, groups=("billing", "other"))
+    async with both as (service, browser):
         await service.put_group("other", check_url="http://127.0.0.1:8998/other")
         assert "Nothing is parked." in (await browser.get("/ui/parked")).text
         await park(service, pool, "billing", 500, 3)
@@ -81,6 +82,40 @@ async def test_every_page_is_shown_to_an_administrator_and_names_its_calls(
                 assert page.status == 200, page.text
                 assert re.search(r"<code>GET /", page.html)
                 assert re.search(r"<code>(outbox|curl) ", page.html)
+
+
+async def test_the_overview_draws_the_last_hour_and_says_it_in_words(
+    database_url: str, pool: Pool
+) -> None:
+    reader = logged_in(database_url, pool, Scope.REPORTS_READ)
+    async with reader as (service, browser):
+        for decision in ("COMMIT", "COMMIT", "ROLLBACK"):
+            await service.end(await service.prepared_id(), decision)
+        page = await browser.get("/ui/overview")
+        assert "GET /v1/rates" in page.text
+        for words in (
+            r"Prepared : 3 in the last hour, 3 in the busiest minute \(\d\d:\d\d UTC\), 3 in the",
+            r"Committed : 2 in the last hour",
+            r"Published to Kafka : none in the last hour",
+            r"Checks made : none in the last hour",
+            r"Prepared 0 0 0 0 0 3 Committed 0 0 0 0 0 2",
+        ):
+            assert re.search(words, page.text), words
+        charts = re.findall(r'<svg class="rate".*?</svg>', page.html, re.DOTALL)
+        assert [each.count('<rect class="bar"') for each in charts] == [1, 1, 0, 0]
+        names = set(re.findall(r'aria-labelledby="([^"]+)"', page.html))
+        assert names == set(re.findall(r'<figcaption id="([^"]+)"', page.html))
+
+
+async def test_the_last_hour_of_all_groups_is_not_shown_to_a_bound_key(
+    database_url: str, pool: Pool
+) -> None:
+    bound = logged_in(database_url, pool, Scope.REPORTS_READ, groups=("billing",))
+    async with bound as (service, browser):
+        await service.prepared_id()
+        page = await browser.get("/ui/overview")
+        assert "A key of all groups with the scope reports:read sees the last hour." in page.text
+        assert "<figure" not in page.html
 
 
 async def test_the_metrics_name_a_page_and_not_its_address(database_url: str, pool: Pool) -> None:
@@ -143,7 +178,7 @@ async def test_a_group_is_tested_paused_and_resumed(database_url: str, pool: Poo
 async def test_a_group_that_may_not_be_changed_says_why(database_url: str, pool: Pool) -> None:
     async with logged_in(database_url, pool, Scope.GROUPS_READ) as (_, browser):
         page = await browser.get("/ui/groups/billing")
-        assert page.html.count("disabled") == 2
+        assert page.html.count("disabled") == 3
         assert "Your key needs the scope groups:write." in page.text
         assert "Your key needs the scope messages:read." in page.text
 

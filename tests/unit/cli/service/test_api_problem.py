@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from api.http.problems import KINDS, Problem, document
 from cli.service.api_problem import ApiProblem
 
 ENDED: dict[str, Any] = {
@@ -47,3 +49,9 @@ def test_a_detail_that_repeats_the_only_error_is_said_once() -> None:
 @pytest.mark.parametrize("errors", ["text", None, [1], {}])
 def test_an_answer_of_a_proxy_with_other_members_is_shown_too(errors: object) -> None:
     assert ApiProblem(502, {"errors": errors}).as_text() == "refused (502)"
+
+
+@pytest.mark.parametrize("slug", KINDS)
+def test_no_refusal_names_a_path_or_a_method_of_the_api(slug: str) -> None:
+    text = ApiProblem(KINDS[slug].status, document(Problem(slug=slug), "r-1")).as_text()
+    assert re.findall(r"/v1/|/openapi|\b(?:GET|PUT|POST|DELETE)\b|\bETag\b", text) == []

@@ -17,12 +17,12 @@ from outbox.checks.producer_group import ProducerGroup
 from outbox.http_checks.classification import HttpAnswer, classify, classify_batch
 from outbox.http_checks.request import CheckRequest, check_request
 from outbox.messages.message import Content, HalfMessage, Message
-from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.message_id import NONCE_BITS, HalfId, Nonce
 
 WINDOW_SECONDS: Final = 300
 """Receivers refuse a timestamp that differs from their clock by more seconds (interfaces 2.4)."""
 OTHER_SECRET: Final = "whsec_" + "QUFB" * 10 + "QUE="
-NONCE_BITS: Final = 59
+HTTP_OK: Final = 200
 VERDICTS: Final = frozenset({Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN})
 NO_TRACE: Final = frozenset({Outcome.ROLLBACK, Outcome.UNKNOWN})
 
@@ -51,7 +51,8 @@ class TestedEndpoint:
 
 
 def cases(subject: TestedEndpoint, *, batch: bool) -> tuple[ConformanceCase, ...]:
-    """Return the cases in sending order."""
+    """Return the cases in sending order; single checks, then with ``batch`` the batch form."""
+    subject = replace(subject, group=replace(subject.group, batch_check=False))
     good = _request(subject, _question(subject, 0))
     return (
         ConformanceCase(
@@ -227,9 +228,11 @@ def _refused(status: int) -> Judge:
 
 def _seen(answer: HttpAnswer) -> str:
     """Return the status and the decision of an answer, never its body."""
+    if answer.status != HTTP_OK:
+        return f"{answer.status}"
     try:
         document = json.loads(answer.body or b"")
-    except ValueError:
+    except (ValueError, RecursionError):
         return f"{answer.status}, no JSON"
     decision = document.get("decision") if isinstance(document, dict) else None
     return f"{answer.status}, decision {decision!r}" if decision else f"{answer.status}"

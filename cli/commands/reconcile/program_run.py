@@ -1,0 +1,119 @@
+"""`outbox reconcile run` and `rerun`: their options, passed on to the program that audits."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.service.programs import become_reconcile
+
+RunId = Annotated[str, typer.Argument(metavar="RUN_ID")]
+ReportDir = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder for reports and Spark's log.")
+]
+Most = Annotated[
+    str | None,
+    typer.Option(
+        "--max",
+        metavar="NAME=COUNT,…",
+        help="Exit 0 with at most this number of findings per kind or class.",
+    ),
+]
+
+
+class FailOn(StrEnum):
+    """From which severity on findings fail a run."""
+
+    INFO = "info"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+class Comparison(StrEnum):
+    """How a sample is compared."""
+
+    XXH64 = "xxh64"
+    SHA256 = "sha256"
+
+
+FailsFrom = Annotated[
+    FailOn | None, typer.Option(help="Exit 7 from this severity up.", show_default="low")
+]
+
+
+def run(
+    context: typer.Context,
+    *,
+    full: Annotated[
+        bool, typer.Option("--full", help="Read everything, not only what is new.")
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="Judge what was published since; for a first run."
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TIME", help="Up to a time, such as 2026-12-31T12:00:00Z."),
+    ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(help="Show findings of this topic; reads all.")
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Repeat every 15m (or s, h) in one warm session."),
+    ] = None,
+    accept_topic: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC", help="From now on judge a topic that was created again."),
+    ] = None,
+    digest: Annotated[
+        Comparison | None,
+        typer.Option(help="Compare a sample by SHA-256 too.", show_default="xxh64"),
+    ] = None,
+    show_keys: Annotated[
+        bool, typer.Option("--show-keys", help="Show keys, not their hashes.")
+    ] = False,
+    textfile: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Metrics for a node exporter.")
+    ] = None,
+    report: ReportDir = None,
+    fail_on: FailsFrom = None,
+    most: Most = None,
+) -> None:
+    """Audit both stores up to one consistent cut; the exit code follows the verdict."""
+    become_reconcile(context, "run", *passed_on(context.params))
+
+
+def rerun(
+    context: typer.Context,
+    run_id: RunId,
+    *,
+    report: ReportDir = None,
+    fail_on: FailsFrom = None,
+    most: Most = None,
+) -> None:
+    """Check one run's open findings again; reads what the next run would, and takes as long.
+
+    Stores their status, but no new run.
+    """
+    become_reconcile(context, "rerun", run_id, *passed_on(context.params))
+
+
+def passed_on(given: dict[str, Any]) -> Iterator[str]:
+    """Yield the options that were given, as the program takes them."""
+    names = {"since": "from", "until": "to", "most": "max"}
+    for name, value in given.items():
+        flag = "--" + names.get(name, name).replace("_", "-")
+        if name == "run_id" or value in (None, False):
+            continue
+        if value is True:
+            yield flag
+            continue
+        for each in value if isinstance(value, list | tuple) else [value]:
+            yield f"{flag}={each}"

@@ -1,0 +1,1 @@
+"""Tries whether a check endpoint does what the contract asks: valid, stale, forged checks."""

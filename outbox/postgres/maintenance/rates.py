@@ -1,0 +1,50 @@
+"""What the last hour did, minute by minute: bounded samples of the logs, never their history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg.rows import dict_row
+
+from outbox.operators.rates import MINUTES, LogSlice, Rates, RateSeries, series_of
+from outbox.postgres.sessions.key_order import SQL as KEY_ORDER
+from outbox.postgres.sessions.statements import load
+
+if TYPE_CHECKING:
+    from outbox.postgres.sessions.connections import Connection
+
+SQL: Final = load(__name__)
+SLICES: Final = 60
+"""Slices of a log: of the halves, and of each shard's commits and batches."""
+ROWS: Final = 100
+"""The most halves that are read of a slice."""
+FLUSHES: Final = 10
+"""The most commits or batches that are read of a slice; each has up to some thousand messages."""
+CHECKS: Final = 5_000
+LOGS: Final = ("prepared", "committed", "published")
+
+
+def read_rates(connection: Connection) -> Rates:
+    """Read the last hour in one transaction."""
+    with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
+        cursor.execute(KEY_ORDER["in_key_order"])
+        [hour] = cursor.execute(SQL["hour"]).fetchall()
+        asked = {**hour, "slices": SLICES, "rows": ROWS, "flushes": FLUSHES, "checks": CHECKS}
+        logs = [
+            series_of(name, (LogSlice(**row) for row in cursor.execute(SQL[name], asked)))
+            for name in LOGS
+        ]
+        checked = _checked(cursor.execute(SQL["checked"], asked).fetchall())
+    return Rates(begins_at=hour["since"], series=(*logs, checked))
+
+
+def _checked(rows: Sequence[Mapping[str, Any]]) -> RateSeries:
+    """Return the checks of each minute; they are exact as far back as they were looked at."""
+    counts = [0] * MINUTES
+    for row in rows:
+        if row["minute"] is not None:
+            counts[min(row["minute"], MINUTES - 1)] += row["checks"]
+    cut_off = rows[0]["looked"] == CHECKS
+    back_to = rows[0]["back_to"] if cut_off else None
+    return RateSeries(name="checked", counts=tuple(counts), searched_back_to=back_to)

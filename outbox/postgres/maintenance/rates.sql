@@ -1,0 +1,146 @@
+-- name: hour
+-- Returns when the last hour began.
+SELECT clock_timestamp() - interval '1 hour' AS since
+
+-- name: prepared
+-- Samples the halves since a time. Bisects the key for the first xid of it, one look-up a step; cuts the xids since then
+-- into slices of equal width; reads the first halves of each by key, up to a limit, and the last one. Where the sample
+-- ends inside of a flush, the place of the flush's last half says how many it has. Locks nothing.
+WITH RECURSIVE bounds (low, high) AS (
+    SELECT (SELECT half_id >> 15 FROM outbox.half_message ORDER BY half_id LIMIT 1),
+        (SELECT (half_id >> 15) + 1 FROM outbox.half_message ORDER BY half_id DESC LIMIT 1)
+), search (low, high) AS (
+    SELECT low, high FROM bounds
+    UNION ALL
+    SELECT CASE WHEN late THEN low ELSE middle + 1 END, CASE WHEN late THEN middle ELSE high END
+    FROM (
+        SELECT s.low, s.high, m.middle, (
+            SELECT prepared_at >= %(since)s FROM outbox.half_message
+            WHERE half_id >= m.middle << 15 ORDER BY half_id LIMIT 1) AS late
+        FROM search s
+        CROSS JOIN LATERAL (SELECT (s.low + s.high) / 2 AS middle) m
+        WHERE s.low < s.high
+    ) step
+), slice AS (
+    SELECT s.low + (b.high - s.low) * n / %(slices)s::int8 AS low,
+        s.low + (b.high - s.low) * (n + 1) / %(slices)s::int8 AS high
+    FROM search s CROSS JOIN bounds b CROSS JOIN generate_series(0, %(slices)s::int8 - 1) n
+    WHERE s.low >= s.high
+)
+SELECT s.low, s.high, max(f.xid) AS last, bool_or(f.cut_off) AS cut_off,
+    array_agg(floor(extract(epoch FROM f.at - %(since)s) / 60)::int4 ORDER BY f.xid) AS minutes,
+    array_agg(f.messages::int8 ORDER BY f.xid) AS messages,
+    floor(extract(epoch FROM (
+        SELECT prepared_at FROM outbox.half_message
+        WHERE half_id >= s.low << 15 AND half_id < s.high << 15 ORDER BY half_id DESC LIMIT 1
+    ) - %(since)s) / 60)::int4 AS last_minute
+FROM slice s
+CROSS JOIN LATERAL (
+    SELECT flush.xid, flush.at, flush.cut_off, CASE WHEN flush.cut_off AND flush.xid = flush.last THEN (
+        SELECT (half_id >> 4 & 2047) + 1 FROM outbox.half_message
+        WHERE half_id >= flush.xid << 15 AND half_id < (flush.xid + 1) << 15 ORDER BY half_id DESC LIMIT 1
+    ) ELSE flush.messages END AS messages
+    FROM (
+        SELECT xid, min(at) AS at, count(*) AS messages, max(xid) OVER () AS last,
+            sum(count(*)) OVER () = %(rows)s::int8 AS cut_off
+        FROM (
+            SELECT half_id >> 15 AS xid, prepared_at AS at FROM outbox.half_message
+            WHERE half_id >= s.low << 15 AND half_id < s.high << 15
+            ORDER BY half_id LIMIT %(rows)s
+        ) sample
+        GROUP BY xid
+    ) flush
+) f
+GROUP BY s.low, s.high
+
+-- name: committed
+-- Samples the commits of each shard since a time, as ``prepared`` does the halves. Locks nothing.
+WITH RECURSIVE bounds (shard, low, high) AS (
+    SELECT s.shard, (SELECT xid FROM outbox.commit_log WHERE shard = s.shard ORDER BY xid LIMIT 1),
+        (SELECT xid + 1 FROM outbox.commit_log WHERE shard = s.shard ORDER BY xid DESC LIMIT 1)
+    FROM generate_series(0, 15) AS s (shard)
+), search (shard, low, high) AS (
+    SELECT shard, low, high FROM bounds
+    UNION ALL
+    SELECT shard, CASE WHEN late THEN low ELSE middle + 1 END, CASE WHEN late THEN middle ELSE high END
+    FROM (
+        SELECT s.shard, s.low, s.high, m.middle, (
+            SELECT committed_at >= %(since)s FROM outbox.commit_log
+            WHERE shard = s.shard AND xid >= m.middle ORDER BY xid LIMIT 1) AS late
+        FROM search s
+        CROSS JOIN LATERAL (SELECT (s.low + s.high) / 2 AS middle) m
+        WHERE s.low < s.high
+    ) step
+), slice AS (
+    SELECT s.shard, s.low + (b.high - s.low) * n / %(slices)s::int8 AS low,
+        s.low + (b.high - s.low) * (n + 1) / %(slices)s::int8 AS high
+    FROM search s JOIN bounds b USING (shard) CROSS JOIN generate_series(0, %(slices)s::int8 - 1) n
+    WHERE s.low >= s.high
+)
+SELECT s.low, s.high, max(f.xid) AS last, count(*) = %(flushes)s::int8 AS cut_off,
+    array_agg(floor(extract(epoch FROM f.at - %(since)s) / 60)::int4 ORDER BY f.xid) AS minutes,
+    array_agg(f.messages::int8 ORDER BY f.xid) AS messages,
+    floor(extract(epoch FROM (
+        SELECT committed_at FROM outbox.commit_log
+        WHERE shard = s.shard AND xid >= s.low AND xid < s.high ORDER BY xid DESC LIMIT 1
+    ) - %(since)s) / 60)::int4 AS last_minute
+FROM slice s
+CROSS JOIN LATERAL (
+    SELECT xid, committed_at AS at, cardinality(half_ids) AS messages FROM outbox.commit_log
+    WHERE shard = s.shard AND xid >= s.low AND xid < s.high ORDER BY xid LIMIT %(flushes)s
+) f
+GROUP BY s.shard, s.low, s.high
+
+-- name: published
+-- Samples the relay's batches of each shard since a time, in the same way. Locks nothing.
+WITH RECURSIVE bounds (shard, low, high) AS (
+    SELECT s.shard, (SELECT to_xid FROM outbox.publication_log WHERE shard = s.shard ORDER BY to_xid LIMIT 1),
+        (SELECT to_xid + 1 FROM outbox.publication_log WHERE shard = s.shard ORDER BY to_xid DESC LIMIT 1)
+    FROM generate_series(0, 15) AS s (shard)
+), search (shard, low, high) AS (
+    SELECT shard, low, high FROM bounds
+    UNION ALL
+    SELECT shard, CASE WHEN late THEN low ELSE middle + 1 END, CASE WHEN late THEN middle ELSE high END
+    FROM (
+        SELECT s.shard, s.low, s.high, m.middle, (
+            SELECT published_at >= %(since)s FROM outbox.publication_log
+            WHERE shard = s.shard AND to_xid >= m.middle ORDER BY to_xid LIMIT 1) AS late
+        FROM search s
+        CROSS JOIN LATERAL (SELECT (s.low + s.high) / 2 AS middle) m
+        WHERE s.low < s.high
+    ) step
+), slice AS (
+    SELECT s.shard, s.low + (b.high - s.low) * n / %(slices)s::int8 AS low,
+        s.low + (b.high - s.low) * (n + 1) / %(slices)s::int8 AS high
+    FROM search s JOIN bounds b USING (shard) CROSS JOIN generate_series(0, %(slices)s::int8 - 1) n
+    WHERE s.low >= s.high
+)
+SELECT s.low, s.high, max(f.xid) AS last, count(*) = %(flushes)s::int8 AS cut_off,
+    array_agg(floor(extract(epoch FROM f.at - %(since)s) / 60)::int4 ORDER BY f.xid) AS minutes,
+    array_agg(f.messages::int8 ORDER BY f.xid) AS messages,
+    floor(extract(epoch FROM (
+        SELECT published_at FROM outbox.publication_log
+        WHERE shard = s.shard AND to_xid >= s.low AND to_xid < s.high ORDER BY to_xid DESC LIMIT 1
+    ) - %(since)s) / 60)::int4 AS last_minute
+FROM slice s
+CROSS JOIN LATERAL (
+    SELECT to_xid AS xid, published_at AS at, cardinality(partitions) AS messages FROM outbox.publication_log
+    WHERE shard = s.shard AND to_xid >= s.low AND to_xid < s.high ORDER BY to_xid LIMIT %(flushes)s
+) f
+GROUP BY s.shard, s.low, s.high
+
+-- name: checked
+-- Reads the newest checks by key, up to a limit, and counts those since a time by minute; of the oldest one it reads,
+-- by key, when its half was prepared. Locks nothing.
+WITH newest AS MATERIALIZED (
+    SELECT half_id, asked_at FROM outbox.check_attempt ORDER BY half_id DESC, look_id DESC LIMIT %(checks)s
+), looked AS (
+    SELECT count(*) AS looked, min(half_id) AS last FROM newest
+)
+SELECT looked.looked, (SELECT prepared_at FROM outbox.half_message WHERE half_id = looked.last) AS back_to,
+    made.minute, made.checks
+FROM looked
+LEFT JOIN (
+    SELECT floor(extract(epoch FROM asked_at - %(since)s) / 60)::int4 AS minute, count(*)::int8 AS checks
+    FROM newest WHERE asked_at >= %(since)s GROUP BY 1
+) made ON true
