@@ -15,10 +15,11 @@ RUNTIME := .runtime/.fetched
 SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract tests/model tests/unit
 # What runs a second time, on an installation that has lived (tests/aged_installation): every suite that has a server
 # (test-aged), those where age matters most (test-deep), and what broke on such installations first (test).
-AGED_SUITES := tests/spark tests/e2e tests/integration tests/contract
+AGED_SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract
 AGED_DEEP := tests/spark/audit/test_clean_run.py tests/spark/audit/test_planted_faults.py tests/e2e/acceptance \
   tests/integration/runbooks tests/integration/checker tests/integration/postgres tests/integration/api/ingest \
-  tests/integration/api/admin tests/integration/api/metrics tests/integration/kafka tests/contract
+  tests/integration/api/admin tests/integration/api/metrics tests/integration/client \
+  tests/integration/check_endpoints tests/integration/kafka tests/contract
 AGED_FIRST := tests/integration/test_aged_installation.py tests/integration/checker/maintenance \
   tests/integration/checker/checks/test_resting_groups.py tests/integration/checker/relay/test_deleted_topic.py \
   tests/integration/checker/relay/test_held_leaves.py tests/integration/api/ingest/test_lived_installation.py \
@@ -79,7 +80,7 @@ evidence: setup ## Run what takes hours: every ordered pair of failpoints, fuzzi
 	@$(BIN)/python -m tests.integration.transaction_markers
 	@$(BIN)/python -m tests.compatibility
 	@OUTBOX_FUZZ_CASES=300 $(BIN)/python -m pytest --timeout 7200 tests/integration/api/http/test_schemathesis.py
-	@OUTBOX_TEST_INSTALLS=1 $(BIN)/python -m pytest -rs tests/e2e/test_readme.py tests/unit/deploy/test_distributions.py
+	@TEST_INSTALLS=1 $(BIN)/python -m pytest -rs tests/e2e/test_readme.py tests/unit/deploy/test_distributions.py tests/unit/deploy/test_dashboard_types.py
 	@OUTBOX_TEST_KILLS=1 $(BIN)/python -m pytest --timeout 7200 tests/spark/audit/test_killed.py
 	@$(BIN)/python -m benchmarks.checks --keep checks
 	@$(BIN)/python -m benchmarks.checks --scale 0.1 --outage 900 --per-second 200 --keep outage

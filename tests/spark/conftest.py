@@ -13,10 +13,8 @@ from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from spark.jvm.session import RUNTIME_JARS, SessionSettings, spark_session
 from spark.run_context import Options, RunContext
-from tests.aged_installation.fixtures_choice import is_aged
-from tests.aged_installation.fixtures_database_traits import commits_forgotten
-from tests.aged_installation.fixtures_life import Life
 from tests.fixtures_databases import drop_database, make_database
+from tests.spark.fixtures_former_life import forget_former_findings
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
 
@@ -38,8 +36,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def writer(database_url: str, kafka_broker: EmbeddedKafka) -> OutboxWriter:
-    """An installation with topics of its own."""
-    forget_former_commits(database_url)
+    """An installation with topics of its own, and without findings of a former life."""
+    forget_former_findings(database_url)
     return OutboxWriter(database_url, kafka_broker.bootstrap_servers, f"spark-{next(_NUMBERS)}")
 
 
@@ -49,15 +47,9 @@ def module_writer(
 ) -> Iterator[OutboxWriter]:
     """An installation that the tests of one module only read."""
     url = make_database(postgres_server.database_url, template_database)
-    forget_former_commits(url)
+    forget_former_findings(url)
     yield OutboxWriter(url, kafka_broker.bootstrap_servers, f"spark-{next(_NUMBERS)}")
     drop_database(postgres_server.database_url, url)
-
-
-def forget_former_commits(database_url: str) -> None:
-    """Take away what an aged installation has published to another broker."""
-    if is_aged():
-        commits_forgotten(Life(database_url=database_url))
 
 
 @pytest.fixture

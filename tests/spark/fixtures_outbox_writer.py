@@ -59,6 +59,8 @@ class OutboxWriter:
     prefix: str
     shards: dict[int, ShardState] = field(default_factory=dict)
     topics: list[str] = field(default_factory=list)
+    trimmed: tuple[str, ...] = ()
+    """The topics whose logs start above 0."""
     ahead_ms: int = 0
     """How far the clock that stamps its records is ahead."""
 
@@ -67,10 +69,11 @@ class OutboxWriter:
         """This installation's topic of manifests."""
         return f"{self.prefix}.progress"
 
-    def create_topics(self, *topics: str) -> None:
+    def create_topics(self, *topics: str, new: bool = False) -> None:
         """Create the progress topic and data topics with two partitions.
 
-        The installation uses all shards, as one from before version 0021 of the schema does.
+        The installation uses all shards, as one from before version 0021 of the schema does. The
+        logs of an aged installation start above 0, but those of its ``new`` topics do not.
         """
         self.execute("UPDATE outbox.installation SET shards = 16")
         self.topics += topics
@@ -79,7 +82,8 @@ class OutboxWriter:
         for future in admin.create_topics(wanted).values():
             future.result(30)
         if is_aged():
-            log_starts_above_zero(self.bootstrap_servers, [self.progress_topic, *topics])
+            self.trimmed = () if new else topics
+            log_starts_above_zero(self.bootstrap_servers, [self.progress_topic, *self.trimmed])
 
     def prepare(self, topic: str, count: int, **fields: Any) -> list[HalfMessage]:
         """Prepare messages with different keys and values."""
@@ -143,7 +147,7 @@ class OutboxWriter:
 
         The offset counts from where the log of the installation began; -1 is the log's end.
         """
-        if before >= 0 and is_aged():
+        if before >= 0 and topic in self.trimmed:
             before += EXPIRED
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         places = [TopicPartition(topic, number, before) for number in (0, 1)]

@@ -11,7 +11,13 @@ from sqlalchemy import create_engine
 from examples.account_service.demo_switches import EXIT_CODE, DemoSwitch
 from examples.account_service.tables import create_tables
 from examples.demo.poller import wait_until
-from examples.demo.services import AccountService, Processes, reserved_port
+from examples.demo.services import (
+    START_SECONDS,
+    AccountService,
+    Processes,
+    is_answering,
+    reserved_port,
+)
 from examples.demo.shoppers import Basket, Shoppers
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
 from tests.integration.client.fixtures_contract_server import ContractService
@@ -71,6 +77,7 @@ def test_another_process_answers_for_the_one_that_died_between_commit_and_end(
     shoppers = Shoppers(url)
     assert shoppers.buy_all([basket], lambda tally: None) == {"killed": 1}
     wait_until("the process is dead", lambda: has_died(processes), 10.0)
+    wait_until("the other one listens", lambda: is_answering(url), START_SECONDS)
     half = next(iter(service.halves.values()))
     assert half.decision is None
     check = make_check(half.message_id, transaction_id=half.content["transaction_id"])

@@ -58,6 +58,8 @@ class CrashEnvironment:
     bootstrap_servers: str
     topics: Topics
     endpoint: CheckEndpoint
+    began: int
+    """The newest half that was there before: a former life leaves undecided and held ones."""
     is_lowered: bool = False
     _read: dict[tuple[str, int], int] = field(default_factory=dict)
     """Where the next run's records begin, by partition."""
@@ -72,14 +74,15 @@ class CrashEnvironment:
 
     def newest_half(self) -> int:
         """Return the highest half id."""
-        return int(self.one("SELECT coalesce(max(half_id), 0) FROM outbox.half_message"))
+        return newest_half(self.connection)
 
     def undecided(self) -> int:
         """Count the undecided halves."""
         return int(
             self.one(
-                "SELECT count(*) FROM outbox.half_message h WHERE NOT EXISTS"
-                " (SELECT FROM outbox.op_message o WHERE o.half_id = h.half_id)"
+                "SELECT count(*) FROM outbox.half_message h WHERE half_id > %(began)s"
+                " AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = h.half_id)",
+                began=self.began,
             )
         )
 
@@ -88,7 +91,8 @@ class CrashEnvironment:
         return int(
             self.one(
                 "SELECT count(*) FROM outbox.held_record"
-                " WHERE released_at IS NULL AND dropped_at IS NULL"
+                " WHERE half_id > %(began)s AND released_at IS NULL AND dropped_at IS NULL",
+                began=self.began,
             )
         )
 
@@ -110,7 +114,8 @@ class CrashEnvironment:
         """Make held records due at the relay's next read, but for those that it marks just now."""
         self.connection.execute(
             "UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() WHERE half_id IN"
-            " (SELECT half_id FROM outbox.held_record FOR UPDATE SKIP LOCKED)"
+            " (SELECT half_id FROM outbox.held_record WHERE half_id > %s FOR UPDATE SKIP LOCKED)",
+            (self.began,),
         )
 
     def lower(self) -> None:
@@ -159,8 +164,8 @@ class CrashEnvironment:
         self, consumer: Consumer, place: TopicPartition
     ) -> Iterator[ConsumedRecord]:
         """Read one partition up to its end offset, because transactions leave markers."""
-        begin = self._read.get((place.topic, place.partition), 0)
-        _, end = consumer.get_watermark_offsets(place, timeout=20)
+        low, end = consumer.get_watermark_offsets(place, timeout=20)
+        begin = self._read.get((place.topic, place.partition), low)
         consumer.assign([TopicPartition(place.topic, place.partition, begin)])
 
         def reached() -> bool:
@@ -171,6 +176,13 @@ class CrashEnvironment:
             if message is not None and message.error() is None:
                 yield _seen(message)
         self._read[(place.topic, place.partition)] = end
+
+
+def newest_half(connection: Connection) -> int:
+    """Return the highest half id."""
+    row = connection.execute("SELECT coalesce(max(half_id), 0) FROM outbox.half_message").fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _seen(message: Any) -> ConsumedRecord:
@@ -211,6 +223,7 @@ def open_environment(
             bootstrap_servers=bootstrap_servers,
             topics=topics,
             endpoint=endpoint,
+            began=newest_half(connection),
         )
         _register(environment, check_url)
         yield environment

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 
+from devservers.kafka import EmbeddedKafka
 from outbox.messages.message import Resolution
 from outbox.postgres.reconciliation.source import PostgresSource
 from spark.audit.audit import Audit
 from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
 from tests.aged_installation.fixtures_choice import is_aged
+from tests.spark.fixtures_former_life import forget_former_commits
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 
@@ -17,6 +21,14 @@ pytestmark = REAL_STORES
 def parked_in_a_former_life() -> list[str]:
     """Return what an aged installation leaves for a person to decide; it is no fault."""
     return ["group:aged-parked:PARKED"] if is_aged() else []
+
+
+@pytest.fixture
+def writer(database_url: str, kafka_broker: EmbeddedKafka) -> OutboxWriter:
+    """An installation with what a former life has parked."""
+    forget_former_commits(database_url)
+    prefix = f"clean-{uuid4().hex[:8]}"
+    return OutboxWriter(database_url, kafka_broker.bootstrap_servers, prefix)
 
 
 def test_a_system_without_a_fault_is_clean(

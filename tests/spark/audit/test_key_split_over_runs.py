@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import pytest
 
 from outbox.messages.message import Resolution
+from outbox.messages.murmur2 import partition_of
 from outbox.messages.record import Record
 from spark.audit.audit import Audit
 from spark.checks.misplaced_keys import SPLIT
-from spark.columns.murmur2 import partition_of
 from spark.report.report import Report
 from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext

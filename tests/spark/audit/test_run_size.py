@@ -20,7 +20,6 @@ from spark.cut.run_size import SMALL_ROWS, SMALL_RUN, sized_run
 from spark.findings.topic_rules import LatencyTarget, TopicRule
 from spark.report.report import Report
 from spark.run_context import Options, RunContext
-from tests.aged_installation.fixtures_choice import is_aged
 from tests.spark.audit.test_planted_disorder import Plant
 from tests.spark.audit.test_planted_faults import plant
 from tests.spark.fixtures_markers import REAL_STORES
@@ -104,4 +103,4 @@ def test_a_clean_system_is_clean_either_way(
     given = replace(options, small_rows=small_rows, mode=Mode.TWO_LEVEL)
     report = Audit(parts, given).run()
     assert (report.counts.judged, report.counts.records, report.dirty_ratio) == (30, 30, 0.0)
-    assert report.class_counts == {} or is_aged()
+    assert report.class_counts == {}

@@ -13,9 +13,9 @@ from dataclasses import replace
 import pytest
 
 from outbox.messages.message import HalfMessage, Resolution
+from outbox.messages.murmur2 import partition_of
 from outbox.messages.record import MESSAGE_ID, Record
 from spark.audit.audit import Audit
-from spark.columns.murmur2 import partition_of
 from spark.findings.verdict import EXIT_FINDINGS, Tolerance, Verdict, exit_code
 from spark.report.report import Report
 from spark.report.store_run import store_run

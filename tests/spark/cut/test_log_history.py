@@ -56,7 +56,7 @@ def story(
     """Run, change the log, run again, and once more with the new topic accepted."""
     writer, folder = module_writer, tmp_path_factory.mktemp("history")
     topics = [f"{writer.prefix}-{name}" for name in ("expired", "recreated", "grown", "quiet")]
-    writer.create_topics(*topics)
+    writer.create_topics(*topics, new=True)
     _commit_some(writer, topics)
     lost = _lose_one(writer, topics[0])
     writer.produce(*[Record(topic, None, b"", None, ()) for topic in topics[2:]])
