@@ -9,7 +9,9 @@ from pathlib import Path
 from tests.fixtures_paths import PROJECT
 
 REQUIREMENTS = PROJECT / "requirements"
-_PIN = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==", re.MULTILINE)
+SPARK = {"pyspark", "py4j", "pandas", "pyarrow", "numpy", "grpcio", "grpcio-status"}
+"""Spark has no wheel, and no test of these suites uses it or what it brings."""
+_PIN = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==.*\n(?:[ \t].*\n)*", re.MULTILINE)
 
 
 def make_environment(interpreter: str, folder: Path) -> Path:
@@ -18,9 +20,8 @@ def make_environment(interpreter: str, folder: Path) -> Path:
     python = folder / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     wanted = folder / "wanted.txt"
-    wanted.write_text("\n".join(sorted(packages())) + "\n", "utf-8")
-    lock = str(REQUIREMENTS / "dev.txt")
-    subprocess.run([*pip, "--only-binary", ":all:", "-c", lock, "-r", str(wanted)], check=True)
+    wanted.write_text(lock(), "utf-8")
+    subprocess.run([*pip, "--no-deps", "--only-binary", ":all:", "-r", str(wanted)], check=True)
     editable = [
         "--no-deps",
         "--no-build-isolation",
@@ -33,10 +34,7 @@ def make_environment(interpreter: str, folder: Path) -> Path:
     return python
 
 
-def packages() -> set[str]:
-    """Return the locked packages but those that only Spark needs."""
-    locks = {name: set(_PIN.findall((REQUIREMENTS / name).read_text("utf-8"))) for name in _LOCKS}
-    return locks["dev.txt"] - (locks["spark.txt"] - locks["base.txt"])
-
-
-_LOCKS = ("base.txt", "spark.txt", "dev.txt")
+def lock() -> str:
+    """Return the lock, with its hashes, without the packages that only Spark needs."""
+    locked = (REQUIREMENTS / "dev.txt").read_text("utf-8")
+    return "".join(pin[0] for pin in _PIN.finditer(locked) if pin[1] not in SPARK)

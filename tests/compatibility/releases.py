@@ -79,7 +79,7 @@ def missing(cell: Cell) -> str | None:
     if cell.product == "PostgreSQL" and not postgres_bin(cell.release).is_dir():
         return "not fetched here: `python -m tests.compatibility --fetch`"
     if cell.product == "Python" and interpreter(cell.release) is None:
-        return "no such interpreter here"
+        return f"no `python{cell.release}` that starts on the search path"
     return None
 
 

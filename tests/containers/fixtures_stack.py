@@ -26,6 +26,7 @@ COPIED = (
 )
 PORTS = ("API_PORT", "KAFKA_PORT", "PROMETHEUS_PORT", "TLS_PORT", "ACCOUNT_PORT")
 NAME = "outbox-test"
+SECRETS = "secrets"
 UP_SECONDS = 900
 """For a whole stack on a busy machine, its images included."""
 ALL_PROFILES = ("--profile", "*")
@@ -102,24 +103,35 @@ class Stack:
 
 
 @contextmanager
-def stack_of_a_copy(folder: Path, engine: Mapping[str, str]) -> Iterator[Stack]:
+def stack_of_a_copy(
+    folder: Path, engine: Mapping[str, str], *, name: str = NAME, source: Path = PROJECT
+) -> Iterator[Stack]:
     """Yield a stack that is not up yet; delete its containers, volumes and networks afterwards."""
     folder.mkdir()
-    for name in COPIED:
-        source, target = PROJECT / name, folder / name
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "secrets"))
-        else:
-            shutil.copy(source, target)
+    copy_files(source, folder)
     (folder / ".runtime/spark").mkdir(parents=True)
     for jar in (PROJECT / ".runtime/spark").glob("*.jar"):
         shutil.copy(jar, folder / ".runtime/spark")
     ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
-    texts = {name: str(port) for name, port in ports.items()}
-    environment = {**engine, **texts, "COMPOSE_PROJECT_NAME": NAME}
+    texts = {variable: str(port) for variable, port in ports.items()}
+    environment = {**engine, **texts, "COMPOSE_PROJECT_NAME": name}
     stack = Stack(folder=folder, environment=environment, ports=ports)
     stack.compose("down", "--volumes", "--remove-orphans", check=False)
     try:
         yield stack
     finally:
         stack.compose("down", "--volumes", "--remove-orphans", check=False)
+
+
+def copy_files(source: Path, folder: Path) -> None:
+    """Replace the files of a stack's folder by those of a tree; its secrets stay."""
+    for name in COPIED:
+        old, new = folder / name, source / name
+        for path in old.iterdir() if old.is_dir() else ():
+            if path.name != SECRETS:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if new.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", SECRETS)
+            shutil.copytree(new, old, ignore=ignored, dirs_exist_ok=True)
+        else:
+            shutil.copy(new, old)

@@ -91,8 +91,8 @@ def sent_by_program(folder: Path, environment: dict[str, str]) -> str:
 
 
 @pytest.mark.skipif(
-    "OUTBOX_TEST_INSTALLS" not in process_environment(),
-    reason="OUTBOX_TEST_INSTALLS is not set: it installs a dozen packages into a new environment",
+    "TEST_INSTALLS" not in process_environment(),
+    reason="TEST_INSTALLS is not set: it installs a dozen packages into a new environment",
 )
 @pytest.mark.deep
 def test_the_client_that_is_installed_as_printed_runs_the_program_alone(
