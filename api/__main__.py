@@ -78,7 +78,6 @@ def server_config(app: Any, limits: ConnectionLimits, *, workers: int = 1) -> uv
         server_header=False,
         proxy_headers=False,
         backlog=BACKLOG,
-        timeout_keep_alive=int(limits.idle_seconds),
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
 

@@ -19,6 +19,7 @@ from api.console.console import Console
 from api.http.authentication.authenticator import Authenticator
 from api.http.exchange import (
     AUTHENTICATED,
+    WHOLE_ANSWER,
     AsgiScope,
     HotRoute,
     HttpRequest,
@@ -97,7 +98,8 @@ class Guard:
             return
         started = self._clock.monotonic()
         headers = dict(scope["headers"])
-        sender = ResponseSender(send, self._request_id(headers))
+        at_once = WHOLE_ANSWER in scope.get("extensions", {})
+        sender = ResponseSender(send, self._request_id(headers), at_once=at_once)
         route = self._find_hot_route(scope["method"], scope["path"])
         try:
             await self._serve(scope, headers, receive, sender, route)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
+from msgspec import Struct
+
 from api.http.problems import Problem, body_of, headers_of
 from outbox.access import Caller, Scope
 
@@ -18,10 +20,11 @@ HeaderList = list[tuple[bytes, bytes]]
 JSON: Final = (b"content-type", b"application/json")
 AUTHENTICATED: Final = "outbox.authenticated"
 """The server's extension to call once the caller of a request is known."""
+WHOLE_ANSWER: Final = "outbox.whole_answer"
+"""The server's extension, and its message: status, headers but for the length, and the body."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(Struct, frozen=True, gc=False):
     """A request that passed the guard; ``body`` is complete and within its limit."""
 
     path: str
@@ -36,8 +39,7 @@ class HttpRequest:
         return None if value is None else value.decode("latin-1")
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(Struct, frozen=True, gc=False):
     """A complete response."""
 
     status: int
@@ -57,10 +59,14 @@ class HotRoute:
 
 
 class ResponseSender:
-    """Sends one response with the request id; keeps the status for the metrics."""
+    """Sends one response with the request id; keeps the status for the metrics.
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    ``at_once``: the server takes a whole response as one message.
+    """
+
+    def __init__(self, send: Send, request_id: str, *, at_once: bool) -> None:
         self._send = send
+        self._at_once = at_once
         self.request_id = request_id
         self.status = 0
         self.extra_headers: HeaderList = []
@@ -70,23 +76,23 @@ class ResponseSender:
         """Pass an ASGI message on."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [
-                *message.get("headers", ()),
-                *self.extra_headers,
-                (b"x-request-id", self.request_id.encode()),
-            ]
+            message["headers"] = [*message.get("headers", ()), *self._own_headers()]
         await self._send(message)
 
     async def respond(self, response: HttpResponse) -> None:
         """Send a complete response."""
-        length = (b"content-length", str(len(response.body)).encode())
-        head = {
-            "type": "http.response.start",
-            "status": response.status,
-            "headers": [*response.headers, length],
-        }
-        await self.send(head)
-        await self._send({"type": "http.response.body", "body": response.body})
+        headers, body = [*response.headers, *self._own_headers()], response.body
+        self.status = status = response.status
+        if self._at_once:
+            whole = {"type": WHOLE_ANSWER, "status": status, "headers": headers, "body": body}
+            await self._send(whole)
+            return
+        headers.append((b"content-length", str(len(body)).encode()))
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
+    def _own_headers(self) -> HeaderList:
+        return [*self.extra_headers, (b"x-request-id", self.request_id.encode())]
 
     async def problem(self, problem: Problem) -> None:
         """Send a problem document, unless a response has already started."""

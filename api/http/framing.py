@@ -12,6 +12,7 @@ from api.http.problems import Problem
 
 WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
+METHODS: Final = WITH_BODY | WITHOUT_BODY
 SINGLE: Final = frozenset(
     {
         b"authorization",
@@ -42,8 +43,8 @@ def validate_framing(
         raise _malformed("the only transfer coding is chunked, in HTTP/1.1")
     if b"upgrade" in by_name and declares_body(by_name):
         raise _malformed("a body and Upgrade do not go together: use HTTP/1.1 without Upgrade")
-    if method not in WITH_BODY | WITHOUT_BODY and declares_body(by_name):
-        allowed = ", ".join(sorted(WITH_BODY | WITHOUT_BODY))
+    if method not in METHODS and declares_body(by_name):
+        allowed = ", ".join(sorted(METHODS))
         raise Problem(slug="method-not-allowed", headers={"allow": allowed, "connection": "close"})
     if method not in WITH_BODY and declares_body(by_name):
         raise Problem(

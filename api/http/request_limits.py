@@ -105,15 +105,13 @@ class BodyReader:
         declared = headers.get(b"content-length")
         if declared is not None and int(declared) > max_bytes:
             raise too_large(max_bytes)
-        async with asyncio.timeout(None) as patience:
-            body = _Body(tenant, patience)
-            self._arriving[body] = None
-            try:
-                content = await self._read(receive, max_bytes, body)
-            finally:
-                self._forget(body)
+        content, more = await _next_part(receive)
+        if len(content) > max_bytes:
+            raise too_large(max_bytes)
+        if more:
+            content = await self._read_rest(receive, content, max_bytes, tenant)
         if len(content) >= COUNTED_BYTES:
-            self._complete[receive] = _Body(tenant, patience, len(content))
+            self._complete[receive] = _Body(tenant, asyncio.timeout(None), len(content))
             self._free -= len(content)
         return content
 
@@ -123,19 +121,25 @@ class BodyReader:
         if body is not None:
             self._free += body.size
 
-    async def _read(self, receive: Receive, max_bytes: int, body: _Body) -> bytes:
-        parts: list[bytes] = []
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            part: bytes = message.get("body", b"")
-            if body.size + len(part) > max_bytes:
-                raise too_large(max_bytes)
-            parts.append(part)
-            if not message.get("more_body", False):
-                return part if len(parts) == 1 else b"".join(parts)
-            self._hold(body, len(part))
+    async def _read_rest(
+        self, receive: Receive, first: bytes, max_bytes: int, tenant: Hashable
+    ) -> bytes:
+        """Return a body that did not come at once."""
+        async with asyncio.timeout(None) as patience:
+            body = _Body(tenant, patience)
+            self._arriving[body] = None
+            try:
+                parts, size, more = [first], len(first), True
+                while more:
+                    self._hold(body, len(parts[-1]))
+                    part, more = await _next_part(receive)
+                    size += len(part)
+                    if size > max_bytes:
+                        raise too_large(max_bytes)
+                    parts.append(part)
+                return b"".join(parts)
+            finally:
+                self._forget(body)
 
     def _hold(self, body: _Body, size: int) -> None:
         """Count bytes of an incomplete body; above the limit one body loses its place."""
@@ -160,3 +164,11 @@ class BodyReader:
         if body in self._arriving:
             del self._arriving[body]
             self._free += body.size
+
+
+async def _next_part(receive: Receive) -> tuple[bytes, bool]:
+    """Return the next bytes of a body, and whether more follow; raises ClientGone."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    return message.get("body", b""), message.get("more_body", False)

@@ -17,10 +17,9 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from api.http.connection.closing_transport import ClosingTransport
+from api.http.connection.cycle import Cycle, closing_answer
 from api.http.connection.deadline import Deadline
 from api.http.connection.open_connections import OpenConnections
-from api.http.exchange import AUTHENTICATED
-from api.http.problems import KINDS, Problem, body_of, headers_of
 
 HEAD_MAX_BYTES: Final = 65_536
 """URL and headers together; a smaller excess gets the guard's precise problem."""
@@ -61,6 +60,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._parsed: Any = None
         """A request that arrived in the data being parsed, and its application."""
         self._phase = _Phase.HEAD
+        self._seconds = {
+            _Phase.HEAD: self._limits.head_seconds,
+            _Phase.BODY: self._limits.body_seconds,
+            _Phase.REST: self._limits.drain_seconds,
+            _Phase.IDLE: self._limits.idle_seconds,
+        }
         self._reading = Deadline(self.loop, self._client_is_late)
         self._writing = Deadline(self.loop, self._answer_is_unread)
         self._unread_bytes = float("inf")
@@ -79,7 +84,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._ending = True
         self._reading.cancel_timer()
         self._writing.cancel_timer()
-        self._unset_keepalive_if_required()
         self._table.lost(self)
         super().connection_lost(exc)
 
@@ -119,7 +123,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 return
         if self._ending:
             return
-        self._unset_keepalive_if_required()
         self._unparsed_bytes += len(data)
         self._parse(data)
         if self._in_head and max(self._head_bytes, self._unparsed_bytes) > HEAD_MAX_BYTES:
@@ -164,9 +167,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """End a head; a head above its limit never becomes a request."""
         if self._head_bytes > HEAD_MAX_BYTES or len(self.pipeline) >= self._limits.pipelined:
             raise _BeyondLimit
-        extensions: dict[str, Any] = {AUTHENTICATED: self._authenticated}
-        self.scope["extensions"] = extensions
-        super().on_headers_complete()
+        before, self.cycle = self.cycle, Cycle.of(self, self._authenticated)
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
         self._in_head = False
         self._in_body = True
 
@@ -197,7 +203,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Start what was pipelined, or wait for the next request."""
-        super().on_response_complete()
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
         self._watch()
 
     def pause_writing(self) -> None:
@@ -231,7 +242,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._parsed = None
         self._at_fault = True
         if faulty is None or not faulty.response_started:
-            self.transport.write(_answer(slug))
+            self.transport.write(closing_answer(slug))
         if faulty is not None:  # it has had no effect yet: no route acts before the end of a body
             faulty.disconnected = True
             faulty.message_event.set()
@@ -275,12 +286,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if phase is self._phase:
             return
         self._phase = phase
-        seconds = {
-            _Phase.HEAD: self._limits.head_seconds,
-            _Phase.BODY: self._limits.body_seconds,
-            _Phase.REST: self._limits.drain_seconds,
-            _Phase.IDLE: self._limits.idle_seconds,
-        }.get(phase)
+        seconds = self._seconds.get(phase)
         self._reading.stop() if seconds is None else self._reading.start(seconds)
 
     def _next_phase(self) -> _Phase:
@@ -310,11 +316,3 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         elif unread:
             self._unread_bytes = unread
             self._writing.start(self._limits.unread_seconds)
-
-
-def _answer(slug: str) -> bytes:
-    problem = Problem(slug=slug, headers={"connection": "close"})
-    body = body_of(problem, "none")
-    fields = {**headers_of(problem), "content-length": str(len(body))}
-    lines = "".join(f"{name}: {text}\r\n" for name, text in fields.items())
-    return f"HTTP/1.1 {problem.status} {KINDS[slug].title}\r\n{lines}\r\n".encode() + body

@@ -11,7 +11,7 @@ from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import stored
 from tests.integration.api.fixtures_service import GROUPS, HALVES, Service, prepare_body
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
 
 JSON = {"content-type": "application/json"}
 UNKNOWN = "00000000-0001-8001-8000-000000000000"

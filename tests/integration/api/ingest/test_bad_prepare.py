@@ -11,7 +11,7 @@ from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import stored
 from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
 
 INVALID = "invalid-request"
 LONG_KEY = "k" * 8193

@@ -14,7 +14,7 @@ from tests.integration.api.fixtures_rows import select, stored
 from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
 from tests.integration.api.ingest.test_main_path import PARK
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
 
 DISK_FULL: LiteralString = """
 CREATE FUNCTION outbox.disk_full() RETURNS trigger LANGUAGE plpgsql AS

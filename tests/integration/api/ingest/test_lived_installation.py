@@ -23,7 +23,7 @@ from tests.integration.api.fixtures_service import (
     settings_for,
 )
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
 
 RETIRED = "DELETE FROM outbox.half_message; DELETE FROM outbox.op_message"
 FORGOTTEN = "; DELETE FROM outbox.transaction_key"

@@ -20,7 +20,7 @@ from tests.integration.api.fixtures_service import (
     settings_for,
 )
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
 
 UNKNOWN = "00000000-0001-8001-8000-000000000000"
 

@@ -32,7 +32,7 @@ from tests.integration.api.fixtures_service import (
     settings_for,
 )
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
 STORED = f"SELECT traceparent FROM outbox.half_message WHERE {NEW_HALVES} ORDER BY half_id"
 WITH_TRACE = {"traceparent": RECORDED}
 

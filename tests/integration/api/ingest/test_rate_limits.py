@@ -15,7 +15,7 @@ from tests.integration.api.fixtures_service import (
     settings_for,
 )
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
 
 KEYS = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
 SLOW = {"rate_prepare_per_second": 1, "rate_read_per_second": 1, "http_workers": 64}
