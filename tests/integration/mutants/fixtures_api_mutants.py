@@ -62,8 +62,8 @@ API_MUTANTS: Final = (
     ProductMutant(
         promise="Nothing is refused while Kafka is away",
         file="api/ingest/topic_cache.py",
-        rule="if self._has(topic, partition) or not self.reachable:",
-        broken="if self._has(topic, partition):",
+        rule="if self._has(topic, partition) or not self.reachable or topic in self._created:",
+        broken="if self._has(topic, partition) or topic in self._created:",
         killer=(
             "tests/unit/api/ingest/test_topic_cache.py"
             "::test_nothing_is_refused_and_no_prepare_waits_while_kafka_is_down"
