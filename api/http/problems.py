@@ -120,7 +120,7 @@ KINDS: Final[dict[str, ProblemKind]] = {
         422, "The topic is reserved", "Choose a topic that is not reserved."
     ),
     "unknown-topic": ProblemKind(
-        422, "Kafka shows us no such topic", "Create it, then prepare again."
+        422, "Kafka shows no such topic", "Create it, then prepare again."
     ),
     "header-reserved": ProblemKind(
         422, "A header name is reserved", "Choose a name outside `outbox_` and `webhook-`."

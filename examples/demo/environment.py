@@ -31,7 +31,7 @@ TOPIC_SECONDS = 30.0
 MAIN_GROUP = "account-service"
 BRANCH_GROUP = "branch-service"
 MAIN_SCHEDULE = (2, 1, 3)  # transaction timeout and check interval in seconds, check max
-BRANCH_SCHEDULE = (1, 2, 3)
+BRANCH_SCHEDULE = (4, 2, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

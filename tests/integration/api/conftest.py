@@ -11,7 +11,7 @@ from tests.integration.api.fixtures_service import Service, running, settings_fo
 from tests.integration.api.fixtures_ways_in import WAYS_IN
 
 
-@pytest.fixture(params=WAYS_IN)
+@pytest.fixture(params=["socket", pytest.param("asgi", marks=pytest.mark.deep)])
 def way_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the test once for each way into the service."""
     monkeypatch.setattr(fixtures_service, "way_in", WAYS_IN[request.param])

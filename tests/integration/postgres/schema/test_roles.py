@@ -24,6 +24,7 @@ PROGRAMS = {
 """What a role runs: a program, and what operators run with the program's settings."""
 NOT_RUN = {
     ("outbox_api", "outbox.postgres.messages.seen_topics.store"),
+    ("outbox_checker", "outbox.postgres.maintenance.rates.checked"),
     ("outbox_checker", "outbox.postgres.operators.audit_log.page"),
 }
 """Statements of a shared module that one of its users does not run."""
