@@ -15,8 +15,8 @@ import java.util.concurrent.Executors;
 final class CheckEndpoint {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final int BODY_MAX_BYTES = 16 * 1024 * 1024;
-  private static final int THREADS = 8;
-  private static final String REQUEST_SECONDS = "5";
+  private static final int THREADS = 32;
+  private static final String REQUEST_SECONDS = "30";
 
   /** Returns COMMIT, ROLLBACK or UNKNOWN from the group's database. */
   interface Decide {
@@ -47,7 +47,7 @@ final class CheckEndpoint {
 
   /** Serves on loopback until the process ends. */
   void serve(int port) throws IOException {
-    // The server's defaults are no limit: eight connections that send nothing would stop it.
+    // The server's defaults are no limit: connections that send nothing would stop it for ever.
     System.setProperty("sun.net.httpserver.maxReqTime", REQUEST_SECONDS);
     System.setProperty("sun.net.httpserver.maxRspTime", REQUEST_SECONDS);
     HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);

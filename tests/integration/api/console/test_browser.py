@@ -5,11 +5,12 @@ One service, one database and one browser serve the whole module.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 import pytest
 
-from tests.integration.api.console.fixtures_chromium import PROGRAM
+from tests.integration.api.console.fixtures_chromium import LIVENESS_SECONDS, PROGRAM
 from tests.integration.api.console.fixtures_desk import Desk
 from tests.integration.api.console.test_start_page import HOSTILE
 from tests.integration.checker.fixtures_producer import Producer, says
@@ -164,6 +165,9 @@ async def test_the_charts_of_the_last_hour_have_their_words_as_names(desk: Desk)
         "Published to Kafka",
         "Checks made",
     ]
-    await desk.tab.until("document.querySelector('svg.rate .bar')")
+    async with asyncio.timeout(LIVENESS_SECONDS):  # the figures are some seconds old
+        while not await desk.tab.js("document.querySelector('svg.rate .bar') !== null"):
+            await asyncio.sleep(1)
+            await desk.open("/overview")
     drawn = "document.querySelector('svg.rate .bar').getBoundingClientRect().height"
     assert await desk.tab.js(drawn) > 10

@@ -36,6 +36,7 @@ async def test_a_hot_answer_has_the_headers_that_every_answer_has(listener: List
     assert (hot.status, cold.status) == (201, 200)
     for answer in (hot, cold):
         assert answer.head.startswith("HTTP/1.1 ")
+        assert "date" in answer.headers
         assert parsedate_to_datetime(answer.headers["date"]).tzinfo is not None
         assert answer.headers["x-request-id"]
         assert "connection" not in answer.headers
