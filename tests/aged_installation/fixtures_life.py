@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -123,7 +124,8 @@ class Life:
             async with make_pool(self.database_url, "aged", pool_max=2) as pool:
                 return await call(pool)
 
-        return asyncio.run(with_pool())
+        with ThreadPoolExecutor(1) as beside:  # a first test may have its loop already
+            return beside.submit(asyncio.run, with_pool()).result()
 
 
 def messages_like(template: Message, count: int) -> list[Message]:

