@@ -140,12 +140,8 @@ def build(
     refuse_insecure_bind(settings, listens_on)
     arm(settings.failpoints)
     metrics, clock = Metrics(), SystemClock()
-    pool = make_verified_pool(
-        settings.required_database_url(),
-        "api",
-        pool_max=settings.database_pool_max,
-        plans=PLAN_ONCE,
-    )
+    url, most = settings.required_database_url(), settings.database_pool_max
+    pool = make_verified_pool(url, "api", pool_max=most, plans=PLAN_ONCE)
     topic_cache = _topic_cache(settings, catalogue, pool, clock)
     name_cache = NameCache(PostgresInternedNames(pool), clock)
     parts = _parts(settings, pool, topic_cache, metrics, clock, spans)
