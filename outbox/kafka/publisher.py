@@ -272,9 +272,12 @@ class _Reports:
     def refuse_purged(self, error: KafkaError | None, topics: Sequence[str]) -> None:
         """Note the refusal of a topic before any of its records was sent, as for lack of a right.
 
-        Kafka's error names no topic: it is known if all unsent records are for one.
+        Kafka's error names no topic: it is known if all unsent records are for one. A refusal that
+        was reported for a record explains the error; then the unsent ones are not to blame.
         """
-        if error is not None and error.code() in REFUSED:
+        if error is None or error.name() in {each.error for each in self._refused}:
+            return
+        if error.code() in REFUSED:
             only = len({topics[place] for place in self.unsent}) == 1
             refused = REFUSED[error.code()]
             self._refused.append(Refusal(self.unsent[0], error.name(), refused, named=only))
