@@ -17,6 +17,10 @@ from outbox.reconciliation.log import TopicFacts
 
 REQUEST_SECONDS: Final = 10.0
 MISSING: Final = KafkaError.UNKNOWN_TOPIC_OR_PART
+UNREADABLE: Final = frozenset(
+    {MISSING, KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.TOPIC_EXCEPTION}
+)
+"""Answers about a topic's settings that the description of the topic itself explains."""
 
 
 def describe(admin: AdminClient, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
@@ -69,14 +73,21 @@ def _note(facts: dict[str, TopicFacts | str], name: str, error: KafkaException) 
 
 
 def _compacting(admin: AdminClient, topics: Collection[str]) -> frozenset[str]:
-    """Return those of the topics with readable settings that are compacted."""
+    """Return those of the topics with readable settings that are compacted.
+
+    Raises KafkaUnavailable: a topic whose settings do not come in time may be a compacted one.
+    """
     asked = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(topics)]
     futures = admin.describe_configs(asked, request_timeout=REQUEST_SECONDS)
     found: set[str] = set()
     for resource, future in futures.items():
         try:
             policy = future.result(timeout=2 * REQUEST_SECONDS)["cleanup.policy"].value
-        except (KafkaException, TimeoutError):
+        except TimeoutError as error:
+            raise KafkaUnavailable(f"Kafka does not describe {resource.name}") from error
+        except KafkaException as error:
+            if error.args[0].code() not in UNREADABLE:
+                raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
             continue
         if "compact" in (policy or ""):
             found.add(resource.name)
