@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="outbox-checker", description=__doc__)
     parser.add_argument(
         "--only",
-        metavar="CHORES",
+        metavar="TASKS",
         help="some of relay,check,sweep,retire; without it, all of them run",
     )
     return parser

@@ -1,7 +1,7 @@
-"""Runs a chore step by step while the process lives, despite lost databases and defects.
+"""Runs a task step by step while the process lives, despite lost databases and defects.
 
 A lost PostgreSQL is retried with back-off; its loss and its return are logged once each. Any other
-error is logged and the chore continues: one bad step must not end it.
+error is logged and the task continues: one bad step must not end it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ LONGEST_PAUSE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodicTask:
-    """A repeated chore; ``step`` returns the seconds until the next step."""
+    """A repeated task; ``step`` returns the seconds until the next step."""
 
     name: str
     step: Callable[[], Awaitable[float]]
 
 
 class Silent(Exception):
-    """The chore continues, but sends no heartbeat, because what it watches is not alive."""
+    """The task continues, but sends no heartbeat, because what it watches is not alive."""
 
 
 class PeriodicTaskLoop:
-    """Repeats one chore until ``stop`` is set, and sends its heartbeats."""
+    """Repeats one task until ``stop`` is set, and sends its heartbeats."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class PeriodicTaskLoop:
             await self._rest(await self.run_once(), stop)
 
     async def _rest(self, seconds: float, stop: asyncio.Event) -> None:
-        """Wait for the next step. A chore whose last step was good goes on beating meanwhile."""
+        """Wait for the next step. A task whose last step was good goes on beating meanwhile."""
         over = self._clock.monotonic() + seconds
         while not stop.is_set():
             left = max(0.0, over - self._clock.monotonic())

@@ -14,7 +14,7 @@ class AdvisoryLocks(Protocol):
 
 
 class Heartbeats(Protocol):
-    """Shows other processes that a chore is alive."""
+    """Shows other processes that a task is alive."""
 
-    async def beat(self, chore: str) -> None:
-        """Store, by the database's clock, that the chore has just made progress."""
+    async def beat(self, task: str) -> None:
+        """Store, by the database's clock, that the task has just made progress."""

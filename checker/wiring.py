@@ -48,17 +48,17 @@ from outbox.telemetry.metrics import Metrics
 if TYPE_CHECKING:
     from outbox.telemetry.spans import Spans
 
-CHORES: Final = ("relay", "check", "sweep", "retire")
+TASKS: Final = ("relay", "check", "sweep", "retire")
 
 
 @asynccontextmanager
 async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIterator[Daemon]:
-    """Open everything that the chosen chores need, for the block.
+    """Open everything that the chosen tasks need, for the block.
 
     PostgreSQL and Kafka may still be unavailable. ``spans`` records spans; the end of the block
     closes them. Raises ConfigurationError.
     """
-    chosen = chosen_chores(settings)
+    chosen = chosen_tasks(settings)
     metrics, clock = Metrics(), SystemClock()
     async with AsyncExitStack() as stack:
         if spans is not None:
@@ -146,13 +146,13 @@ def _topic_watch(
     return PeriodicTask(name="topics", step=watch.step)
 
 
-def chosen_chores(settings: Settings) -> frozenset[str]:
-    """Return the chores to run; raises ConfigurationError for an unknown one."""
-    unknown = sorted(set(settings.checker_only) - set(CHORES))
+def chosen_tasks(settings: Settings) -> frozenset[str]:
+    """Return the tasks to run; raises ConfigurationError for an unknown one."""
+    unknown = sorted(set(settings.checker_only) - set(TASKS))
     if unknown:
-        known = ", ".join(CHORES)
+        known = ", ".join(TASKS)
         raise ConfigurationError(f"OUTBOX_CHECKER_ONLY: {unknown[0]!r} is not one of {known}")
-    return frozenset(settings.checker_only or CHORES)
+    return frozenset(settings.checker_only or TASKS)
 
 
 async def _group_scheduler(

@@ -19,6 +19,8 @@ from outbox.errors import DatabaseUnavailable
 from outbox.telemetry.events import Event, get_logger
 
 POLL_SECONDS: Final = 0.1
+EMPTY_SECONDS: Final = 0.25
+"""The pause while no half waits: each look costs PostgreSQL as much as a small read."""
 AGE_SECONDS: Final = 5.0
 """How often halves at their max age are looked for."""
 PAUSE_SECONDS: Final = 2.0
@@ -62,7 +64,7 @@ class GroupScheduler:
         if now >= self._ages_at:
             self._ages_at = now + AGE_SECONDS
             await self._start_aged(now)
-        return POLL_SECONDS
+        return POLL_SECONDS if groups else EMPTY_SECONDS
 
     async def _start_aged(self, now: float) -> None:
         """Start a round where a half is at its max age, also in a group that nobody asks."""

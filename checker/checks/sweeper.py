@@ -10,7 +10,7 @@ from outbox.errors import CursorMoved
 
 SLICE_HALVES: Final = 4000
 """The most halves that one sweep passes; the next sweep passes the rest."""
-SWEEP_SECONDS: Final = 0.1
+SWEEP_SECONDS: Final = 0.25
 LOCK_BUSY_SECONDS: Final = 1.0
 LOCK_KIND: Final = "sweep"
 

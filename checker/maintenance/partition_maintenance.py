@@ -21,7 +21,7 @@ RETRY_SECONDS: Final = 1.0
 
 
 class PartitionMaintenance:
-    """Runs the leaves chore."""
+    """Runs the task of the leaves."""
 
     def __init__(self, leaves: Partitions, metrics: Metrics) -> None:
         self._leaves = leaves

@@ -30,15 +30,30 @@ class PublishSlots:
         self._patience = patience_seconds
         self._lock = threading.Lock()
         self._waiting: deque[threading.Event] = deque()
+        self._holders: set[int] = set()
+        """The threads that have a slot."""
 
     def take(self, publish: Callable[[], Published]) -> Published:
         """Publish in a slot, or without one after the longest wait; return the result."""
         held = self._take()
+        if held:
+            self._holders.add(threading.get_ident())
         try:
             return publish()
         finally:
             if held:
-                self._hand_on()
+                self.end_turn()
+
+    def end_turn(self) -> None:
+        """Hand the slot of this thread on before its work is over; without one, do nothing."""
+        with self._lock:
+            if threading.get_ident() not in self._holders:
+                return
+            self._holders.remove(threading.get_ident())
+            if self._waiting:
+                self._waiting.popleft().set()
+            else:
+                self._free += 1
 
     def _take(self) -> bool:
         with self._lock:
@@ -54,10 +69,3 @@ class PublishSlots:
                 return True
             self._waiting.remove(called)
         return False
-
-    def _hand_on(self) -> None:
-        with self._lock:
-            if self._waiting:
-                self._waiting.popleft().set()
-            else:
-                self._free += 1

@@ -85,8 +85,11 @@ class ShardRelay:
             self._observer.moved(was, self._state)
             if isinstance(answer, answers.CommitEnded) and was.batch:
                 published += len(was.batch.published)
-            answer = self._performed(plan)
             rest = plan[-1]
+            if isinstance(rest, actions.Rest):
+                # What is left, such as saving the progress, need not keep others from publishing.
+                self._slots.end_turn()
+            answer = self._performed(plan)
             if isinstance(rest, actions.Rest) and not isinstance(answer, answers.Failed):
                 return RelayRound(
                     self._state.phase,

@@ -1,7 +1,8 @@
 """One relay thread per shard, and one thread that wakes them when commits have become final.
 
 That thread looks often while a relay rests that has published before. While all of those are at
-work it would wake nobody, and a look costs PostgreSQL half of what an END costs.
+work it would wake nobody, and a look costs PostgreSQL half of what an END costs. Without commits it
+looks less and less often: an idle service is mostly the cost of these looks.
 
 Several processes share the shards: each thread waits for the lock of its shard. Each process asks
 for the locks in a random order, so processes that start together get about as many shards each. No
@@ -29,8 +30,11 @@ JOIN_SECONDS: Final = 8.0
 STAGGER_SECONDS: Final = 0.025
 WATCH_BUSY_SECONDS: Final = 0.003
 WATCH_IDLE_SECONDS: Final = 0.015
+WATCH_QUIET_SECONDS: Final = 0.05
 IDLE_POLLS: Final = 100
-"""After this number of polls without a new commit the watch is idle."""
+"""After this number of looks without a new commit the watch is idle: about half a second."""
+QUIET_POLLS: Final = 800
+"""After this number it is quiet, which is after about twelve seconds."""
 
 
 class Admission(Enum):
@@ -194,8 +198,15 @@ class RelayThreads:
         if self._used.isdisjoint(self._resting) and self._used:
             self._rested.wait(WATCH_IDLE_SECONDS)
         else:
-            self._stop.wait(WATCH_BUSY_SECONDS if quiet < IDLE_POLLS else WATCH_IDLE_SECONDS)
+            self._stop.wait(_pause(quiet))
 
     def _wake_all(self, shards: Iterable[int]) -> None:
         for shard in shards:
             self._wake[shard].set()
+
+
+def _pause(quiet: int) -> float:
+    """Return the pause before the next look (s), after so many looks without a new commit."""
+    if quiet < IDLE_POLLS:
+        return WATCH_BUSY_SECONDS
+    return WATCH_IDLE_SECONDS if quiet < QUIET_POLLS else WATCH_QUIET_SECONDS

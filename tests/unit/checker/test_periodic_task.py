@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.unit.checker.checks.fixtures_fakes import Beats, ManualClock
 
 
 class Scripted:
-    """A chore with a list of steps: an error is raised, a number is returned."""
+    """A task with a list of steps: an error is raised, a number is returned."""
 
     def __init__(self, *steps: float | Exception) -> None:
         self.steps = list(steps)
@@ -26,8 +27,8 @@ class Scripted:
 
 def loop_of(*steps: float | Exception) -> tuple[PeriodicTaskLoop, Beats, ManualClock]:
     beats, clock = Beats(), ManualClock()
-    chore = PeriodicTask(name="sweep", step=Scripted(*steps).step)
-    return PeriodicTaskLoop(chore, beats, clock, Metrics(), beat_seconds=5), beats, clock
+    task = PeriodicTask(name="sweep", step=Scripted(*steps).step)
+    return PeriodicTaskLoop(task, beats, clock, Metrics(), beat_seconds=5), beats, clock
 
 
 async def test_the_step_returns_the_time_to_the_next_one() -> None:
@@ -36,7 +37,7 @@ async def test_the_step_returns_the_time_to_the_next_one() -> None:
     assert beats.beaten == ["sweep"]
 
 
-async def test_a_chore_beats_no_more_often_than_asked() -> None:
+async def test_a_task_beats_no_more_often_than_asked() -> None:
     loop, beats, clock = loop_of(1, 1, 1)
     for _ in range(3):
         await loop.run_once()
@@ -62,29 +63,52 @@ async def test_the_loss_and_the_return_are_logged_once(capsys: pytest.CaptureFix
     assert (said.count("dependency_lost"), said.count("dependency_back")) == (1, 1)
 
 
-async def test_a_bug_in_one_step_does_not_end_the_chore() -> None:
+async def test_a_bug_in_one_step_does_not_end_the_task() -> None:
     loop, beats, _ = loop_of(ValueError("bug"), 0.5)
     assert [await loop.run_once(), await loop.run_once()] == [0.1, 0.5]
     assert beats.beaten == ["sweep"]
 
 
-async def test_a_silent_chore_continues_without_a_heartbeat() -> None:
+async def test_a_silent_task_continues_without_a_heartbeat() -> None:
     loop, beats, _ = loop_of(Silent())
     assert await loop.run_once() == 5.0
     assert beats.beaten == []
 
 
-@pytest.mark.parametrize("step", [60.0, Silent()])
-async def test_a_chore_beats_while_it_rests_after_a_good_step(step: float | Exception) -> None:
-    beats = Beats()
-    chore = PeriodicTask(name="retire", step=Scripted(step, 60.0).step)
-    loop = PeriodicTaskLoop(chore, beats, SystemClock(), Metrics(), beat_seconds=0.01)
-    stop = asyncio.Event()
-    running = asyncio.create_task(loop.run(stop))
-    await asyncio.sleep(0.2)
-    stop.set()
+class EndingBeats(Beats):
+    """Heartbeats that end a task after four of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.enough = asyncio.Event()
+
+    async def beat(self, task: str) -> None:
+        """Keep the beat."""
+        await super().beat(task)
+        if len(self.beaten) == 4:
+            self.enough.set()
+
+
+async def beats_while_resting(step: float | Exception, seconds: float) -> list[str]:
+    """Return the beats of a task that rests after one step: four, or those of this time."""
+    beats = EndingBeats()
+    task = PeriodicTask(name="retire", step=Scripted(step, 60.0).step)
+    loop = PeriodicTaskLoop(task, beats, SystemClock(), Metrics(), beat_seconds=0.01)
+    running = asyncio.create_task(loop.run(beats.enough))
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await beats.enough.wait()
+    beats.enough.set()
     await running
-    assert (len(beats.beaten) > 3) is (step == 60.0)
+    return beats.beaten
+
+
+async def test_a_task_beats_while_it_rests_after_a_good_step() -> None:
+    assert await beats_while_resting(60.0, seconds=30) == ["retire"] * 4
+
+
+async def test_a_task_that_cannot_see_what_it_watches_does_not_beat_while_it_rests() -> None:
+    assert await beats_while_resting(Silent(), seconds=0.2) == []
 
 
 async def test_it_ends_when_stop_is_set() -> None:

@@ -1,4 +1,4 @@
-"""An unfinished message does not keep its leaf and is found where it is (design 9.11)."""
+"""An unfinished message does not keep its leaf and is found where it is."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from outbox.postgres.relay.commit_reader import CommitReader
 from outbox.postgres.sessions.connections import connect
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
-from tests.integration.checker.maintenance.test_retention import ended as end_two
-from tests.integration.checker.maintenance.test_retention import (
+from tests.integration.checker.maintenance.fixtures_old_leaves import ended as end_two
+from tests.integration.checker.maintenance.fixtures_old_leaves import (
     first_leaf_is_gone,
     grow_old,
     retire,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import signal
-from typing import Any
 
 import psycopg
 import pytest
@@ -13,69 +12,32 @@ import pytest
 from checker.maintenance.retention import Retirer
 from outbox.failpoints import POINTS, arm
 from outbox.messages.message import End, HalfMessage, Prepared, Resolution, State
-from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.sessions.connections import make_pool
 from outbox.telemetry.metrics import Metrics
 from tests.integration.checker.fixtures_checks import World
+from tests.integration.checker.maintenance.fixtures_old_leaves import (
+    AGE,
+    HOLD,
+    OLD,
+    RELAYED,
+    RETENTION,
+    URL,
+    ended,
+    first_leaf_is_gone,
+    grow_old,
+    retire,
+    waiting,
+)
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 pytestmark = pytest.mark.postgres
 
-RETENTION = 1000
-HOLD = 500
-OLD = RETENTION + 10
-URL = "http://127.0.0.1:9/"
-NEXT_LEAF = "UPDATE outbox.installation SET base = base + (1 << 20)"
-AGE = """
-UPDATE outbox.half_message SET prepared_at = prepared_at - %(by)s * interval '1 second';
-UPDATE outbox.op_message SET decided_at = decided_at - %(by)s * interval '1 second';
-UPDATE outbox.commit_log SET committed_at = committed_at - %(by)s * interval '1 second';
-"""
-RELAYED = """
-INSERT INTO outbox.progress (name, position)
-SELECT name || shard, outbox.watermark()
-FROM generate_series(0, 15) AS shard, unnest(%(names)s::text[]) AS name
-ON CONFLICT (name) DO UPDATE SET position = EXCLUDED.position
-"""
 HELD = """
 INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error)
 SELECT %(half)s, 1, 0, 1, 1, 1, 'refused'
 """
-LEAF_TABLES = """
-SELECT count(*)::int FROM pg_class WHERE relname ~ ('_(message|log|attempt)_' || %(leaf)s || '$')
-"""
-
-
-def retirer(world: World) -> Retirer:
-    retirement = PostgresRetirement(world.checker, retention_seconds=RETENTION, hold_seconds=HOLD)
-    return Retirer(retirement, FreeLocks(), world.metrics)
-
-
-async def retire(world: World) -> list[int]:
-    """Retire what may go; return the leaves, counted from the first that the test wrote to."""
-    return [leaf - world.first_leaf for leaf in await retirer(world).retire()]
-
-
-async def first_leaf_is_gone(world: World) -> bool:
-    """Return whether no table of the first leaf is left."""
-    return await world.rows(LEAF_TABLES, leaf=str(world.first_leaf)) == [(0,)]
-
-
-def waiting(world: World, reason: str) -> float:
-    gauge = world.metrics["leaves_waiting"].labels(reason)
-    return float(gauge._value.get())
-
-
-async def ended(world: World, **fields: Any) -> list[HalfMessage]:
-    """Prepare one half to commit and one to roll back, and end both."""
-    group = await world.group(URL)
-    first = await world.prepare(group, **fields)
-    halves = first + await world.prepare(group)
-    for half, decision in zip(halves, ("COMMIT", "ROLLBACK"), strict=True):
-        await world.end(half, decision)
-    return halves
 
 
 async def known(world: World, halves: list[HalfMessage]) -> dict[int, State]:
@@ -83,15 +45,6 @@ async def known(world: World, halves: list[HalfMessage]) -> dict[int, State]:
     async with world.pool.connection() as connection:
         found = await read_statuses(connection, sorted(half.half_id for half in halves))
     return {half_id: status.state for half_id, status in found.items()}
-
-
-async def grow_old(world: World, *readers: str, by: int = OLD) -> None:
-    """Let the leaf in use be the next one, the retention pass, and sweep and readers pass."""
-    await world.execute(AGE, by=by)
-    await world.execute(NEXT_LEAF)
-    await PostgresPartitions(world.checker).create_ahead(1)
-    await world.sweep()
-    await world.execute(RELAYED, names=list(readers))
 
 
 async def test_a_leaf_with_ended_messages_only_is_removed_with_its_tables_and_they_are_unknown(

@@ -13,15 +13,15 @@ from outbox.messages.manifest import crc_of, decode, encode
 from outbox.messages.record import Record
 from outbox.relay.protocol.state import NO_MANIFESTS
 from tests.fixtures_kafka import read_committed
-from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
-from tests.integration.checker.relay.test_crashes import (
+from tests.integration.checker.relay.fixtures_backlog import (
     KEYS,
     commit_backlog,
     published_up_to,
     wait_running,
 )
-from tests.integration.checker.relay.test_interrupted_settlement import PAST, lose_the_record
-from tests.integration.checker.relay.test_unseen_batches import (
+from tests.integration.checker.relay.fixtures_lost_record import PAST, lose_the_record
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
+from tests.integration.checker.relay.fixtures_unseen_batches import (
     listed,
     past_values,
     record_headers,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
 import threading
 from collections.abc import Sequence
 
@@ -12,13 +11,16 @@ import pytest
 
 from outbox.messages.record import Record
 from outbox.relay.protocol import takeover
-from tests.fixtures_new_rows import NEW_COMMITS
-from tests.fixtures_replacing import replace
+from tests.integration.checker.relay.fixtures_backlog import (
+    KEYS,
+    commit_backlog,
+    published_up_to,
+    wait_running,
+)
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 
-KEYS = 7
 MESSAGES = 3000
 UNLOCKED = "relay.lock=skip"
 AMID_THE_THIRD = (10 + 1) + (10 + 1) + 10
@@ -28,21 +30,6 @@ lock verify fence watermark replay select begin first_produce data_flush manifes
 """
 
 
-def commit_backlog(world: RelayWorld, numbers: Sequence[int], keys: int = KEYS) -> None:
-    """Commit numbered messages over a few keys, 50 a flush; a value begins with its number."""
-    template = world.message()
-    for first in range(0, len(numbers), 50):
-        world.commit(
-            *(
-                replace(
-                    template,
-                    content=replace(template.content, key=b"key-%d" % (n % keys), value=b"%d" % n),
-                )
-                for n in numbers[first : first + 50]
-            )
-        )
-
-
 def assert_once_and_in_order(records: Sequence[Record], count: int, keys: int = KEYS) -> None:
     """Each number once; the numbers of a key ascend."""
     numbers = [int((record.value or b"").rstrip(b".")) for record in records]
@@ -50,23 +37,6 @@ def assert_once_and_in_order(records: Sequence[Record], count: int, keys: int = 
     for key in range(keys):
         of_key = [n for n in numbers if n % keys == key]
         assert of_key == sorted(of_key)
-
-
-def wait_running(process: subprocess.Popen[str]) -> None:
-    """Wait until the process has taken the shard over."""
-    assert process.stdout is not None
-    assert process.stdout.readline() == "running\n"
-
-
-def published_up_to(world: RelayWorld) -> int:
-    """Return how many of the test's ids are at or below the stored position."""
-    return int(
-        world.one(
-            "SELECT count(*) FROM outbox.commit_log l CROSS JOIN LATERAL unnest(l.half_ids)"
-            f" WITH ORDINALITY i (half_id, n), outbox.progress p WHERE {NEW_COMMITS}"
-            " AND p.name = 'relay:3' AND (l.xid, i.n) <= (p.position, p.position_n)"
-        )
-    )
 
 
 def test_f1_a_relay_that_is_killed_again_and_again_publishes_each_message_once(

@@ -7,12 +7,7 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._acl import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-)
+from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from checker.relay.shard_relay import ShardRelay
@@ -24,9 +19,9 @@ from outbox.messages.record import Record
 from outbox.relay.protocol.state import Phase, Refused
 from tests.fixtures_kafka import committed_records, make_topic
 from tests.fixtures_waiting import wait_for
+from tests.integration.checker.relay.fixtures_lost_record import PAST
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
-from tests.integration.checker.relay.test_interrupted_settlement import PAST
-from tests.integration.checker.relay.test_unseen_batches import (
+from tests.integration.checker.relay.fixtures_unseen_batches import (
     listed,
     past_values,
     record_headers,

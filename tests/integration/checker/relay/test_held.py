@@ -6,82 +6,26 @@ import signal
 
 import pytest
 
-from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Kind, Manifest, decode
-from outbox.messages.message_id import HalfId
-from tests.fixtures_kafka import delete_topic, make_topic, read_committed, set_max_message_bytes
+from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Kind
+from tests.fixtures_kafka import delete_topic, make_topic
 from tests.fixtures_replacing import replace
+from tests.integration.checker.relay.fixtures_refused_records import (
+    commit,
+    drain_until_free,
+    due_now,
+    heads,
+    large,
+    lower,
+    manifests,
+    open_rows,
+    raise_again,
+)
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, until
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
-LARGE = 5000
-SMALLEST = 2000
-USUAL = 1_048_588
 RETRIED = 2
 """Drops for one refused scope: the refusal, and one retry if the test takes more than 5 s."""
-
-
-def large(number: int) -> bytes:
-    """Return a value that a topic with a low ``max.message.bytes`` refuses."""
-    return b"%d" % number + b"." * LARGE
-
-
-def lower(world: RelayWorld) -> None:
-    """Create a topic that accepts only small records from the start."""
-    limit = {"max.message.bytes": str(SMALLEST)}
-    world.topic = make_topic(world.bootstrap_servers, partitions=1, config=limit)
-
-
-def raise_again(world: RelayWorld) -> None:
-    """Let the topic accept large records again, and make the relay retry at its next read."""
-    set_max_message_bytes(world.bootstrap_servers, world.topic, USUAL)
-    due_now(world)
-
-
-def due_now(world: RelayWorld) -> None:
-    world.connection.execute(
-        "UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() WHERE shard = 3"
-    )
-
-
-def commit(world: RelayWorld, key: bytes | None, *values: bytes) -> list[HalfId]:
-    template = world.message(key=key)
-    return [
-        world.commit(replace(template, content=replace(template.content, value=value)))[0]
-        for value in values
-    ]
-
-
-def open_rows(world: RelayWorld) -> int:
-    return int(
-        world.one(
-            "SELECT count(*) FROM outbox.held_record"
-            " WHERE shard = 3 AND released_at IS NULL AND dropped_at IS NULL"
-        )
-    )
-
-
-def heads(world: RelayWorld, expected: int) -> list[bytes]:
-    """Return the numbers that the values begin with, in order."""
-    return [(value or b"").rstrip(b".") for value in world.values(expected)]
-
-
-def manifests(world: RelayWorld, expected: int) -> list[Manifest]:
-    found = read_committed(world.bootstrap_servers, world.progress_topic, expected)
-    return [decode(bytes(message.value() or b"")) for message in found]
-
-
-def drain_until_free(world: RelayWorld) -> None:
-    """Let a relay continue until nothing is held."""
-    relay = world.relay()
-
-    def freed() -> bool:
-        due_now(world)
-        drain(relay)
-        return open_rows(world) == 0
-
-    until(freed, seconds=60)
-    relay.close()
 
 
 def test_f15_a_record_too_large_is_held_with_its_key_and_all_others_flow(

@@ -1,4 +1,4 @@
-"""A held record does not keep its leaf, and is published after the leaf is gone (design 9.11)."""
+"""A held record does not keep its leaf, and is published after the leaf is gone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from outbox.postgres.checks.sweep import PostgresSweep
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.sessions.connections import Pool, make_pool
-from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
-from tests.integration.checker.relay.test_held import (
+from tests.integration.checker.relay.fixtures_refused_records import (
     commit,
     drain_until_free,
     heads,
@@ -23,6 +22,7 @@ from tests.integration.checker.relay.test_held import (
     lower,
     raise_again,
 )
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 

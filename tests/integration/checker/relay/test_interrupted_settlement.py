@@ -19,8 +19,9 @@ from outbox.postgres.sessions.connections import make_pool
 from outbox.relay.halt_resolution import HaltResolution
 from outbox.relay.protocol.state import Phase
 from outbox.settings.environment import load_settings
+from tests.integration.checker.relay.fixtures_lost_record import NEWEST, PAST, lose_the_record
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
-from tests.integration.checker.relay.test_unseen_batches import (
+from tests.integration.checker.relay.fixtures_unseen_batches import (
     REPAIRED,
     listed,
     message_text,
@@ -32,10 +33,8 @@ from tests.integration.checker.relay.test_unseen_batches import (
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
-NEWEST: Final = "SELECT max(half_id) FROM outbox.half_message"
 OP: Final = "SELECT decision FROM outbox.op_message WHERE half_id = %s"
 HALT: Final = "SELECT halt_reason FROM outbox.progress WHERE name = 'relay:3'"
-PAST: Final = 1
 
 
 @pytest.mark.parametrize("batch", ["relay.after_settle", "relay.after_repair_order"])
@@ -130,17 +129,6 @@ async def test_a_lost_tail_behind_a_lost_manifest_halts_the_shard_and_a_scan_dou
         await decide_again(world, half)
     drain(world.relay_again())
     assert world.values(PAST + 2) == [*past_values(PAST), b"v", b"w"]
-
-
-def lose_the_record(world: RelayWorld) -> HalfId:
-    """Leave a committed manifest in Kafka beside the aborted record that it lists."""
-    message, manifest = listed(world, PAST)
-    with transaction(world) as lost:
-        lost.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
-        lost.flush()
-        lost.abort_transaction()
-    write_manifest(world, manifest, commit=True)
-    return HalfId(world.one(NEWEST))
 
 
 def forget(world: RelayWorld, half: HalfId) -> None:

@@ -17,32 +17,10 @@ from outbox.kafka.progress_log import KafkaProgressLog, admin_client
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.message_id import HalfId
 from outbox.postgres.relay.commit_log import PostgresCommitLog
+from tests.integration.checker.relay.fixtures_forgotten_tail import forget_tail, progress_of
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
-
-PROGRESS = "position, position_n, manifest_offset, batch_no, crc, gen"
-
-
-def forget_tail(world: RelayWorld, progress: tuple[object, ...], *half_ids: HalfId) -> None:
-    """Reset PostgreSQL: these ids undecided, the cursor before them."""
-    for statement in (
-        "DELETE FROM outbox.op_message WHERE half_id = ANY (%s)",
-        "DELETE FROM outbox.commit_log WHERE half_ids && %s::int8[]",
-        "DELETE FROM outbox.publication_log WHERE half_ids && %s::int8[]",
-    ):
-        world.connection.execute(statement.encode(), (list(half_ids),))
-    world.connection.execute(
-        f"UPDATE outbox.progress SET ({PROGRESS}) = (%s, %s, %s, %s, %s, %s)".encode(), progress
-    )
-
-
-def progress_of(world: RelayWorld) -> tuple[object, ...]:
-    row = world.connection.execute(
-        f"SELECT {PROGRESS} FROM outbox.progress WHERE name = 'relay:3'".encode()
-    ).fetchone()
-    assert row is not None
-    return tuple(row)
 
 
 def publish_and_forget(world: RelayWorld) -> list[HalfId]:

@@ -31,9 +31,9 @@ class Beats:
     def __init__(self) -> None:
         self.beaten: list[str] = []
 
-    async def beat(self, chore: str) -> None:
+    async def beat(self, task: str) -> None:
         """Add a beat to the list."""
-        self.beaten.append(chore)
+        self.beaten.append(task)
 
 
 class FreeLocks:

@@ -9,7 +9,12 @@ from checker.checks.check_back import CheckBack
 from checker.checks.check_caller import ASKING_SECONDS, CheckCaller
 from checker.checks.check_observer import CheckObserver
 from checker.checks.fair_semaphore import FairSemaphore
-from checker.checks.group_scheduler import PAUSE_SECONDS, GroupScheduler
+from checker.checks.group_scheduler import (
+    EMPTY_SECONDS,
+    PAUSE_SECONDS,
+    POLL_SECONDS,
+    GroupScheduler,
+)
 from outbox.checks.check_round import Answer, DueSlice, GroupDue, Outcome, Question
 from outbox.checks.producer_group import ProducerGroup
 from outbox.telemetry.metrics import Metrics
@@ -125,6 +130,14 @@ async def test_only_groups_that_are_due_get_a_round() -> None:
     await scheduler.step()
     await scheduler.drain()
     assert queue.claimed == [1, 3]
+
+
+async def test_looks_follow_more_slowly_only_while_no_half_waits() -> None:
+    queue = ListedQueue(groups=[due(1, -60.0)])
+    scheduler = scheduler_of(queue, FreeLocks(), ManualClock())
+    assert await scheduler.step() == POLL_SECONDS
+    queue.groups = []
+    assert await scheduler.step() == EMPTY_SECONDS > POLL_SECONDS
 
 
 async def test_a_group_that_another_checker_holds_is_skipped() -> None:

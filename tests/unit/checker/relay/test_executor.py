@@ -20,8 +20,7 @@ from outbox.messages.manifest import (
     crc_of,
     encode,
 )
-from outbox.messages.message_id import HalfId, Nonce, message_id_bytes
-from outbox.messages.record import Committed
+from outbox.messages.message_id import message_id_bytes
 from outbox.reconciliation.log import Offsets
 from outbox.relay.ports import Commits, PublishedBatch
 from outbox.relay.protocol.actions import (
@@ -37,6 +36,7 @@ from outbox.relay.protocol.answers import Bounds
 from outbox.relay.protocol.state import Cursor, Phase, Progress, Relay
 from outbox.telemetry.metrics import Metrics
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
+from tests.unit.checker.relay.fixtures_committed import SHARD, message_of
 from tests.unit.outbox.relay.protocol.fixtures_steps import IDENTITY, INSTALLATION
 
 
@@ -68,7 +68,6 @@ def test_the_row_is_never_ahead_of_the_log_while_another_owner_works() -> None:
     assert answer.progress.cursor.manifest_offset <= answer.end
 
 
-SHARD = 3
 CREATED = Cursor(START, 0, 0, 0, 1)
 
 
@@ -92,13 +91,6 @@ class WrittenRow:
     ) -> None:
         """Remember the batches and the xids that they end at."""
         self.saved += [(batch.batch_no, batch.to.xid) for batch in published]
-
-
-def message_of(xid: int) -> Committed:
-    half_id = HalfId(xid << 15 | SHARD)
-    return Committed(
-        half_id, Nonce(7), "producer", "billing", None, "invoices", None, b"v", None, None, None, ()
-    )
 
 
 def batch_after(cursor: Cursor) -> Manifest:

@@ -15,7 +15,7 @@ from outbox.errors import (
 from outbox.relay.protocol.state import Failure, HaltReason, Phase, Relay
 from outbox.telemetry.metrics import Metrics
 from tests.unit.checker.checks.fixtures_fakes import ManualClock
-from tests.unit.checker.relay.test_executor import message_of
+from tests.unit.checker.relay.fixtures_committed import message_of
 
 VERIFY = Relay(shard=3, phase=Phase.VERIFY)
 

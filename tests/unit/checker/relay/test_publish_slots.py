@@ -90,3 +90,20 @@ def test_the_slot_goes_to_one_who_waits_before_its_holder_has_it_again() -> None
     turns.take(lambda: note("the holder"))
     waiting.join()
     assert order == ["the one who waits", "the holder"]
+
+
+def test_a_turn_may_end_before_the_work_and_is_handed_on_once() -> None:
+    turns, order = make_turns(1), list[str]()
+
+    def publish_and_save() -> Done:
+        turns.end_turn()
+        other.start()
+        other.join()
+        order.append("saved")
+        return Done()
+
+    other = threading.Thread(target=turns.take, args=(lambda: order.append("another's batch"),))
+    turns.take(publish_and_save)
+    turns.end_turn()
+    assert order == ["another's batch", "saved"]
+    assert (turns._free, len(turns._waiting)) == (1, 0)

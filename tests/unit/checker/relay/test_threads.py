@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import count, pairwise
 from threading import Event
+from time import monotonic
 from typing import NamedTuple
 
 import pytest
@@ -154,6 +157,58 @@ def test_the_watch_looks_seldom_while_the_shard_with_work_is_busy_and_at_once_wh
     assert done.wait(BOUND_SECONDS)
     threads.stop()
     assert len(looks_while_busy) <= 2
+
+
+def test_the_watch_looks_less_and_less_often_while_nothing_is_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses = {"WATCH_BUSY_SECONDS": 0.0, "WATCH_IDLE_SECONDS": 0.02, "WATCH_QUIET_SECONDS": 0.2}
+    for name, value in {**pauses, "IDLE_POLLS": 2, "QUIET_POLLS": 4, "PAUSE_SECONDS": 0.0}.items():
+        monkeypatch.setattr(relay_threads, name, value)
+    looked, done = list[float](), Event()
+
+    def fresh() -> frozenset[int]:
+        looked.append(monotonic())
+        if len(looked) == 6:
+            done.set()
+        return frozenset()
+
+    open_relay = partial(CountingRelay, Step(3600, until_commits=True), 1)
+    threads = RelayThreads(
+        [0], lambda _: open_relay(Event()), Watch(fresh), SystemClock(), admitted
+    )
+    threads.start()
+    assert done.wait(BOUND_SECONDS)
+    threads.stop()
+    gaps = [after - before for before, after in pairwise(looked)]
+    assert min(gaps[1:3]) > pauses["WATCH_IDLE_SECONDS"] / 2
+    assert min(gaps[3:]) > pauses["WATCH_QUIET_SECONDS"] / 2
+
+
+def test_a_commit_ends_the_quiet_of_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"WATCH_QUIET_SECONDS": 0.0, "IDLE_POLLS": 5, "QUIET_POLLS": 6}.items():
+        monkeypatch.setattr(relay_threads, name, value)
+    monkeypatch.setattr(relay_threads, "PAUSE_SECONDS", 0.0)
+    looks, done = count(1), Event()
+
+    def fresh() -> frozenset[int]:
+        look = next(looks)
+        if look < 10:
+            return frozenset()
+        if look == 10:
+            monkeypatch.setattr(relay_threads, "WATCH_QUIET_SECONDS", 3600.0)
+            return frozenset({0})
+        if look == 13:
+            done.set()
+        return frozenset()
+
+    open_relay = partial(CountingRelay, Step(3600, until_commits=True), 1)
+    threads = RelayThreads(
+        [0], lambda _: open_relay(Event()), Watch(fresh), SystemClock(), admitted
+    )
+    threads.start()
+    assert done.wait(BOUND_SECONDS)
+    threads.stop()
 
 
 def test_a_commit_does_not_end_another_rest() -> None:

@@ -1,0 +1,74 @@
+"""Leaves that are old enough to be retired, and their retirement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checker.maintenance.retention import Retirer
+from outbox.messages.message import HalfMessage
+from outbox.postgres.maintenance.partitions import PostgresPartitions
+from outbox.postgres.maintenance.retention import PostgresRetirement
+from tests.integration.checker.fixtures_checks import World
+from tests.unit.checker.checks.fixtures_fakes import FreeLocks
+
+RETENTION = 1000
+"""Seconds, as all times here."""
+HOLD = 500
+OLD = RETENTION + 10
+URL = "http://127.0.0.1:9/"
+NEXT_LEAF = "UPDATE outbox.installation SET base = base + (1 << 20)"
+AGE = """
+UPDATE outbox.half_message SET prepared_at = prepared_at - %(by)s * interval '1 second';
+UPDATE outbox.op_message SET decided_at = decided_at - %(by)s * interval '1 second';
+UPDATE outbox.commit_log SET committed_at = committed_at - %(by)s * interval '1 second';
+"""
+RELAYED = """
+INSERT INTO outbox.progress (name, position)
+SELECT name || shard, outbox.watermark()
+FROM generate_series(0, 15) AS shard, unnest(%(names)s::text[]) AS name
+ON CONFLICT (name) DO UPDATE SET position = EXCLUDED.position
+"""
+LEAF_TABLES = """
+SELECT count(*)::int FROM pg_class WHERE relname ~ ('_(message|log|attempt)_' || %(leaf)s || '$')
+"""
+
+
+def retirer(world: World) -> Retirer:
+    """Return what retires the leaves of this world."""
+    retirement = PostgresRetirement(world.checker, retention_seconds=RETENTION, hold_seconds=HOLD)
+    return Retirer(retirement, FreeLocks(), world.metrics)
+
+
+async def retire(world: World) -> list[int]:
+    """Retire what may go; return the leaves, counted from the first that the test wrote to."""
+    return [leaf - world.first_leaf for leaf in await retirer(world).retire()]
+
+
+async def first_leaf_is_gone(world: World) -> bool:
+    """Return whether no table of the first leaf is left."""
+    return await world.rows(LEAF_TABLES, leaf=str(world.first_leaf)) == [(0,)]
+
+
+def waiting(world: World, reason: str) -> float:
+    """Return how many leaves wait for a reason, by the metric."""
+    gauge = world.metrics["leaves_waiting"].labels(reason)
+    return float(gauge._value.get())
+
+
+async def ended(world: World, **fields: Any) -> list[HalfMessage]:
+    """Prepare one half to commit and one to roll back, and end both."""
+    group = await world.group(URL)
+    first = await world.prepare(group, **fields)
+    halves = first + await world.prepare(group)
+    for half, decision in zip(halves, ("COMMIT", "ROLLBACK"), strict=True):
+        await world.end(half, decision)
+    return halves
+
+
+async def grow_old(world: World, *readers: str, by: int = OLD) -> None:
+    """Let the leaf in use be the next one, the retention pass, and sweep and readers pass."""
+    await world.execute(AGE, by=by)
+    await world.execute(NEXT_LEAF)
+    await PostgresPartitions(world.checker).create_ahead(1)
+    await world.sweep()
+    await world.execute(RELAYED, names=list(readers))

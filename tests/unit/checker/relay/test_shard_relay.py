@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+from checker.relay.observer import RelayObserver
+from checker.relay.publish_slots import PublishSlots
+from checker.relay.shard_relay import ShardRelay
+from checker.relay.visibility import VisibilityWatch
+from outbox.clock import SystemClock
+from outbox.messages.manifest import START, Position
+from outbox.messages.message_id import message_id_bytes
+from outbox.reconciliation.log import Offsets
+from outbox.relay.ports import Commits
+from outbox.relay.protocol.state import Cursor, Phase, Relay
+from outbox.telemetry.metrics import Metrics
+from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
+from tests.unit.checker.relay.fixtures_committed import SHARD, message_of
+from tests.unit.outbox.relay.protocol.fixtures_steps import IDENTITY, INSTALLATION
+
+
+class OneMessageRows:
+    """A commit log with one message a row; it notes the free slots at each read and save."""
+
+    def __init__(self, slots: PublishSlots) -> None:
+        self._slots = slots
+        self.free_slots: list[tuple[str, int]] = []
+
+    def read(self, after: Position, most: int | None = None) -> Commits:
+        """Return the message of the row after a position."""
+        self.free_slots.append(("read", self._slots._free))
+        message = message_of(after.xid + 1)
+        ids = (message_id_bytes(message.half_id, message.nonce),)
+        return Commits(Position(after.xid + 1, 1), (message,), ids, frozenset(), ages=(0.0, 0.0))
+
+    def save(self, *_: object, **__: object) -> None:
+        """Store nothing."""
+        self.free_slots.append(("save", self._slots._free))
+
+
+def test_a_shard_has_a_slot_while_it_publishes_and_none_while_it_saves_its_progress() -> None:
+    slots, kafka, clock, metrics = PublishSlots(), MemoryKafka(), SystemClock(), Metrics()
+    rows, publisher = OneMessageRows(slots), MemoryPublisher(kafka, SHARD)
+    relay = ShardRelay(
+        SHARD,
+        cast(Any, rows),
+        publisher,
+        MemoryProgressLog(kafka, SHARD),
+        clock,
+        RelayObserver(metrics, clock),
+        slots,
+        cast(Any, None),
+        VisibilityWatch(lambda _: Offsets(offsets={}), clock, metrics),
+    )
+    publisher.fence(INSTALLATION)
+    relay._state = Relay(
+        shard=SHARD,
+        phase=Phase.RUN,
+        installation=INSTALLATION,
+        identity=IDENTITY,
+        cursor=Cursor(START, 0, 0, 0, 1),
+    )
+    assert relay.run_once().published == 1
+    assert rows.free_slots == [("read", 0), ("save", 1)]
+    assert slots._free == 1
