@@ -5,6 +5,7 @@ from threading import Event
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from outbox_client.calls.company import Company
 from outbox_client.calls.producer_calls import ProducerCalls, local_state_of
 from outbox_client.calls.shared_items import OPERATIONS
 from outbox_client.calls.shared_requests import SharedRequests
@@ -48,7 +49,8 @@ class TransactionProducer:
         self._listener = listener
         self._closing = Event()
         self._transport = Transport(url, api_key)
-        self._shared = {name: SharedRequests(self._transport) for name in OPERATIONS}
+        company = Company()
+        self._shared = {name: SharedRequests(self._transport, company) for name in OPERATIONS}
 
     def __enter__(self) -> Self:
         return self

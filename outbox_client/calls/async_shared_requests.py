@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from time import monotonic
 
 from outbox_client.calls import shared_items
@@ -33,6 +34,10 @@ class AsyncSharedRequests:
         self._transport = transport
         self._queue: RequestQueue[AsyncCall] = RequestQueue()
         self._requests: set[asyncio.Task[Sequence[Reply]]] = set()
+        self._starts_soon = False
+        self._open: dict[AsyncCall, None] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = inf
 
     def waiting(self) -> int:
         """Return how many calls wait for a request."""
@@ -43,18 +48,21 @@ class AsyncSharedRequests:
         for request in self._requests:
             request.cancel()
         await asyncio.gather(*self._requests, return_exceptions=True)
+        if self._alarm is not None:
+            self._alarm.cancel()
 
     async def exchange(self, item: SharedItem, seconds: float) -> Answer:
         """Send ``item`` with the others that wait; return its own answer (``SharedRequests``)."""
         loop = asyncio.get_running_loop()
         call = AsyncCall(item, monotonic() + seconds, loop.create_future())
         self._queue.add(call)
-        loop.call_soon(self._start)  # after all tasks that can go on now: they add their calls too
-        too_late = loop.call_later(seconds, _answer_too_late, call)
+        self._start_soon(loop)
+        self._open[call] = None
+        self._set_alarm(loop, call.deadline)
         try:
             reply = await call.reply
         finally:
-            too_late.cancel()
+            del self._open[call]
             self._queue.withdraw(call)
         if isinstance(reply, OutboxError):
             raise reply
@@ -63,7 +71,32 @@ class AsyncSharedRequests:
             return await self._transport.exchange(item.alone(), left)
         return reply
 
+    def _set_alarm(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        """Set the one timer of all calls to a deadline, unless it is set to an earlier one."""
+        if deadline >= self._alarm_at:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = deadline
+        self._alarm = loop.call_later(deadline - monotonic(), self._expire, loop)
+
+    def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Answer the calls whose time is over."""
+        now, self._alarm_at = monotonic(), inf
+        for call in self._open:
+            if call.deadline > now:
+                self._set_alarm(loop, call.deadline)
+            elif not call.reply.done():
+                call.reply.set_result(ServiceUnreachable("the answer did not arrive in time"))
+
+    def _start_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start a request after all tasks that can go on now: they add their calls too."""
+        if not self._starts_soon:
+            self._starts_soon = True
+            loop.call_soon(self._start)
+
     def _start(self) -> None:
+        self._starts_soon = False
         calls = self._queue.start_request()
         if calls:
             request = asyncio.create_task(self._replies(calls))
@@ -73,12 +106,11 @@ class AsyncSharedRequests:
     def _finish(self, calls: Sequence[AsyncCall], request: asyncio.Task[Sequence[Reply]]) -> None:
         self._requests.discard(request)
         self._queue.end_request()
-        unanswered = shared_items.interrupted(len(calls))
-        replies = unanswered if request.cancelled() else request.result()
+        replies = shared_items.interrupted(len(calls)) if request.cancelled() else request.result()
         for call, reply in zip(calls, replies, strict=True):
             if not call.reply.done():
                 call.reply.set_result(reply)
-        request.get_loop().call_soon(self._start)  # after the callers, which may have more to send
+        self._start_soon(request.get_loop())
 
     async def _replies(self, calls: Sequence[AsyncCall]) -> Sequence[Reply]:
         request = shared_items.shared_request([call.item for call in calls])
@@ -89,8 +121,3 @@ class AsyncSharedRequests:
             )
         except OutboxError as error:
             return shared_items.one_error_each(error, len(calls))
-
-
-def _answer_too_late(call: AsyncCall) -> None:
-    if not call.reply.done():
-        call.reply.set_result(ServiceUnreachable("the answer did not arrive in time"))

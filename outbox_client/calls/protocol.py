@@ -23,7 +23,7 @@ GATEWAY_STATUSES = frozenset({429, 502, 503, 504})
 
 Members = Mapping[str, object]
 
-_TEXT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_TEXT = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"))
 _ESCAPED = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -142,21 +142,21 @@ def read_batch(answer: Answer, count: int) -> list[Answer]:
     items = _success(answer, {207}).get("items")
     if not isinstance(items, list) or len(items) != count:
         raise BadAnswer(f"a batch of {count} items has no answer for each item")
-    return [_item_answer(item, index, answer) for index, item in enumerate(items)]
+    headers = {name: answer.headers[name] for name in ("retry-after",) if name in answer.headers}
+    return [_item_answer(item, index, headers) for index, item in enumerate(items)]
 
 
-def _item_answer(item: object, index: int, batch: Answer) -> Answer:
+def _item_answer(item: object, index: int, headers: Mapping[str, str]) -> Answer:
     if not isinstance(item, dict) or item.get("index") != index:
         raise BadAnswer(f"item {index} of the batch is missing from its answer")
     status = item.get("status")
     if not isinstance(status, int):
         raise BadAnswer(f"item {index} of the batch has no status")
     members = item.get("result") if "result" in item else item.get("problem")
-    kept = {name: batch.headers[name] for name in ("retry-after",) if name in batch.headers}
     if item.get("replayed") is True:
-        kept["idempotency-replayed"] = "true"
+        headers = {**headers, "idempotency-replayed": "true"}
     members = members if isinstance(members, dict) else {}
-    return Answer(status=status, headers=kept, body=b"", members=members)
+    return Answer(status=status, headers=headers, body=b"", members=members)
 
 
 def _success(answer: Answer, expected: set[int]) -> Members:

@@ -1,9 +1,11 @@
-"""Concurrent calls of threads share requests; the first of them sends, the others wait.
+"""Concurrent calls of threads share requests; one of them sends, the others wait.
 
-There is no thread of our own: the thread whose call comes first in a request sends it, and when
-its answer has come, wakes the thread that sends the next. Callers that were answered together often
-come again together, so the first of them lets the others catch up before it sends. A caller without
-company never waits.
+There is no thread of our own: the thread of one of the calls in a request sends it. Callers that
+were answered together often come again together. So the first of them lets the others catch up, and
+the last one sends. A caller without company never waits.
+
+Only one thread runs at a time, so a thread that is woken too early is woken twice. Those that were
+answered are therefore woken in turn, each by another one that is already awake.
 """
 
 from collections.abc import Sequence
@@ -13,6 +15,7 @@ from time import monotonic
 from typing import Final
 
 from outbox_client.calls import shared_items
+from outbox_client.calls.company import Company
 from outbox_client.calls.protocol import BATCH_MAX_ITEMS, Answer
 from outbox_client.calls.request_queue import RequestQueue
 from outbox_client.calls.retry import SHORTEST_ATTEMPT_SECONDS
@@ -20,10 +23,12 @@ from outbox_client.calls.shared_items import SEND_ALONE, Reply, SharedItem
 from outbox_client.calls.transport import Transport
 from outbox_client.errors import OutboxError, ServiceUnreachable
 
-CATCH_UP: Final = 0.2
-"""Part of the last request's duration in which nobody must have come before the next one starts."""
+WAKES: Final = 2
+"""How many threads each one wakes. With one, the last of many would wait for every one before it,
+also for those that the operating system has just paused."""
 
-CATCH_UP_MAX_SECONDS: Final = 0.005
+LOOKS: Final = 5
+"""How often a call looks whether others come before it starts a request."""
 
 
 @dataclass(slots=True, eq=False)
@@ -35,6 +40,9 @@ class Call:
     woken: Lock = field(default_factory=Lock)
     request: "Sequence[Call] | None" = None
     reply: Reply | None = None
+    gave_up: bool = False
+    wakes: "Sequence[Call]" = ()
+    """The calls whose threads this one's wakes next."""
 
     def __post_init__(self) -> None:
         self.woken.acquire()
@@ -43,17 +51,22 @@ class Call:
         """Return the time until the deadline, but enough for an attempt."""
         return max(self.deadline - monotonic(), SHORTEST_ATTEMPT_SECONDS)
 
+    def wake_others(self) -> None:
+        """Wake those who depend on this call, once."""
+        others, self.wakes = self.wakes, ()
+        wake(others)
+
 
 class SharedRequests:
     """Sends items of one operation over ``transport``, for any number of threads."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, company: Company) -> None:
         self._transport = transport
-        self._lock = Lock()
+        self._company = company
+        self._lock = company.lock
         self._queue: RequestQueue[Call] = RequestQueue()
-        self._catching_up = False
-        self._last_size = 0
-        self._last_seconds = 0.0
+        self._collector: Call | None = None
+        """The call that lets others catch up and then starts a request."""
 
     def waiting(self) -> int:
         """Return how many calls wait for a request."""
@@ -66,17 +79,16 @@ class SharedRequests:
         whole is sent again, alone.
         """
         call = Call(item, monotonic() + seconds)
-        with self._lock:
-            self._queue.add(call)
-            first = self._queue.may_start() and not self._catching_up
-            self._catching_up |= first
         try:
-            self._start(call) if first else self._wait(call)
+            self._join(call)
+            self._wait(call)
         except BaseException:
             self._leave(call)
+            if call.request is not None:
+                self._finish(call.request, None, call, monotonic())
             raise
         if call.request is not None:
-            self._send(call.request, call.seconds_left())
+            self._send(call.request, call)
         if call.reply is None:
             raise ServiceUnreachable("the answer did not arrive in time")
         if isinstance(call.reply, OutboxError):
@@ -85,53 +97,77 @@ class SharedRequests:
             return self._transport.exchange(item.alone(), call.seconds_left())
         return call.reply
 
-    def _start(self, call: Call) -> None:
-        """Start a request as soon as no more callers of the last one come."""
-        try:
-            if self._last_size > 1:
-                self._let_others_catch_up(call)
-        finally:
-            with self._lock:
-                self._catching_up = False
-                call.request = self._queue.start_request()
-                senders = self._start_requests()
-            wake(senders)
+    def _join(self, call: Call) -> None:
+        """Wait for the next request; start it if nobody else is expected, or collect its calls."""
+        with self._lock:
+            self._queue.add(call)
+            self._company.came(monotonic())
+            senders: list[Call] = []
+            waiting = len(self._queue)
+            if waiting >= BATCH_MAX_ITEMS or not self._company.is_expected(waiting):
+                senders = self._start_requests(call)
+            elif self._collector is None and self._queue.may_start():
+                self._collector = call
+        wake(senders)
 
-    def _let_others_catch_up(self, call: Call) -> None:
-        pause = min(self._last_seconds * CATCH_UP, CATCH_UP_MAX_SECONDS)
-        came = 0
-        while came < len(self._queue) < BATCH_MAX_ITEMS:
-            came = len(self._queue)
-            call.woken.acquire(timeout=pause)  # nobody wakes it: it is in no request yet
+    def _start_requests(self, running: Call | None = None) -> list[Call]:
+        """Start what may start, under the lock; return the calls that have to send.
 
-    def _start_requests(self) -> list[Call]:
-        """Start what may start, under the lock; return the calls that have to send."""
+        That is the call whose thread runs, if it is among them: nobody has to be woken then.
+        """
         senders: list[Call] = []
-        while not self._catching_up and (calls := self._queue.start_request()):
-            calls[0].request = calls
-            senders.append(calls[0])
+        while calls := self._queue.start_request():
+            self._collector = None
+            self._company.sent(len(calls))
+            senders.append(running if running and running in calls else calls[0])
+            senders[-1].request = calls
         return senders
 
     def _wait(self, call: Call) -> None:
-        if not call.woken.acquire(timeout=call.seconds_left()):
-            with self._lock:
-                self._queue.withdraw(call)
+        """Wait until the call is answered, or has a request to send, or its time is over."""
+        woken = self._collector is call and self._collect(call)
+        if woken or call.woken.acquire(timeout=call.seconds_left()):
+            call.wake_others()
+        else:
+            self._leave(call)
+
+    def _collect(self, call: Call) -> bool:
+        """Start a request once nobody has come for a pause; return True if woken before that."""
+        waiting = len(self._queue)
+        for _ in range(LOOKS):
+            if call.woken.acquire(timeout=self._company.pause_seconds):
+                return True
+            before, waiting = waiting, len(self._queue)
+            if waiting == before:
+                break
+        with self._lock:
+            senders: list[Call] = []
+            if self._collector is call:
+                self._company.stayed_away()
+                self._collector = None
+                senders = self._start_requests(call)
+        wake(senders)
+        return False
 
     def _leave(self, call: Call) -> None:
-        """Give up a wait; a request that this call was about to send fails for the others."""
+        """Wait no longer; nobody waits for what this call would have done."""
         with self._lock:
+            call.gave_up = True
             self._queue.withdraw(call)
-        if call.request is not None:
-            self._finish(call.request, shared_items.interrupted(len(call.request)))
+            senders: list[Call] = []
+            if self._collector is call:
+                self._collector = None
+                senders = self._start_requests()
+        wake(senders)
+        call.wake_others()
 
-    def _send(self, calls: Sequence[Call], seconds: float) -> None:
-        replies: Sequence[Reply] = shared_items.interrupted(len(calls))
+    def _send(self, calls: Sequence[Call], sender: Call) -> None:
+        replies: Sequence[Reply] | None = None
         began = monotonic()
         try:
-            replies = self._replies([call.item for call in calls], seconds)
+            replies = self._replies([call.item for call in calls], sender.seconds_left())
         finally:
-            self._last_size, self._last_seconds = len(calls), monotonic() - began
-            self._finish(calls, replies)
+            self._finish(calls, replies, sender, began)
 
     def _replies(self, items: Sequence[SharedItem], seconds: float) -> Sequence[Reply]:
         try:
@@ -140,13 +176,28 @@ class SharedRequests:
         except OutboxError as error:
             return shared_items.one_error_each(error, len(items))
 
-    def _finish(self, calls: Sequence[Call], replies: Sequence[Reply]) -> None:
+    def _finish(
+        self, calls: Sequence[Call], replies: Sequence[Reply] | None, sender: Call, began: float
+    ) -> None:
+        """Answer the calls of a request; without replies it was interrupted."""
+        replies = replies or shared_items.interrupted(len(calls))
         with self._lock:
-            for call, reply in zip(calls, replies, strict=True):
-                call.request, call.reply = None, reply
+            self._company.answered(len(calls), began, monotonic())
             self._queue.end_request()
-            senders = self._start_requests()
-        wake([*senders, *calls[1:]])
+            senders = [] if self._collector else self._start_requests()
+            others = [each for each in calls if each is not sender and not each.gave_up]
+            first = in_turn([*senders, *others])
+            sender.request = None
+            for call, reply in zip(calls, replies, strict=True):
+                call.reply = reply
+        wake(first)
+
+
+def in_turn(calls: Sequence[Call]) -> Sequence[Call]:
+    """Let each of these calls wake some of those behind it; return those to wake first."""
+    for place, call in enumerate(calls, start=1):
+        call.wakes = calls[place * WAKES : (place + 1) * WAKES]
+    return calls[:WAKES]
 
 
 def wake(calls: Sequence[Call]) -> None:

@@ -7,12 +7,13 @@ per request: an answer to send instead, a connection to cut, or an answer to dro
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from uuid import uuid4
+
+from tests.fixtures_http_server import QuietHandler, http_server
 
 Members = dict[str, object]
 AT = "2026-09-21T14:13:26Z"
@@ -148,27 +149,14 @@ def fault(status: int, code: str, **headers: str) -> Fault:
     )
 
 
-@contextmanager
-def serving(service: ContractService) -> Iterator[str]:
+def serving(service: ContractService) -> AbstractContextManager[str]:
     """Serve the contract on a free port of the loopback; yield the URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(service))
-    server.daemon_threads = True
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
-
-def _handler_of(service: ContractService) -> Callable[..., BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        def serve(self) -> None:
+            body = json.loads(self.body())
             fault = service.faults.popleft() if service.faults else None
             service.requests.append((self.path, dict(self.headers.items()), body))
             service.release.wait(30)
@@ -183,14 +171,6 @@ def _handler_of(service: ContractService) -> Callable[..., BaseHTTPRequestHandle
 
         def _send(self, status: int, members: object, headers: dict[str, str]) -> None:
             body = members if isinstance(members, bytes) else json.dumps(members).encode()
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(body, status, **headers)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Log nothing."""
-
-    return Handler
+    return http_server(Handler)

@@ -13,7 +13,7 @@ from examples.account_service.tables import create_tables
 from outbox_client import TransactionProducer
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
 from tests.integration.client.fixtures_contract_server import LOSE_ANSWER, ContractService
-from tests.integration.client.test_barrier import make_check
+from tests.integration.client.fixtures_prepared import make_check
 
 pytestmark = pytest.mark.postgres
 

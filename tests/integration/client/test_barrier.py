@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from outbox_client import (
     BarrierUnsupported,
-    Check,
     LocalTransactionState,
-    Message,
     PreparedMessage,
     TransactionFenced,
 )
@@ -32,12 +30,12 @@ from tests.integration.client.fixtures_async_barriers import (
     async_psycopg_parts,
     async_sqlalchemy_parts,
 )
+from tests.integration.client.fixtures_prepared import NOW, make_check, make_prepared
 
 COMMIT = LocalTransactionState.COMMIT
 ROLLBACK = LocalTransactionState.ROLLBACK
 UNKNOWN = LocalTransactionState.UNKNOWN
 PATIENCE = timedelta(milliseconds=300)
-NOW = datetime.now(UTC)  # noqa: TID251  compared with the database's own clock
 
 pytestmark = pytest.mark.postgres
 
@@ -121,37 +119,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         with place.local() as db:
             place.run(db, "CREATE TABLE payment (id integer PRIMARY KEY)")
         yield place
-
-
-def make_prepared(message_id: str = "m-1", group: str = "billing") -> PreparedMessage:
-    return PreparedMessage(
-        message_id=message_id,
-        state="PREPARED",
-        producer_group=group,
-        transaction_id="t-1",
-        topic="invoices",
-        prepared_at=NOW,
-        next_check_at=None,
-        replayed=False,
-        message=Message("invoices", "v"),
-    )
-
-
-def make_check(
-    message_id: str = "m-1", group: str = "billing", prepared_at: datetime = NOW
-) -> Check:
-    return Check(
-        message_id=message_id,
-        transaction_id="t-1",
-        producer_group=group,
-        topic="invoices",
-        key=None,
-        headers={},
-        attempt=1,
-        max_attempts=15,
-        prepared_at=prepared_at,
-        reply_by=prepared_at + timedelta(seconds=5),
-    )
 
 
 def payments(place: Place) -> int:

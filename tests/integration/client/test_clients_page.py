@@ -27,9 +27,9 @@ from outbox_client.psycopg import CREATE_TABLE, PsycopgBarrier
 from tests.fixtures_messages import make_group
 from tests.fixtures_paths import PROJECT
 from tests.integration.client.fixtures_contract_server import ContractService
-from tests.integration.client.test_barrier import make_check, make_prepared
+from tests.integration.client.fixtures_prepared import make_check, make_prepared
 from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_half
-from tests.unit.outbox.http_checks.test_check_schemas import validator
+from tests.unit.outbox.http_checks.fixtures_schemas import validator
 
 ENDPOINT, BARRIER = (
     (PROJECT / "docs" / f"{page}.md").read_text("utf-8") for page in ("check-endpoint", "barrier")

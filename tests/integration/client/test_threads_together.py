@@ -1,0 +1,226 @@
+"""Threads that were answered together are sent together again, and none waits for one that left."""
+
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from threading import Event, get_ident, main_thread
+
+import pytest
+
+from outbox_client import LocalTransactionState, Message, ServiceUnreachable, TransactionProducer
+from outbox_client.calls import company
+from outbox_client.calls.company import Company
+from outbox_client.calls.protocol import Answer
+from outbox_client.calls.request_queue import REQUESTS_UNDER_WAY
+from outbox_client.calls.shared_items import shared_prepare
+from outbox_client.calls.shared_requests import SharedRequests
+from outbox_client.calls.transport import Transport
+from tests.fixtures_waiting import wait_for
+from tests.integration.client.fixtures_contract_server import ContractService, Members
+
+COMMIT = LocalTransactionState.COMMIT
+CALLERS = 9
+HOUR = 3600.0
+LONG = 120.0
+
+
+class HeldService(ContractService):
+    """Answers no single request before ``release`` is set, and no batch before ``batches`` is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches = Event()
+
+    def answer(self, path: str, body: Members) -> tuple[int, Members, dict[str, str]]:
+        if path.endswith("batch"):
+            self.batches.wait(30)
+        return super().answer(path, body)
+
+
+@pytest.fixture
+def service() -> HeldService:
+    """A service whose answers a test holds back."""
+    return HeldService()
+
+
+@pytest.fixture
+def requests(service_url: str) -> Iterator[SharedRequests]:
+    """The requests of the prepares of one producer."""
+    transport = Transport(service_url, None)
+    yield SharedRequests(transport, Company())
+    transport.close()
+
+
+@pytest.fixture
+def endless_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a request wait for an hour for a caller that is expected."""
+    monkeypatch.setattr(company, "PAUSE", HOUR * 1e6)
+    monkeypatch.setattr(company, "PAUSE_MAX_SECONDS", HOUR)
+
+
+def prepare(requests: SharedRequests, number: int, seconds: float = LONG) -> Answer:
+    return requests.exchange(shared_prepare("billing", Message("invoices", str(number))), seconds)
+
+
+@contextmanager
+def requests_under_way(
+    service: HeldService, send: Callable[[int], object]
+) -> Iterator[ThreadPoolExecutor]:
+    """Keep so many requests under way that further calls wait, until the block ends.
+
+    Those that wait are answered after them, in one request.
+    """
+    service.release.clear()
+    service.batches.clear()
+    with ThreadPoolExecutor(REQUESTS_UNDER_WAY + CALLERS) as threads:
+        early: list[Future[object]] = []
+        try:
+            for number in range(REQUESTS_UNDER_WAY):
+                early.append(threads.submit(send, number))
+                wait_for_requests(service, number + 1)
+            yield threads
+        finally:
+            service.release.set()
+            wait(early)
+            service.batches.set()
+
+
+def wait_for_requests(service: HeldService, count: int) -> None:
+    wait_for(lambda: len(service.requests) == count, every=0.002)
+
+
+def answered_together(service: HeldService, requests: SharedRequests) -> None:
+    """Let calls be answered together, which then do not come again."""
+    with requests_under_way(service, lambda number: prepare(requests, number)) as threads:
+        calls = [threads.submit(prepare, requests, number) for number in range(CALLERS)]
+        wait_for(lambda: requests.waiting() == CALLERS, every=0.002)
+    assert {call.result().status for call in calls} == {201}
+    assert sizes_of(service) == [1] * REQUESTS_UNDER_WAY + [CALLERS]
+
+
+def sizes_of(service: HeldService) -> list[int]:
+    """Return the number of items of each request, in the order they came."""
+    bodies = [body for _, _, body in service.requests]
+    return [len(items) if isinstance(items := body.get("items"), list) else 1 for body in bodies]
+
+
+@contextmanager
+def interrupted(when: Callable[[], bool]) -> Iterator[None]:
+    """Interrupt this thread, the main one, as by Ctrl-C, once it waits inside the block."""
+    main = get_ident()
+    assert main == main_thread().ident
+
+    def interrupt() -> None:
+        wait_for(when, every=0.002)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as interrupter:
+        interrupter.submit(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            yield
+
+
+@pytest.mark.usefixtures("endless_pause")
+def test_the_last_of_those_answered_together_sends_at_once(
+    service: HeldService, service_url: str
+) -> None:
+    """Their ends are one request, although the pause for a caller that stays away is an hour."""
+    with TransactionProducer(service_url, "billing", timeout=LONG) as producer:
+
+        def send(number: int) -> str:
+            sent = producer.send_in_transaction(Message("invoices", str(number)), lambda _: COMMIT)
+            return sent.state
+
+        def early(number: int) -> None:
+            producer.prepare(Message("early", str(number)))
+
+        with requests_under_way(service, early) as threads:
+            sent = [threads.submit(send, number) for number in range(CALLERS)]
+            wait_for(lambda: producer._shared["batch"].waiting() == CALLERS, every=0.002)
+        assert {each.result() for each in sent} == {"COMMITTED"}
+    assert sizes_of(service) == [1] * REQUESTS_UNDER_WAY + [CALLERS, CALLERS]
+
+
+@pytest.mark.usefixtures("endless_pause")
+def test_a_caller_that_comes_long_after_the_others_waits_for_none_of_them(
+    service: HeldService, requests: SharedRequests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered_together(service, requests)
+    monkeypatch.setattr(company, "FORGOTTEN_SECONDS", 0.0)
+    assert prepare(requests, CALLERS).status == 201
+
+
+def test_a_request_goes_without_those_that_stay_away(
+    service: HeldService, requests: SharedRequests
+) -> None:
+    answered_together(service, requests)
+    assert prepare(requests, CALLERS).status == 201
+    assert sizes_of(service)[-1] == 1
+
+
+def test_those_that_stayed_away_are_not_waited_for_again(
+    service: HeldService, requests: SharedRequests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first of these calls, a pause would last an hour."""
+    answered_together(service, requests)
+    monkeypatch.setattr(company, "FORGOTTEN_SECONDS", HOUR)
+    monkeypatch.setattr(company, "PAUSE", HOUR * 1e6)
+    monkeypatch.setattr(company, "PAUSE_MAX_SECONDS", HOUR)
+    assert [prepare(requests, number).status for number in range(2)] == [201, 201]
+
+
+def test_callers_that_gave_up_keep_no_answer_from_the_others(
+    service: HeldService, requests: SharedRequests
+) -> None:
+    """Every second one of those in a request has left when its answer comes."""
+    calls: list[Future[Answer]] = []
+    with requests_under_way(service, lambda number: prepare(requests, number)) as threads:
+        for number in range(CALLERS):
+            seconds = 2.0 if number % 2 else LONG
+            calls.append(threads.submit(prepare, requests, number, seconds))
+            wait_for(lambda: requests.waiting() == len(calls), every=0.002)
+        service.release.set()
+        left = [type(call.exception()) for call in calls[1::2]]
+        service.batches.set()
+        wait_for(lambda: all(call.done() for call in calls))
+    assert left == [ServiceUnreachable] * (CALLERS // 2)
+    assert {call.result().status for call in calls[::2]} == {201}
+
+
+def test_an_interrupted_caller_leaves_the_others_their_request(
+    service: HeldService, requests: SharedRequests
+) -> None:
+    """It was the first of those that wait, so it would have sent their request."""
+    with requests_under_way(service, lambda number: prepare(requests, number)) as threads:
+        calls: list[Future[Answer]] = []
+
+        def all_wait() -> bool:
+            if not calls and requests.waiting() == 1:
+                calls.extend(threads.submit(prepare, requests, n) for n in range(CALLERS))
+            return requests.waiting() == CALLERS + 1
+
+        with interrupted(when=all_wait):
+            prepare(requests, CALLERS)
+        assert requests.waiting() == CALLERS
+    assert {call.result().status for call in calls} == {201}
+
+
+@pytest.mark.usefixtures("endless_pause")
+def test_an_interrupted_caller_that_let_others_catch_up_starts_their_request(
+    service: HeldService, requests: SharedRequests
+) -> None:
+    answered_together(service, requests)
+    calls: list[Future[Answer]] = []
+    with ThreadPoolExecutor(2) as threads:
+
+        def all_wait() -> bool:
+            if not calls and requests.waiting() == 1:
+                calls.extend(threads.submit(prepare, requests, n) for n in range(2))
+            return requests.waiting() == 3
+
+        with interrupted(when=all_wait):
+            prepare(requests, CALLERS)
+        wait_for(lambda: all(call.done() for call in calls))
+    assert {call.result().status for call in calls} == {201}
+    assert sizes_of(service)[-1] == 2

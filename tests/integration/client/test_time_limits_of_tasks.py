@@ -1,0 +1,67 @@
+"""Calls of one event loop share a timer, and each keeps its own time limit."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from outbox_client import Message, ServiceUnreachable
+from outbox_client.calls.async_shared_requests import AsyncSharedRequests
+from outbox_client.calls.async_transport import AsyncTransport
+from outbox_client.calls.protocol import Answer
+from outbox_client.calls.request_queue import REQUESTS_UNDER_WAY
+from outbox_client.calls.shared_items import shared_prepare
+from tests.fixtures_waiting import wait_for
+from tests.integration.client.fixtures_contract_server import ContractService
+
+LONG = 120.0
+
+
+@asynccontextmanager
+async def silent_service(service: ContractService, url: str) -> AsyncIterator[AsyncSharedRequests]:
+    """Yield requests that get no answer before ``release`` is set."""
+    service.release.clear()
+    transport = AsyncTransport(url, None)
+    requests = AsyncSharedRequests(transport)
+    try:
+        yield requests
+    finally:
+        service.release.set()
+        await requests.close()
+        await transport.close()
+
+
+async def prepare(requests: AsyncSharedRequests, seconds: float) -> Answer:
+    return await requests.exchange(shared_prepare("billing", Message("invoices", "v")), seconds)
+
+
+async def test_a_call_with_less_time_than_those_before_it_ends_in_its_own_time(
+    service: ContractService, service_url: str
+) -> None:
+    """It waits for one of their requests to end."""
+    async with silent_service(service, service_url) as requests:
+        patient = []
+        for _ in range(REQUESTS_UNDER_WAY):
+            patient.append(asyncio.create_task(prepare(requests, LONG)))
+            await asyncio.to_thread(wait_for, lambda: len(service.requests) == len(patient))
+        for _ in range(2):
+            async with asyncio.timeout(LONG / 2):
+                with pytest.raises(ServiceUnreachable):
+                    await prepare(requests, 0.1)
+        service.release.set()
+        assert [answer.status for answer in await asyncio.gather(*patient)] == [201, 201]
+
+
+async def test_calls_with_different_limits_end_and_the_one_with_most_time_goes_on(
+    service: ContractService, service_url: str
+) -> None:
+    """All of them are in one request, whose answer does not come."""
+    async with silent_service(service, service_url) as requests:
+        calls = [asyncio.create_task(prepare(requests, limit)) for limit in (LONG, 0.3, 0.1, 0.2)]
+        async with asyncio.timeout(LONG / 2):
+            ended = await asyncio.gather(*calls[1:], return_exceptions=True)
+        assert [type(error) for error in ended] == [ServiceUnreachable] * 3
+        assert not calls[0].done()
+        service.release.set()
+        assert (await calls[0]).status == 201
