@@ -87,6 +87,9 @@ evidence: setup ## Run what takes hours: every ordered pair of failpoints, fuzzi
 	@$(BIN)/python -m benchmarks.backlog
 	@$(BIN)/python -m benchmarks.flat
 	@$(BIN)/python -m benchmarks.sweep
+	@$(BIN)/python -m benchmarks.hostile --seconds 600
+	@$(BIN)/python -m benchmarks.cuts --cuts 30
+	@$(BIN)/outbox-chaos controls --seed $(SEED)
 	@mkdir -p $(RUNS)
 	@for profile in $(PROFILES); do $(BIN)/outbox-chaos evidence $(RUNS)/$$profile --profile $$profile --seed $(SEED) || exit; done
 

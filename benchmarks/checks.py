@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,8 +39,7 @@ BATCH: Final = 500
 PATIENCE_SECONDS: Final = 1800
 HEALTHY: Final = ("healthy-1", "healthy-2")
 NOWHERE: Final = "http://127.0.0.1:65533/check"
-DECIDED: Final = """SELECT count(*), coalesce(
-    extract(epoch FROM max(decided_at) - min(decided_at)), 0)
+DECIDED: Final = """SELECT count(*), coalesce(extract(epoch FROM max(decided_at) - %s), 0)
     FROM outbox.op_message o JOIN outbox.half_message h USING (half_id)
     JOIN outbox.producer_group g ON g.id = h.producer_group_id WHERE g.name = %s"""
 DELAYS: Final = """SELECT percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY
@@ -93,7 +93,7 @@ class Bench:
         self.register(group, f"{self._endpoint}/slow", batch_check=form == "batch")
         with stopped(self._checker):
             self.prepare(group, count)
-        seconds = self._drained(group, count)
+        seconds = self._drained(group, count, self._now())
         report(
             f"checks, {form} form",
             endpoint_ms=round(SLOW_SECONDS * 1000),
@@ -127,14 +127,14 @@ class Bench:
             PAUSE.wait(max(0.0, prepared / per_second - gone))
         self.register(group, f"{self._endpoint}/slow", batch_check=True)
         back = time.monotonic()
-        self._drained(group, prepared)
+        self._drained(group, prepared, self._now())
         parked = self._one(PARKED)[0]
         drain = round(time.monotonic() - back, 1)
         figures = {"prepared": prepared, "outage_s": round(gone), "drained_in_s": drain}
         report("outage of all producers", **figures, parked=parked)
 
     def _delays(self, what: str, seconds: float) -> Sequence[float]:
-        began = self._one("SELECT clock_timestamp()")[0]
+        began = self._now()
         asyncio.run(self._trickle(seconds))
         settled = time.monotonic() + 10
         found = self._one(DELAYS, IMMUNITY_SECONDS * 1000, list(HEALTHY), began)
@@ -154,11 +154,18 @@ class Bench:
                 self._prepared += 1
             await asyncio.sleep(0.04 + 0.001 * (tick % 7))
 
-    def _drained(self, group: str, count: int) -> float:
-        """Wait until all of a group is decided; return the seconds from first to last decision."""
+    def _now(self) -> datetime:
+        now: datetime = self._one("SELECT clock_timestamp()")[0]
+        return now
+
+    def _drained(self, group: str, count: int, since: datetime) -> float:
+        """Wait until all of a group is decided; return the seconds until the last decision.
+
+        A flush gives its decisions one time, so the first and the last may have the same.
+        """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
-            decided, seconds = self._one(DECIDED, group)
+            decided, seconds = self._one(DECIDED, since, group)
             if decided >= count:
                 return float(seconds)
             PAUSE.wait(0.2)

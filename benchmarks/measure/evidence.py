@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure.machine import REPORTED
-from chaos.run.code_version import code_version, git_commit, versions
+from chaos.run.code_version import code_version, commit_words, git_commit, versions
 
 
 def keep(folder: Path, name: str, title: str) -> None:
@@ -29,7 +29,7 @@ def keep(folder: Path, name: str, title: str) -> None:
 def _page(title: str, found: dict[str, Any]) -> str:
     about = (
         f"`{found['command']}`. Kafka {found['versions']['kafka']}, code version "
-        f"`{found['code_version']}`, commit `{found['git'][:12]}`."
+        f"`{found['code_version']}`, {commit_words(found['git'])}."
     )
     rows = [
         f"| {each['benchmark']} | {name.replace('_', ' ')} | {value} |"

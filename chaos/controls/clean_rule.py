@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from chaos.controls.broken_relays import AbortingPublisher, TrustingRelay
-from chaos.profiles.catalogue import Profile
 from chaos.profiles.fault_mixes import Mix, Range
+from chaos.profiles.profile import Profile
 from checker import relay_wiring
 from checker.__main__ import main as run_checker
 from outbox.messages.record import Record

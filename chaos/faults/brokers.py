@@ -111,7 +111,8 @@ class BrokerKill:
                 context.brokers[place].kill()
             context.stop.wait(fault.seconds)
             context.brokers.start(places)
-            return {"brokers": list(places), "down_seconds": round(monotonic() - began, 3)}
+            down = round(monotonic() - began, 3)
+            return {"brokers": list(places), "down_seconds": down, "met": True}
 
     def heal(self, context: ChaosContext) -> None:
         """Do nothing: the brokers are running again."""

@@ -70,7 +70,7 @@ class Failover:
 
 def _facts(context: ChaosContext, fault: Fault, tail: list[dict[str, object]]) -> Facts:
     if fault.kind == SYNCHRONOUS:
-        return {"unacknowledged": len(tail)}
+        return {"unacknowledged": len(tail), "met": True}
     return {
         "file": write_tail(context.dir, tail),
         "halves_lost": sum(1 for row in tail if row["half_lost"]),

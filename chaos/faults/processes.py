@@ -11,6 +11,7 @@ import psycopg
 
 from chaos.faults.nemesis import Facts
 from chaos.faults.run_context import ChaosContext
+from chaos.history.process_ends import IDLE
 from chaos.profiles.schedule import Fault
 from chaos.programs.children import Child
 from chaos.servers.probes import wait_until_true
@@ -47,28 +48,31 @@ class Kill:
         if not waiting.acquire(blocking=False):
             return {"skipped": "another kill waits for the work after the last one"}
         try:
-            self._wait_for_progress(context, child)
+            worked = self._has_worked(context, child)
         finally:
             waiting.release()
         if fault.kind == "failpoint":
             child.failpoint = str(fault.arg("point", ""))
             self._spared[child.name] = monotonic() + SPARED_SECONDS
-        why = "kill" if fault.kind == "failpoint" else fault.kind
-        pid = self._kill(context, child, why)
+        kind = "kill" if fault.kind == "failpoint" else fault.kind
+        pid = self._kill(context, child, kind, kind if worked else IDLE)
         if fault.kind == "kill_young" and child.wait_started(START_SECONDS):
             context.stop.wait(fault.seconds)
-            self._kill(context, child, fault.kind)
-        return {"pid": pid}
+            self._kill(context, child, kind, kind)
+        return {"pid": pid, "worked": worked}
 
     def heal(self, context: ChaosContext) -> None:
         """Do nothing: killed processes are restarted."""
 
-    def _wait_for_progress(self, context: ChaosContext, child: Child) -> None:
-        """Wait for work since the last such kill: a kill of a program that did nothing is none."""
+    def _has_worked(self, context: ChaosContext, child: Child) -> bool:
+        """Wait for work since the last such kill; return whether there was any.
+
+        The kill of a program that did nothing counts as none.
+        """
         match child.role:
             case "api":
                 last = self._newest
-                wait_until_true(
+                worked = wait_until_true(
                     lambda: newest_half(context) > last,
                     PATIENCE_SECONDS,
                     context.stop,
@@ -77,16 +81,20 @@ class Kill:
                 self._newest = newest_half(context)
             case "checker":
                 recoveries, last = context.recoveries, self._observations
-                wait_until_true(
+                worked = wait_until_true(
                     lambda: recoveries.observations > last, PATIENCE_SECONDS, context.stop
                 )
                 self._observations = recoveries.observations
+            case _:
+                worked = True
+        return worked
 
-    def _kill(self, context: ChaosContext, child: Child, kind: str) -> int | None:
+    def _kill(self, context: ChaosContext, child: Child, kind: str, why: str) -> int | None:
+        """Kill the process; its recovery is that of ``kind``, its end is counted as ``why``."""
         pid = child.pid
         if pid is not None and child.role == "checker":
             context.recoveries.record_fault(kind, child.name, owned_shards(context, pid))
-        return child.kill(kind)
+        return child.kill(why)
 
 
 class Pause:

@@ -42,7 +42,7 @@ AUTHORIZER: Final[Mapping[str, str]] = {
 LARGEST: Final = 1000
 """The limit in bytes of a topic that refuses by size: a third of the values is larger."""
 ASK_SECONDS: Final = 10.0
-HELD_SECONDS: Final = 60.0
+HELD_SECONDS: Final = 180.0
 """How long a fault waits for the relay to hold a message: it is refused twice before that."""
 REFUSING_WAYS: Final = ("refuse_size", "refuse_write")
 REFUSALS: Final = (*REFUSING_WAYS, "refuse_topic")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chaos.history.writer import HistoryWriter
-from chaos.profiles.catalogue import Profile
+from chaos.profiles.profile import Profile
 from chaos.programs.children import Programs
 from chaos.servers.nodes import Brokers, PostgresNode
 from chaos.servers.server_thread import ServerThread

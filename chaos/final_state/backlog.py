@@ -1,8 +1,9 @@
-"""The backlog of a run: undecided halves, and commits that are not in Kafka yet."""
+"""The backlog of a run: undecided halves, commits that are not in Kafka yet, and held ones."""
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from time import monotonic
 from typing import Final, NamedTuple
@@ -17,6 +18,9 @@ EVERY: Final = {"most": 2**40}
 """Of each shard every message is read and counted."""
 LOOK_SECONDS: Final = 0.25
 CALM_LOOKS: Final = 2
+MOST_TIMES: Final = 10
+"""A backlog that moves for so many times the limit, and is not empty, does not drain."""
+_NEVER: Final = threading.Event()
 GROUPS: Final = "chaos-"
 """begins the groups of a run; others have lived before it"""
 
@@ -27,11 +31,15 @@ class Backlog(NamedTuple):
     prepared: int
     committed: int
     parked: int
+    held: int
 
     @property
     def done(self) -> bool:
         """Return whether no message waits for a decision or for its publication."""
-        return self.prepared == 0 and self.committed == 0
+        return self.prepared == self.committed == self.held == 0
+
+
+UNREAD: Final = Backlog(-1, -1, -1, -1)
 
 
 def backlog(database_url: str) -> Backlog:
@@ -41,29 +49,47 @@ def backlog(database_url: str) -> Backlog:
             rows = connection.execute(UNFINISHED, EVERY).fetchall()
     except psycopg.Error as error:
         raise DatabaseUnavailable(str(error)) from error
-    counts = {"PREPARED": 0, "COMMITTED": 0, "PARKED": 0}
+    counts = Counter[str]()
     for state, group, _, messages, *_ in rows:
-        if not group.startswith(GROUPS):
-            continue
-        counts[state] = counts.get(state, 0) + int(messages)
-    return Backlog(counts["PREPARED"], counts["COMMITTED"], counts["PARKED"])
+        if group.startswith(GROUPS):
+            counts[state] += int(messages)
+    return Backlog(*(counts[name.upper()] for name in Backlog._fields))
+
+
+def readable_backlog(database_url: str) -> Backlog | None:
+    """Return the backlog, None while PostgreSQL is away."""
+    try:
+        return backlog(database_url)
+    except DatabaseUnavailable:
+        return None
 
 
 def wait_drained(
-    database_url: str, seconds: float, say: Callable[[str], None]
+    look: Callable[[], Backlog | None],
+    seconds: float,
+    say: Callable[[str], None],
+    pause_seconds: float = LOOK_SECONDS,
 ) -> tuple[Backlog, float]:
-    """Wait for an empty backlog for at most ``seconds``; return the backlog and the time waited."""
-    began, calm, stop = monotonic(), 0, threading.Event()
-    left = Backlog(-1, -1, -1)
-    while monotonic() - began < seconds and calm < CALM_LOOKS:
-        try:
-            left = backlog(database_url)
-        except DatabaseUnavailable:
-            calm = 0
-        else:
-            calm = calm + 1 if left.done else 0
-            waited = f"{monotonic() - began:5.1f} s"
-            say(f"{waited}  {left.prepared} undecided  {left.committed} unpublished")
-        if calm < CALM_LOOKS:
-            stop.wait(LOOK_SECONDS)
+    """Wait for an empty backlog; return the last that ``look`` returned, and the time waited.
+
+    The wait ends when nothing has moved in all looks of ``seconds``: how fast a backlog drains
+    depends on the machine, and is no promise.
+    """
+    began, left, still, calm = monotonic(), UNREAD, 0, 0
+    most = round(seconds / LOOK_SECONDS)
+    for _ in range(MOST_TIMES * most):
+        found = look()
+        still = still + 1 if found is None or found == left else 0
+        calm = calm + 1 if found is not None and found.done else 0
+        left = left if found is None else found
+        say(f"{monotonic() - began:5.1f} s  {_words(found)}")
+        if calm == CALM_LOOKS or still == most:
+            break
+        _NEVER.wait(pause_seconds)
     return left, monotonic() - began
+
+
+def _words(found: Backlog | None) -> str:
+    if found is None:
+        return "PostgreSQL does not answer"
+    return f"{found.prepared} undecided  {found.committed} unpublished  {found.held} held"

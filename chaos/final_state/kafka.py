@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -29,7 +29,9 @@ from outbox.reconciliation.log import LogEnd
 
 PROGRESS: Final = "outbox.progress"
 ISOLATIONS: Final = {"records": "read_committed", "uncommitted": "read_uncommitted"}
+FILES: Final = {isolation.removeprefix("read_"): name for name, isolation in ISOLATIONS.items()}
 SCAN_SECONDS: Final = 180.0
+"""How long Kafka may show no record before the ends are reached."""
 POLL_SECONDS: Final = 0.5
 AT_ONCE: Final = 1_000
 ENDS: Final = {
@@ -50,6 +52,12 @@ def dump_kafka(folder: Path, bootstrap: str, topics: Mapping[str, int]) -> None:
         describe = _record if name == "records" else _identity
         _write(folder / f"{name}.jsonl", _scan(bootstrap, data, isolation), describe)
     _write(folder / "manifests.jsonl", _scan(bootstrap, manifests, "read_committed"), _manifest)
+
+
+def records_of(run: Path, reader: str, topics: Collection[str]) -> int:
+    """Return the number of records of these topics that a reader of this isolation can receive."""
+    with (run / "leftovers" / f"{FILES[reader]}.jsonl").open() as file:
+        return sum(1 for line in file if json.loads(line)["topic"] in topics)
 
 
 def _write(path: Path, messages: Iterator[Message], describe: Any) -> None:
@@ -84,7 +92,7 @@ def _config(bootstrap: str, isolation: str) -> dict[str, Any]:
 def _scan(
     bootstrap: str, ends: Mapping[str, Mapping[str, int]], isolation: str
 ) -> Iterator[Message]:
-    """Yield every record below the ends. Raises TimeoutError when they are not reached."""
+    """Yield every record below the ends. Raises TimeoutError if none comes before that."""
     left: set[Any] = {_place(name) for name, end in ends.items() if end["end"] > end["start"]}
     consumer = Consumer(_config(bootstrap, isolation))
     consumer.assign(
@@ -97,6 +105,7 @@ def _scan(
                 raise TimeoutError(f"{isolation}: the ends of {sorted(left)} are not reached")
             for message in consumer.consume(AT_ONCE, POLL_SECONDS):
                 error = message.error()
+                deadline = monotonic() + SCAN_SECONDS
                 if error is None:
                     yield message
                 elif error.code() != KafkaError._PARTITION_EOF:

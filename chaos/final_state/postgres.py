@@ -17,17 +17,18 @@ _HALF: Final = """
 SELECT h.half_id, h.nonce, extract(epoch FROM h.prepared_at)::float8 AS prepared_at,
     h.content_digest, g.name AS producer_group, t.name AS topic, h.transaction_id AS tx,
     h.check_immunity_seconds AS immunity, encode(h.key, 'hex') AS key,
-    encode(sha256(h.value), 'hex') AS sha
-FROM {} h JOIN outbox.producer_group g ON g.id = h.producer_group_id
+    encode(sha256(h.value), 'hex') AS sha{more}
+FROM {table} h JOIN outbox.producer_group g ON g.id = h.producer_group_id
 JOIN outbox.topic t ON t.id = h.topic_id WHERE h.half_id >= %(first_half)s
 """
+_PARKED: Final = ", extract(epoch FROM h.parked_at)::float8 AS parked_at, h.parked_reason"
 _PROGRESS: Final = (
     "SELECT name, position, position_n, manifest_offset, batch_no, crc, gen, halt_reason"
     " FROM outbox.progress"
 )
 QUERIES: Final = {
-    "halves": _HALF.format("outbox.half_message"),
-    "parked": _HALF.format("outbox.parked_message"),
+    "halves": _HALF.format(more="", table="outbox.half_message"),
+    "parked": _HALF.format(more=_PARKED, table="outbox.parked_message"),
     "ops": "SELECT half_id, xid, extract(epoch FROM decided_at)::float8 AS decided_at, decision,"
     " decided_by FROM outbox.op_message WHERE half_id >= %(first_half)s",
     "commit_log": "SELECT shard, xid, half_ids, content_digests FROM outbox.commit_log"

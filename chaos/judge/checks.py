@@ -10,6 +10,7 @@ from typing import Any, Final
 from chaos.judge.final_state import FinalState, Op, Row
 from chaos.judge.findings import Findings
 from chaos.judge.recorded_calls import RecordedCalls
+from outbox.messages.message import ParkedReason
 
 Span = tuple[float, float]
 EARLY_SECONDS: Final = 0.05
@@ -39,6 +40,7 @@ def judge_checks(
         most = check_max(policy, half)
         holds = max(spent.values(), default=0) <= most
         findings.check("I12", holds, "checked too often", id=message_id, most=most)
+    _parked(left, findings, policy)
     _noted(left, calls, findings)
     for message_id, op in left.ops.items():
         if op.decided_by == "check":
@@ -50,6 +52,25 @@ def check_max(policy: Mapping[str, Any], half: Row | None) -> int:
     """Return how many checks of a half may be spent; a group may have a limit of its own."""
     group = half["producer_group"] if half else ""
     return int(policy.get("check_max_of", {}).get(group, policy["check_max"]))
+
+
+def _parked(left: FinalState, findings: Findings, policy: Mapping[str, Any]) -> None:
+    """I12: a half is parked at its largest age, or after its group's limit of spent checks.
+
+    The attempts of a parked half may have gone with its leaf.
+    """
+    for message_id, half in left.parked.items():
+        if left.is_leaf_retired(message_id):
+            continue
+        if half["parked_reason"] == ParkedReason.MAX_AGE:
+            age = half["parked_at"] - half["prepared_at"]
+            holds = age >= policy["max_age_seconds"] - EARLY_SECONDS
+        else:
+            attempts = left.attempts.get(message_id, ())
+            spent = Counter(each["round"] for each in attempts if each["counted"])
+            holds = max(spent.values(), default=0) >= check_max(policy, half)
+        reason = half["parked_reason"]
+        findings.check("I12", holds, "parked too early", id=message_id, reason=reason)
 
 
 def _noted(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:

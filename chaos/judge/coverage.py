@@ -12,6 +12,9 @@ from chaos.judge.retirement import retired
 ORPHAN = "learnt from Kafka: orphan"
 DECISION_LOST = "learnt from Kafka: PostgreSQL had lost the decision"
 RETIRED = "message retired with its leaf"
+RETIRED_LEAF = "leaf retired"
+COMMITTED = "committed message"
+REFUSED = "prepare refused"
 ENTRIES = {"P": "published", "S": "published before", "K": "held"}
 
 
@@ -19,13 +22,26 @@ def coverage_of(left: FinalState, calls: RecordedCalls) -> Mapping[str, int]:
     """Count the states in a run's final state."""
     found = Counter(_states(left))
     found[RETIRED] = len(retired(left, calls))
+    found[COMMITTED] = len(left.committed)
+    found[REFUSED] = len(calls.refused)
     return dict(sorted((+found).items()))
 
 
-def missing(wanted: Iterable[str], reached: Mapping[str, int], calls: RecordedCalls) -> list[str]:
-    """Return the wanted states that a run did not reach; ``fault KIND`` is a fault that met."""
-    met = {**reached, **{f"fault {kind}": count for kind, count in calls.faults.items()}}
-    return [state for state in wanted if not met.get(state)]
+def missing(
+    wanted: Iterable[str],
+    reached: Mapping[str, int],
+    calls: RecordedCalls,
+    kills: Mapping[str, int],
+) -> list[str]:
+    """Return the wanted states that a run did not reach.
+
+    ``fault KIND`` is a fault that met something, ``ROLE killed`` a kill of a working program.
+    """
+    met = Counter(reached)
+    met.update({f"fault {kind}": count for kind, count in calls.faults.items()})
+    for end, count in kills.items():
+        met[f"{end.partition(':')[0]} killed"] += count
+    return [state for state in wanted if not met[state]]
 
 
 def _states(left: FinalState) -> Iterator[str]:
@@ -44,6 +60,6 @@ def _states(left: FinalState) -> Iterator[str]:
     yield from (f"decided by {op.decided_by}: {op.decision}" for op in left.ops.values())
     yield from ["parked"] * len(left.parked)
     yield from (f"halt resolved: {reason}" for reason in left.resolved)
-    yield from ["leaf retired"] * len(left.retired)
+    yield from [RETIRED_LEAF] * len(left.retired)
     for attempts in left.attempts.values():
         yield from (f"check answered {attempt['outcome']}" for attempt in attempts)

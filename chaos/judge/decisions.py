@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from chaos.judge.final_state import FinalState
 from chaos.judge.findings import Findings
 from chaos.judge.recorded_calls import RecordedCalls
@@ -75,7 +77,7 @@ def _once(left: FinalState, findings: Findings) -> None:
 
 
 def _refused(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
-    stored = {row["tx"] for row in left.halves.values()}
+    stored = {row["tx"] for row in chain(left.halves.values(), left.records)}
     for tx in calls.refused:
         findings.check("I18", tx not in stored, "a refused prepare left a half", tx=tx)
     for message_id, op in left.ops.items():

@@ -1,4 +1,4 @@
-"""The end of a run: no open transaction in Kafka, no backlog."""
+"""The end of a run: no open transaction in Kafka, no backlog, nothing that is held."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ def judge_ending(left: FinalState, ended: Mapping[str, Any], findings: Findings)
     for place, ends in left.watermarks.items():
         holds = ends["stable"] == ends["end"]
         findings.check("I16", holds, "a transaction is still open", place=place, **ends)
-    for state in ("prepared", "committed"):
+    for state in ("prepared", "committed", "held"):
         count = ended["left"][state]
+        if count < 0:
+            findings.unproven.append("nobody could read the backlog at the end")
+            return
         findings.check("I17", count == 0, f"{count} messages still {state}")
-    for message_id in left.halves.keys() - left.ops.keys() - left.parked:
+    for message_id in left.halves.keys() - left.ops.keys() - left.parked.keys():
         findings.check("I17", False, "still undecided, and not parked", id=message_id)
     for shard, row in left.progress.items():
         halt = row["halt_reason"]

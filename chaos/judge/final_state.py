@@ -60,7 +60,7 @@ class FinalState:
     manifests: dict[int, list[Row]]
     watermarks: dict[str, dict[str, int]]
     lost: Lost
-    parked: frozenset[str]
+    parked: dict[str, Row]
     retired: frozenset[int]
     """the leaves that retention removed"""
     began: dict[int, Row]
@@ -74,7 +74,11 @@ class FinalState:
 
     def is_retired(self, message_id: str) -> bool:
         """Return whether a message went with its leaf."""
-        return message_id not in self.halves and _leaf(message_id) in self.retired
+        return message_id not in self.halves and self.is_leaf_retired(message_id)
+
+    def is_leaf_retired(self, message_id: str) -> bool:
+        """Return whether the leaf of a message went; a parked one may outlive it."""
+        return _leaf(message_id) in self.retired
 
     def is_log_retired(self, *xids: int) -> bool:
         """Return whether the commit log between these transactions went, in part at least."""
@@ -109,7 +113,7 @@ def read_final_state(run: Path) -> FinalState:
         manifests=manifests,
         watermarks=json.loads((folder / "watermarks.json").read_text()),
         lost=_lost(run / "lost", halves),
-        parked=frozenset(parked),
+        parked=parked,
         retired=retired,
         began=_relays(json.loads((run / "start.json").read_text())["progress"]),
         resolved=[row["halt_reason"] for row in rows(folder / "resolved.jsonl")],

@@ -25,6 +25,8 @@ class Findings:
         default_factory=lambda: {name: Invariant() for name in INVARIANTS}
     )
     excused: int = 0
+    unproven: list[str] = field(default_factory=list)
+    """what the files do not show, so that the run proves nothing"""
 
     def check(self, name: str, holds: bool, what: str, **about: Any) -> None:
         """Count one check; keep the first violation with its details."""

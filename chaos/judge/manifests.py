@@ -101,7 +101,8 @@ def _chain(left: FinalState, findings: Findings, shard: int, manifests: list[Row
         after, end = tuple(manifest["after"]), tuple(manifest["to"])
         recovered = _is_recovered(left, manifest)
         rewound = recovered or bool(left.lost.ops or left.lost.halves)
-        findings.check("I9", (after == to or rewound) and end >= after, "a gap", **about)
+        follows = after == to or (rewound and after < to)
+        findings.check("I9", follows and end >= after, "a gap", **about)
         published = [each for each, status in manifest["entries"] if status == PUBLISHED]
         twice = seen.intersection(published) if manifest["kind"] != "REPAIR" else ()
         findings.check("I9", not twice, "published twice", ids=sorted(twice)[:3], **about)

@@ -21,6 +21,8 @@ DIED_AT_FAILPOINT: Final = "failpoint"
 """The kills are counted by processes; this one also as a state that a run reaches."""
 HARMLESS: Final = frozenset({"pass_leaf", "long_transaction", "other_database"})
 """Faults of PostgreSQL that break no session; the last one kills checkers, which is counted."""
+ON_THE_WAY_OF_A_CHECK: Final = ("checker", "postgres", "check")
+"""Targets whose faults stop checks: Kafka and the APIs take no part in them."""
 SHOWN: Final = {"COMMITTED": "COMMIT", "PUBLISHED": "COMMIT", "ROLLED_BACK": "ROLLBACK"}
 
 
@@ -69,7 +71,9 @@ class RecordedCalls:
     losses: list[tuple[float, float]] = field(default_factory=list)
     """the end of each checker's life, and the time span of each fault that breaks its sessions"""
     stalls: list[tuple[float, float]] = field(default_factory=list)
-    """the time span of every fault except kills"""
+    """the time span of each fault, except kills, that stops checks"""
+    assigned: dict[str, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
+    """the partitions that each live reader was to read"""
     messages: int = 0
     """acknowledged prepares, without replays"""
 
@@ -127,6 +131,9 @@ class _CallReader:
                 calls.truth |= {each["tx"]: each["decided"] for each in event["items"]}
             case "check":
                 self._checked(event)
+            case "assigned":
+                places = calls.assigned[event["reader"]]
+                places.extend((topic, partition) for topic, partition in event["places"])
             case "read":
                 reads = calls.reads[event["reader"]]
                 reads.extend((event["topic"], *record) for record in event["recs"])
@@ -146,11 +153,12 @@ class _CallReader:
             if event["e"] == "ok" and "facts" not in event and event["kind"] == DIED_AT_FAILPOINT:
                 self._calls.faults[DIED_AT_FAILPOINT] += 1
             return
-        self._calls.stalls.append((began["t"], event["t"]))
-        if event["target"] == "postgres" and event["kind"] not in HARMLESS:
+        role, harmless = event["target"].partition("-")[0], event["kind"] in HARMLESS
+        if role in ON_THE_WAY_OF_A_CHECK and not harmless:
+            self._calls.stalls.append((began["t"], event["t"]))
+        if role == "postgres" and not harmless:
             self._calls.losses.append((began["t"], event["t"]))
-        facts = event.get("facts", {})
-        if event["e"] == "ok" and "skipped" not in facts and facts.get("met", True):
+        if event["e"] == "ok" and event.get("facts", {}).get("met"):
             self._calls.faults[event["kind"]] += 1
 
     def _called(self, event: Event) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any, Final
 
-from chaos.judge.coverage import ORPHAN, missing
+from chaos.history.process_ends import ENDED, is_kill
+from chaos.judge.coverage import COMMITTED, ORPHAN, RETIRED_LEAF, missing
 from chaos.judge.invariants import INVARIANTS, KILLING
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ SHOWN_LINES: Final = 50
 NAME: Final = "verdict.json"
 BACK: Final = "back"
 """The key of the recoveries' quantiles in the file; totals are computed from the samples."""
-SPARK_CLEAN, SPARK_FINDINGS = "clean", "findings"
+SPARK_JUDGED: Final = frozenset({"clean", "findings"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,20 +71,12 @@ class Verdict:
     @property
     def faulted(self) -> int:
         """Number of faults: kills and all others."""
-        others = (
-            count
-            for kind, count in self.faults.items()
-            if kind not in KILLING and not kind.startswith(ENDED)
-        )
+        others = (count for kind, count in self.faults.items() if kind not in KILLING)
         return self.killed + sum(others)
 
     def text(self) -> str:
         """Return the verdict as a few lines of text."""
         return "\n".join(_lines(self))
-
-
-ENDED: Final = "ended with"
-"""The reason of a process that ended by itself, which is not a fault."""
 
 
 def verdict_of(
@@ -96,12 +89,13 @@ def verdict_of(
     """Return the verdict from a run's counts."""
     ended, spark = facts["ended"], facts["ended"].get("spark")
     reasons = list(_void_reasons(ended, findings))
-    never = missing(facts.get("must_reach", ()), reached, calls)
+    kills = {end: count for end, count in ended["ends"].items() if is_kill(end)}
+    never = missing(facts.get("must_reach", ()), reached, calls, kills)
     reasons += [f"never reached: {state}" for state in never]
     disputed = False
-    if spark is not None and not agrees(spark, reached):
-        reasons.append(f"Spark's verdict is {spark['verdict']}: {spark.get('sentence', '')}")
-        disputed = spark["verdict"] == SPARK_FINDINGS
+    if spark is not None:
+        reasons += _spark_reasons(spark, reached)
+        disputed = spark["verdict"] in SPARK_JUDGED and not agrees(spark, reached)
     violated = findings.violations > 0 or disputed
     first = next((each.first for each in findings.invariants.values() if each.first), None)
     return Verdict(
@@ -110,7 +104,7 @@ def verdict_of(
         **_about(facts),
         load=list(ended.get("load", ())),
         seconds=ended["seconds"],
-        kills={end: count for end, count in ended["ends"].items() if ":ended" not in end},
+        kills=kills,
         faults=dict(calls.faults),
         messages=calls.messages,
         excused=findings.excused,
@@ -122,17 +116,32 @@ def verdict_of(
     )
 
 
-OF_A_LOST_TAIL: Final = frozenset({"PG_REGRESSION", "CLOCK_SKEW", "PARKED"})
+OF_AN_ORPHAN: Final = "PG_REGRESSION"
+OF_A_LOST_TAIL: Final = frozenset({OF_AN_ORPHAN, "CLOCK_SKEW", "PARKED"})
 """A producer ends a half again whose commit was lost: its record is older than its new commit. What
 is parked is listed too, whatever else there is."""
 
 
 def agrees(spark: Mapping[str, Any], reached: Mapping[str, int]) -> bool:
-    """Return whether Spark finds what there is: nothing, or orphans after a lost tail."""
-    if spark["verdict"] == SPARK_FINDINGS:
-        found = set(spark["classes"])
-        return bool(reached.get(ORPHAN)) and "PG_REGRESSION" in found and found <= OF_A_LOST_TAIL
-    return bool(spark["verdict"] == SPARK_CLEAN)
+    """Return whether Spark finds what there is: nothing, or every orphan of a lost tail."""
+    if spark["verdict"] not in SPARK_JUDGED:
+        return False
+    found, orphans = spark["classes"], reached.get(ORPHAN, 0)
+    named = found.get(OF_AN_ORPHAN, 0)
+    every = named <= orphans if reached.get(RETIRED_LEAF) else named == orphans
+    return every and found.keys() <= OF_A_LOST_TAIL and bool(orphans or not found)
+
+
+def _spark_reasons(spark: Mapping[str, Any], reached: Mapping[str, int]) -> Iterator[str]:
+    """Yield why Spark's audit proves nothing, or what it disputes."""
+    if not agrees(spark, reached):
+        found = ", ".join(f"{name} {count}" for name, count in spark.get("classes", {}).items())
+        orphans = f"{reached.get(ORPHAN, 0)} orphans of a lost tail"
+        said = f"Spark's verdict is {spark['verdict']}: {spark.get('sentence', '')}"
+        yield f"{said} ({found or 'nothing found'}; there are {orphans})"
+    checked = spark.get("checked", {}).get("committed", 0)
+    if spark["verdict"] in SPARK_JUDGED and checked < reached.get(COMMITTED, 0):
+        yield f"Spark checked {checked} of {reached[COMMITTED]} committed messages"
 
 
 def void(facts: Mapping[str, Any], reason: str) -> Verdict:
@@ -184,11 +193,12 @@ def _void_reasons(ended: Mapping[str, Any], findings: Findings) -> Iterator[str]
         yield f"a fault could not be performed: {error}"
     for end, count in ended["ends"].items():
         role, _, reason = end.partition(":")
-        if role in ("api", "checker") and reason.startswith("ended") and reason != "ended with 0":
-            yield f"{role} {reason} {count} times without a kill"
+        if reason.startswith(ENDED):
+            yield f"{role} {reason} {count} times by itself"
     for name in NEEDED:
         if not findings.invariants[name].checked:
             yield f"{name} was not checked: {INVARIANTS[name]}"
+    yield from findings.unproven
 
 
 def _context(run: Path, first: Mapping[str, Any] | None) -> Iterator[str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from chaos.profiles.fault_mixes import (
@@ -22,64 +21,21 @@ from chaos.profiles.fault_mixes import (
     Mix,
     kills,
 )
-from chaos.profiles.states import ENDED_BOTH_WAYS, HALTED, LOST_TAIL, REFUSED, RETIRED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """One profile: length, programs, load and faults of a run."""
-
-    name: str
-    seconds: float
-    mixes: tuple[Mix, ...]
-    checkers: int = 2
-    apis: int = 2
-    client_processes: int = 2
-    clients_each: int = 8
-    brokers: int = 1
-    controllers: int = 0
-    """the first brokers that are controllers too; 0: all of them"""
-    replicas: int = 0
-    """of each topic; 0: one on each broker"""
-    kafka: str = ""
-    """a release that `make kafka` has fetched; empty: the usual one"""
-    standby: str = "none"
-    """none, synchronous or asynchronous"""
-    proxies: bool = False
-    """PostgreSQL, Kafka and the check endpoint are reached through proxies"""
-    disk_megabytes: int = 0
-    """the size of a separate disk for PostgreSQL, which needs root to mount; 0: none"""
-    messages_per_second: float = 900.0
-    """target rate of all clients together"""
-    drain_seconds: float = 60.0
-    """the longest wait for an empty backlog after the faults"""
-    must_reach: tuple[str, ...] = ()
-    """states without which a run proves nothing; ``fault KIND`` is a fault that met something"""
-    pace: float = 1.0
-    slices: int = 1
-    """the number of runs that are added up as evidence"""
-    spark: bool = False
-    """Spark audits the stores too, which takes a minute more"""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """additional settings of the programs"""
-    programs: Mapping[str, str] = field(default_factory=dict)
-    """replacement of a real program by role: ``module:function``"""
-
-    def paced(self, pace: float) -> Profile:
-        """Return it with this share of its random faults; planned ones stay."""
-        mixes = tuple(replace(mix, per_minute=mix.per_minute * pace) for mix in self.mixes)
-        return replace(self, mixes=mixes, pace=pace)
-
-    def has_fault(self, kind: str) -> bool:
-        """Return whether a kind of fault is among its mixes."""
-        return any(mix.kind == kind for mix in self.mixes)
-
+from chaos.profiles.profile import Profile
+from chaos.profiles.states import (
+    EACH_KILLED,
+    ENDED_BOTH_WAYS,
+    HALTED,
+    LOST_TAIL,
+    REFUSED,
+    RETIRED,
+)
 
 SMOKE: Final = Profile(
     name="smoke",
     seconds=45.0,
     proxies=True,
-    messages_per_second=700.0,
+    messages_per_second=250.0,
     mixes=(
         *kills(relay=45, api=60, client=25, endpoint=8),
         Mix(kind="postgres_stop", targets=("postgres",), planned=(0.45,)),
@@ -93,7 +49,7 @@ SMOKE: Final = Profile(
         Mix(kind="restore", targets=("postgres",), planned=(0.7,), seconds=(1.5, 2.5)),
     ),
     drain_seconds=60.0,
-    must_reach=ENDED_BOTH_WAYS,
+    must_reach=(*ENDED_BOTH_WAYS, *EACH_KILLED, "fault postgres_stop"),
 )
 KILL: Final = Profile(
     name="kill",
@@ -104,7 +60,7 @@ KILL: Final = Profile(
     drain_seconds=120.0,
     settings=RETENTION,
     must_reach=(
-        *(*ENDED_BOTH_WAYS, *RETIRED, "fault failpoint"),
+        *(*ENDED_BOTH_WAYS, *EACH_KILLED, *RETIRED, "fault failpoint"),
         *("record of a transaction that was given up", "parked"),
     ),
     slices=8,
@@ -148,7 +104,7 @@ FRAMES: Final = Profile(
         Mix(kind="kill", targets=CHECKERS, per_minute=6),
     ),
     must_reach=(
-        *ENDED_BOTH_WAYS,
+        *(*ENDED_BOTH_WAYS, "checker killed"),
         *(f"fault frame_{how}" for how in ("hold", "repeat", "reorder", "drop_answer")),
         *(f"fault packet_{how}" for how in ("stall", "cut", "drop_answer")),
     ),
@@ -171,7 +127,7 @@ MIXED: Final = Profile(
     ),
     settings=RETENTION,
     must_reach=(
-        *(*ENDED_BOTH_WAYS, *RETIRED, *REFUSED, *HALTED),
+        *(*ENDED_BOTH_WAYS, *EACH_KILLED, *RETIRED, *REFUSED, *HALTED),
         *("fault failpoint", "fault pause", "fault clock", "fault disk_full", "fault endpoint_zoo"),
     ),
     slices=4,
@@ -191,7 +147,7 @@ FAILOVER: Final = Profile(
         *kills(relay=6, api=10, client=5, endpoint=2),
     ),
     must_reach=(
-        *(*ENDED_BOTH_WAYS, *LOST_TAIL, "fault promote_synchronous"),
+        *(*ENDED_BOTH_WAYS, *EACH_KILLED, *LOST_TAIL, "fault promote_synchronous"),
         "fault promote_asynchronous",
     ),
     slices=6,
@@ -221,7 +177,7 @@ BROKERS: Final = Profile(
         ),
         *kills(relay=12, api=12, client=6, endpoint=2),
     ),
-    must_reach=(*ENDED_BOTH_WAYS, "fault broker_kill", "fault broker_kill_two"),
+    must_reach=(*ENDED_BOTH_WAYS, *EACH_KILLED, "fault broker_kill", "fault broker_kill_two"),
     slices=2,
 )
 """Three brokers: the loss of one is tolerated, the loss of two pauses publishing."""
@@ -232,7 +188,10 @@ ALONE: Final = Profile(
     messages_per_second=300.0,
     drain_seconds=120.0,
     mixes=ONE_AFTER_ANOTHER,
-    must_reach=(*ENDED_BOTH_WAYS, "fault postgres_stop", "fault broker_kill"),
+    must_reach=(
+        *(*ENDED_BOTH_WAYS, "checker killed"),
+        *("fault postgres_stop", "fault broker_kill"),
+    ),
     slices=2,
 )
 """One fault after another, each with time to recover, to measure the recovery time."""
@@ -250,7 +209,10 @@ SOAK: Final = Profile(
         Mix(kind="broker_kill", targets=("broker-0",), per_minute=0.1),
         Mix(kind="link_reset", targets=LINKS, per_minute=0.1),
     ),
-    must_reach=(*ENDED_BOTH_WAYS, "fault pause", "fault postgres_stop", "fault broker_kill"),
+    must_reach=(
+        *(*ENDED_BOTH_WAYS, "api killed", "checker killed", "client killed"),
+        *("fault pause", "fault postgres_stop", "fault broker_kill"),
+    ),
 )
 LONG: Final = Profile(
     name="long",
@@ -261,23 +223,41 @@ LONG: Final = Profile(
     drain_seconds=300.0,
     mixes=(
         *kills(relay=3, api=5, client=3, endpoint=1),
-        Mix(kind="pause", targets=CHECKERS + APIS, per_minute=0.2, seconds=(0.5, 60.0)),
-        Mix(kind="postgres_stop", targets=("postgres",), per_minute=0.1),
-        Mix(kind="broker_kill", targets=("broker-0",), per_minute=0.1),
-        Mix(kind="promote_asynchronous", targets=("postgres",), per_minute=0.05, seconds=(1, 4)),
-        Mix(kind="restore", targets=("postgres",), per_minute=0.05, seconds=(2.0, 4.0)),
-        Mix(kind="restore_backup", targets=("postgres",), per_minute=0.05, seconds=(2.0, 4.0)),
-        Mix(kind="pass_leaf", targets=("postgres",), per_minute=0.1),
-        *(replace(mix, planned=(), per_minute=0.05) for mix in (*REFUSALS, HALTS)),
+        Mix(
+            kind="pause",
+            targets=CHECKERS + APIS,
+            planned=(0.35,),
+            per_minute=0.2,
+            seconds=(0.5, 60.0),
+        ),
+        *(
+            Mix(kind=kind, targets=(target,), planned=(at,), per_minute=rate, seconds=seconds)
+            for kind, target, at, rate, seconds in (
+                ("pass_leaf", "postgres", 0.01, 0.1, (0.0, 0.0)),
+                ("postgres_stop", "postgres", 0.4, 0.1, (0.0, 2.0)),
+                ("broker_kill", "broker-0", 0.48, 0.1, (0.0, 3.0)),
+                ("restore", "postgres", 0.32, 0.05, (2.0, 4.0)),
+                ("restore_backup", "postgres", 0.65, 0.05, (2.0, 4.0)),
+                ("promote_asynchronous", "postgres", 0.75, 0.05, (1.0, 4.0)),
+            )
+        ),
+        *(replace(mix, planned=mix.planned[:1], per_minute=0.05) for mix in (*REFUSALS, HALTS)),
     ),
     settings={
-        "OUTBOX_RETENTION_SECONDS": "900",
-        "OUTBOX_MAX_AGE_SECONDS": "600",
+        "OUTBOX_RETENTION_SECONDS": "300",
+        "OUTBOX_MAX_AGE_SECONDS": "240",
         "OUTBOX_RECONCILE_HOLD_SECONDS": "0",
     },
-    must_reach=(*ENDED_BOTH_WAYS, *RETIRED, *REFUSED, *HALTED, *LOST_TAIL),
+    must_reach=(
+        *(*ENDED_BOTH_WAYS, *EACH_KILLED, *RETIRED, *REFUSED, *HALTED, *LOST_TAIL),
+        *("fault pause", "fault postgres_stop", "fault broker_kill"),
+        *("fault promote_asynchronous", "fault restore", "fault restore_backup"),
+    ),
 )
-"""Hours of everything that ages an installation: leaves pass, retire, and are restored."""
+"""Hours of everything that ages an installation: leaves pass, retire, and are restored.
+
+Each fault is planned once, so that also a shorter run reaches its states.
+"""
 
 PROFILES: Final = {
     profile.name: profile

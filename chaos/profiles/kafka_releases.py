@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from chaos.profiles.catalogue import Profile
 from chaos.profiles.fault_mixes import CHECKERS, Mix, kills
-from chaos.profiles.states import ENDED_BOTH_WAYS
+from chaos.profiles.profile import Profile
+from chaos.profiles.states import EACH_KILLED, ENDED_BOTH_WAYS
 
 RELEASES: Final = Profile(
     name="releases",
@@ -28,7 +28,7 @@ RELEASES: Final = Profile(
             seconds=(0.0, 3.0),
         ),
     ),
-    must_reach=(*ENDED_BOTH_WAYS, "fault broker_kill"),
+    must_reach=(*ENDED_BOTH_WAYS, *EACH_KILLED, "fault broker_kill"),
 )
 """Kills of every program and of the broker, short enough for a run on each release."""
 DOWN_SECONDS: Final = (6.0, 9.0)
@@ -67,7 +67,7 @@ LEADERLESS_CHANCE: Final = replace(
         Mix(kind="broker_kill", targets=("broker-1",), per_minute=5, seconds=(1.0, 6.0)),
         Mix(kind="kill", targets=CHECKERS, per_minute=6),
     ),
-    must_reach=("entry published", "fault broker_kill"),
+    must_reach=("entry published", "fault broker_kill", "checker killed"),
 )
 UNGUARDED: Final = {"OUTBOX_FAILPOINTS": "relay.settle=skip"}
 """Without the guard: the control group must lose and double."""

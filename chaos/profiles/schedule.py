@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from chaos.profiles.catalogue import Profile
 from chaos.profiles.fault_mixes import Mix
+from chaos.profiles.profile import Profile
 
 Value = str | int | float
 Args = tuple[tuple[str, Value], ...]

@@ -6,9 +6,10 @@ from typing import Final
 
 DECISIONS: Final = ("COMMIT", "ROLLBACK")
 ENDED_BOTH_WAYS: Final = (
-    *("entry published", "manifest of kind batch", "owner that published"),
+    *("entry published", "manifest of kind batch", "owner that published", "prepare refused"),
     *(f"decided by {who}: {what}" for who in ("producer", "check") for what in DECISIONS),
 )
+EACH_KILLED: Final = tuple(f"{role} killed" for role in ("api", "checker", "client", "endpoint"))
 RETIRED: Final = ("leaf retired", "message retired with its leaf")
 REFUSED: Final = (
     *("entry held", "manifest of kind release"),

@@ -19,12 +19,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
+from chaos.history.process_ends import ENDED, STOPPED, TOO_SLOW, is_kill
 from devservers.child import Child as ServerChild
 from devservers.child import Command
 from outbox.settings.environment import process_environment
 
 PACKET: Final = 1 << 16
-START_SECONDS: Final = 30.0
+START_SECONDS: Final = 120.0
 RESTART_SECONDS: Final = 0.02
 """A killed child is restarted after this time; one that ended by itself after FAILED_SECONDS."""
 FAILED_SECONDS: Final = 1.0
@@ -40,7 +41,7 @@ Environment = Callable[[int], Mapping[str, str]]
 
 
 class ProcessExit(NamedTuple):
-    """The end of one life of a child; ``why`` is the fault that killed it."""
+    """The end of one life of a child; ``why`` is the fault that killed it, or the stop."""
 
     name: str
     pid: int
@@ -166,7 +167,7 @@ class Programs:
 
     def kills(self) -> int:
         """Return the number of ends by SIGKILL so far."""
-        return sum(count for end, count in self.ends.items() if ":ended" not in end)
+        return sum(count for end, count in self.ends.items() if is_kill(end))
 
     def heal(self) -> None:
         """Resume and restart everything; clear all failpoints."""
@@ -185,7 +186,7 @@ class Programs:
         deadline = monotonic() + seconds
         for child in living:
             if not child.ended.wait(max(0.0, deadline - monotonic())):
-                child.kill("too slow to stop")
+                child.kill(TOO_SLOW)
                 child.ended.wait(1.0)
 
     def close(self) -> None:
@@ -224,7 +225,8 @@ class Programs:
                 child.pid = None
                 child.ended.set()
                 code = OK if child.held and report["code"] == -signal.SIGTERM else report["code"]
-                self._record_end(child, ProcessExit(child.name, report["pid"], code, report["why"]))
+                why = report["why"] or (STOPPED if child.held and code == OK else None)
+                self._record_end(child, ProcessExit(child.name, report["pid"], code, why))
 
     def _record_end(self, child: Child, end: ProcessExit) -> None:
         self.ends[f"{child.role}:{reason_of(end)}"] += 1
@@ -242,10 +244,10 @@ class Programs:
 
 
 def reason_of(end: ProcessExit) -> str:
-    """Return why a child ended: a fault, its failpoint, or an exit code."""
+    """Return why a child ended: a fault, the stop, its failpoint, or an exit code."""
     if end.why is not None:
         return end.why
-    return "failpoint" if end.code == -signal.SIGKILL else f"ended with {end.code}"
+    return "failpoint" if end.code == -signal.SIGKILL else f"{ENDED} {end.code}"
 
 
 def _start_zygote(theirs: socket.socket, log: Path) -> ServerChild:

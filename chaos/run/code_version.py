@@ -27,8 +27,13 @@ def code_version() -> str:
 
 
 def git_commit() -> str:
-    """Return the commit that is checked out."""
-    return _git("rev-parse", "HEAD")
+    """Return the commit that is checked out; empty if the tested code differs from it."""
+    return "" if _git("status", "--porcelain", "--", *JUDGED) else _git("rev-parse", "HEAD")
+
+
+def commit_words(commit: str) -> str:
+    """Return what a page says about the commit of its code."""
+    return f"commit `{commit[:12]}`" if commit else "not committed"
 
 
 def versions(kafka: str = "") -> dict[str, Any]:

@@ -10,8 +10,10 @@ from typing import Final
 
 from chaos.judge import judge
 from chaos.judge.verdict import Verdict, write
-from chaos.profiles.catalogue import PROFILES, Profile
+from chaos.profiles.catalogue import PROFILES
 from chaos.profiles.kafka_releases import RELEASE_PROFILES
+from chaos.profiles.profile import Profile
+from chaos.run import evidence
 from chaos.run.matrix import fetched, record, run_matrix, table_of
 from chaos.run.runner import ShowLine
 from chaos.run.slices import VERDICT, Slice, run_and_judge, slices, thin_out
@@ -65,14 +67,12 @@ def run_on_each(
 
 
 def record_evidence(options: RunOptions, pages: Path, say: ShowLine) -> int:
-    """Run the slices of a profile; when all passed, write their sum as a page and as JSON."""
+    """Run the slices of a profile; when all passed, write page, JSON and row of their sum."""
     profile = _profile(options)
     slices = options.slices or profile.slices
     code = _several(replace(options, slices=slices), profile, options.root.resolve(), say)
     if code == ExitCode.OK:
-        totals = add_up(options.root)
-        (pages / f"{profile.name}.md").write_text(totals.text() + "\n")
-        (pages / f"{profile.name}.json").write_text(totals.json())
+        evidence.record(add_up(options.root), pages)
     return code
 
 

@@ -13,8 +13,9 @@ from chaos.controls import clean_rule
 from chaos.controls.result import ControlResult
 from chaos.controls.seeded_fault import seed_and_judge
 from chaos.judge.verdict import VIOLATION, Verdict
-from chaos.profiles.catalogue import KILL, Profile
+from chaos.profiles.catalogue import KILL
 from chaos.profiles.fault_mixes import CHECKERS, Mix, kills
+from chaos.profiles.profile import Profile
 from chaos.run.runner import ShowLine
 from chaos.run.slices import erase_servers, run_and_judge
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from chaos.judge.verdict import Verdict
-from chaos.profiles.catalogue import Profile
+from chaos.profiles.profile import Profile
 from chaos.run.runner import ShowLine
 from chaos.run.slices import run_and_judge, thin_out
+from chaos.run.tables import replace_table
 from chaos.run.totals import total_of
 from cli.invocation.exit_codes import CommandFailed
 from devservers.artifacts import KAFKA_RELEASES, PROJECT_ROOT, kafka_version
@@ -71,7 +72,8 @@ def record(
     for each in runs:
         path = evidence / f"matrix-{profile}-{each.release}.json"
         path.write_text(total_of([each.verdict]).json())
-    _write_table(page, profile, table(_recorded(evidence, profile)))
+    begin, end = (each.format(profile=profile) for each in (BEGIN, END))
+    replace_table(page, begin, end, table(_recorded(evidence, profile)))
 
 
 def table(totals: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -111,14 +113,3 @@ def _recorded(evidence: Path, profile: str) -> dict[str, Mapping[str, Any]]:
         path.stem.removeprefix(prefix): json.loads(path.read_text())
         for path in evidence.glob(f"{prefix}[0-9]*.json")
     }
-
-
-def _write_table(path: Path, profile: str, lines: Sequence[str]) -> None:
-    """Replace what stands between the two comments of this profile. Raises CommandFailed."""
-    begin, end = BEGIN.format(profile=profile), END.format(profile=profile)
-    page = path.read_text("utf-8")
-    before, found, rest = page.partition(begin)
-    _, closed, after = rest.partition(end)
-    if not (found and closed):
-        raise CommandFailed(f"{path} has no place for the table of {profile}: {begin} … {end}")
-    path.write_text("\n".join([before + begin, "", *lines, "", end + after]), "utf-8")

@@ -5,28 +5,40 @@ from __future__ import annotations
 import json
 import os
 import platform
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
+from chaos.faults.refusals import Refusals
 from chaos.faults.run_context import ChaosContext
 from chaos.final_state import collect_final_state
-from chaos.final_state.backlog import wait_drained
-from chaos.profiles.catalogue import Profile
+from chaos.final_state.backlog import readable_backlog, wait_drained
+from chaos.final_state.kafka import records_of
+from chaos.profiles.profile import Profile
 from chaos.profiles.schedule import Fault, schedule
 from chaos.run.code_version import code_version, git_commit, versions
 from chaos.run.fault_injector import FaultInjector, require_nemeses
 from chaos.run.spark_audit import spark_opinion
 from chaos.run.testbed import CHECK_MAX_OF, GROUP, Age, Testbed, testbed
+from chaos.workload.plan import TOPICS
 from chaos.workload.truth_collector import collect_truth
 from outbox.clock import SystemClock
+from outbox.settings.catalogue import Settings
 
 AT_ONCE: Final = 32
 
 
 TICK_SECONDS: Final = 1.0
+MAX_AGE: Final = "OUTBOX_MAX_AGE_SECONDS"
+DEFAULT_MAX_AGE: Final = Settings.model_fields["max_age_seconds"].default
+READER_SECONDS: Final = 60.0
+"""How long a live reader may receive nothing before it has everything."""
+LOOK_SECONDS: Final = 0.1
+_NEVER: Final = threading.Event()
 
 
 ShowLine = Callable[[str], None]
@@ -61,6 +73,7 @@ def perform(
         _stop_programs(bed.context)
         collect_truth(run)
         _collect(bed)
+        _let_readers_finish(bed, say)
         ended = {
             "seconds": round(monotonic() - began, 1),
             "faults": len(faults),
@@ -106,10 +119,16 @@ def _progress(bed: Testbed, began: float, say: ShowLine) -> Callable[[int], None
 
 
 def _drain(bed: Testbed, say: ShowLine) -> dict[str, Any]:
-    """Stop the load and wait until the backlog is empty."""
+    """Stop the load and wait until the backlog is empty; what is held is released once more."""
     context = bed.context
     context.processes.stop("client", seconds=3.0)
-    left, seconds = wait_drained(context.postgres.dsn(), context.profile.drain_seconds, say)
+    look = partial(readable_backlog, context.postgres.dsn())
+    most = context.profile.drain_seconds
+    left, seconds = wait_drained(look, most, say)
+    if left.held > 0:
+        Refusals().heal(context)
+        left, more = wait_drained(look, most, say)
+        seconds += more
     say(f"drained in {seconds:.1f} s: {left}")
     return {"drain_seconds": round(seconds, 2), "left": left._asdict()}
 
@@ -122,6 +141,18 @@ def _stop_programs(context: ChaosContext) -> None:
 def _collect(bed: Testbed) -> None:
     context = bed.context
     collect_final_state(context.dir, context.postgres.dsn(), context.bootstrap, context.topics)
+
+
+def _let_readers_finish(bed: Testbed, say: ShowLine) -> None:
+    """Wait until the live readers have received what Kafka has; the judge notices if not."""
+    for reader in bed.readers:
+        wanted = records_of(bed.context.dir, reader.name, TOPICS)
+        say(f"the reader {reader.name} has {reader.seen} of {wanted} records")
+        seen, since = -1, monotonic()
+        while reader.seen < wanted and monotonic() - since < READER_SECONDS:
+            if reader.seen > seen:
+                seen, since = reader.seen, monotonic()
+            _NEVER.wait(LOOK_SECONDS)
 
 
 def _spark(bed: Testbed, say: ShowLine) -> dict[str, Any]:
@@ -148,7 +179,11 @@ def _facts(profile: Profile, seed: int) -> dict[str, Any]:
         "versions": versions(profile.kafka),
         "machine": {"cores": os.cpu_count(), "kernel": platform.release()},
         "must_reach": list(profile.must_reach),
-        "policy": {**GROUP, "check_max_of": dict(CHECK_MAX_OF)},
+        "policy": {
+            **GROUP,
+            "check_max_of": dict(CHECK_MAX_OF),
+            "max_age_seconds": float(profile.settings.get(MAX_AGE, DEFAULT_MAX_AGE)),
+        },
         "started": {"unix": clock.now().timestamp(), "mono": clock.monotonic()},
     }
 

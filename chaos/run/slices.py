@@ -16,7 +16,7 @@ from typing import Final
 
 from chaos.judge import judge
 from chaos.judge.verdict import Verdict, write
-from chaos.profiles.catalogue import Profile
+from chaos.profiles.profile import Profile
 from chaos.profiles.schedule import Fault
 from chaos.run.runner import ShowLine, perform
 from chaos.run.testbed import Age

@@ -18,7 +18,7 @@ COMMAND: Final = Path(sys.executable).parent / "outbox-reconcile"
 SECONDS: Final = 1800.0
 JUDGED: Final = frozenset({0, 7, 8})
 """Exit codes of an audit with a verdict."""
-KEPT: Final = ("verdict", "sentence", "counts", "totals", "findings_omitted")
+KEPT: Final = ("verdict", "sentence", "checked", "counts", "totals", "findings_omitted")
 INFORMATION: Final = "info"
 """The severity that does not affect the verdict."""
 INHERITED: Final = ("PATH", "HOME", "JAVA_HOME")

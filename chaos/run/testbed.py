@@ -24,7 +24,7 @@ from chaos.faults.run_context import ChaosContext
 from chaos.final_state.postgres import shards_in_use, write_start
 from chaos.history.recovery import Recoveries
 from chaos.history.writer import HistoryWriter
-from chaos.profiles.catalogue import Profile
+from chaos.profiles.profile import Profile
 from chaos.programs.children import Child, ProcessExit, Programs, reason_of
 from chaos.programs.environment import ServiceAddresses, program_environment
 from chaos.proxies.proxy_client import ProxyClient
@@ -43,7 +43,8 @@ from devservers.kafka_cluster import new_cluster
 from devservers.ports import free_ports
 from outbox.kafka.progress_topic import ensure_progress_topic
 
-READY_SECONDS: Final = 30.0
+READY_SECONDS: Final = 180.0
+"""Longer than the programs need to start on a busy machine."""
 WAL_SHARE: Final = 6
 """The WAL may take 1/6 of a small disk."""
 GROUP: Final[Mapping[str, object]] = {
@@ -292,7 +293,7 @@ class TestbedBuilder:
             method="PUT",
             headers={"content-type": "application/json", "authorization": f"Bearer {self._key}"},
         )
-        with urllib.request.urlopen(request, timeout=10):
+        with urllib.request.urlopen(request, timeout=READY_SECONDS):
             pass
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from chaos.judge.invariants import INVARIANTS
 from chaos.judge.verdict import NAME, PASS, VIOLATION, VOID, Verdict, read, recovery_quantiles
 from chaos.profiles.catalogue import PROFILES
+from chaos.run.code_version import commit_words
 
 TARGETS: Final[Mapping[str, Mapping[str, int]]] = {
     "smoke": {"kills": 80, "messages": 20_000},
@@ -200,8 +201,8 @@ def _page(totals: Totals) -> Iterator[str]:
         f"{totals.killed} processes killed, {totals.faulted} faults in all, "
         f"{totals.messages} messages acknowledged, {totals.seconds / 60:.0f} minutes. "
         f"Slices: {len(totals.seeds)}, {totals.length:.0f} s of faults in each. Kafka "
-        f"{totals.versions.get('kafka')}, code version `{totals.code_version}`, commit "
-        f"`{totals.git[:12]}`.{_load(totals)}"
+        f"{totals.versions.get('kafka')}, code version `{totals.code_version}`, "
+        f"{commit_words(totals.git)}.{_load(totals)}"
     )
     if planned := _smaller(totals):
         yield from ("", planned)

@@ -19,7 +19,7 @@ from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 
 DATABASE: Final = "outbox"
-READY_SECONDS: Final = 60.0
+READY_SECONDS: Final = 180.0
 BROKER_READY_SECONDS: Final = 180.0
 """Two brokers that recover at once on a busy machine have been seen to take a minute."""
 QUIT_SECONDS: Final = 10.0

@@ -20,7 +20,8 @@ from chaos.workload.plan import BATCH_GROUP, Planned
 from chaos.workload.service_calls import EndRequest, ServiceCalls
 from chaos.workload.truth import Truth
 
-TRY_SECONDS: Final = 60.0
+TRY_SECONDS: Final = 300.0
+"""Longer than any fault keeps both APIs, PostgreSQL or Kafka away, also on a busy machine."""
 PAUSE_SECONDS: Final = 0.5
 
 

@@ -57,6 +57,8 @@ class LiveReader:
 
     def start(self) -> None:
         """Start reading."""
+        places = [[place.topic, place.partition] for place in self._places]
+        self._history.write("assigned", "ok", reader=self.name, places=places)
         self._consumer.assign(self._places)
         self._thread.start()
 

@@ -26,7 +26,10 @@ LARGEST: Final = 65_536
 ROLLED_BACK: Final = 0.15
 BATCH_SIZES: Final = (30, 130)
 CHAIN_LENGTHS: Final = (3, 6)
-IMMUNE_SECONDS: Final = 120
+REFUSED_EVERY: Final = 20
+"""Before so many units a client prepares what the API must refuse, so also as its first call."""
+RESERVED_HEADER: Final = ("outbox_reserved", "x")
+IMMUNE_SECONDS: Final = 900
 """Longer than a fault waits for its messages to be taken and committed."""
 _FILLER: Final = "".join(
     random.Random("filler").choices('abcdefghijklmnopqrstuvwxyz ä"\\', k=LARGEST)
@@ -93,7 +96,9 @@ class Unit:
 def units(seed: int, client: str) -> Iterator[Unit]:
     """Yield a client's endless work."""
     chance, numbers = random.Random(f"{seed}/{client}"), count(1)
-    while True:
+    for place in count():
+        if place % REFUSED_EVERY == 0:
+            yield _refused(f"{client}-{next(numbers)}")
         form = chance.choices((Form.BATCH, Form.SINGLE, Form.CHAIN), (0.55, 0.35, 0.10))[0]
         group = BATCH_GROUP if chance.random() < 0.9 else SINGLE_GROUP
         length = _length(form, chance)
@@ -105,6 +110,21 @@ def units(seed: int, client: str) -> Iterator[Unit]:
             for _ in range(length)
         )
         yield Unit(form=form, group=group, items=items)
+
+
+def _refused(tx: str) -> Unit:
+    """Return the prepare of a message with a header name that is reserved."""
+    item = Planned(
+        tx=tx,
+        topic=next(iter(TOPICS)),
+        key=None,
+        value=tx,
+        headers=(RESERVED_HEADER,),
+        decision="COMMIT",
+        ending=Ending.NEVER,
+        replayed=False,
+    )
+    return Unit(form=Form.SINGLE, group=BATCH_GROUP, items=(item,))
 
 
 def late_commits(client: str, topic: str, messages: int, size: int = 0) -> list[Planned]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chaos.judge.verdict import Verdict
-from chaos.profiles.catalogue import Profile
+from chaos.profiles.profile import Profile
 from chaos.profiles.schedule import Fault
 from chaos.run.slices import erase_servers, run_and_judge
 from tests.chaos.fixtures_lived import chosen_age

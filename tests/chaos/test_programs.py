@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos.history.process_ends import is_kill
 from chaos.programs.children import Child, ProcessExit, Programs
 from tests.fixtures_waiting import wait_for
 
@@ -144,6 +145,8 @@ def test_a_stopped_child_ends_in_order_and_is_not_restarted(
     nursery.programs.stop(child.role)
     assert [end.code for end in nursery.ends(child)] == [0]
     assert child.pid is None
+    assert nursery.programs.ends[f"{child.role}:stopped"] == 1
+    assert not is_kill(f"{child.role}:stopped")
 
 
 def test_every_child_dies_with_the_harness(tmp_path: Path, request: pytest.FixtureRequest) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from chaos.judge.final_state import read_final_state
 from chaos.judge.verdict import Verdict
-from chaos.profiles.catalogue import Profile
 from chaos.profiles.fault_mixes import CHECKERS, RETENTION, Mix
+from chaos.profiles.profile import Profile
 from chaos.profiles.schedule import Fault
 from chaos.profiles.states import HALTED, REFUSED, RETIRED
 from chaos.run.slices import erase_servers, run_and_judge

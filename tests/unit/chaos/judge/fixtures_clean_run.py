@@ -67,16 +67,21 @@ def _facts() -> Row:
         "versions": {},
         "machine": {},
         "topics": {TOPIC: 1},
-        "policy": {"transaction_timeout_seconds": 2, "check_max": 3, "check_interval_seconds": 1},
+        "policy": {
+            "transaction_timeout_seconds": 2,
+            "check_max": 3,
+            "check_interval_seconds": 1,
+            "max_age_seconds": 80,
+        },
         "started": {"unix": UNIX, "mono": MONO},
         "ended": {
             "seconds": 30.0,
             "faults": 1,
             "errors": [],
-            "ends": {"checker:kill": 1, "api:ended with 0": 2},
+            "ends": {"checker:kill": 1, "api:stopped": 2},
             "seen": {},
             "drain_seconds": 1.0,
-            "left": {"prepared": 0, "committed": 0, "parked": 0},
+            "left": {"prepared": 0, "committed": 0, "parked": 0, "held": 0},
         },
     }
 
@@ -229,6 +234,8 @@ def _publish_one(run: RunFolder, number: int, offset: int, batch: str) -> None:
 
 def _read(run: RunFolder) -> None:
     for reader, table in (("committed", "records"), ("uncommitted", "uncommitted")):
+        places = [[TOPIC, 0]]
+        run.note(f"reader-{reader}", 0.0, "assigned", "ok", reader=reader, places=places)
         recs = [[row["partition"], row["offset"], row["id"]] for row in run.tables[table]]
         for some in (recs[:3], recs[3:]):
             run.note(f"reader-{reader}", 20.0, "read", "ok", reader=reader, topic=TOPIC, recs=some)

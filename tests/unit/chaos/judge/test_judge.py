@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from chaos.judge import judge
-from chaos.judge.invariants import INVARIANTS
-from chaos.judge.verdict import Verdict
+from chaos.judge.invariants import INVARIANTS, KILLING
 from chaos.profiles.catalogue import PROFILES
 from outbox.messages.manifest import Position
+from tests.unit.chaos.judge.fixtures_broken_run import AGED, park, violated
 from tests.unit.chaos.judge.fixtures_clean_run import (
     COMMIT,
     ROLLBACK,
@@ -24,11 +24,6 @@ from tests.unit.chaos.judge.fixtures_clean_run import (
 from tests.unit.chaos.judge.fixtures_run_folder import SHARD, RunFolder, half, name, tx
 
 Break = Callable[[RunFolder], object]
-
-
-def violated(verdict: Verdict) -> set[str]:
-    """Return the invariants that a verdict finds violated."""
-    return {each for each, found in verdict.invariants.items() if found["violations"]}
 
 
 def publish_again(run: RunFolder, number: int, kind: str = "REPAIR") -> None:
@@ -102,6 +97,12 @@ def never_answered(run: RunFolder, number: int, sent: str) -> None:
             line["items"][0]["d"] = sent
 
 
+def leave_gap(run: RunFolder) -> None:
+    """A batch begins after a commit that no earlier batch has reached."""
+    run.tables["manifests"][1].update(after=[2_003, 1], kind="REPAIR")
+    resealed(run)
+
+
 def keep_refused(run: RunFolder) -> None:
     """A prepare was refused, but there is a half message of its transaction."""
     refused = run.lines("prepare")[-2]["items"][0]["tx"]
@@ -121,7 +122,7 @@ def second_half(run: RunFolder, transaction: str | None = None) -> None:
     """There is another half message; it is parked if its transaction already has one."""
     row = {**run.row("halves", 6), "half_id": half(50), "id": name(50)}
     if transaction is None:
-        run.tables["parked"].append(row)
+        run.tables["parked"].append({**row, **AGED})
     else:
         run.tables["halves"].append({**row, "tx": transaction})
 
@@ -229,11 +230,24 @@ BREAKS: dict[str, tuple[Break, set[str]]] = {
         {"I16"},
     ),
     "a backlog": (lambda run: run.facts["ended"]["left"].update(prepared=1), {"I17"}),
+    "a half that was parked too young": (
+        lambda run: park(run, parked_at=UNIX + 85.0, parked_reason="max_age"),
+        {"I12"},
+    ),
+    "a half that was parked with a check to spend": (
+        lambda run: park(run, parked_at=UNIX + 85.0, parked_reason="check_max"),
+        {"I12"},
+    ),
+    "a message that is still held": (
+        lambda run: run.facts["ended"]["left"].update(held=1),
+        {"I17"},
+    ),
     "a shard that halted": (
         lambda run: run.tables["progress"][0].update(halt_reason="LAG"),
         {"I17"},
     ),
     "a refused prepare that is there": (keep_refused, {"I18"}),
+    "a gap between two manifests": (leave_gap, {"I9"}),
     "a decision that no producer sent": (invent_decision, {"I18"}),
     "a half of a transaction that has one": (second_half, {"I5"}),
     "a half that is still undecided": (lambda run: second_half(run, "other"), {"I17"}),
@@ -273,39 +287,6 @@ def test_a_verdict_shows_the_states_that_the_run_reached(tmp_path: Path) -> None
     assert found["record of a transaction that was given up"] == 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"), [("postgres_stop", set[str]()), ("long_transaction", {"I12"})]
-)
-def test_an_answer_may_be_lost_by_a_crash_of_postgresql_and_by_nothing_that_breaks_no_session(
-    tmp_path: Path, kind: str, expected: set[str]
-) -> None:
-    run = clean_run(tmp_path / "run")
-    run.note("endpoint-0", 12.0, "check", "ok", items=[{"id": name(8), "answered": "UNKNOWN"}])
-    run.note("harness", 13.0, "fault", "invoke", kind=kind, target="postgres", args={})
-    run.note("harness", 14.0, "fault", "ok", kind=kind, target="postgres", facts={})
-    assert violated(judge(run.write())) == expected
-
-
-@pytest.mark.parametrize(
-    ("spans", "expected"),
-    [
-        (((20.0, 30.0), (12.0, 40.0), (38.0, 58.0)), set[str]()),
-        (((12.0, 35.0), (12.0, 35.0), (34.0, 36.0)), {"I12"}),
-    ],
-    ids=["all of the time", "half of the time, twice"],
-)
-def test_time_in_stalls_makes_no_check_late_and_overlapping_stalls_count_once(
-    tmp_path: Path, spans: tuple[tuple[float, float], ...], expected: set[str]
-) -> None:
-    run = clean_run(tmp_path / "run")
-    run.tables["attempts"][0].update(asked_at=UNIX + 60.0)
-    for number, (begin, end) in enumerate(spans):
-        about = {"kind": "frame_hold", "target": "kafka"}
-        run.note(f"harness-{number}", begin, "fault", "invoke", **about, args={})
-        run.note(f"harness-{number}", end, "fault", "ok", **about, facts={})
-    assert violated(judge(run.write())) == expected
-
-
 @pytest.mark.parametrize("what", BREAKS)
 def test_a_single_violation_is_found_only_by_its_invariant(tmp_path: Path, what: str) -> None:
     run, (break_it, expected) = clean_run(tmp_path / "run"), BREAKS[what]
@@ -317,7 +298,10 @@ def test_a_single_violation_is_found_only_by_its_invariant(tmp_path: Path, what:
 @pytest.mark.parametrize("profile", sorted(PROFILES))
 def test_every_state_that_a_profile_must_reach_can_be_reached(tmp_path: Path, profile: str) -> None:
     known = reached_by_everything(tmp_path / "run")
-    known |= {f"fault {mix.kind}" for mix in PROFILES[profile].mixes}
+    mixes = PROFILES[profile].mixes
+    known |= {f"fault {mix.kind}" for mix in mixes}
+    killed = [mix.targets for mix in mixes if mix.kind in KILLING]
+    known |= {f"{each.partition('-')[0]} killed" for targets in killed for each in targets}
     assert set(PROFILES[profile].must_reach) <= known
 
 
@@ -331,7 +315,8 @@ def reached_by_everything(path: Path) -> set[str]:
     run.tables["uncommitted"].append({**run.tables["uncommitted"][0], "offset": 10_000})
     run.tables["resolved"].append({"halt_reason": "database_changed"})
     run.tables["already"] += [{"id": name(n), "half_id": half(n)} for n in (0, 6)]
-    run.tables["parked"].append({**run.row("halves", 6), "half_id": half(50), "id": name(50)})
+    aged = {**run.row("halves", 6), "half_id": half(50), "id": name(50), **AGED}
+    run.tables["parked"].append(aged)
     run.tables["retired"].append({"leaf": 0})
     run.tables["halves"].remove(run.row("halves", 6))
     return set(judge(run.write()).reached)
@@ -360,3 +345,9 @@ def test_a_record_that_heals_is_seen_by_no_committed_reader(tmp_path: Path) -> N
     seen = clean_run(tmp_path / "seen")
     seen.tables["records"].append({**seen.tables["records"][0], **healing})
     assert "I2" in violated(judge(seen.write()))
+
+
+def test_a_refused_prepare_must_not_be_in_kafka(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run")
+    run.record(5)["tx"] = run.lines("prepare")[-2]["items"][0]["tx"]
+    assert "I18" in violated(judge(run.write()))

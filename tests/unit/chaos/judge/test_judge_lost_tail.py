@@ -5,30 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from chaos.judge import judge
-from chaos.judge.verdict import Verdict
-from tests.unit.chaos.judge.fixtures_clean_run import clean_run
-from tests.unit.chaos.judge.fixtures_run_folder import RunFolder, half, name
-
-ORPHAN = 5
-FORGOTTEN = 6
-
-
-def violated(verdict: Verdict) -> set[str]:
-    """Return the invariants that a verdict finds violated."""
-    return {each for each, found in verdict.invariants.items() if found["violations"]}
-
-
-def after_a_loss(path: Path) -> RunFolder:
-    """Return a run in which PostgreSQL lost a published message and a rolled back one."""
-    run = clean_run(path)
-    for number, op in ((ORPHAN, "COMMIT"), (FORGOTTEN, "ROLLBACK")):
-        run.tables["halves"].remove(run.row("halves", number))
-        run.tables["ops"].remove(run.row("ops", number))
-        run.lost.append({"half": half(number), "id": name(number), "op": op})
-    log = run.tables["commit_log"]
-    run.tables["commit_log"] = [row for row in log if half(ORPHAN) not in row["half_ids"]]
-    run.tables["already"].append({"id": name(ORPHAN), "half_id": half(ORPHAN)})
-    return run
+from tests.unit.chaos.judge.fixtures_broken_run import violated
+from tests.unit.chaos.judge.fixtures_clean_run import clean_run, resealed
+from tests.unit.chaos.judge.fixtures_lost_tail import FORGOTTEN, ORPHAN, after_a_loss
+from tests.unit.chaos.judge.fixtures_run_folder import half, name
 
 
 def test_a_listed_loss_is_excused_and_counted(tmp_path: Path) -> None:
@@ -61,3 +41,12 @@ def test_a_visible_record_whose_commit_was_lost_must_get_its_commit_back(tmp_pat
         if half(ORPHAN) in row["half_ids"]:
             run.tables["commit_log"].remove(row)
     assert "I2" in violated(judge(run.write()))
+
+
+def test_after_a_lost_tail_a_batch_may_begin_again_but_not_leave_a_gap(tmp_path: Path) -> None:
+    for number, (after, expected) in enumerate((([2_001, 1], set[str]()), ([2_003, 1], {"I9"}))):
+        run = after_a_loss(tmp_path / str(number))
+        run.tables["manifests"][1]["after"] = after
+        run.tables["manifests"][1]["kind"] = "REPAIR"
+        resealed(run)
+        assert violated(judge(run.write())) == expected

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from chaos.judge import judge
-from chaos.judge.verdict import Verdict
 from outbox.messages.message_id import leaf_in
+from tests.unit.chaos.judge.fixtures_broken_run import violated
 from tests.unit.chaos.judge.fixtures_clean_run import ROLLBACK, clean_run
 from tests.unit.chaos.judge.fixtures_run_folder import RunFolder, half, name
 
@@ -16,11 +16,6 @@ CHECKED = 8
 """A half that a check rolled back."""
 CHECKED_COMMIT = 7
 """A half that a check committed."""
-
-
-def violated(verdict: Verdict) -> set[str]:
-    """Return the invariants that a verdict finds violated."""
-    return {each for each, found in verdict.invariants.items() if found["violations"]}
 
 
 def retire(run: RunFolder, *numbers: int) -> None:

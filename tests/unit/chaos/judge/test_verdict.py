@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from chaos.controls.seeded_fault import seed_and_judge
+from chaos.final_state.backlog import UNREAD
 from chaos.judge import judge
+from chaos.judge.invariants import INVARIANTS
 from chaos.judge.verdict import Verdict, read, write
 from chaos.run.totals import MixedVersions, add_up, total_of
+from tests.fixtures_paths import PROJECT
 from tests.unit.chaos.judge.fixtures_clean_run import clean_run
+from tests.unit.chaos.judge.fixtures_lost_tail import after_a_loss
 from tests.unit.chaos.judge.fixtures_run_folder import RunFolder, name
-from tests.unit.chaos.judge.test_judge_lost_tail import after_a_loss
 
 
 def judged(run: RunFolder) -> Verdict:
@@ -26,10 +29,14 @@ def judged(run: RunFolder) -> Verdict:
 def with_spark(path: Path, verdict: str) -> Verdict:
     """Return the verdict on a clean run with this verdict of Spark."""
     run = clean_run(path)
-    classes = {"LOST": 1} if verdict == "findings" else {}
-    about = {"verdict": verdict, "sentence": "so it is", "classes": classes}
-    run.facts["ended"]["spark"] = about
+    run.facts["ended"]["spark"] = opinion(verdict, **({"LOST": 1} if verdict == "findings" else {}))
     return judged(run)
+
+
+def opinion(verdict: str, *, committed: int = 8, **classes: int) -> dict[str, Any]:
+    """Return what Spark says about a run, with the findings of each class."""
+    checked = {"committed": committed, "records": committed}
+    return {"verdict": verdict, "sentence": "so it is", "checked": checked, "classes": classes}
 
 
 def test_a_run_without_its_end_its_facts_or_its_final_state_is_void(tmp_path: Path) -> None:
@@ -85,8 +92,30 @@ def test_only_after_a_lost_tail_may_spark_find_what_postgresql_lost(
 ) -> None:
     run = after_a_loss(tmp_path / "run") if lost else clean_run(tmp_path / "run")
     classes = dict.fromkeys(("PG_REGRESSION", *beside), 1)
-    run.facts["ended"]["spark"] = {"verdict": "findings", "classes": classes}
+    run.facts["ended"]["spark"] = opinion("findings", **classes)
     assert judged(run).verdict == expected
+
+
+def test_spark_must_name_every_orphan_of_a_lost_tail(tmp_path: Path) -> None:
+    for number, said in enumerate((opinion("clean"), opinion("findings", PG_REGRESSION=2))):
+        run = after_a_loss(tmp_path / str(number))
+        run.facts["ended"]["spark"] = said
+        assert judged(run).verdict == "VIOLATION"
+
+
+def test_spark_may_not_see_an_orphan_any_more_once_its_leaf_has_retired(tmp_path: Path) -> None:
+    run = after_a_loss(tmp_path / "run")
+    run.tables["retired"].append({"leaf": 99})
+    run.facts["ended"]["spark"] = opinion("clean")
+    assert judged(run).verdict == "PASS"
+
+
+def test_an_audit_that_read_less_than_postgresql_has_proves_nothing(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run")
+    run.facts["ended"]["spark"] = opinion("clean", committed=7)
+    verdict = judged(run)
+    assert verdict.verdict == "VOID"
+    assert verdict.reasons == ["Spark checked 7 of 8 committed messages"]
 
 
 def test_the_first_violation_comes_with_the_history_about_it(tmp_path: Path) -> None:
@@ -107,12 +136,47 @@ def test_a_state_that_the_profile_must_reach_and_did_not_makes_a_run_void(tmp_pa
     assert verdict.reasons == ["never reached: entry held", "never reached: fault frame_hold"]
 
 
+def test_a_profile_whose_programs_were_never_killed_at_work_proves_nothing(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run")
+    run.facts["must_reach"] = ["checker killed", "api killed"]
+    run.facts["ended"]["ends"] = {"checker:kill": 3, "api:idle": 5, "api:stopped": 2}
+    verdict = judged(run)
+    assert (verdict.verdict, verdict.reasons) == ("VOID", ["never reached: api killed"])
+    assert verdict.killed == 3
+
+
+@pytest.mark.parametrize("end", ["api:ended with 0", "client:ended with 1"])
+def test_a_program_that_ends_by_itself_makes_a_run_void(tmp_path: Path, end: str) -> None:
+    run = clean_run(tmp_path / "run")
+    run.facts["ended"]["ends"][end] = 2
+    verdict = judged(run)
+    assert verdict.verdict == "VOID"
+    assert verdict.reasons == [f"{end.replace(':', ' ')} 2 times by itself"]
+    assert verdict.killed == 1
+
+
+def test_a_backlog_that_nobody_could_read_proves_nothing(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run")
+    run.facts["ended"]["left"] = UNREAD._asdict()
+    verdict = judged(run)
+    assert verdict.verdict == "VOID"
+    assert "nobody could read the backlog at the end" in verdict.reasons
+
+
 def test_a_fault_that_met_nothing_does_not_count(tmp_path: Path) -> None:
     run = clean_run(tmp_path / "run")
     for facts in ({"met": False}, {"met": True}, {"skipped": "busy"}, {}):
         run.note("harness", 11.0, "fault", "invoke", kind="frame_hold", target="kafka", args={})
         run.note("harness", 12.0, "fault", "ok", kind="frame_hold", target="kafka", facts=facts)
-    assert judged(run).faults == {"frame_hold": 2}
+    assert judged(run).faults == {"frame_hold": 1}
+
+
+def test_the_page_explains_each_invariant_in_the_words_of_the_verdict() -> None:
+    rows = (PROJECT / "docs" / "chaos.md").read_text("utf-8").splitlines()
+    explained = [row.split(" | ")[:2] for row in rows if row.count(" | ") == 2]
+    assert [[f"| {name}", words] for name, words in INVARIANTS.items()] == [
+        row for row in explained if row[0].removeprefix("| ") in INVARIANTS
+    ]
 
 
 def test_a_torn_line_is_left_out(tmp_path: Path) -> None:

@@ -10,12 +10,14 @@ from itertools import islice
 import pytest
 
 from chaos.faults import nemeses_by_kind
-from chaos.profiles.catalogue import KILL, PROFILES, Profile
+from chaos.profiles.catalogue import KILL, LONG, PROFILES
 from chaos.profiles.fault_mixes import Mix
 from chaos.profiles.kafka_releases import HEALED, RELEASE_PROFILES
+from chaos.profiles.profile import Profile
 from chaos.profiles.schedule import schedule
-from chaos.workload.plan import Ending, Form, units
+from chaos.workload.plan import REFUSED_EVERY, RESERVED_HEADER, Ending, Form, units
 from outbox.failpoints import arm
+from outbox.messages.record import is_reserved
 
 EVERY = {**PROFILES, **RELEASE_PROFILES}
 PRINT = """
@@ -116,3 +118,16 @@ def test_clients_use_batches_repetitions_and_missing_ends() -> None:
     assert len({item.tx for item in items}) == len(items)
     assert max(len(item.value.encode()) for item in items) > 8_000
     assert min(len(item.value) for item in items) == 0
+
+
+def test_clients_prepare_what_the_api_must_refuse_from_their_first_unit_on() -> None:
+    work = list(islice(units(1, "client-0-1-0"), 40))
+    refused = [at for at, unit in enumerate(work) if unit.items[0].headers == (RESERVED_HEADER,)]
+    assert refused == [0, REFUSED_EVERY + 1]
+    assert is_reserved(RESERVED_HEADER[0])
+
+
+def test_a_long_run_of_minutes_has_each_fault_that_its_states_need() -> None:
+    planned = {fault.kind for fault in schedule(replace(LONG.paced(0.01), seconds=600.0), 1)}
+    wanted = {state.removeprefix("fault ") for state in LONG.must_reach if "fault " in state}
+    assert wanted | {"pass_leaf"} <= planned

@@ -23,6 +23,15 @@ def test_the_profiles_of_make_evidence_exist() -> None:
     assert {"kill", "mixed", "alone", "frames", "failover", "long"} <= set(names.split())
 
 
+def test_the_evidence_page_lists_only_what_make_evidence_runs() -> None:
+    makefile = (PROJECT_ROOT / "Makefile").read_text()
+    recipe = makefile.partition("\nevidence:")[2].partition("\n\n")[0]
+    block = (EVIDENCE / "README.md").read_text().split("```")[1]
+    listed = [line for line in block.splitlines() if line.startswith("python -m ")]
+    run = [line for line in listed if re.search(rf"{re.escape(line)}( |$)", recipe, re.MULTILINE)]
+    assert listed == run != []
+
+
 @pytest.mark.parametrize("page", JSON_PAGES, ids=lambda page: page.stem)
 def test_the_table_of_evidence_names_kafka_and_code_of_each_result(page: Path) -> None:
     found: dict[str, Any] = json.loads(page.read_text())

@@ -23,6 +23,7 @@ def report(folder: Path, *classes: str, listed: int | None = None) -> dict[str, 
     return {
         "verdict": "findings",
         "sentence": "so it is",
+        "checked": {"committed": 9, "records": 9},
         "counts": {},
         "totals": {},
         "findings": shown,
