@@ -123,7 +123,10 @@ KINDS: Final[dict[str, ProblemKind]] = {
         422, "Kafka shows no such topic", "Create it, then prepare again."
     ),
     "header-reserved": ProblemKind(
-        422, "A header name is reserved", "Choose a name outside `outbox_` and `webhook-`."
+        422,
+        "A header name is reserved",
+        "Reserved are `content-type`, `traceparent`, `tracestate`, and names that begin with"
+        " `outbox_` or `webhook-`.",
     ),
     "partition-out-of-range": ProblemKind(
         422, "The topic has fewer partitions", "Omit `partition` or choose a lower one."

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 CLOSE: Final = (b"connection", b"close")
+CONTROLS: Final = bytes({*range(32), 127} - {ord("\t")})
+"""What no header may contain (RFC 9110 5.5): a line end, even a lone one, would begin another."""
 
 
 class Cycle(RequestResponseCycle):
@@ -60,7 +62,7 @@ class Cycle(RequestResponseCycle):
     async def send(self, message: Any) -> None:
         """Take a message of ASGI or a whole answer; a client that has gone gets nothing.
 
-        Raises ValueError if a header of a whole answer has a line end.
+        Raises ValueError if a header of a whole answer has a control character.
         """
         if message["type"] != WHOLE_ANSWER:
             await super().send(message)
@@ -75,8 +77,8 @@ class Cycle(RequestResponseCycle):
         elif not self.keep_alive:
             headers.append(CLOSE)
         head = b"".join([b"%b: %b\r\n" % header for header in headers])
-        if head.count(b"\n") != len(headers):
-            raise ValueError("a header has a line end")
+        if len(head) - len(head.translate(None, CONTROLS)) != 2 * len(headers):
+            raise ValueError("a header has a control character")
         self.response_started = self.response_complete = True
         self.waiting_for_100_continue = False
         length, shown = len(body), b"" if self.scope["method"] == "HEAD" else body

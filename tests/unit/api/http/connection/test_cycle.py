@@ -67,9 +67,26 @@ async def test_a_whole_answer_is_one_write() -> None:
     assert written == b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\nx-request-id: 1\r\n\r\n{}"
 
 
-@pytest.mark.parametrize("text", [b"1\r\nset-cookie: a=b", b"1\n", b"\n"])
-async def test_a_header_cannot_end_its_line(text: bytes) -> None:
+@pytest.mark.parametrize(
+    "header",
+    [
+        (b"x-request-id", b"1\r\nset-cookie: a=b"),
+        (b"x-request-id", b"1\n"),
+        (b"x-request-id", b"1\rset-cookie: a=b"),
+        (b"x-request-id", b"\r"),
+        (b"x-request-id", b"1\x00"),
+        (b"x-request-id\r", b"1"),
+    ],
+    ids=["both", "line-feed", "carriage-return", "alone", "nul", "in-a-name"],
+)
+async def test_a_header_cannot_end_its_line(header: tuple[bytes, bytes]) -> None:
     errors: list[Exception] = []
-    written = await answered([(b"x-request-id", text)], errors)
-    assert [str(each) for each in errors] == ["a header has a line end"]
+    written = await answered([header], errors)
+    assert [str(each) for each in errors] == ["a header has a control character"]
     assert b"".join(written).startswith(b"HTTP/1.1 500 ")
+    assert b"set-cookie" not in b"".join(written)
+
+
+async def test_a_tab_in_a_header_is_sent() -> None:
+    [written] = await answered([(b"link", b"a\tb")], [])
+    assert b"\r\nlink: a\tb\r\n" in written
