@@ -41,6 +41,8 @@ def installation(settings: Settings, topics: TopicCache, clock: Clock) -> Instal
 class StoresView:
     """The InstallationView of these settings; each look at PostgreSQL has a session of its own.
 
+    Kafka's clients are kept, because a new one costs a look most of its time. After a failure new
+    ones are made: an old one waits before it connects again.
     ``kafka_answers`` is what the process knows already: a cluster that is away costs no wait.
     """
 
@@ -48,6 +50,8 @@ class StoresView:
         self._settings = settings
         self._kafka_answers = kafka_answers
         self._away_until = float("-inf")
+        self._catalogue: KafkaTopicCatalogue | None = None
+        self._log: KafkaLogReader | None = None
 
     def shards(self) -> Sequence[ShardState]:
         """Return every shard; see InstallationView.shards."""
@@ -59,8 +63,14 @@ class StoresView:
         with OperatorView(self._settings.required_database_url()) as view:
             topics = {PROGRESS_TOPIC, *view.topics()}
         self._require_kafka()
+        config = self._settings.kafka_config
+        log = self._log = self._log or KafkaLogReader(self._servers, config)
         now = SystemClock().now().timestamp()
-        return partition_states(self._servers, self._settings.kafka_config, topics, now)
+        try:
+            return partition_states(log, self._servers, config, topics, now)
+        except KafkaUnavailable:
+            self._log = None
+            raise
 
     def rates(self) -> Rates:
         """Return what the last hour did; see InstallationView.rates."""
@@ -96,8 +106,12 @@ class StoresView:
         now = SystemClock().monotonic()
         if not self._kafka_answers() or now < self._away_until:
             raise KafkaUnavailable(NO_ANSWER)
+        config = self._settings.kafka_config
+        catalogue = self._catalogue or KafkaTopicCatalogue(self._servers, config)
         try:
-            KafkaTopicCatalogue(self._servers, self._settings.kafka_config).partitions()
+            catalogue.partitions()
         except KafkaUnavailable:
+            self._catalogue = None
             self._away_until = SystemClock().monotonic() + AWAY_SECONDS
             raise
+        self._catalogue = catalogue

@@ -9,8 +9,8 @@ folder=backups/$(date -u +%Y%m%dT%H%M%SZ)
 umask 077
 mkdir -p "$folder.part"
 mapfile -t running < <(docker compose --profile '*' ps --services --status running)
-docker compose --profile '*' stop
 trap '((${#running[@]} == 0)) || docker compose up --detach --wait "${running[@]}"' EXIT
+docker compose --profile '*' stop
 
 save() { # SERVICE PATH: write a volume to standard output
     docker compose run --rm --no-deps -T --entrypoint tar "$1" -C "$2" -cf - .

@@ -35,13 +35,18 @@ opens_the_data() {
 }
 
 data_exists() {
-    [[ -n $(docker volume ls --quiet --filter "label=com.docker.compose.project=$project" \
-        --filter "label=com.docker.compose.volume=postgres-data" 2>/dev/null) ]]
+    local volumes
+    volumes=$(docker volume ls --quiet --filter "label=com.docker.compose.project=$project" \
+        --filter "label=com.docker.compose.volume=postgres-data") || {
+        echo "Nobody can say whether there is data that new secrets would not open: start Docker, then try again." >&2
+        exit 2
+    }
+    [[ -n $volumes ]]
 }
 
 refuse() {
     local newest
-    newest=$(cd .. && find backups -maxdepth 2 -name secrets 2>/dev/null | sort | tail -1)
+    newest=$(cd .. && find backups -maxdepth 2 -name secrets -not -path '*.part/*' 2>/dev/null | sort | tail -1)
     newest=${newest:-FOLDER/secrets}
     {
         echo "deploy/secrets/$1 is missing, and the volume ${project}_postgres-data holds data that a new one cannot open."

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from outbox.access import Caller
 
-GROUP: str = "producer_group"
+GROUP: Final = "producer_group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +23,27 @@ class MetricValue:
 
 
 class MetricValues:
-    """All values by name; a caller bound to groups gets those of its groups, and no others."""
+    """All values by name; a caller bound to groups gets those of its groups, and no others.
+
+    A value is parsed when it is asked for: the page has many more than are shown.
+    """
 
     def __init__(self, page: bytes, caller: Caller) -> None:
-        self._by_name: dict[str, list[MetricValue]] = {}
-        for family in text_string_to_metric_families(page.decode()):
-            for sample in family.samples:
-                if caller.groups is not None and sample.labels.get(GROUP) not in caller.groups:
-                    continue
-                found = MetricValue(sample.labels, sample.value)
-                self._by_name.setdefault(sample.name, []).append(found)
+        self._caller = caller
+        self._lines: dict[str, list[str]] = defaultdict(list)
+        for line in page.decode().split("\n"):
+            self._lines[line.partition(" ")[0].partition("{")[0]].append(line)
 
     def of(self, name: str) -> list[MetricValue]:
         """Return the values of a metric, the largest first; the name is without ``outbox_``."""
-        found = self._by_name.get(f"outbox_{name}", [])
+        lines = "\n".join([*self._lines.get(f"outbox_{name}", ()), ""])
+        found = [
+            MetricValue(sample.labels, sample.value)
+            for family in text_string_to_metric_families(lines)
+            for sample in family.samples
+            if self._is_seen(sample.labels)
+        ]
         return sorted(found, key=lambda each: -each.value)
+
+    def _is_seen(self, labels: Mapping[str, str]) -> bool:
+        return self._caller.groups is None or labels.get(GROUP) in self._caller.groups

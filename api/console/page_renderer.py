@@ -40,7 +40,11 @@ class PageRenderer:
         )
         self._environment.globals.update(shared)
         self._environment.filters.update(
-            age=age_text, moment=moment_text, gap=gap_class, utc=read_moment
+            age=age_text,
+            moment=moment_text,
+            gap=gap_class,
+            utc=read_moment,
+            words=value_words,
         )
 
     def page(self, template: str, facts: dict[str, Any]) -> str:
@@ -72,6 +76,15 @@ def read_moment(text: str) -> datetime:
 def moment_text(text: str) -> str:
     """Return an RFC 3339 time to the second."""
     return read_moment(text).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def value_words(value: Any) -> str:
+    """Return a member of an answer as people read it: ``yes`` for True, a list with commas."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(str(each) for each in value) or "-"
+    return str(value)
 
 
 def gap_class(seconds: float) -> str:

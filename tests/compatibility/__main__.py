@@ -31,7 +31,7 @@ from tests.fixtures_paths import PROJECT
 
 POM = Path(__file__).with_name("postgres_releases.xml")
 LOCK = Path(__file__).with_name("postgres_releases.txt")
-_SUMMARY = re.compile(r"((?:\d+ \w+(?:, )?)+) in [\d.]+s")
+_SUMMARY = re.compile(r"^((?:\d+ [a-z ]+, )*\d+ [a-z ]+) in [\d.]+s", re.MULTILINE)
 
 
 def main() -> int:
@@ -62,11 +62,17 @@ def _run(cell: Cell) -> Result:
         done = subprocess.run(
             command(cell, Path(scratch)), cwd=PROJECT, stdout=subprocess.PIPE, text=True
         )
-    found = _SUMMARY.findall(done.stdout)
+    found = summary(done.stdout)
     if not found or done.returncode != 0:
         sys.stdout.write(done.stdout)
-    summary = found[-1] if found else f"pytest ended with {done.returncode}"
-    return _result(cell, summary, Outcome.FAILED if done.returncode else Outcome.PASSED)
+    said = found or f"pytest ended with {done.returncode}"
+    return _result(cell, said, Outcome.FAILED if done.returncode else Outcome.PASSED)
+
+
+def summary(output: str) -> str | None:
+    """Return the counts of pytest's last line, without the time; None if it has not got there."""
+    found = _SUMMARY.findall(output)
+    return found[-1] if found else None
 
 
 def _result(cell: Cell, summary: str, outcome: Outcome) -> Result:

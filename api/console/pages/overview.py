@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from typing import Any, Final
 
@@ -24,11 +25,9 @@ RATES_NEED: Final = f"A key of all groups with the scope {Scope.REPORTS_READ} se
 
 async def show(visit: Visit) -> Response:
     """Show counts and ages by state and group, and the heartbeats."""
-    values = await metric_values(visit)
+    values, rates, run = await asyncio.gather(metric_values(visit), _rates(visit), _last_run(visit))
     now = SystemClock().now()
     beats = values.of("checker_heartbeat_timestamp_seconds")
-    sees_all = visit.caller.groups is None and visit.can(Scope.REPORTS_READ)
-    rates = await visit.api.get("/v1/rates") if sees_all else None
     return visit.page(
         "overview.html",
         command="outbox status",
@@ -37,10 +36,10 @@ async def show(visit: Visit) -> Response:
         groups=_groups(values),
         failing=values.of("check_failing_seconds"),
         beats=[(beat.labels["chore"], now.timestamp() - beat.value) for beat in beats],
-        run=await _last_run(visit),
+        run=run,
         charts=rate_charts(rates) if rates else [],
         chart_parts=part_times(rates) if rates else [],
-        not_rates=None if sees_all else RATES_NEED,
+        not_rates=None if rates else RATES_NEED,
         bound=visit.caller.groups is not None,
     )
 
@@ -72,6 +71,14 @@ def _groups(values: MetricValues) -> list[tuple[str, int]]:
         found[each.labels["producer_group"]] += each.value
     ranked = sorted(found.items(), key=lambda pair: -pair[1])
     return [(name, int(count)) for name, count in ranked[:12] if count]
+
+
+async def _rates(visit: Visit) -> dict[str, Any] | None:
+    """Return the last hour; None if the visitor may not see it."""
+    if visit.caller.groups is not None or not visit.can(Scope.REPORTS_READ):
+        return None
+    found: dict[str, Any] = await visit.api.get("/v1/rates")
+    return found
 
 
 async def _last_run(visit: Visit) -> dict[str, Any] | None:

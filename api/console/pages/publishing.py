@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -13,17 +14,18 @@ from outbox.access import Scope
 from outbox.clock import SystemClock
 
 SHOWN: Final = 100
+WAITING_SHOWN: Final = 20
 HELD: Final = "/v1/held-records"
 ACTIONS: Final = ("release", "drop")
+NONE_HELD: Final[dict[str, Any]] = {"data": [], "has_more": False}
 
 
 async def show(visit: Visit) -> Response:
     """Show the backlog by topic, halted shards, partitions, and what Kafka refuses."""
-    values = await metric_values(visit)
-    query: Query = {"state": "COMMITTED", "limit": SHOWN}
-    waiting = (await visit.api.get("/v1/half-messages", query))["data"]
-    held = await visit.api.get(HELD, {"limit": SHOWN})
-    sees_all = visit.caller.groups is None and visit.can(Scope.REPORTS_READ)
+    # All at once: each waits for another store, or for another statement.
+    values, shards, partitions, held, waiting = await asyncio.gather(
+        metric_values(visit), _shards(visit), _partitions(visit), _held(visit), _waiting(visit)
+    )
     return visit.page(
         "publishing.html",
         command="outbox held list",
@@ -33,11 +35,12 @@ async def show(visit: Visit) -> Response:
             if each.value
         ],
         held=held,
-        waiting=[each for each in waiting if not each["publish_error"]],
+        waiting=waiting,
+        waiting_shown=WAITING_SHOWN,
         causes=_causes(held["data"]),
-        shards=(await visit.api.get("/v1/shards"))["data"] if sees_all else [],
-        partitions=await _partitions(visit) if sees_all else [],
-        sees_all=sees_all,
+        shards=shards,
+        partitions=partitions,
+        sees_all=_sees_all(visit),
         not_forced=visit.why_not(Scope.OPS_FORCE),
         now=SystemClock().now(),
         bound=visit.caller.groups is not None,
@@ -54,8 +57,22 @@ async def settle(visit: Visit) -> Response:
     return visit.see("/publishing", done="released" if action == "release" else "dropped")
 
 
+def _sees_all(visit: Visit) -> bool:
+    """Return whether the visitor sees what all groups share."""
+    return visit.caller.groups is None and visit.can(Scope.REPORTS_READ)
+
+
+async def _shards(visit: Visit) -> list[dict[str, Any]]:
+    if not _sees_all(visit):
+        return []
+    found: list[dict[str, Any]] = (await visit.api.get("/v1/shards"))["data"]
+    return found
+
+
 async def _partitions(visit: Visit) -> list[dict[str, Any]] | None:
     """Return the partitions; None while Kafka does not answer."""
+    if not _sees_all(visit):
+        return []
     try:
         found: list[dict[str, Any]] = (await visit.api.get("/v1/partitions"))["data"]
     except Refused as refused:
@@ -63,6 +80,23 @@ async def _partitions(visit: Visit) -> list[dict[str, Any]] | None:
             raise
         return None
     return found
+
+
+async def _held(visit: Visit) -> dict[str, Any]:
+    """Return the oldest held records; a refresh does not show them."""
+    if visit.is_refresh:
+        return NONE_HELD
+    found: dict[str, Any] = await visit.api.get(HELD, {"limit": SHOWN})
+    return found
+
+
+async def _waiting(visit: Visit) -> list[dict[str, Any]]:
+    """Return the newest messages that wait for the relay; a refresh does not show them."""
+    if visit.is_refresh:
+        return []
+    query: Query = {"state": "COMMITTED", "limit": WAITING_SHOWN}
+    found = (await visit.api.get("/v1/half-messages", query))["data"]
+    return [each for each in found if not each["publish_error"]]
 
 
 def _causes(held: list[dict[str, Any]]) -> list[tuple[str, str, int]]:

@@ -30,9 +30,10 @@
     if (button) { button.textContent = local ? "Local time" : "UTC"; }
     document.querySelectorAll("time[datetime]").forEach(function (each) {
       if (!each.dataset.utc) { each.dataset.utc = each.textContent; }
-      each.textContent = local
-        ? new Date(each.dateTime).toLocaleString(undefined, { timeZoneName: "short" })
-        : each.dataset.utc;
+      var at = new Date(each.dateTime), zone = { timeZoneName: "short" };
+      if (!local) { each.textContent = each.dataset.utc; }
+      else if (each.dataset.clock === undefined) { each.textContent = at.toLocaleString(undefined, zone); }
+      else { each.textContent = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", timeZoneName: "short" }); }
     });
   }
 

@@ -58,15 +58,14 @@ def open_transactions(
     bootstrap_servers: str, kafka_config: Mapping[str, Any], topics: Collection[str]
 ) -> Sequence[OpenTransaction]:
     """Return the first open transaction of each partition that has one. Raises KafkaUnavailable."""
-    ends = partition_ends(bootstrap_servers, kafka_config, topics)
+    ends = partition_ends(KafkaLogReader(bootstrap_servers, kafka_config), topics)
     return transactions_behind(bootstrap_servers, kafka_config, ends)
 
 
 def partition_ends(
-    bootstrap_servers: str, kafka_config: Mapping[str, Any], topics: Collection[str]
+    log: KafkaLogReader, topics: Collection[str]
 ) -> Mapping[Partition, PartitionEnds]:
     """Return the ends of each partition that answers. Raises KafkaUnavailable."""
-    log = KafkaLogReader(bootstrap_servers, kafka_config)
     partitions = log.partitions(topics)
     # The stable offsets are read last: a transaction that has ended meanwhile is not behind.
     ends = log.offsets(partitions, LogEnd.HIGH_WATERMARK).offsets

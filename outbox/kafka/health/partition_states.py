@@ -12,16 +12,21 @@ from outbox.kafka.health.open_transactions import (
     partition_ends,
     transactions_behind,
 )
+from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import progress_topic_facts
 from outbox.operators.installation import PartitionState
 from outbox.reconciliation.log import Partition
 
 
 def partition_states(
-    bootstrap_servers: str, kafka_config: Mapping[str, Any], topics: Collection[str], now: float
+    log: KafkaLogReader,
+    bootstrap_servers: str,
+    kafka_config: Mapping[str, Any],
+    topics: Collection[str],
+    now: float,
 ) -> Sequence[PartitionState]:
     """Return every partition, in order; ``now`` is epoch seconds. Raises KafkaUnavailable."""
-    ends = partition_ends(bootstrap_servers, kafka_config, topics)
+    ends = partition_ends(log, topics)
     found = transactions_behind(bootstrap_servers, kafka_config, ends)
     if not found:
         return [_state(each, at) for each, at in ends.items()]

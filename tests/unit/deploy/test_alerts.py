@@ -13,7 +13,7 @@ import yaml  # type: ignore[import-untyped]
 
 from api.console.pages.site_map import PAGES
 from outbox.telemetry.metrics import CATALOGUE, NAMESPACE
-from tests.unit.docs.test_pages import anchors
+from tests.unit.docs.fixtures_anchors import anchors
 
 PROJECT = Path(__file__).parents[3]
 ALERTS = PROJECT / "deploy" / "alerts"

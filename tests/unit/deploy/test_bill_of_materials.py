@@ -8,7 +8,7 @@ import runpy
 from pathlib import Path
 
 from tests.fixtures_paths import PROJECT
-from tests.unit.deploy.test_distributions import build_wheel
+from tests.unit.deploy.fixtures_wheel import build_wheel
 
 BOM = json.loads((PROJECT / "deploy/bom.cdx.json").read_text("utf-8"))
 

@@ -83,6 +83,7 @@ def test_the_image_is_built_from_pinned_parts_and_ends_as_an_ordinary_user() -> 
 def test_everything_the_image_copies_is_let_into_the_build() -> None:
     allowed = (PROJECT / ".dockerignore").read_text()
     copied = [line.split()[1:-1] for line in IMAGE if re.match(r"COPY (?!--from)", line)]
+    assert len(copied) > 3
     for source in (source for sources in copied for source in sources):
         assert (PROJECT / source).exists() or source.startswith(".runtime/")
         assert re.search(rf"^!{re.escape(source.partition('/')[0])}", allowed, re.M), source

@@ -10,6 +10,7 @@ import pytest
 import typer
 import yaml  # type: ignore[import-untyped]
 
+from api.__main__ import GRACE_SECONDS
 from cli.app import make_app
 from outbox.settings.catalogue import SECRETS, Settings
 from spark.__main__ import _parser
@@ -139,6 +140,11 @@ def test_the_stores_have_time_to_stop_and_the_database_has_shared_memory_and_loc
     assert "max_locks_per_transaction=256" in SERVICES["postgres"]["command"]
 
 
+@pytest.mark.parametrize("name", ["api", "checker"])
+def test_a_stop_leaves_a_program_the_time_that_an_api_may_take(name: str) -> None:
+    assert int(SERVICES[name]["stop_grace_period"].removesuffix("s")) > GRACE_SECONDS
+
+
 def test_only_programs_of_ours_and_the_broker_share_the_databases_network() -> None:
     inside = {name for name, each in SERVICES.items() if "data" in each["networks"]}
     demo = {name for name, profiles in PROFILES.items() if profiles == ["demo"]}
@@ -211,39 +217,6 @@ def test_images_are_pinned_and_ports_are_on_loopback(name: str) -> None:
     ports = SERVICES[name].get("ports", ())
     assert all(port.startswith("127.0.0.1:") for port in ports) or name in OPEN_TO_ALL
     assert all(re.search(r":?\$\{[A-Z]+_PORT:-\d+\}:\d+$", port) for port in ports)
-
-
-def test_the_image_is_built_from_pinned_parts_and_ends_as_an_ordinary_user() -> None:
-    lines = (PROJECT / "deploy/Dockerfile").read_text().splitlines()
-    bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
-    assert set(bases) == {bases[0], "service"}
-    assert bases[-1] == "service", "what is built without a target"
-    assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-bookworm", bases[0])
-    assert [line for line in lines if line.startswith("USER ")][-1] == "USER 10001:10001"
-    installs = [line for line in lines if "pip install" in line]
-    assert all("--require-hashes" in line or "--no-index" in line for line in installs)
-
-
-@pytest.mark.parametrize("name", ["deploy/Dockerfile", "deploy/spark/Dockerfile"])
-def test_an_image_is_built_with_what_it_needs_and_no_syntax_from_a_registry(name: str) -> None:
-    text = (PROJECT / name).read_text()
-    assert "syntax=" not in text
-    assert "dev.txt" not in text
-
-
-def test_what_builds_the_wheel_is_the_version_that_is_tested() -> None:
-    text = (PROJECT / "requirements/build.txt").read_text()
-    locked = (PROJECT / "requirements/dev.txt").read_text()
-    pins = re.findall(r"^\S+==\S+", text, re.M)
-    assert any(pin.startswith("hatchling==") for pin in pins)
-    assert [line for line in text.splitlines() if line not in locked.splitlines()] == []
-
-
-def test_the_image_has_every_package_of_the_wheel() -> None:
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())
-    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    lines = (PROJECT / "deploy/Dockerfile").read_text().splitlines()
-    assert {f"COPY {package} {package}" for package in wheel} <= set(lines)
 
 
 def test_the_broker_and_the_database_are_the_versions_of_outbox_dev() -> None:

@@ -16,6 +16,7 @@ import typer
 from cli import app
 from outbox.settings.environment import process_environment
 from tests.fixtures_paths import PROJECT
+from tests.unit.deploy.fixtures_wheel import build_wheel
 
 HARNESS = "chaos"
 CLIENT = "outbox_client"
@@ -38,14 +39,6 @@ with TransactionProducer("http://127.0.0.1:9", "billing", timeout=0.2) as produc
         print(refused, True, end="")
 """
 DEVELOPMENT = {HARNESS, "tests", "benchmarks", "examples"}
-
-
-def build_wheel(project: Path, folder: Path) -> ZipFile:
-    """Build a wheel without the network and open it."""
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=project, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    return ZipFile(wheel)
 
 
 def modules_of(wheel: ZipFile) -> set[str]:

@@ -10,6 +10,8 @@ import pytest
 import typer
 import yaml  # type: ignore[import-untyped]
 
+from api.__main__ import GRACE_SECONDS
+from api.guard import is_public
 from cli.app import make_app
 from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import SECRETS, Settings
@@ -22,6 +24,18 @@ FILES: Final = [FOLDER / name for name in KUSTOMIZATION["resources"]]
 CRON_JOB: Final = PROJECT / "deploy/spark/cronjob.yml"
 OLDEST, NEWEST = "1.29", kubernetes_validate.latest_version()
 GLOBAL_FLAGS: Final = ["--output", "jsonl", "--quiet"]
+SECRETS_OF: Final = {
+    "outbox-migrate": {"DATABASE_URL"},
+    "outbox-api": {"DATABASE_URL", "AUTH_PEPPER", "ENCRYPTION_KEYS"},
+    "outbox-checker": {"DATABASE_URL", "ENCRYPTION_KEYS"},
+}
+CONFINED: Final = {
+    "runAsNonRoot": True,
+    "runAsUser": 10001,
+    "runAsGroup": 10001,
+    "fsGroup": 10001,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
 
 
 def documents() -> list[dict[str, Any]]:
@@ -41,6 +55,18 @@ def pods() -> dict[str, dict[str, Any]]:
 
 
 PODS: Final = pods()
+
+
+def every_pod() -> dict[str, dict[str, Any]]:
+    """Return the pods of the set, and the audit's."""
+    audit = yaml.safe_load(CRON_JOB.read_text())["spec"]["jobTemplate"]["spec"]["template"]
+    return PODS | {"audit": audit}
+
+
+def environment(name: str) -> dict[str, str]:
+    """Return the settings that a pod has of its own."""
+    (container,) = PODS[name]["spec"]["containers"]
+    return {each["name"]: each["value"] for each in container["env"]}
 
 
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
@@ -70,7 +96,7 @@ def test_a_pod_runs_a_command_of_ours_with_settings_of_ours(name: str) -> None:
     for word in words[len(GLOBAL_FLAGS) :] if words[0].startswith("-") else words:
         command = command.commands[word]  # type: ignore[attr-defined]
     known = {f"OUTBOX_{field.upper()}" for field in Settings.model_fields}
-    given = {each["name"]: each["value"] for each in container["env"]}
+    given = environment(name)
     assert {each.removesuffix("_FILE") for each in given} <= known
     assert not given.keys() & {f"OUTBOX_{each.upper()}" for each in SECRETS}
 
@@ -87,10 +113,9 @@ def test_a_pod_sees_its_own_secrets_as_files_and_gains_no_privileges(name: str) 
     pod = PODS[name]["spec"]
     (container,) = pod["containers"]
     (secret,) = (each["secret"] for each in pod["volumes"] if "secret" in each)
-    assert secret["secretName"] == name
-    mounted = {each["mountPath"] for each in container["volumeMounts"]}
-    assert mounted == {"/run/secrets/outbox", "/tmp"}
-    assert pod["securityContext"]["runAsNonRoot"]
+    assert secret == {"secretName": name, "defaultMode": 0o440}
+    mounted = {each["mountPath"]: each.get("readOnly", False) for each in container["volumeMounts"]}
+    assert mounted == {"/run/secrets/outbox": True, "/tmp": False}
     assert not pod["automountServiceAccountToken"]
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
@@ -100,12 +125,91 @@ def test_a_pod_sees_its_own_secrets_as_files_and_gains_no_privileges(name: str) 
     assert container["resources"]["limits"]["memory"]
 
 
+@pytest.mark.parametrize("name", PODS)
+def test_a_pod_reads_the_secrets_of_its_program_alone(name: str) -> None:
+    given = environment(name)
+    files = {each: given[each] for each in given if each.endswith("_FILE")}
+    assert files == {
+        f"OUTBOX_{each}_FILE": f"/run/secrets/outbox/{each.lower()}" for each in SECRETS_OF[name]
+    }
+
+
+def test_every_pod_is_an_ordinary_user_whose_system_calls_are_filtered() -> None:
+    assert {name: each["spec"]["securityContext"] for name, each in every_pod().items()} == (
+        dict.fromkeys(every_pod(), CONFINED)
+    )
+
+
+@pytest.mark.parametrize("name", ["outbox-api", "outbox-checker"])
+def test_a_pod_is_not_restarted_while_a_store_is_away(name: str) -> None:
+    """`/readyz` asks both stores: a probe of it would end every pod in an outage."""
+    (container,) = PODS[name]["spec"]["containers"]
+    probes = [each["httpGet"] for field, each in container.items() if field.endswith("Probe")]
+    assert {each["path"] for each in probes} <= {"/livez", "/metrics"}
+    assert all(is_public(each["path"]) for each in probes)
+    assert {each["port"] for each in probes} <= {each["name"] for each in container["ports"]}
+    assert {"startupProbe", "livenessProbe"} <= container.keys()
+
+
+def test_an_upgrade_or_a_drain_leaves_an_api_and_a_checker() -> None:
+    kept = {
+        each["metadata"]["name"]: each["spec"]["minAvailable"]
+        for each in documents()
+        if each["kind"] == "PodDisruptionBudget"
+    }
+    deployed = {
+        each["metadata"]["name"]: each["spec"]
+        for each in documents()
+        if each["kind"] == "Deployment"
+    }
+    assert kept == dict.fromkeys(("outbox-api", "outbox-checker"), 1)
+    assert {name: each["replicas"] for name, each in deployed.items()} == dict.fromkeys(kept, 2)
+    assert deployed["outbox-api"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+
+
+def test_a_pod_of_the_api_may_answer_what_waits_before_it_is_killed() -> None:
+    pod = PODS["outbox-api"]["spec"]
+    (container,) = pod["containers"]
+    program, seconds = container["lifecycle"]["preStop"]["exec"]["command"]
+    assert program == "sleep", "until no new request comes"
+    assert pod["terminationGracePeriodSeconds"] > GRACE_SECONDS + int(seconds)
+
+
+def test_the_service_leads_to_the_port_that_the_api_listens_on() -> None:
+    (service,) = (each for each in documents() if each["kind"] == "Service")
+    (config,) = (each["data"] for each in documents() if each["kind"] == "ConfigMap")
+    (port,) = service["spec"]["ports"]
+    assert config["OUTBOX_API_URL"] == f"http://{service['metadata']['name']}:{port['port']}"
+    binds = {
+        "outbox-api": {"http": "OUTBOX_HTTP_BIND", "metrics": "OUTBOX_METRICS_BIND"},
+        "outbox-checker": {"metrics": "OUTBOX_CHECKER_METRICS_BIND"},
+    }
+    for name, settings in binds.items():
+        (container,) = PODS[name]["spec"]["containers"]
+        listening = {each["name"]: each["containerPort"] for each in container["ports"]}
+        assert {
+            each: int(environment(name)[setting].rpartition(":")[2])
+            for each, setting in settings.items()
+        } == listening
+    assert port["targetPort"] in {
+        each["name"] for each in PODS["outbox-api"]["spec"]["containers"][0]["ports"]
+    }
+
+
+def test_nothing_reaches_a_pod_that_no_policy_lets_in() -> None:
+    """A pod is closed once a policy selects it: one selects all, and lets nobody in."""
+    policies = [each["spec"] for each in documents() if each["kind"] == "NetworkPolicy"]
+    closing = [each for each in policies if each["ingress"] == []]
+    assert [each["podSelector"] for each in closing] == [{"matchLabels": {"app": "outbox"}}]
+    assert all(each["policyTypes"] == ["Ingress"] for each in policies)
+    assert {each["metadata"]["labels"]["app"] for each in PODS.values()} == {"outbox"}
+
+
 def test_no_pod_gets_settings_from_the_names_of_services() -> None:
     """Kubernetes adds OUTBOX_API_PORT for a Service `outbox-api`: it is no setting."""
     with pytest.raises(ConfigurationError, match="OUTBOX_API_PORT"):
         load_settings({"OUTBOX_API_PORT": "tcp://10.0.0.1:8080"})
-    audit = yaml.safe_load(CRON_JOB.read_text())["spec"]["jobTemplate"]["spec"]["template"]
-    for name, template in (PODS | {"audit": audit}).items():
+    for name, template in every_pod().items():
         assert template["spec"]["enableServiceLinks"] is False, name
 
 
@@ -127,9 +231,7 @@ def test_only_the_namespace_of_prometheus_reaches_metrics() -> None:
     ]
     assert served == {("outbox-api", 9463), ("outbox-checker", 9464)}
     assert all(allowed[each] == {json.dumps(prometheus)} for each in served)
-    (api,) = PODS["outbox-api"]["spec"]["containers"]
-    given = {each["name"]: each["value"] for each in api["env"]}
-    assert given["OUTBOX_METRICS_BIND"].endswith(":9463")
+    assert environment("outbox-api")["OUTBOX_METRICS_BIND"].endswith(":9463")
 
 
 def test_services_budgets_and_policies_select_pods_that_exist() -> None:

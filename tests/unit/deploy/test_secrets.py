@@ -17,14 +17,15 @@ from tests.fixtures_paths import PROJECT
 COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
 
 
-def make_secrets(folder: Path, volumes: str = "") -> Path:
+def make_secrets(folder: Path, volumes: str = "", *, answers: bool = True) -> Path:
     """Run the script in a folder of the test; return what it has made.
 
-    ``volumes`` is what the engine lists. Raises CalledProcessError.
+    ``volumes`` is what the engine lists, if it answers. Raises CalledProcessError.
     """
     tools = folder / "tools"
     tools.mkdir(exist_ok=True)
-    (tools / "docker").write_text(f"#!/bin/sh\necho '{volumes}'\n")
+    said = f"echo '{volumes}'" if answers else "echo 'no daemon' >&2; exit 1"
+    (tools / "docker").write_text(f"#!/bin/sh\n{said}\n")
     (tools / "docker").chmod(0o755)
     shutil.copy(PROJECT / "deploy/make-secrets.sh", folder)
     subprocess.run(
@@ -65,6 +66,7 @@ def test_a_secret_that_opens_the_data_is_not_replaced_and_the_backup_is_named(
     (tmp_path / "deploy").mkdir()
     for moment in ("20260101T000000Z", "20260102T000000Z"):
         (tmp_path / "backups" / moment / "secrets").mkdir(parents=True)
+    (tmp_path / "backups/20260103T000000Z.part/secrets").mkdir(parents=True)
     made = make_secrets(tmp_path / "deploy")
     (made / lost).unlink()
     with pytest.raises(subprocess.CalledProcessError) as refused:
@@ -73,6 +75,16 @@ def test_a_secret_that_opens_the_data_is_not_replaced_and_the_backup_is_named(
     assert lost in refused.value.stderr
     assert "cp -a backups/20260102T000000Z/secrets/. deploy/secrets/" in refused.value.stderr
     assert not (made / lost).exists()
+
+
+def test_nothing_is_made_while_the_engine_cannot_say_whether_data_is_there(tmp_path: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        make_secrets(tmp_path, answers=False)
+    assert refused.value.returncode == 2
+    assert "start Docker" in refused.value.stderr
+    assert list((tmp_path / "secrets").iterdir()) == []
+    made = make_secrets(tmp_path)
+    assert make_secrets(tmp_path, answers=False) == made, "all are there: nobody is asked"
 
 
 def test_a_password_that_a_new_service_needs_is_added_to_older_ones(tmp_path: Path) -> None:

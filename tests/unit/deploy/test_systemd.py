@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from api.__main__ import GRACE_SECONDS
 from outbox.settings.catalogue import SECRETS, Settings
 from outbox.settings.environment import load_settings
 from spark.__main__ import _parser
@@ -28,6 +30,15 @@ SECRETS_OF: Final = {
     "outbox-checker": {"checker_database_url", "encryption_keys"},
     "outbox-reconcile": {"reconcile_database_url"},
 }
+
+OPEN: Final = {
+    *("RestrictAddressFamilies_AF_INET_INET6", "RestrictAddressFamilies_AF_UNIX"),
+    *("PrivateNetwork", "IPAddressDeny"),  # both stores and the endpoints are in the network
+    "MemoryDenyWriteExecute",  # the JVM of an audit compiles
+    *("RootDirectoryOrRootImage", "PrivateUsers", "PrivateMounts", "ProtectProc", "ProcSubset"),
+    "DeviceAllow",  # ProtectClock lets a unit read the clock's device
+}
+"""What systemd says against a unit and we accept, beside the system calls, which are not chosen."""
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +60,20 @@ def test_a_directive_that_systemd_does_not_know_is_a_complaint(units: Path, tmp_
     for path in units.iterdir():
         (tmp_path / path.name).write_text(path.read_text().replace("TasksMax=", "TaskMax="))
     assert "TaskMax" in verified(tmp_path)
+
+
+@pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not installed")
+@pytest.mark.parametrize("path", SERVICES, ids=lambda path: path.name)
+def test_systemd_finds_a_unit_open_only_where_the_program_needs_it(path: Path) -> None:
+    done = subprocess.run(
+        [str(ANALYZE), "security", "--offline=true", "--json=short", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    found = {each["json_field"] for each in json.loads(done.stdout) if not each["set"]}
+    assert {each for each in found if not each.startswith("SystemCallFilter_")} <= OPEN
 
 
 def verified(folder: Path) -> str:
@@ -91,3 +116,9 @@ def test_the_shared_settings_can_be_read() -> None:
     lines = (FOLDER / "outbox.env").read_text().splitlines()
     pairs = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
     assert load_settings(pairs).http_bind == "127.0.0.1:8080"
+
+
+def test_a_stop_leaves_the_api_the_time_that_it_may_take() -> None:
+    text = (FOLDER / "outbox-api.service").read_text()
+    (seconds,) = re.findall(r"^TimeoutStopSec=(\d+)$", text, re.M)
+    assert int(seconds) > GRACE_SECONDS

@@ -9,10 +9,8 @@ import pytest
 
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_COMMITS, new_messages
-from tests.integration.api.admin.test_operations import CHECKED
-from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_rows import CHECKED, PARK, select
 from tests.integration.api.fixtures_service import GROUPS, HALVES, Service
-from tests.integration.api.ingest.test_main_path import PARK
 
 pytestmark = pytest.mark.postgres
 

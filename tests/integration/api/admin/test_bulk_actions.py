@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, LiteralString
 
 import httpx2
@@ -11,8 +10,9 @@ import pytest
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_HALVES, new_messages
+from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, BULK, WHO, ask, finished
 from tests.integration.api.fixtures_keys import PEPPER, RING, token
-from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import (
     HALVES,
     Service,
@@ -20,41 +20,13 @@ from tests.integration.api.fixtures_service import (
     running,
     settings_for,
 )
-from tests.integration.api.ingest.test_main_path import PARK
 
 pytestmark = pytest.mark.postgres
 
-BULK = "/v1/bulk-actions"
-WHO = {"operator": "ops@example", "reason": "endpoint is back"}
-AUDITED: LiteralString = (
-    "SELECT action, operator, reason, count(*)::int FROM outbox.audit_log WHERE action ~ %s"
-    " AND operator IS DISTINCT FROM 'aged' GROUP BY 1, 2, 3 ORDER BY 1"
-)
 
 ASKED: LiteralString = (
     "SELECT count(*) FROM outbox.bulk_action WHERE operator IS DISTINCT FROM 'aged'"
 )
-
-
-async def ask(
-    service: Service, action: str, filters: dict[str, Any], **more: Any
-) -> httpx2.Response:
-    """Request a bulk action."""
-    body = {**WHO, "action": action, "filter": filters, **more}
-    return await service.client.post(BULK, json=body)
-
-
-async def finished(service: Service, answer: httpx2.Response) -> dict[str, Any]:
-    """Wait for an accepted action; return its result."""
-    assert answer.status_code == 202, answer.text
-
-    async with asyncio.timeout(60):
-        while True:
-            read = await service.client.get(answer.headers["location"])
-            found: dict[str, Any] = read.json()
-            if found["status"] == "finished":
-                return found
-            await asyncio.sleep(0.05)
 
 
 async def states(service: Service) -> dict[str, int]:

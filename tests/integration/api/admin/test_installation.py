@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, LiteralString
 
 import pytest
+from confluent_kafka import Producer
 
 from devservers.kafka import EmbeddedKafka
 from outbox.access import Scope
@@ -80,6 +83,44 @@ async def test_a_partition_shows_where_consumers_stop_and_what_holds_them_up(
         assert (now["hangs"], now["open_since"], now["command"]) == (False, None, None)
 
 
+async def test_a_look_at_the_partitions_uses_the_kafka_clients_of_the_look_before(
+    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    topic, first = make_topic(servers, partitions=1), first_offset()
+    await select(pool, "INSERT INTO outbox.topic (name) VALUES (%s)", topic)
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+
+    async def until_end_is(offset: int) -> None:
+        async with asyncio.timeout(LIVENESS_SECONDS):
+            while (topic, offset) not in [
+                (each["topic"], each["end_offset"])
+                for each in await data(service, "/v1/partitions")
+            ]:
+                pass
+
+    async with running(settings_for(database_url, kafka_bootstrap_servers=servers)) as service:
+        producer.produce(topic, b"x", partition=0)
+        assert producer.flush(LIVENESS_SECONDS) == 0
+        strangers = client_threads()
+        await until_end_is(first + 1)
+        kept = client_threads() - strangers
+        assert kept, "the clients of the look are gone"
+        producer.produce(topic, b"x", partition=0)
+        await until_end_is(first + 2)
+        assert client_threads() - strangers == kept
+
+
+def client_threads() -> set[int]:
+    """Return the threads of Kafka's clients in this process."""
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError):
+            if (task / "comm").read_text().startswith("rdk:"):
+                found.add(int(task.name))
+    return found
+
+
 async def test_without_kafka_the_partitions_are_not_ready_and_the_report_says_why(
     service: Service,
 ) -> None:
@@ -90,7 +131,7 @@ async def test_without_kafka_the_partitions_are_not_ready_and_the_report_says_wh
     assert checks["kafka"]["verdict"] == "failed"
     assert checks["kafka"]["detail"].startswith("127.0.0.1:9: ")
     assert checks["kafka"]["command"] == "docker compose up --detach kafka"
-    assert checks["chore relay"]["command"] == "docker compose up --detach checker"
+    assert checks["task relay"]["command"] == "docker compose up --detach checker"
     assert checks["postgres disk"]["verdict"] == "ok"
     assert checks["migrations"]["command"] is None
 

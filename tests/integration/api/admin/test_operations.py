@@ -8,9 +8,8 @@ import pytest
 
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_HALVES
-from tests.integration.api.fixtures_rows import select, stored
+from tests.integration.api.fixtures_rows import CHECKED, PARK, UNKNOWN, select, stored
 from tests.integration.api.fixtures_service import HALVES, Service
-from tests.integration.api.ingest.test_main_path import PARK, UNKNOWN
 
 pytestmark = pytest.mark.postgres
 
@@ -18,11 +17,6 @@ WHO = {"operator": "ops@example", "reason": "endpoint is back"}
 QUEUED: LiteralString = (
     "SELECT delay_seconds, round, check_count, only_unknown, due_at <= clock_timestamp(),"
     f" age_from = due_at FROM outbox.check_queue WHERE {NEW_HALVES} ORDER BY id"
-)
-CHECKED: LiteralString = (
-    "INSERT INTO outbox.check_attempt (half_id, look_id, round, attempt, asked_at, outcome,"
-    " http_status, latency_ms, counted, applied)"
-    " SELECT half_id, %s, 1, %s, clock_timestamp(), %s, 200, 3, true, true FROM outbox.half_message"
 )
 
 

@@ -13,12 +13,12 @@ from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_service import Service
+from tests.integration.postgres.reconciliation.fixtures_rerun_results import make_rerun_result
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
     make_finding,
     make_run,
 )
-from tests.integration.postgres.reconciliation.test_rerun_results import make_rerun_result
 
 pytestmark = pytest.mark.postgres
 

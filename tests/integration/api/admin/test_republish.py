@@ -12,7 +12,7 @@ from outbox.messages.message_id import parse_message_id
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_HALVES
-from tests.integration.api.admin.test_bulk_actions import AUDITED, BULK, WHO, ask, finished
+from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, BULK, WHO, ask, finished
 from tests.integration.api.fixtures_keys import PEPPER, RING, token
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for

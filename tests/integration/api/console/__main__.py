@@ -19,12 +19,11 @@ from outbox.kafka.progress_topic import ensure_progress_topic
 from tests.fixtures_databases import make_database, migrate
 from tests.fixtures_kafka import make_topic
 from tests.integration.api.console.fixtures_desk import Desk, sitting
+from tests.integration.api.console.fixtures_overtaken_time import CHECKED
 from tests.integration.api.console.fixtures_pictures import HEIGHT, PICTURES, WIDTH, name_of
-from tests.integration.api.console.test_pages import CHECKED
 from tests.integration.api.fixtures_held import hold
-from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import HALVES, TOPIC
-from tests.integration.api.ingest.test_main_path import PARK
 
 CALM: Final = 4
 """Seconds before a picture: what is remembered of the stores is then new."""

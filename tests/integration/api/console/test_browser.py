@@ -12,7 +12,9 @@ import pytest
 
 from tests.integration.api.console.fixtures_chromium import LIVENESS_SECONDS, PROGRAM
 from tests.integration.api.console.fixtures_desk import Desk
-from tests.integration.api.console.test_start_page import HOSTILE
+from tests.integration.api.console.fixtures_hostile_text import HOSTILE
+from tests.integration.api.console.fixtures_pictures import HEIGHT, PICTURES, WIDTH
+from tests.integration.api.fixtures_service import HALVES
 from tests.integration.checker.fixtures_producer import Producer, says
 
 pytestmark = [
@@ -33,6 +35,26 @@ async def test_scripts_cannot_read_the_session_and_every_page_keeps_to_the_polic
         await desk.open(f"/{path}")
         assert "Log out" in await desk.tab.text()
         assert await desk.tab.js("document.documentElement.className") == "scripted"
+
+
+async def test_no_table_is_wider_than_a_small_window(desk: Desk) -> None:
+    shown = await desk.prepare(transaction_id="x" * 128, tags=["t" * 64])
+    who = {"operator": "Ada", "reason": "the order service is back"}
+    answer = await desk.listener.client.post(f"{HALVES}/{shown}/recheck", json=who)
+    assert answer.status_code == 202, answer.text
+    metrics = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+    await desk.tab.command("Emulation.setDeviceMetricsOverride", **metrics)
+    try:
+        for path in PICTURES.values():
+            await desk.open(path.format(message=shown))
+            wide = await desk.tab.js(
+                "Array.from(document.querySelectorAll('main table'))"
+                ".filter(each => each.getBoundingClientRect().right > innerWidth)"
+                ".map(each => each.innerText)"
+            )
+            assert wide == [], path
+    finally:
+        await desk.tab.command("Emulation.clearDeviceMetricsOverride")
 
 
 async def test_the_policy_stops_a_script_that_was_written_into_a_page(desk: Desk) -> None:

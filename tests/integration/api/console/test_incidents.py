@@ -31,13 +31,12 @@ from tests.fixtures_kafka import make_topic
 from tests.fixtures_paths import PROJECT
 from tests.integration.api.console.fixtures_chromium import PROGRAM
 from tests.integration.api.console.fixtures_desk import Desk
-from tests.integration.api.console.test_pages import CHECKED, begin_now
+from tests.integration.api.console.fixtures_overtaken_time import CHECKED, begin_now
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_open_transaction import open_transaction
-from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import GROUPS, HALVES, prepare_body, settings_for
 from tests.integration.api.fixtures_sockets import listening
-from tests.integration.api.ingest.test_main_path import PARK
 from tests.integration.client.fixtures_check_servers import wsgi_server
 
 pytestmark = [

@@ -11,9 +11,9 @@ from outbox.access import Scope
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.console.fixtures_console import Browser, Page, logged_in
-from tests.integration.api.fixtures_rows import select
+from tests.integration.api.console.fixtures_overtaken_time import CHECKED, begin_now
+from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import Service
-from tests.integration.api.ingest.test_main_path import PARK
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
 
 pytestmark = pytest.mark.postgres
@@ -22,14 +22,6 @@ PATHS = (
     *("overview", "parked", "groups", "publishing", "reconciliations", "audit", "keys"),
     "system",
 )
-
-
-CHECKED = """
-INSERT INTO outbox.check_attempt
-    (half_id, look_id, round, attempt, asked_at, outcome, http_status, latency_ms, counted, applied)
-SELECT half_id, half_id, 1, 15, clock_timestamp(), %s, %s, 5, true, false
-FROM outbox.half_message WHERE half_id NOT IN (SELECT half_id FROM outbox.check_attempt)
-"""
 
 
 async def park(service: Service, pool: Pool, group: str, status: int | None, count: int) -> None:
@@ -227,11 +219,6 @@ async def until_finished(browser: Browser, page: Page) -> Page:
         while "finished:" not in page.text:
             page = await browser.get(page.path)
     return page
-
-
-async def begin_now(pool: Pool) -> None:
-    """End the delay of every action."""
-    await select(pool, "UPDATE outbox.bulk_action SET starts_at = clock_timestamp()")
 
 
 async def test_all_that_match_are_decided_after_a_dry_run_and_a_reason(

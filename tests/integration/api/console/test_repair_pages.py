@@ -8,12 +8,13 @@ from typing import LiteralString
 
 import pytest
 
+from api.console.pages.publishing import WAITING_SHOWN
 from devservers.kafka import EmbeddedKafka
 from outbox.access import Scope
 from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.console.fixtures_console import Browser, logged_in
-from tests.integration.api.console.test_start_page import HOSTILE
+from tests.integration.api.console.fixtures_hostile_text import HOSTILE
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_kafka_log import KafkaLog
 from tests.integration.api.fixtures_keys import token
@@ -86,7 +87,7 @@ async def test_a_halted_shard_shows_the_way_on_and_a_partition_where_consumers_s
     there = logged_in(database_url, pool, *scopes, kafka_bootstrap_servers=servers)
     async with there as (_, browser):
         page = await browser.get("/ui/publishing")
-        assert "Shard 3 : progress_lost , 0 messages wait." in page.text
+        assert "Shard 3 : progress_lost , 0 messages wait: the next manifests" in page.text
         assert "outbox shard resolve 3 --scan --reason TEXT" in page.text
         assert "Last stable offset of 16 partitions" in page.text
         assert re.search(r"outbox\.progress 15 \d+ \d+ 0 -", page.text)
@@ -94,6 +95,23 @@ async def test_a_halted_shard_shows_the_way_on_and_a_partition_where_consumers_s
         assert re.search(r"halted shards : failed . 3: progress_lost", system.text)
         assert "1 broker(s)" in system.text
         assert "A key of all groups with the scope admin sees it." in system.text
+
+
+async def test_the_newest_that_wait_are_shown_with_a_way_to_all_and_a_refresh_leaves_them_out(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        ids = [await service.prepared_id() for _ in range(WAITING_SHOWN + 1)]
+        for message_id in ids:
+            await service.end(message_id, "COMMIT")
+        page = await browser.get("/ui/publishing")
+        assert [each for each in ids if each in page.html] == ids[1:]
+        assert "/v1/half-messages?state=COMMITTED" in page.text
+        [link] = re.findall(r'href="([^"]+)">All of them</a>', page.html)
+        assert ids[0] in (await browser.get(link)).html
+        part = await browser.get("/ui/publishing", **{"hx-request": "true", "hx-target": "live"})
+        assert "Committed and not yet in Kafka" in part.text
+        assert [each for each in ids if each in part.html] == []
 
 
 async def test_without_kafka_the_pages_say_so_and_name_the_command(

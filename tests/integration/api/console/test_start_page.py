@@ -10,11 +10,10 @@ import pytest
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.console.fixtures_console import logged_in
+from tests.integration.api.console.fixtures_hostile_text import HOSTILE
 from tests.integration.api.fixtures_service import TOPIC
 
 pytestmark = pytest.mark.postgres
-
-HOSTILE = "\"'><script>document.title='owned'</script><img src=x onerror=alert(1)>{{7*7}}"
 
 
 async def test_the_start_page_lists_what_is_not_finished(database_url: str, pool: Pool) -> None:

@@ -9,6 +9,7 @@ import pytest
 from api.wiring import build
 from outbox.errors import ConfigurationError
 from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_keys import WITH_KEYS
 from tests.integration.api.fixtures_rows import stored
 from tests.integration.api.fixtures_service import GROUP, HALVES, prepare_body, settings_for
 from tests.integration.api.fixtures_sockets import listening
@@ -78,9 +79,7 @@ def test_only_our_own_program_builds_a_service_without_keys(database_url: str) -
 
 
 async def test_with_keys_every_name_is_served(database_url: str) -> None:
-    from tests.integration.api.http.test_strangers import KEYS
-
-    async with listening(settings_for(database_url, **KEYS)) as listener:
+    async with listening(settings_for(database_url, **WITH_KEYS)) as listener:
         for headers in ("host: outbox.example", "host: localhost\r\norigin: http://evil.example"):
             wire = await listener.wire(f"GET /livez HTTP/1.1\r\n{headers}\r\n\r\n".encode())
             answer = await wire.answer()

@@ -8,7 +8,7 @@ import pytest
 
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.fixtures_keys import PEPPER, RING, guarded, token
+from tests.integration.api.fixtures_keys import WITH_KEYS, guarded, token
 from tests.integration.api.fixtures_rows import WAITING, select, until_a_session_waits
 from tests.integration.api.fixtures_service import GROUP, HALVES, prepare_body, settings_for
 from tests.integration.api.fixtures_sockets import listening, request
@@ -16,7 +16,6 @@ from tests.integration.api.fixtures_sockets import listening, request
 pytestmark = pytest.mark.postgres
 
 PUBLIC = ("/livez", "/readyz", "/version", "/metrics", "/openapi.json", "/docs", "/problems/a")
-KEYS = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
 
 
 async def test_a_public_path_answers_without_reading_a_body(
@@ -36,7 +35,7 @@ async def test_a_public_path_answers_without_reading_a_body(
 
 async def test_bodies_that_never_come_refuse_nobody(database_url: str, pool: Pool) -> None:
     admin = await token(pool, Scope.ADMIN)
-    settings = settings_for(database_url, http_max_inflight=2, **KEYS)
+    settings = settings_for(database_url, http_max_inflight=2, **WITH_KEYS)
     async with listening(settings, headers=admin) as listener:
         await listener.put_group(GROUP)
         for method, path in (("POST", "/livez"), ("GET", "/readyz"), ("POST", HALVES)):

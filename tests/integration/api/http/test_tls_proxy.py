@@ -26,7 +26,11 @@ SERVERS = {
     "deploy/tls": "  server {" + SHIPPED.partition("  server {")[2].rpartition("}")[0],
 }
 OVER_THE_LIMIT = 9 << 20
-AROUND = """pid {folder}/nginx.pid;
+PART = 1 << 16
+TIMES = 20
+JSON = {"content-type": "application/json"}
+AROUND = """user root;
+pid {folder}/nginx.pid;
 error_log {folder}/error.log;
 daemon off;
 events {{}}
@@ -96,12 +100,27 @@ async def test_a_message_is_prepared_and_ended_through_the_proxy(
     assert (ended.status_code, ended.json()["state"]) == (200, "COMMITTED")
 
 
-@pytest.mark.parametrize("https", ["page"], indirect=True)
-async def test_the_proxy_of_the_page_reads_a_body_over_the_limit_and_says_so(
-    https: httpx2.AsyncClient,
+@pytest.mark.parametrize(
+    ("https", "said"),
+    [("page", "413 Request Entity Too Large"), ("deploy/tls", "payload-too-large")],
+    indirect=["https"],
+)
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_over_the_limit_is_refused_and_the_refusal_is_read_each_time(
+    https: httpx2.AsyncClient, said: str, chunked: bool
 ) -> None:
-    answer = await https.post("/v1/half-messages/batch", content=b" " * OVER_THE_LIMIT)
-    assert answer.status_code == 413
+    """The client sends everything before it reads: nothing may cut it off meanwhile."""
+    for _ in range(TIMES):
+        content = parts() if chunked else b" " * OVER_THE_LIMIT
+        answer = await https.post("/v1/half-messages/batch", content=content, headers=JSON)
+        assert answer.status_code == 413, answer.text
+        assert said in answer.text
+
+
+async def parts() -> AsyncIterator[bytes]:
+    """Yield a body over the limit without saying its length."""
+    for _ in range(OVER_THE_LIMIT // PART):
+        yield b" " * PART
 
 
 @pytest.mark.parametrize(

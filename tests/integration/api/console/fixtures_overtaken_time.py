@@ -1,0 +1,18 @@
+"""What time would do: checks that were made, and delays that are over."""
+
+from __future__ import annotations
+
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import select
+
+CHECKED = """
+INSERT INTO outbox.check_attempt
+    (half_id, look_id, round, attempt, asked_at, outcome, http_status, latency_ms, counted, applied)
+SELECT half_id, half_id, 1, 15, clock_timestamp(), %s, %s, 5, true, false
+FROM outbox.half_message WHERE half_id NOT IN (SELECT half_id FROM outbox.check_attempt)
+"""
+
+
+async def begin_now(pool: Pool) -> None:
+    """End the delay of every action."""
+    await select(pool, "UPDATE outbox.bulk_action SET starts_at = clock_timestamp()")
