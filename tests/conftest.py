@@ -29,6 +29,8 @@ TOGETHER = (
     "tests/model/",
 )
 """Folders whose tests share what is dear to start: a JVM, a whole service, a search."""
+APART_IF_DEEP = ("tests/spark/audit/",)
+"""Folders whose deep tests take so long that the other workers would wait for them."""
 
 
 class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]
@@ -39,7 +41,8 @@ class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((f for f in TOGETHER if nodeid.startswith(f)), nodeid.partition("::")[0])
+        folders = (*APART_IF_DEEP, *TOGETHER) if self.config.option.markexpr == "deep" else TOGETHER
+        return next((f for f in folders if nodeid.startswith(f)), nodeid.partition("::")[0])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
