@@ -42,7 +42,7 @@ from api.shared_answers import App, SharedAnswers
 from outbox.access import NOBODY, Caller
 from outbox.clock import Clock
 from outbox.errors import OutboxError
-from outbox.telemetry.events import get_logger
+from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
 PUBLIC: Final = frozenset({"/livez", "/readyz", "/version", "/metrics", "/openapi.json", "/docs"})
@@ -111,7 +111,7 @@ class Guard:
         except ClientGone:
             return
         except Exception:  # the outermost handler: nothing above turns it into a response
-            get_logger().exception("internal_error", request_id=sender.request_id)
+            get_logger().exception(Event.INTERNAL_ERROR, request_id=sender.request_id)
             await sender.problem(Problem(slug="internal-error"))
         finally:
             self._bodies.release(receive)

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from api.admin.bulk_runner import BulkRunner
@@ -77,6 +76,7 @@ from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.events import Event, configure_logging, get_logger, log_uncaught_errors
 from outbox.telemetry.metrics import Metrics
 from outbox.telemetry.tracing import open_tracing
+from outbox.telemetry.version import installed_version
 
 if TYPE_CHECKING:
     from outbox.telemetry.spans import Spans
@@ -149,7 +149,7 @@ def build(
     resolver = guarded_resolver(settings)
     keys = PostgresApiKeys(pool, pepper(settings))
     authenticator, forget_key = _authenticator(settings, keys, clock)
-    metrics["build_info"].labels(_version(), "").set(1)
+    metrics["build_info"].labels(installed_version(), "").set(1)
     services = Services(
         browser=PostgresMessageBrowser(pool),
         operations=PostgresOperations(pool),
@@ -174,7 +174,7 @@ def build(
         retention_seconds=settings.retention_seconds,
         forget_key=forget_key,
         heartbeat_seconds=settings.checker_heartbeat_seconds,
-        version=_version(),
+        version=installed_version(),
         metrics_here=settings.metrics_bind is None,
     )
     in_flight = InFlight(settings.http_max_inflight)
@@ -385,10 +385,3 @@ def _ring(settings: Settings) -> Any:
     keys = settings.encryption_keys
     insecure = settings.auth_mode == "dev-insecure"
     return key_ring(keys.get_secret_value() if keys else None, insecure=insecure)
-
-
-def _version() -> str:
-    try:
-        return version("outbox")
-    except PackageNotFoundError:
-        return "0"

@@ -7,12 +7,12 @@ from cli.app import make_app
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.global_flags import hoist_global_flags, wants_json
 from cli.service.api_problem import ApiProblem
-from cli.service.version import installed_version
 from devservers.errors import ArtifactsMissing, EmbeddedError
 from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable, OutboxError
 from outbox.settings.environment import load_settings
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.redaction import redaction
+from outbox.telemetry.version import installed_version
 
 
 def main() -> None:

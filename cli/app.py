@@ -59,7 +59,13 @@ def root(
     context: typer.Context,
     *,
     output: Annotated[
-        Output | None, typer.Option("-o", "--output", show_default="table on a terminal, else json")
+        Output | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Form of the data.",
+            show_default="table on a terminal, else json",
+        ),
     ] = None,
     url: Annotated[
         str | None, typer.Option(help="URL of the API; default: the running `outbox dev`.")
@@ -68,7 +74,9 @@ def root(
         float, typer.Option(min=0.1, help="Time limit of one request in seconds.")
     ] = DEFAULT_TIMEOUT_SECONDS,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress on stderr.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", envvar="NO_COLOR")] = False,
+    no_color: Annotated[
+        bool, typer.Option("--no-color", envvar="NO_COLOR", help="Print no colours.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Answer every question with yes.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from outbox.errors import DatabaseUnavailable
 from outbox.operators.bulk_actions import BulkActions
-from outbox.telemetry.events import get_logger
+from outbox.telemetry.events import Event, get_logger
 
 POLL_SECONDS: Final = 5.0
 
@@ -44,5 +44,5 @@ class BulkRunner:
         except DatabaseUnavailable:
             return False
         except Exception:  # outermost handler of the task: the next poll tries again
-            get_logger().exception("internal_error", task="bulk_actions")
+            get_logger().exception(Event.INTERNAL_ERROR, task="bulk_actions")
             return False

@@ -12,6 +12,8 @@ from api.admin.services import Services
 from api.http.json_body import parse
 from api.http.problems import Problem, invalid
 from outbox.access import Caller, Scope
+from outbox.errors import InvalidMessageId, MessageNotFound
+from outbox.messages.message_id import HalfId, Nonce, parse_message_id
 
 _SAFE_LENGTH = 64
 NO_STORE: Final = {"Cache-Control": "no-store"}
@@ -55,6 +57,14 @@ def needs(scope: Scope) -> Any:
         return found
 
     return Depends(caller)
+
+
+def half_of(message_id: str) -> tuple[HalfId, Nonce]:
+    """Return half id and random bits of the id in a path. Raises MessageNotFound."""
+    try:
+        return parse_message_id(message_id)
+    except InvalidMessageId:
+        raise MessageNotFound from None
 
 
 def no_query(request: Request) -> None:

@@ -48,7 +48,7 @@ class UnfinishedCount(Protocol):
 
 
 class LastBeat(Protocol):
-    """The time of a chore's last heartbeat, in seconds since 1970; 0: never."""
+    """The time of a task's last heartbeat, in seconds since 1970; 0: never."""
 
     @property
     def chore(self) -> str: ...

@@ -61,7 +61,7 @@ def list_keys(context: typer.Context) -> None:
 
 
 def revoke(context: typer.Context, key_id: Annotated[str, typer.Argument(metavar="ID")]) -> None:
-    """Revoke a key at once."""
+    """Revoke a key; processes that know it accept it for five seconds more."""
     with api_client(context) as api:
         api.call("DELETE", f"/v1/api-keys/{key_id}")
     context_of(context).say(f"key {key_id} is revoked")

@@ -16,12 +16,12 @@ def status(context: typer.Context) -> None:
     """Show the checker's tasks, and each shard's owner, position, backlog and halt reason."""
     invocation = context_of(context)
     with OperatorView(database_url()) as view:
-        chores, shards = view.chores(), [shard_row(shard) for shard in view.shards()]
-    body = {"chores": chores, "shards": shards}
+        tasks, shards = view.tasks(), [shard_row(shard) for shard in view.shards()]
+    body = {"chores": tasks, "shards": shards}
     if invocation.output is not Output.TABLE:
         print_object(invocation, body)
         return
-    print_rows(invocation, chores, ("chore", "seconds_ago"))
+    print_rows(invocation, tasks, ("chore", "seconds_ago"))
     print()
     print_rows(invocation, shards, SHARD_COLUMNS)
 

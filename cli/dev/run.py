@@ -12,7 +12,7 @@ from cli.dev.stack import DevOptions, Stack
 from cli.dev.supervisor import Supervisor
 from cli.invocation.dev_state import DevState, remove_state, write_state
 from cli.invocation.exit_codes import ExitCode
-from cli.service.version import installed_version
+from outbox.telemetry.version import installed_version
 
 Say = Callable[[str], None]
 Announce = Callable[[DevState], None]

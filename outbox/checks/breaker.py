@@ -1,7 +1,7 @@
 """The breaker of a producer group: a failing endpoint is asked rarely, and nothing is decided.
 
 It opens when most calls of a minute failed. After a wait it admits one probe; each failed probe
-makes the wait longer (interfaces 2.6). While it is open, nothing is spent and nothing is decided.
+makes the wait longer. While it is open, nothing is spent and nothing is decided.
 Pure: PostgreSQL's time is a parameter.
 """
 

@@ -1,7 +1,7 @@
 """One round of check-backs as values: what is claimed, asked, answered and settled.
 
 A check is a question to the producer group; only an explicit, valid verdict decides (G7). Whether
-an answer spends one of ``check_max`` is a property of the answer alone (semantics 3.2). Pure.
+an answer spends one of ``check_max`` is a property of the answer alone. Pure.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Answer:
 
     @property
     def feeds_breaker(self) -> bool:
-        """Whether the endpoint failed: silence, no connection, or a 5xx (interfaces 2.3)."""
+        """Whether the endpoint failed: silence, no connection, or a 5xx."""
         if self.outcome is Outcome.HTTP_ERROR:
             return (self.http_status or 0) >= 500
         return self.outcome in (Outcome.TIMEOUT, Outcome.UNREACHABLE)

@@ -1,6 +1,6 @@
 """Classifies the HTTP answer to a check: one valid verdict for the id that was asked, or none.
 
-Every row of the classification table (interfaces 2.3, semantics 3.2) is decided only here. A
+Every row of the classification table (docs/check-endpoint.md) is decided only here. A
 substring or a status alone is never a verdict: an answer that is not exactly a verdict is UNKNOWN
 or an error class. Pure.
 """

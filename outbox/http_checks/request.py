@@ -1,4 +1,4 @@
-"""The request of a check: its JSON and its Standard Webhooks signature (interfaces 2.1, 2.4).
+"""The request of a check: its JSON and its Standard Webhooks signature (docs/check-endpoint.md).
 
 Every endpoint of the producer group has the secret and can verify the origin of a check. While a
 rotated secret is still valid, both secrets sign. Pure: time and randomness are parameters.
@@ -11,7 +11,6 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from importlib.metadata import version
 from typing import Any, Final
 
 from standardwebhooks import Webhook
@@ -19,8 +18,9 @@ from standardwebhooks import Webhook
 from outbox.checks.check_round import Question
 from outbox.checks.producer_group import ProducerGroup
 from outbox.messages.message import HalfMessage
+from outbox.telemetry.version import installed_version
 
-USER_AGENT: Final = f"outbox-checker/{version('outbox')}"
+USER_AGENT: Final = f"outbox-checker/{installed_version()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

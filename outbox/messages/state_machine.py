@@ -1,4 +1,4 @@
-"""The state machine of a message (semantics 3.1): one table, and one function that reads it.
+"""The state machine of a message (docs/semantics.md): one table, and one function that reads it.
 
 Publication is the only step without a resolution: COMMITTED becomes PUBLISHED when Kafka has
 acknowledged the relay's transaction. Pure: no I/O, no clock.

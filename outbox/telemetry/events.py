@@ -64,6 +64,8 @@ class Event(StrEnum):
     """Rows are in a default leaf, outside every planned partition."""
     STEP_FAILED = "step_failed"
     """One step of a task failed; the task continues."""
+    INTERNAL_ERROR = "internal_error"
+    """A request, a thread or the process failed by a defect."""
     STARTED = "started"
     STOPPED = "stopped"
     """The process ends."""
@@ -125,7 +127,7 @@ def log_uncaught_errors() -> None:
     """
 
     def write(kind: type[BaseException], error: BaseException | None, trace: Any) -> None:
-        get_logger().critical("internal_error", exc_info=(kind, error, trace))
+        get_logger().critical(Event.INTERNAL_ERROR, exc_info=(kind, error, trace))
 
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = write

@@ -178,7 +178,12 @@ CATALOGUE: Final = (
         "Leaves kept longer than their retention, by reason",
         ("reason",),
     ),
-    Metric("checker_heartbeat_timestamp_seconds", "gauge", "Last heartbeat of a chore", ("chore",)),
+    Metric(
+        "checker_heartbeat_timestamp_seconds",
+        "gauge",
+        "Last heartbeat of a task of the checker",
+        ("chore",),
+    ),
     Metric("build_info", "gauge", "Always 1", ("version", "commit")),
     Metric(
         "reconcile_last_success_timestamp_seconds",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
 from threading import Thread
 from typing import Final
 
@@ -24,6 +23,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from opentelemetry.util.types import Attributes, AttributeValue
 
 from outbox.telemetry.events import Event, get_logger
+from outbox.telemetry.version import installed_version
 
 __all__ = ["Span", "Spans", "send_to_collector"]
 
@@ -42,7 +42,7 @@ class Spans:
     def __init__(self, provider: TracerProvider) -> None:
         provider.sampler = _AsPrepared(provider.sampler)
         self._provider = provider
-        self._tracer = provider.get_tracer("outbox", version("outbox"))
+        self._tracer = provider.get_tracer("outbox", installed_version())
 
     def server(
         self, name: str, traceparent: str | None, attributes: Mapping[str, AttributeValue]
@@ -119,7 +119,7 @@ def send_to_collector(service: str) -> Spans:
     ``service`` is the service name where the environment gives none.
     """
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)
-    resource = Resource.create({SERVICE_VERSION: version("outbox")})
+    resource = Resource.create({SERVICE_VERSION: installed_version()})
     if str(resource.attributes[SERVICE_NAME]).startswith(UNNAMED):
         resource = resource.merge(Resource({SERVICE_NAME: service}))
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from spark.columns import schemas
 from spark.findings.finding import Finding

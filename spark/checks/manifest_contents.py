@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Kind
 from outbox.messages.message_id import LEAF_BITS

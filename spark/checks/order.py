@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from outbox.messages.message_id import SHARDS
 from spark.columns import manifests

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from outbox.messages import record
 

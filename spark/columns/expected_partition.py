@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
 from outbox.messages.murmur2 import POSITIVE

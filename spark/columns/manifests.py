@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from outbox.messages.manifest import ENTRY_BYTES, PREFIX, VERSIONS, Kind
 from spark.columns import slot

@@ -14,7 +14,7 @@ from math import log2
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from spark.columns.frames import BUCKET_MESSAGES, Frames, Mode
 from spark.columns.segments import IN_FLIGHT

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 from xxhash import xxh64_intdigest
 
 from outbox.messages.manifest import Kind, Position

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from spark.columns import schemas
 from spark.columns.frames import Frames

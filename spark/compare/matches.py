@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from spark.columns.commit_rank import BATCH_FACTS, with_batches
 from spark.columns.frames import Frames

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from outbox.messages.message_id import SHARDS, shard_in
 from spark.compare.diagnosis import Judgement, Unverifiable, unverifiable_reason

@@ -13,7 +13,7 @@ from zipfile import ZipFile
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from outbox.errors import ConfigurationError, OutboxError
 from spark.columns.schemas import HALF_IDS, frame_of

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e.fixtures_command_here import Command
 from tests.e2e.fixtures_service import Service, outbox_dev
 
 
@@ -14,3 +15,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Yield a running service that tests share; each uses names of its own."""
     with outbox_dev(tmp_path_factory.mktemp("dev") / "data") as running:
         yield running
+
+
+@pytest.fixture
+def outbox(
+    service: Service, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    """Return the command, configured by the environment as an operator would."""
+    facts = service.facts()
+    monkeypatch.setenv("OUTBOX_API_URL", facts["api_url"])
+    monkeypatch.setenv("OUTBOX_DATABASE_URL", facts["database_url"])
+    monkeypatch.setenv("OUTBOX_KAFKA_BOOTSTRAP_SERVERS", facts["kafka_bootstrap_servers"])
+    return Command(capsys)

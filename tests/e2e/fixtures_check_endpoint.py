@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.fixtures_http_server import QuietHandler, http_server
 
 Question = dict[str, Any]
 Script = Callable[[Question], str]
@@ -36,35 +36,17 @@ class CheckEndpoint:
 def check_endpoint(script: Script, bind: str = "127.0.0.1") -> Iterator[CheckEndpoint]:
     """Run an endpoint that answers every check with the result of ``script``."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            question = json.loads(body)["data"]
+        def serve(self) -> None:
+            question = json.loads(self.body())["data"]
             endpoint.questions.append(question)
             endpoint.signed_at.append(int(self.headers["webhook-timestamp"]))
             decision = endpoint.script(question)
             endpoint.traceparents.append(self.headers["traceparent"])
-            answer = {"message_id": question["message_id"], "decision": decision}
-            payload = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(payload)))
-            self.end_headers()
-            self.wfile.write(payload)
+            self.answer_json({"message_id": question["message_id"], "decision": decision})
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Log nothing."""
-
-    server = ThreadingHTTPServer((bind, 0), Handler)
-    server.daemon_threads = True
-    endpoint = CheckEndpoint(url=f"http://127.0.0.1:{server.server_port}/check", script=script)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with http_server(Handler, bind) as url:
+        endpoint = CheckEndpoint(url=f"{url}/check", script=script)
         yield endpoint
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(timeout=5)

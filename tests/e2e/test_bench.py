@@ -7,10 +7,9 @@ import pytest
 from cli.commands.bench import checks
 from cli.invocation.exit_codes import ExitCode
 from tests.e2e.fixtures_check_endpoint import check_endpoint
+from tests.e2e.fixtures_command_here import Command
 from tests.e2e.fixtures_service import Service
-from tests.e2e.test_command import Command, outbox
 
-__all__ = ["outbox"]
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 CLOSED = "http://127.0.0.1:65001/check"
 

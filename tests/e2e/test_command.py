@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.__main__ import run
 from cli.invocation.exit_codes import ExitCode
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from tests.e2e.fixtures_check_endpoint import CheckEndpoint, check_endpoint
-from tests.e2e.fixtures_command import Ended
+from tests.e2e.fixtures_command_here import Command
 from tests.e2e.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_finding, make_run
 
@@ -28,30 +27,6 @@ def endpoint() -> Iterator[CheckEndpoint]:
     """Yield a check endpoint that answers UNKNOWN."""
     with check_endpoint(lambda _: "UNKNOWN") as running:
         yield running
-
-
-class Command:
-    """Runs the command in this process, addressed to one service."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str) -> Ended:
-        code = run(arguments)
-        printed = self._capsys.readouterr()
-        return Ended(code=code, out=printed.out, err=printed.err)
-
-
-@pytest.fixture
-def outbox(
-    service: Service, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Command:
-    """Return the command, configured by the environment as an operator would."""
-    facts = service.facts()
-    monkeypatch.setenv("OUTBOX_API_URL", facts["api_url"])
-    monkeypatch.setenv("OUTBOX_DATABASE_URL", facts["database_url"])
-    monkeypatch.setenv("OUTBOX_KAFKA_BOOTSTRAP_SERVERS", facts["kafka_bootstrap_servers"])
-    return Command(capsys)
 
 
 def test_a_group_is_created_shown_and_changed_field_by_field(
@@ -219,8 +194,8 @@ def test_the_doctor_finds_nothing_wrong_with_the_stores(outbox: Command) -> None
     for check in ("postgres version", "fsync", "migrations", "kafka", "outbox.progress"):
         assert findings[check] == "ok"
     assert findings["min.insync.replicas"] == "warning", "one broker"
-    tasks = {check: verdict for check, verdict in findings.items() if check.startswith("chore ")}
-    assert {"chore relay", "chore check", "chore sweep", "chore retire"} <= tasks.keys()
+    tasks = {check: verdict for check, verdict in findings.items() if check.startswith("task ")}
+    assert {"task relay", "task check", "task sweep", "task retire"} <= tasks.keys()
     assert set(tasks.values()) == {"ok"}, "also those with work once a minute"
     assert {"parked messages", "held messages", "messages"} <= findings.keys()
 

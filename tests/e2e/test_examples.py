@@ -15,12 +15,11 @@ from cli.invocation.examples import EXAMPLES
 from cli.invocation.exit_codes import ExitCode
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from tests.e2e.fixtures_check_endpoint import check_endpoint
+from tests.e2e.fixtures_command_here import Command
 from tests.e2e.fixtures_service import Service
-from tests.e2e.test_command import Command, outbox
 from tests.fixtures_paths import PROJECT
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
 
-__all__ = ["outbox"]
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
 NOT_RUN = {

@@ -16,6 +16,7 @@ from tests.spark.cut import test_carry_over
 from tests.spark.fixtures_mutant import Mutant, Needs
 from tests.unit.spark.compare import test_diagnosis, test_expiry
 from tests.unit.spark.cut import test_checkpoint
+from tests.unit.spark.fixtures_suspects import make_suspect
 from tests.unit.spark.report import test_report
 
 SOME: Final = {"count": 100, "most_cuts": 2}
@@ -85,7 +86,7 @@ MUTANTS: Final = (
         broken="if suspect.known is None:",
         killer=test_expiry.test_what_was_never_published_has_not_expired,
         given={
-            "suspect": test_diagnosis.make_suspect(listed=()),
+            "suspect": make_suspect(listed=()),
             "expected": FindingClass.SKIPPED,
         },
     ),

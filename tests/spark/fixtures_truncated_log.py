@@ -7,19 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-BATCH_HEAD = struct.Struct(">qiibIhi")
-"""Base offset, length after the first two fields, leader epoch, magic, CRC, attributes, last
-offset delta: the record batch of Kafka's protocol, version 2."""
+BATCH_HEAD = struct.Struct(">qiibIh")
+"""Base offset, length after the first two fields, leader epoch, magic, CRC, attributes: the
+beginning of a record batch of Kafka's protocol, version 2."""
 LENGTH_AFTER = 12
 CONTROL = 0x20
 
 
 class Batch(NamedTuple):
-    """A record batch in a log segment: its position and the offset after it."""
+    """A record batch in a log segment: its position and its first offset."""
 
     at: int
     base_offset: int
-    next_offset: int
     control: bool
 
 
@@ -42,7 +41,7 @@ def cut_tail(data_dir: Path, topic: str, partition: int, transactions: int) -> i
 def _batches(segment: bytes) -> Iterator[Batch]:
     at = 0
     while at < len(segment):
-        base, length, _, magic, _, attributes, last = BATCH_HEAD.unpack_from(segment, at)
+        base, length, _, magic, _, attributes = BATCH_HEAD.unpack_from(segment, at)
         assert magic == 2
-        yield Batch(at, base, base + last + 1, bool(attributes & CONTROL))
+        yield Batch(at, base, bool(attributes & CONTROL))
         at += LENGTH_AFTER + length

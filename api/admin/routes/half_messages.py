@@ -8,7 +8,14 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
-from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs, no_query
+from api.admin.dependencies import (
+    NoQuery,
+    ServicesDependency,
+    StrictRoute,
+    half_of,
+    needs,
+    no_query,
+)
 from api.admin.models.base import OperatorRequest
 from api.admin.models.half_messages import (
     PAYLOAD,
@@ -30,9 +37,8 @@ from api.http.problems import Problem
 from api.ingest.answers import already_ended, ended_half
 from api.ingest.schemas import ENCODER
 from outbox.access import Caller, Scope
-from outbox.errors import InvalidMessageId, MessageNotFound
+from outbox.errors import MessageNotFound
 from outbox.messages.message import DecidedBy, End, Resolution, State
-from outbox.messages.message_id import parse_message_id
 from outbox.operators.message_view import MessageFilter, MessageView, OperatorAction
 from outbox.telemetry.events import Event, get_logger
 
@@ -124,7 +130,7 @@ async def force_end(
     message_id: str, body: ForceEndRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> Response:
     """Decide as the operator; the first decision still wins."""
-    half_id, nonce = _parse(message_id)
+    half_id, nonce = half_of(message_id)
     end = End(
         half_id=half_id,
         nonce=nonce,
@@ -157,7 +163,7 @@ async def find(
     services: Services, caller: Caller, message_id: str, *, payload: bool = False
 ) -> MessageView:
     """Return a message that the caller may see; raises MessageNotFound for every other id."""
-    half_id, nonce = _parse(message_id)
+    half_id, nonce = half_of(message_id)
     groups = await services.groups_of(caller)
     view = await services.browser.get(half_id, payload=payload)
     if view is None or view.half.nonce != nonce:
@@ -171,13 +177,6 @@ def only_known_query(request: Request, *known: str) -> None:
     """Refuse query parameters other than the known ones."""
     if set(request.query_params) - set(known):
         no_query(request)
-
-
-def _parse(message_id: str) -> Any:
-    try:
-        return parse_message_id(message_id)
-    except InvalidMessageId:
-        raise MessageNotFound from None
 
 
 def filter_of(

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
 
-from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, half_of, needs
 from api.admin.models.base import OperatorRequest
 from api.admin.models.held_records import (
     HeldQuery,
@@ -18,8 +18,8 @@ from api.admin.services import Services
 from api.http.page_token import decode_number_token, encode_page_token
 from api.http.problems import Problem
 from outbox.access import Caller, Scope
-from outbox.errors import InvalidMessageId, MessageNotFound, NotHeld
-from outbox.messages.message_id import HalfId, Nonce, parse_message_id
+from outbox.errors import NotHeld
+from outbox.messages.message_id import HalfId
 from outbox.operators.message_view import OperatorAction
 from outbox.telemetry.events import Event, get_logger
 
@@ -71,7 +71,7 @@ async def drop_held_record(
 async def _settle(
     message_id: str, body: OperatorRequest, caller: Caller, services: Services, *, drops: bool
 ) -> SettledRecord:
-    half_id, nonce = _parse(message_id)
+    half_id, nonce = half_of(message_id)
     action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
     settle = services.held.drop_held if drops else services.held.release_now
     try:
@@ -87,10 +87,3 @@ async def _settle(
         key_id=action.key_id,
     )
     return SettledRecord(message_id=message_id, released=not drops, dropped=drops)
-
-
-def _parse(message_id: str) -> tuple[HalfId, Nonce]:
-    try:
-        return parse_message_id(message_id)
-    except InvalidMessageId:
-        raise MessageNotFound from None

@@ -24,7 +24,9 @@ def bench(
     topic: Annotated[str, typer.Option(help="A topic for the records; cycle and relay fill it.")],
     mode: Annotated[
         Mode,
-        typer.Option(help="What to measure; cycle and relay commit, check leaves it to checks."),
+        typer.Option(
+            help="Measure prepares, prepare with COMMIT, the way to Kafka, or decisions by checks."
+        ),
     ] = Mode.CYCLE,
     messages: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of messages.")] = 1000,
     size: Annotated[int, typer.Option(min=0, max=1_000_000, help="Bytes of each value.")] = 200,

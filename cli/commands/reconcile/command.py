@@ -19,7 +19,7 @@ CHANGES = ("new", "resolved", "fixed", "unverifiable")
 HEAD = ("run_id", "verdict", "sentence", "totals", "in_flight", *CHANGES)
 
 Limit = Annotated[int | None, typer.Option(min=1, max=500, help="Number of rows.")]
-Cursor = Annotated[str | None, typer.Option(help="Go on where the last page ended.")]
+Cursor = Annotated[str | None, typer.Option(help="Continue where the last page ended.")]
 
 
 class Kind(StrEnum):

@@ -102,8 +102,8 @@ def fix(
 
     A record that differs from its message is published again only if --finding names it.
     """
-    _require_one("--apply, --accept and --export", apply, accepted, exporting)
-    _require_one("--class and --finding", classes, names)
+    _refuse_several("--apply, --accept and --export", apply, accepted, exporting)
+    _refuse_several("--class and --finding", classes, names)
     if (apply or accepted) and not (reason or "").strip():
         raise CommandFailed("--reason is required; it is kept in the audit log", ExitCode.USAGE)
     who = {"operator": operator or operator_name(), "reason": reason or PLANNING}
@@ -121,7 +121,7 @@ def fix(
         _republish(context, run_id, wanted, order, plan_file, apply=apply)
 
 
-def _require_one(options: str, *given: object) -> None:
+def _refuse_several(options: str, *given: object) -> None:
     """Raise CommandFailed if more than one of these options is given."""
     if sum(map(bool, given)) > 1:
         raise CommandFailed(f"use only one of {options}", ExitCode.USAGE)

@@ -20,7 +20,7 @@ from outbox.messages.message import Content, HalfMessage, Message
 from outbox.messages.message_id import NONCE_BITS, HalfId, Nonce
 
 WINDOW_SECONDS: Final = 300
-"""Receivers refuse a timestamp that differs from their clock by more seconds (interfaces 2.4)."""
+"""Receivers refuse a timestamp that differs from their clock by more seconds."""
 OTHER_SECRET: Final = "whsec_" + "QUFB" * 10 + "QUE="
 HTTP_OK: Final = 200
 VERDICTS: Final = frozenset({Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN})

@@ -42,7 +42,7 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """The time of a chore's last heartbeat, in seconds since 1970."""
+    """The time of a task's last heartbeat, in seconds since 1970."""
 
     chore: str
     beaten_at: float

@@ -90,7 +90,7 @@ JOIN outbox.topic t ON t.id = m.topic_id
 GROUP BY g.name, t.name, g.check_interval_seconds
 
 -- name: heartbeats
--- Reads, by key, the time of the last heartbeat of each chore that must be alive; 0: it never ran.
+-- Reads, by key, the time of the last heartbeat of each task that must be alive; 0: it never ran.
 SELECT needed.chore, coalesce(extract(epoch FROM p.updated_at), 0)::float8 AS beaten_at
 FROM unnest(ARRAY['relay', 'check', 'sweep', 'retire']) AS needed (chore)
 LEFT JOIN outbox.progress p ON p.name = 'heartbeat:' || needed.chore

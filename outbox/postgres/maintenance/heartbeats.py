@@ -1,4 +1,4 @@
-"""Heartbeats of the chores: rows ``heartbeat:<chore>`` of the progress table, by its clock."""
+"""Heartbeats of the tasks: rows ``heartbeat:<task>`` of the progress table, by its clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PostgresHeartbeats:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def beat(self, chore: str) -> None:
-        """Record that a chore is alive; see Heartbeats.beat."""
+    async def beat(self, task: str) -> None:
+        """Record that a task is alive; see Heartbeats.beat."""
         async with available(), self._pool.connection() as connection:
-            await connection.execute(SQL["beat"], {"chore": chore})
+            await connection.execute(SQL["beat"], {"task": task})

@@ -22,7 +22,15 @@ ROWS: Final = 100
 FLUSHES: Final = 10
 """The most commits or batches that are read of a slice; each has up to some thousand messages."""
 CHECKS: Final = 5_000
-LOGS: Final = ("prepared", "committed", "published")
+_ENTRIES: Final = SQL["entries"]
+LOGS: Final = {
+    "prepared": SQL["prepared"],
+    "committed": _ENTRIES.format(log="commit_log", xid="xid", at="committed_at", of="half_ids"),
+    "published": _ENTRIES.format(
+        log="publication_log", xid="to_xid", at="published_at", of="partitions"
+    ),
+}
+"""The statement that samples each log."""
 
 
 def read_rates(connection: Connection) -> Rates:
@@ -32,8 +40,8 @@ def read_rates(connection: Connection) -> Rates:
         [hour] = cursor.execute(SQL["hour"]).fetchall()
         asked = {**hour, "slices": SLICES, "rows": ROWS, "flushes": FLUSHES, "checks": CHECKS}
         logs = [
-            series_of(name, (LogSlice(**row) for row in cursor.execute(SQL[name], asked)))
-            for name in LOGS
+            series_of(name, (LogSlice(**row) for row in cursor.execute(statement, asked)))
+            for name, statement in LOGS.items()
         ]
         checked = _checked(cursor.execute(SQL["checked"], asked).fetchall())
     return Rates(begins_at=hour["since"], series=(*logs, checked))

@@ -53,11 +53,12 @@ CROSS JOIN LATERAL (
 ) f
 GROUP BY s.low, s.high
 
--- name: committed
--- Samples the commits of each shard since a time, as ``prepared`` does the halves. Locks nothing.
+-- name: entries
+-- Samples a log of each shard since a time, as ``prepared`` does the halves. {log} has an entry for each flush or batch:
+-- its key {xid}, its time {at}, and {of}, an array with one element for each message. Locks nothing.
 WITH RECURSIVE bounds (shard, low, high) AS (
-    SELECT s.shard, (SELECT xid FROM outbox.commit_log WHERE shard = s.shard ORDER BY xid LIMIT 1),
-        (SELECT xid + 1 FROM outbox.commit_log WHERE shard = s.shard ORDER BY xid DESC LIMIT 1)
+    SELECT s.shard, (SELECT {xid} FROM outbox.{log} WHERE shard = s.shard ORDER BY {xid} LIMIT 1),
+        (SELECT {xid} + 1 FROM outbox.{log} WHERE shard = s.shard ORDER BY {xid} DESC LIMIT 1)
     FROM generate_series(0, 15) AS s (shard)
 ), search (shard, low, high) AS (
     SELECT shard, low, high FROM bounds
@@ -65,8 +66,8 @@ WITH RECURSIVE bounds (shard, low, high) AS (
     SELECT shard, CASE WHEN late THEN low ELSE middle + 1 END, CASE WHEN late THEN middle ELSE high END
     FROM (
         SELECT s.shard, s.low, s.high, m.middle, (
-            SELECT committed_at >= %(since)s FROM outbox.commit_log
-            WHERE shard = s.shard AND xid >= m.middle ORDER BY xid LIMIT 1) AS late
+            SELECT {at} >= %(since)s FROM outbox.{log}
+            WHERE shard = s.shard AND {xid} >= m.middle ORDER BY {xid} LIMIT 1) AS late
         FROM search s
         CROSS JOIN LATERAL (SELECT (s.low + s.high) / 2 AS middle) m
         WHERE s.low < s.high
@@ -81,51 +82,13 @@ SELECT s.low, s.high, max(f.xid) AS last, count(*) = %(flushes)s::int8 AS cut_of
     array_agg(floor(extract(epoch FROM f.at - %(since)s) / 60)::int4 ORDER BY f.xid) AS minutes,
     array_agg(f.messages::int8 ORDER BY f.xid) AS messages,
     floor(extract(epoch FROM (
-        SELECT committed_at FROM outbox.commit_log
-        WHERE shard = s.shard AND xid >= s.low AND xid < s.high ORDER BY xid DESC LIMIT 1
+        SELECT {at} FROM outbox.{log}
+        WHERE shard = s.shard AND {xid} >= s.low AND {xid} < s.high ORDER BY {xid} DESC LIMIT 1
     ) - %(since)s) / 60)::int4 AS last_minute
 FROM slice s
 CROSS JOIN LATERAL (
-    SELECT xid, committed_at AS at, cardinality(half_ids) AS messages FROM outbox.commit_log
-    WHERE shard = s.shard AND xid >= s.low AND xid < s.high ORDER BY xid LIMIT %(flushes)s
-) f
-GROUP BY s.shard, s.low, s.high
-
--- name: published
--- Samples the relay's batches of each shard since a time, in the same way. Locks nothing.
-WITH RECURSIVE bounds (shard, low, high) AS (
-    SELECT s.shard, (SELECT to_xid FROM outbox.publication_log WHERE shard = s.shard ORDER BY to_xid LIMIT 1),
-        (SELECT to_xid + 1 FROM outbox.publication_log WHERE shard = s.shard ORDER BY to_xid DESC LIMIT 1)
-    FROM generate_series(0, 15) AS s (shard)
-), search (shard, low, high) AS (
-    SELECT shard, low, high FROM bounds
-    UNION ALL
-    SELECT shard, CASE WHEN late THEN low ELSE middle + 1 END, CASE WHEN late THEN middle ELSE high END
-    FROM (
-        SELECT s.shard, s.low, s.high, m.middle, (
-            SELECT published_at >= %(since)s FROM outbox.publication_log
-            WHERE shard = s.shard AND to_xid >= m.middle ORDER BY to_xid LIMIT 1) AS late
-        FROM search s
-        CROSS JOIN LATERAL (SELECT (s.low + s.high) / 2 AS middle) m
-        WHERE s.low < s.high
-    ) step
-), slice AS (
-    SELECT s.shard, s.low + (b.high - s.low) * n / %(slices)s::int8 AS low,
-        s.low + (b.high - s.low) * (n + 1) / %(slices)s::int8 AS high
-    FROM search s JOIN bounds b USING (shard) CROSS JOIN generate_series(0, %(slices)s::int8 - 1) n
-    WHERE s.low >= s.high
-)
-SELECT s.low, s.high, max(f.xid) AS last, count(*) = %(flushes)s::int8 AS cut_off,
-    array_agg(floor(extract(epoch FROM f.at - %(since)s) / 60)::int4 ORDER BY f.xid) AS minutes,
-    array_agg(f.messages::int8 ORDER BY f.xid) AS messages,
-    floor(extract(epoch FROM (
-        SELECT published_at FROM outbox.publication_log
-        WHERE shard = s.shard AND to_xid >= s.low AND to_xid < s.high ORDER BY to_xid DESC LIMIT 1
-    ) - %(since)s) / 60)::int4 AS last_minute
-FROM slice s
-CROSS JOIN LATERAL (
-    SELECT to_xid AS xid, published_at AS at, cardinality(partitions) AS messages FROM outbox.publication_log
-    WHERE shard = s.shard AND to_xid >= s.low AND to_xid < s.high ORDER BY to_xid LIMIT %(flushes)s
+    SELECT {xid} AS xid, {at} AS at, cardinality({of}) AS messages FROM outbox.{log}
+    WHERE shard = s.shard AND {xid} >= s.low AND {xid} < s.high ORDER BY {xid} LIMIT %(flushes)s
 ) f
 GROUP BY s.shard, s.low, s.high
 

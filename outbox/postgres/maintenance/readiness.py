@@ -17,7 +17,7 @@ SQL: Final = load(__name__)
 BEATS_MISSED: Final = 3
 MIGRATIONS: Final = Path(__file__).parents[3] / "migrations" / "versions"
 OK: Final = "ok"
-NEEDED_CHORES: Final = ("relay", "check", "sweep")
+NEEDED_TASKS: Final = ("relay", "check", "sweep")
 """Without one of them a message waits: for its publication, or for its first or next check."""
 
 
@@ -43,7 +43,7 @@ class PostgresReadiness:
                 row = await cursor.fetchone()
                 if row is None or not row[0]:
                     return {"postgres": OK, **unknown, "migrations": "none"}
-                asked = {"chores": list(NEEDED_CHORES), "silent_after": silent_after}
+                asked = {"tasks": list(NEEDED_TASKS), "silent_after": silent_after}
                 cursor = await connection.execute(SQL["state"], asked)
                 state = await cursor.fetchone()
         except DatabaseUnavailable:

@@ -1,4 +1,4 @@
-"""What operators see of PostgreSQL itself: shards, chores, the server. One session of its own."""
+"""What operators see of PostgreSQL itself: shards, tasks, the server. One session of its own."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class OperatorView:
         """Return owner, position, backlog (at most 1 000 flushes deep) and halt of each shard."""
         return self._rows("shards")
 
-    def chores(self) -> list[Row]:
-        """Return each chore with the age of its last heartbeat in seconds."""
-        return self._rows("chores")
+    def tasks(self) -> list[Row]:
+        """Return each task with the age of its last heartbeat in seconds."""
+        return self._rows("tasks")
 
     def unfinished(self) -> list[Row]:
         """Return the unfinished messages by state, group and topic: number and oldest age (s).

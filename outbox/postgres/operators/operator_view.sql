@@ -14,8 +14,8 @@ CROSS JOIN LATERAL (
 ) b
 ORDER BY s.shard
 
--- name: chores
--- Reads the heartbeats: one row per chore.
+-- name: tasks
+-- Reads the heartbeats: one row per task of the checker.
 SELECT substr(name, 11) AS chore, extract(epoch FROM clock_timestamp() - updated_at)::float8 AS seconds_ago
 FROM outbox.progress WHERE name LIKE 'heartbeat:%%' ORDER BY name
 

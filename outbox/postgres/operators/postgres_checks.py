@@ -11,7 +11,7 @@ from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
 from outbox.operators.health_check import HealthCheck, HealthStatus, finding, judged
 from outbox.operators.installation import ShardState, shard_state
-from outbox.postgres.maintenance.readiness import BEATS_MISSED, NEEDED_CHORES, newest_revision
+from outbox.postgres.maintenance.readiness import BEATS_MISSED, NEEDED_TASKS, newest_revision
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.relay.server_requirements import judge_postgres
 from outbox.settings.catalogue import Settings
@@ -24,9 +24,9 @@ WAITING = (
 )
 """What waits for a person: state, name of the check, what it is counted by, the next command."""
 RETENTION = "retire"
-"""The chore that no message waits for, and without which the disk fills up."""
+"""The task that no message waits for, and without which the disk fills up."""
 SWITCHED_OFF_SECONDS = 86_400
-"""A chore that has been silent for so long was switched off, or an earlier release had it."""
+"""A task that has been silent for so long was switched off, or an earlier release had it."""
 START_POSTGRES = "docker compose up --detach postgres"
 START_CHECKER = "docker compose up --detach checker"
 TABLES_OF_AN_END = 2
@@ -47,7 +47,7 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
             yield finding("migrations", current == newest, detail, command="outbox migrate up")
             if current == newest:
                 most = BEATS_MISSED * settings.checker_heartbeat_seconds
-                yield from heartbeat_findings(view.chores(), most)
+                yield from heartbeat_findings(view.tasks(), most)
                 yield halt_finding([shard_state(row) for row in view.shards()])
                 yield leaf_finding(view.without_leaf())
                 yield leaf_lock_finding(**view.leaf_locks())
@@ -78,26 +78,26 @@ def server_findings(server: Mapping[str, Any], now: float) -> Iterator[HealthChe
     yield finding("clock skew", close, f"{skew:.3f} s", HealthStatus.WARNING)
 
 
-def heartbeat_findings(chores: list[dict[str, Any]], most_seconds: float) -> Iterator[HealthCheck]:
-    """Check the age of each chore's last heartbeat.
+def heartbeat_findings(tasks: list[dict[str, Any]], most_seconds: float) -> Iterator[HealthCheck]:
+    """Check the age of each task's last heartbeat.
 
     Messages wait for some of them. The others may take long, or be switched off: a warning, but
     not for ever.
     """
-    seen = {chore["chore"] for chore in chores}
-    for needed in NEEDED_CHORES:
+    seen = {task["chore"] for task in tasks}
+    for needed in NEEDED_TASKS:
         if needed not in seen:
             detail = "has never run on this database: start `outbox checker`"
-            yield finding(f"chore {needed}", False, detail, command=START_CHECKER)
-    for chore in chores:
-        name, age = chore["chore"], float(chore["seconds_ago"])
-        if age > SWITCHED_OFF_SECONDS and name not in (*NEEDED_CHORES, RETENTION):
+            yield finding(f"task {needed}", False, detail, command=START_CHECKER)
+    for task in tasks:
+        name, age = task["chore"], float(task["seconds_ago"])
+        if age > SWITCHED_OFF_SECONDS and name not in (*NEEDED_TASKS, RETENTION):
             continue
         alive = age <= most_seconds
         more = "" if alive else ": is a checker with this task running, and what does its log say?"
-        otherwise = HealthStatus.FAILED if name in NEEDED_CHORES else HealthStatus.WARNING
+        otherwise = HealthStatus.FAILED if name in NEEDED_TASKS else HealthStatus.WARNING
         detail = f"{age:.1f} s ago{more}"
-        yield finding(f"chore {name}", alive, detail, otherwise, START_CHECKER)
+        yield finding(f"task {name}", alive, detail, otherwise, START_CHECKER)
 
 
 def disk_finding(refusal: str | None) -> HealthCheck:

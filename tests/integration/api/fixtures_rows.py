@@ -1,4 +1,4 @@
-"""Reads the tables, for tests that check what was stored."""
+"""Reads and writes the tables, for tests that check what was stored."""
 
 from __future__ import annotations
 
@@ -14,6 +14,21 @@ SELECT (SELECT count(*) FROM outbox.half_message WHERE {NEW_HALVES}),
     (SELECT count(*) FROM outbox.transaction_key WHERE {NEW_HALVES}),
     (SELECT count(*) FROM outbox.commit_log WHERE {NEW_COMMITS})
 """
+CHECKED: LiteralString = (
+    "INSERT INTO outbox.check_attempt (half_id, look_id, round, attempt, asked_at, outcome,"
+    " http_status, latency_ms, counted, applied)"
+    " SELECT half_id, %s, 1, %s, clock_timestamp(), %s, 200, 3, true, true FROM outbox.half_message"
+)
+"""Writes a check of each message: look, attempt, outcome."""
+PARK = f"""
+INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest, producer_group_id,
+    topic_id, "partition", check_immunity_seconds, transaction_id, key, value, headers,
+    content_type, traceparent, tags, key_id, parked_at, parked_reason, check_count)
+SELECT *, clock_timestamp(), 'check_max', 15 FROM outbox.half_message WHERE {NEW_HALVES}
+"""
+"""Parks every message of the test, after 15 checks."""
+UNKNOWN = "00000000-0001-8001-8000-000000000000"
+"""An id that was never issued."""
 
 
 async def stored(pool: Pool) -> tuple[int, ...]:

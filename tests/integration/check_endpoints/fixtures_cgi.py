@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.fixtures_http_server import QuietHandler, http_server
 
 
 @contextmanager
 def cgi_server(command: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:
     """Serve a CGI program (RFC 3875): the headers in its environment, the body on its stdin."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+    class Handler(QuietHandler):
+        def serve(self) -> None:
+            body = self.body()
             headers = {
                 "HTTP_" + name.upper().replace("-", "_"): text
                 for name, text in self.headers.items()
@@ -26,21 +26,8 @@ def cgi_server(command: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:
             )
             head, _, answer = done.stdout.partition(b"\r\n\r\n")
             status, content_type = head.decode().split("\r\n")
-            self.send_response(int(status.removeprefix("Status: ")))
-            self.send_header(*content_type.split(": ", 1))
-            self.send_header("content-length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+            name, text = content_type.split(": ", 1)
+            self.answer(answer, int(status.removeprefix("Status: ")), **{name: text})
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Log nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/outbox/check"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with http_server(Handler) as url:
+        yield f"{url}/outbox/check"

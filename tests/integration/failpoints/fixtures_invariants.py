@@ -22,7 +22,6 @@ from tests.integration.failpoints.fixtures_traffic import Traffic, Transaction
 
 DECISION = {1: "COMMIT", 2: "ROLLBACK"}
 PRODUCER, CHECK = 1, 2
-DECISIVE = frozenset({"commit", "rollback"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

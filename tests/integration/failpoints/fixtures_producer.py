@@ -6,8 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Lock
+
+from tests.fixtures_http_server import QuietHandler, http_server
 
 KINDS = ("commit", "rollback", "silent-commit", "silent-rollback", "unsure")
 """Ended by the producer, or decided only by a check; ``unsure`` answers UNKNOWN first."""
@@ -42,34 +43,11 @@ class CheckEndpoint:
 def serving(endpoint: CheckEndpoint) -> Iterator[str]:
     """Serve the endpoint for the block; yield its URL."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_POST(self) -> None:
-            answer = endpoint.answer(self.rfile.read(int(self.headers["content-length"])))
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+        def serve(self) -> None:
+            self.answer(endpoint.answer(self.body()), content_type="application/json")
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Log nothing."""
-
-        def handle(self) -> None:
-            """Serve a connection; a killed caller is not an error."""
-            try:
-                super().handle()
-            except ConnectionError:
-                return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/check"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with http_server(Handler) as url:
+        yield f"{url}/check"

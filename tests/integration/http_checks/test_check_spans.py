@@ -11,17 +11,10 @@ from outbox.checks.check_round import Answer, Question
 from outbox.clock import SystemClock
 from outbox.http_checks.endpoint import HttpCheckEndpoint
 from outbox.http_checks.guarded_connector import GuardedResolver
-from tests.fixtures_spans import (
-    CALLER,
-    NOT_RECORDED,
-    RECORDED,
-    KeptSpans,
-    context_of,
-    linked_ids,
-)
+from tests.fixtures_spans import CALLER, NOT_RECORDED, RECORDED, KeptSpans, context_of, linked_ids
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
 from tests.integration.checker.fixtures_producer import Producer, says, status
-from tests.integration.http_checks.test_endpoint import group_at
+from tests.integration.http_checks.fixtures_questions import group_at
 from tests.unit.checker.checks.fixtures_queue_rows import make_half
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import socket
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,40 +12,24 @@ from aiohttp import web
 from aiohttp.abc import ResolveResult
 from standardwebhooks import Webhook
 
-from outbox.checks.check_round import Answer, Outcome, Question
-from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.check_round import Answer, Outcome
 from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
 from outbox.clock import SystemClock
 from outbox.http_checks.endpoint import HttpCheckEndpoint
 from outbox.http_checks.guarded_connector import GuardedResolver
-from tests.fixtures_messages import make_group
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
 from tests.integration.checker.fixtures_producer import Check, Producer, says, status, verdict
 from tests.integration.checker.fixtures_raw_endpoint import hostile_endpoint, raw_endpoint
 from tests.integration.http_checks.fixtures_name_server import answer_names
-from tests.unit.checker.checks.fixtures_queue_rows import make_half
+from tests.integration.http_checks.fixtures_questions import (
+    ELSEWHERE_ALLOWED,
+    ask,
+    group_at,
+    question,
+)
 
 SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
 OLD_SECRET = "whsec_b29vb29vb29vb29vb29vb29vb29vb29vb29vb29vb28="
-
-
-@pytest.fixture
-async def endpoint() -> AsyncIterator[HttpCheckEndpoint]:
-    async with HttpCheckEndpoint(GuardedResolver(LOOPBACK_ALLOWED)) as opened:
-        yield opened
-
-
-def group_at(url: str, **fields: Any) -> ProducerGroup:
-    return make_group(check_url=url, **{"check_timeout_seconds": 1, **fields})
-
-
-def question(half_id: int = 1 << 15) -> Question:
-    return Question(half=make_half(half_id), round=1, attempt=1)
-
-
-async def ask(endpoint: HttpCheckEndpoint, url: str, **fields: Any) -> Answer:
-    (answer,) = await endpoint.ask(group_at(url, **fields), [question()], SystemClock().now())
-    return answer
 
 
 async def test_a_verdict_comes_back_with_its_reason(endpoint: HttpCheckEndpoint) -> None:
@@ -228,8 +211,6 @@ async def test_a_batch_is_one_call_with_a_verdict_each(endpoint: HttpCheckEndpoi
 # -- The SSRF guard at the socket -----------------------------------------------------------------
 
 CLOSED = SsrfPolicy(ports=((1, 65_535),))
-ELSEWHERE_ALLOWED = policy_of(["192.0.2.0/24"], [], ["1-65535"])
-"""Plain HTTP is allowed, but to one network alone."""
 
 
 async def blocked(url: str, policy: SsrfPolicy = CLOSED) -> Answer:

@@ -10,7 +10,7 @@ from outbox.checks.check_round import Answer, Outcome
 from outbox.http_checks.endpoint import HttpCheckEndpoint
 from tests.integration.checker.fixtures_producer import Producer, says
 from tests.integration.http_checks.fixtures_name_server import hanging_names
-from tests.integration.http_checks.test_endpoint import ask, endpoint  # noqa: F401
+from tests.integration.http_checks.fixtures_questions import ask
 
 CALLS = 100
 """More than every limit of look-ups."""
@@ -26,7 +26,7 @@ async def asked_all(sender: HttpCheckEndpoint, *hosts: str, seconds: int = 1) ->
 
 
 async def test_a_group_without_a_name_server_delays_no_other_group(
-    endpoint: HttpCheckEndpoint,  # noqa: F811
+    endpoint: HttpCheckEndpoint,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with Producer(says("COMMIT")) as producer:
@@ -41,7 +41,7 @@ async def test_a_group_without_a_name_server_delays_no_other_group(
 
 
 async def test_the_calls_of_a_group_share_one_look_up_also_after_they_gave_up(
-    endpoint: HttpCheckEndpoint,  # noqa: F811
+    endpoint: HttpCheckEndpoint,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with hanging_names(monkeypatch) as asked:
@@ -51,7 +51,7 @@ async def test_the_calls_of_a_group_share_one_look_up_also_after_they_gave_up(
 
 
 async def test_a_group_that_changes_its_name_again_and_again_takes_a_few_threads(
-    endpoint: HttpCheckEndpoint,  # noqa: F811
+    endpoint: HttpCheckEndpoint,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with hanging_names(monkeypatch) as asked:

@@ -16,7 +16,7 @@ from outbox.http_checks.guarded_connector import GuardedResolver
 from outbox.http_checks.own_listeners import OwnListeners, database_places, is_this_machine
 from tests.integration.checker.fixtures_producer import Producer, says
 from tests.integration.http_checks.fixtures_name_server import answer_names
-from tests.integration.http_checks.test_endpoint import ask
+from tests.integration.http_checks.fixtures_questions import ask
 
 OPEN = policy_of(["0.0.0.0/0", "::/0"], [], ["1-65535"])
 

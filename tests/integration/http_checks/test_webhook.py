@@ -18,7 +18,7 @@ from outbox.http_checks.guarded_connector import GuardedResolver
 from outbox.http_checks.webhook import Notice, NoticeResult, WebhookTarget, post_notice
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
 from tests.integration.http_checks.fixtures_name_server import answer_names
-from tests.integration.http_checks.test_endpoint import ELSEWHERE_ALLOWED
+from tests.integration.http_checks.fixtures_questions import ELSEWHERE_ALLOWED
 
 SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
 NOTICE = Notice(notice_id="run_7", kind="reconciliation.changed", data={"verdict": "findings"})

@@ -113,8 +113,8 @@ CONSOLE_MUTANTS: Final = (
     ProductMutant(
         promise="A bound key sees no metric of another group in the console",
         file="api/console/metric_values.py",
-        rule="if caller.groups is not None and sample.labels.get(GROUP) not in caller.groups:",
-        broken="if False:",
+        rule="return self._caller.groups is None or labels.get(GROUP) in self._caller.groups",
+        broken="return True",
         killer=f"{CONSOLE}/test_pages.py::test_a_bound_key_sees_no_number_of_another_group",
     ),
     ProductMutant(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -11,18 +10,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from outbox.errors import RunOvertaken
-from outbox.messages.message import HalfMessage, Resolution
-from outbox.messages.record import MESSAGE_ID, Record
+from outbox.messages.message import Resolution
+from outbox.messages.record import Record
 from spark.audit.audit import Audit
 from spark.compare.late_arrivals import LATE
 from spark.findings.verdict import Verdict
 from spark.progress import Progress
-from spark.report.report import Report
 from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
+from tests.spark.fixtures_stored_audit import classes, commit, message_id, run
 
 pytestmark = REAL_STORES
 
@@ -43,29 +42,6 @@ class Brittle(StringIO):
         if text.startswith(self.stage) and "still running" not in text:
             raise Killed
         return len(text)
-
-
-def run(parts: RunContext, options: Options) -> Report:
-    """Run and store the outcome."""
-    report = Audit(parts, options).run()
-    store_run(report, parts.run_store, samples=50)
-    return report
-
-
-def classes(report: Report) -> Counter[str]:
-    """Count the findings by class."""
-    return Counter(each.finding_class.value for each in report.findings)
-
-
-def commit(writer: OutboxWriter, topic: str, count: int) -> list[HalfMessage]:
-    """Prepare and commit messages."""
-    halves = writer.prepare(topic, count)
-    writer.end(halves, Resolution.COMMIT)
-    return halves
-
-
-def message_id(record: Record) -> str:
-    return dict(record.headers)[MESSAGE_ID].decode()
 
 
 @pytest.mark.deep

@@ -9,13 +9,12 @@ import pytest
 from outbox.messages.message import Resolution
 from outbox.messages.murmur2 import partition_of
 from outbox.messages.record import Record
-from spark.audit.audit import Audit
 from spark.checks.misplaced_keys import SPLIT
 from spark.report.report import Report
-from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_stored_audit import run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -54,13 +53,6 @@ def elsewhere(record: Record) -> Record:
     if record.key is None or record.partition is not None:
         return record
     return record._replace(partition=1 - partition_of(record.key, 2))
-
-
-def run(parts: RunContext, options: Options) -> Report:
-    """Run and store the outcome."""
-    report = Audit(parts, options).run()
-    store_run(report, parts.run_store, samples=50)
-    return report
 
 
 def split(report: Report) -> set[str | None]:

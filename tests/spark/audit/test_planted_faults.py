@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from outbox.messages.message import HalfMessage, Resolution
-from outbox.messages.message_id import HalfId, Nonce, message_id_of
 from outbox.messages.record import MESSAGE_ID, Record
 from spark.audit.audit import Audit
 from spark.columns.frames import Mode
@@ -23,14 +18,12 @@ from spark.findings.finding import Finding
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
 from spark.report.store_run import store_run
+from tests.spark.fixtures_every_fault import SECRET, plant
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
 
 pytestmark = REAL_STORES
-
-SECRET = b"the-value-nobody-may-see"
-NOWHERE = Nonce(7)
 
 
 @dataclass(frozen=True)
@@ -68,107 +61,6 @@ def planted(
     report = Audit(parts, make_options(writer, folder, show_keys=True, mode=Mode.TWO_LEVEL)).run()
     document = store_run(report, parts.run_store, samples=50)
     return Planted(expected, report, document, writer, folder)
-
-
-def plant(writer: OutboxWriter) -> dict[str, str]:
-    """Write both stores with one fault of each class; return the message id of each."""
-    topic, other = f"{writer.prefix}-points", f"{writer.prefix}-other"
-    writer.create_topics(topic, other)
-    _publish_before(writer, topic)
-    halves = writer.prepare(topic, 60, value=SECRET, headers=(("tenant", "north"),))
-    clean_elsewhere = writer.prepare(other, 3)
-    names = ("LOST", "SKIPPED", "HELD", "GIVEN_UP", "DUPLICATE", *ALTERED)
-    by_name = dict(zip((*names, "ROLLED_BACK", "UNDECIDED"), halves, strict=False))
-    rolled_back, undecided = by_name["ROLLED_BACK"], by_name["UNDECIDED"]
-    writer.end([h for h in halves if h not in (rolled_back, undecided)], Resolution.COMMIT)
-    writer.end(clean_elsewhere, Resolution.COMMIT)
-    writer.end([rolled_back], Resolution.ROLLBACK)
-    held = [by_name["HELD"], by_name["GIVEN_UP"]]
-    writer.publish(
-        partial(_altered, _alterations(by_name, other)),
-        held=[each.half_id for each in held],
-        skipped=[by_name["SKIPPED"].half_id],
-    )
-    _hold(writer, held)
-    _produce_phantoms(writer, [rolled_back, undecided], halves[-1])
-    expected = {name: str(half.message_id) for name, half in by_name.items()}
-    stranger = message_id_of(halves[-1].half_id, Nonce(halves[-1].nonce ^ 1))
-    return expected | {
-        "UNKNOWN_ID": str(message_id_of(unused_id(halves[-1], 1), NOWHERE)),
-        "PG_REGRESSION": str(message_id_of(unused_id(halves[-1], 2), NOWHERE)),
-        "UNKNOWN_ID of a known half": str(stranger),
-    }
-
-
-ALTERED = ("WRONG_TOPIC", "WRONG_KEY", "CORRUPT_VALUE", "HEADER_DRIFT")
-
-Alteration = Callable[[Record], Iterable[Record]]
-
-
-def _publish_before(writer: OutboxWriter, topic: str) -> None:
-    """Publish clean messages to each partition from each shard.
-
-    A first run cannot tell a lost record from one that expired before it where the log has nothing
-    older of the shard, nor compare a manifest whose range begins in a leaf that is gone.
-    """
-    writer.end(writer.prepare(topic, 200), Resolution.COMMIT)
-    writer.publish()
-
-
-def _alterations(by_name: dict[str, HalfMessage], other: str) -> dict[str, Alteration]:
-    made: dict[str, Alteration] = {
-        "LOST": lambda record: (),
-        "DUPLICATE": lambda record: (record, record),
-        "WRONG_TOPIC": lambda record: (record._replace(topic=other),),
-        "WRONG_KEY": lambda record: (record._replace(key=b"=HYPERLINK(<b>)"),),
-        "CORRUPT_VALUE": lambda record: (record._replace(value=SECRET + b"!"),),
-        "HEADER_DRIFT": lambda record: (record._replace(headers=record.headers[:-1]),),
-    }
-    return {str(by_name[name].message_id): alter for name, alter in made.items()}
-
-
-def _altered(alterations: dict[str, Alteration], record: Record) -> Iterable[Record]:
-    alter = alterations.get(dict(record.headers)[MESSAGE_ID].decode())
-    return (record,) if alter is None else alter(record)
-
-
-def _hold(writer: OutboxWriter, halves: list[HalfMessage]) -> None:
-    for half, dropped in zip(halves, (False, True), strict=True):
-        writer.execute(
-            "INSERT INTO outbox.held_record"
-            " (half_id, nonce, shard, topic_id, xid, n, publish_error,"
-            " dropped_at) VALUES (%s, %s, %s, %s, 1, 1, 'MSG_SIZE_TOO_LARGE',"
-            " CASE WHEN %s THEN clock_timestamp() END)",
-            *(half.half_id, half.nonce, half.shard, half.message.topic_id, dropped),
-        )
-
-
-def _produce_phantoms(
-    writer: OutboxWriter, known: list[HalfMessage], committed: HalfMessage
-) -> None:
-    stranger = message_id_of(committed.half_id, Nonce(committed.nonce ^ 1))
-    unknown, forgotten = unused_id(committed, 1), unused_id(committed, 2)
-    without_half = [message_id_of(each, NOWHERE) for each in (unknown, forgotten)]
-    model = writer.record(committed)
-    writer.produce(
-        *[writer.record(each) for each in known],
-        *[_with_id(model, each) for each in (*without_half, stranger)],
-        Record(model.topic, b"k", b"of another writer", None, ()),
-    )
-    writer.execute(
-        "INSERT INTO outbox.already_published (half_id, nonce, shard, manifest_offset)"
-        " VALUES (%s, %s, 0, 1)",
-        *(forgotten, NOWHERE),
-    )
-
-
-def unused_id(half: HalfMessage, number: int) -> HalfId:
-    """Return an id of the half's flush that no message has; what is older may be retired."""
-    return HalfId(half.half_id + (1000 * number << 4))
-
-
-def _with_id(record: Record, message_id: UUID) -> Record:
-    return record._replace(headers=((MESSAGE_ID, str(message_id).encode()), *record.headers[1:]))
 
 
 def test_a40_each_planted_fault_is_found_by_class_and_id_and_nothing_else(planted: Planted) -> None:

@@ -10,14 +10,12 @@ import psycopg
 import pytest
 
 from outbox.messages.message import HalfMessage, Resolution
-from spark.audit.audit import Audit
 from spark.audit.rerun import rerun_once
 from spark.jvm.spark_errors import RunNotFound
-from spark.report.report import Report
-from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import Alter, OutboxWriter
+from tests.spark.fixtures_stored_audit import classes, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -25,18 +23,6 @@ TABLES = (
     *("reconciliation_run", "reconciliation_report", "reconciliation_cut", "reconciliation_carry"),
     "progress",
 )
-
-
-def run(parts: RunContext, options: Options) -> Report:
-    """Run and store the outcome."""
-    report = Audit(parts, options).run()
-    store_run(report, parts.run_store, samples=50)
-    return report
-
-
-def classes(report: Report) -> Counter[str]:
-    """Count the findings by class."""
-    return Counter(each.finding_class.value for each in report.findings)
 
 
 def stored_state(writer: OutboxWriter, folder: Path) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from spark.cut.run_size import SMALL_ROWS, SMALL_RUN, sized_run
 from spark.findings.topic_rules import LatencyTarget, TopicRule
 from spark.report.report import Report
 from spark.run_context import Options, RunContext
-from tests.spark.audit.test_planted_disorder import Plant
-from tests.spark.audit.test_planted_faults import plant
+from tests.spark.fixtures_every_fault import plant
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_planted_disorder import Plant
 
 pytestmark = REAL_STORES
 

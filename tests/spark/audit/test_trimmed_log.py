@@ -12,36 +12,21 @@ from dataclasses import replace
 
 import pytest
 
-from outbox.messages.message import HalfMessage, Resolution
+from outbox.messages.message import HalfMessage
 from outbox.messages.murmur2 import partition_of
 from outbox.messages.record import MESSAGE_ID, Record
-from spark.audit.audit import Audit
 from spark.findings.verdict import EXIT_FINDINGS, Tolerance, Verdict, exit_code
 from spark.report.report import Report
-from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_stored_audit import commit, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 TO_THE_END = -1
 """The log then begins where it ends."""
 FAULTS = ("SKIPPED", "SKIPPED", "SKIPPED", "HELD", "GIVEN_UP", "LOST")
-
-
-def run(parts: RunContext, options: Options) -> Report:
-    """Run and store the outcome."""
-    report = Audit(parts, options).run()
-    store_run(report, parts.run_store, samples=50)
-    return report
-
-
-def commit(writer: OutboxWriter, topic: str, count: int) -> list[HalfMessage]:
-    """Prepare and commit messages."""
-    halves = writer.prepare(topic, count)
-    writer.end(halves, Resolution.COMMIT)
-    return halves
 
 
 def without(*halves: HalfMessage) -> Callable[[Record], tuple[Record, ...]]:

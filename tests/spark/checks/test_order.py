@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from outbox.messages.manifest import START, Entry, Kind, Manifest, Position, encode
 from outbox.messages.message_id import SHARDS, HalfId, Nonce, message_id_of
@@ -21,7 +21,7 @@ from spark.columns import manifests, schemas
 from spark.columns.frames import Frames, Mode
 from spark.compare import bucket_checksums, matches
 from spark.cut.reader import commit_layout, place_records
-from tests.spark.columns.test_digest_and_slot import log
+from tests.spark.fixtures_log_rows import log
 from tests.spark.fixtures_markers import ON_SPARK
 
 pytestmark = ON_SPARK

@@ -9,38 +9,20 @@ from uuid import UUID
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from outbox.messages import record
 from outbox.messages.content_digest import content_digest
 from outbox.messages.manifest import Entry, Kind, Manifest, Position, crc_of, encode
 from outbox.messages.message_id import NONCE_BITS, HalfId, Nonce, message_id_of
 from spark.columns import digest, manifests, slot
+from tests.spark.fixtures_log_rows import log
 from tests.spark.fixtures_markers import ON_SPARK
 
 pytestmark = ON_SPARK
 
-LOG = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-    ]
-)
 ID = str(message_id_of(HalfId(123456789 << 15 | 77 << 4 | 5), Nonce(42)))
 GROUP = (record.PRODUCER_GROUP, "billing")
-
-
-def log(session: SparkSession, *rows: dict[str, Any]) -> DataFrame:
-    """Return records as the Kafka source gives them."""
-    filled = [
-        {"topic": "points", "partition": 0, "offset": place, "key": None, "value": None, **row}
-        for place, row in enumerate(rows)
-    ]
-    return session.createDataFrame(pa.Table.from_pylist(filled, schema=LOG))
 
 
 def named(session: SparkSession, *rows: dict[str, Any]) -> DataFrame:

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from spark.columns.commit_rank import with_batches
 from spark.columns.segments import open_commits

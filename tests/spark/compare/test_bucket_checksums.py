@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 from xxhash import xxh64_intdigest
 
 from spark.columns import commit_rank, schemas, slot

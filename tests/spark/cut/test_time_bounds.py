@@ -12,9 +12,9 @@ from outbox.clock import SystemClock
 from outbox.messages.record import Record
 from spark.cut.time_bounds import EARLIEST
 from spark.run_context import Options, RunContext
-from tests.spark.audit.test_incremental import classes, commit, message_id, run
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_stored_audit import classes, commit, message_id, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 APART = Event()

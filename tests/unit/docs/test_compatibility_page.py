@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.compatibility.__main__ import summary
 from tests.compatibility.page import BEGIN, END, PAGE, stored, table
 from tests.compatibility.releases import cells
 
@@ -25,3 +28,16 @@ def test_the_newest_releases_that_are_supported_have_a_row() -> None:
         assert any(name.startswith(f"kafka-{number}.") for name in rows)
     for number in ("3.11", "3.12", "3.13", "3.14"):
         assert f"python-{number}" in rows
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        "1443 passed, 4 deselected, 51 subtests passed",
+        "1 failed, 174 passed, 48 deselected",
+        "9 passed",
+    ],
+)
+def test_the_counts_of_a_run_are_those_of_its_last_line(counts: str) -> None:
+    assert summary(f"..... [100%]\n{counts} in 129.08s (0:02:09)\n") == counts
+    assert summary("..... [ 50%]\nKilled\n") is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
@@ -15,12 +14,10 @@ from spark.findings.finding_rules import RULES
 from spark.jvm.session import JARS, SPARK_VERSION
 from spark.report.document import document
 from tests.fixtures_paths import PROJECT
+from tests.unit.docs.fixtures_report_schema import SCHEMA
 from tests.unit.spark.fixtures_reports import make_finding, make_report
 
 PAGE = (PROJECT / "docs" / "findings.md").read_text("utf-8")
-SCHEMA: dict[str, Any] = json.loads(
-    (PROJECT / "docs" / "schemas" / "reconciliation.schema.json").read_text("utf-8")
-)
 
 
 @pytest.mark.parametrize("finding_class", FindingClass)

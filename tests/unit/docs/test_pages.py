@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures_paths import PROJECT
+from tests.unit.docs.fixtures_anchors import anchors
 from tests.unit.layout.fixtures_source_tree import PACKAGES
 
 DOCS = PROJECT / "docs"
@@ -33,16 +34,6 @@ REPORTS = {"report.md"}
 
 def name(path: Path) -> str:
     return str(path.relative_to(PROJECT))
-
-
-def slug(heading: str) -> str:
-    """Return the anchor of a heading, as GitHub makes it."""
-    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
-
-
-def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings."""
-    return {slug(each) for each in re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)}
 
 
 def prose(page: Path) -> list[str]:
@@ -95,9 +86,3 @@ def test_a_page_is_reached_from_the_readme_or_its_list_of_pages(page: Path) -> N
 
 def test_the_list_of_pages_is_reached_from_the_readme() -> None:
     assert f"(docs/{INDEX.name})" in (PROJECT / "README.md").read_text("utf-8")
-
-
-@pytest.mark.parametrize("rules", sorted((PROJECT / "deploy" / "alerts").glob("*.yml")), ids=name)
-def test_the_runbook_of_an_alert_exists(rules: Path) -> None:
-    for page, anchor in re.findall(r"runbook: ([\w/.-]+)#([\w-]+)", rules.read_text("utf-8")):
-        assert anchor in anchors(PROJECT / page)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ NAMED_BY_SUBJECT = {
     "spark/jvm/test_session_settings.py": "the settings of the session",
     "spark/report/test_screenshots.py": "the pictures of the report in docs/images",
 }
+FROM_A_TEST = re.compile(r"^tests\..*\.test_\w+$")
 OWN_PROGRAMS = {"tests/compatibility", "tests/model"}
 """Folders of `tests` that are programs: `python -m tests.model`."""
 
@@ -55,6 +58,17 @@ def test_a_helper_of_tests_says_what_it_builds() -> None:
     ]
     named = [path for path in helpers if path.stem == "conftest" or is_fixture(path)]
     assert sorted(set(helpers) - set(named)) == []
+
+
+def test_nothing_is_imported_from_a_test() -> None:
+    """What tests share is a helper; a module of tests is imported only whole, by lists of them."""
+    found = {
+        str(path): node.module
+        for path in modules("tests")
+        for node in ast.walk(ast.parse((PROJECT / path).read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and FROM_A_TEST.search(node.module or "")
+    }
+    assert found == {}
 
 
 def is_fixture(path: Path) -> bool:

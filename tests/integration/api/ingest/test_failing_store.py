@@ -10,9 +10,8 @@ import pytest
 from api.ingest.batcher import FlushLimits
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_HALVES
-from tests.integration.api.fixtures_rows import select, stored
+from tests.integration.api.fixtures_rows import PARK, select, stored
 from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
-from tests.integration.api.ingest.test_main_path import PARK
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
 

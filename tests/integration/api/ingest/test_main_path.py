@@ -10,7 +10,7 @@ import pytest
 
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_HALVES
-from tests.integration.api.fixtures_rows import select, stored
+from tests.integration.api.fixtures_rows import PARK, UNKNOWN, select, stored
 from tests.integration.api.fixtures_service import (
     CHECK_URL,
     HALVES,
@@ -21,15 +21,6 @@ from tests.integration.api.fixtures_service import (
 )
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
-
-UNKNOWN = "00000000-0001-8001-8000-000000000000"
-
-PARK = f"""
-INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest, producer_group_id,
-    topic_id, "partition", check_immunity_seconds, transaction_id, key, value, headers,
-    content_type, traceparent, tags, key_id, parked_at, parked_reason, check_count)
-SELECT *, clock_timestamp(), 'check_max', 15 FROM outbox.half_message WHERE {NEW_HALVES}
-"""
 
 
 async def test_a1_a_commit_is_one_op_and_one_entry_of_the_commit_log(

@@ -6,56 +6,38 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from cli.invocation.dev_state import DevState, write_state
 from outbox.settings.environment import process_environment
+from tests.fixtures_http_server import QuietHandler, http_server
 
 OUTBOX = Path(sys.executable).with_name("outbox")
 
 
-class Recorder(ThreadingHTTPServer):
-    """Answers every request with an empty list, and keeps the keys it was shown."""
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """A server that answers every request with an empty list, and the keys it was shown."""
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.shown: list[str | None] = []
-
-    @property
-    def url(self) -> str:
-        """The address of this server."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Recorder
-
-    def do_GET(self) -> None:
-        self.server.shown.append(self.headers["authorization"])
-        body = b'{"data":[],"next_cursor":null,"has_more":false}'
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
+    url: str
+    shown: list[str | None] = field(default_factory=list)
 
 
 @pytest.fixture
 def recorder() -> Iterator[Recorder]:
     """Run the server for the test."""
-    with Recorder() as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
+
+    class Handler(QuietHandler):
+        def serve(self) -> None:
+            server.shown.append(self.headers["authorization"])
+            self.answer_json({"data": [], "next_cursor": None, "has_more": False})
+
+    with http_server(Handler) as url:
+        server = Recorder(url)
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def run(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -72,20 +54,25 @@ def run(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def write_dev_file(folder: Path, url: str, key: str | None) -> None:
+    """Write the file of a running `outbox dev`, as if its API had this URL."""
+    (folder / ".outbox-dev").mkdir()
+    state = DevState(
+        api_url=url,
+        kafka_bootstrap_servers="127.0.0.1:9092",
+        database_url="postgresql://127.0.0.1:5432/outbox",
+        pids={"api": os.getpid()},
+        api_key=key,
+        version="0",
+    )
+    write_state(folder / ".outbox-dev", state)
+
+
 @pytest.mark.parametrize("own_key", [None, "obx2_of_the_folder"])
 def test_the_key_of_the_environment_is_not_shown_to_an_address_from_a_folder(
     tmp_path: Path, recorder: Recorder, own_key: str | None
 ) -> None:
-    (tmp_path / ".outbox-dev").mkdir()
-    state = DevState(
-        api_url=recorder.url,
-        kafka_bootstrap_servers="127.0.0.1:9092",
-        database_url="postgresql://127.0.0.1:5432/outbox",
-        pids={"api": os.getpid()},
-        api_key=own_key,
-        version="0",
-    )
-    write_state(tmp_path / ".outbox-dev", state)
+    write_dev_file(tmp_path, recorder.url, own_key)
     done = run(tmp_path, OUTBOX_API_KEY="canary")
     assert done.returncode == 0, done.stderr
     assert recorder.shown == [f"Bearer {own_key}" if own_key else None]
@@ -100,16 +87,7 @@ def test_it_is_shown_to_the_service_of_the_environment(tmp_path: Path, recorder:
 def test_a_file_that_others_can_write_is_named_and_nothing_is_sent(
     tmp_path: Path, recorder: Recorder
 ) -> None:
-    (tmp_path / ".outbox-dev").mkdir()
-    state = DevState(
-        api_url=recorder.url,
-        kafka_bootstrap_servers="127.0.0.1:9092",
-        database_url="postgresql://127.0.0.1:5432/outbox",
-        pids={"api": os.getpid()},
-        api_key=None,
-        version="0",
-    )
-    write_state(tmp_path / ".outbox-dev", state)
+    write_dev_file(tmp_path, recorder.url, None)
     (tmp_path / ".outbox-dev" / "dev.json").chmod(0o666)
     done = run(tmp_path, OUTBOX_API_KEY="canary")
     assert done.returncode == 2

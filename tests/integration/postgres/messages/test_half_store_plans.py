@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any, LiteralString
 
 import pytest
@@ -15,6 +14,7 @@ from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.message_status import SQL as STATUS
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
+from tests.integration.postgres.messages.fixtures_plans import nodes
 
 pytestmark = pytest.mark.postgres
 
@@ -43,17 +43,6 @@ async def plan(pool: Pool, statement: LiteralString, parameters: dict[str, objec
         row = await cursor.fetchone()
     assert row is not None
     return row[0] if isinstance(row[0], list) else json.loads(row[0])
-
-
-def nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(tree, list):
-        for item in tree:
-            yield from nodes(item)
-    elif isinstance(tree, dict):
-        if "Node Type" in tree:
-            yield tree
-        for item in tree.values():
-            yield from nodes(item)
 
 
 def leaf_reads(tree: Any) -> list[tuple[str, str]]:

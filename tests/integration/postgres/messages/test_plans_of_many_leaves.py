@@ -19,7 +19,7 @@ from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.operators.postgres_checks import TABLES_OF_AN_END
 from outbox.postgres.sessions.connections import PLAN_ONCE, AsyncConnection, Pool, make_pool
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
-from tests.integration.postgres.messages.test_half_store_plans import nodes
+from tests.integration.postgres.messages.fixtures_plans import nodes
 
 pytestmark = pytest.mark.postgres
 

@@ -20,13 +20,16 @@ from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from outbox.reconciliation.finding import FindingFilter, StoredFinding
 from outbox.reconciliation.run import ExpiredEvidence
+from tests.integration.postgres.reconciliation.fixtures_rerun_results import (
+    make_rerun_result,
+    refined,
+)
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
     make_finding,
     make_run,
     statuses,
 )
-from tests.integration.postgres.reconciliation.test_rerun_results import make_rerun_result, refined
 
 pytestmark = pytest.mark.postgres
 

@@ -12,9 +12,12 @@ from outbox.errors import RunOvertaken
 from outbox.messages.message_id import HalfId
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.reconciliation.checkpoint import CheckpointUpdate
-from outbox.reconciliation.finding import StoredFinding
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.run import ExpiredEvidence, RerunResult
+from outbox.reconciliation.run import ExpiredEvidence
+from tests.integration.postgres.reconciliation.fixtures_rerun_results import (
+    make_rerun_result,
+    refined,
+)
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
     make_finding,
@@ -27,18 +30,6 @@ pytestmark = pytest.mark.postgres
 KEPT = ("run", "report", "cut", "carry")
 
 
-def make_rerun_result(*finding_ids: str, **fields: Any) -> RerunResult:
-    """Return the result of a complete rerun of these findings that saw none of them."""
-    defaults: dict[str, Any] = {
-        "after": "one",
-        "finding_ids": finding_ids,
-        "seen": (),
-        "complete": True,
-        "expired_evidence": ExpiredEvidence(),
-    }
-    return RerunResult(**{**defaults, **fields})
-
-
 def stored(database_url: str) -> dict[str, Any]:
     """Return everything that runs store except findings, and the positions for retirement."""
     with psycopg.connect(database_url) as connection:
@@ -48,11 +39,6 @@ def stored(database_url: str) -> dict[str, Any]:
         }
         noted = "SELECT * FROM outbox.progress WHERE name LIKE 'reconcile:%'"
         return {**tables, "progress": connection.execute(noted).fetchall()}
-
-
-def refined(finding_id: str) -> StoredFinding:
-    """Return that finding as a later rerun refines it."""
-    return replace(make_finding(finding_id), finding_class="SKIPPED", detail={"copies": 2})
 
 
 def test_it_closes_the_given_findings_that_it_did_not_see_and_stores_nothing_else(

@@ -3,50 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
 from cli.__main__ import run
 from cli.invocation.exit_codes import ExitCode
-
-PASSED = {
-    "reachable": True,
-    "signature_accepted": True,
-    "forgery_refused": True,
-    "outcome": "unknown",
-    "latency_ms": 3,
-}
+from tests.fixtures_http_server import QuietHandler, http_server
+from tests.unit.cli.commands.fixtures_probe import PASSED
 
 
-@contextmanager
-def api_that_found(verdict: Mapping[str, Any]) -> Iterator[str]:
-    """Serve an API whose probe of any group found this; yield its URL."""
+def api_that_found(verdict: Mapping[str, Any]) -> AbstractContextManager[str]:
+    """Serve an API whose probe of the group found this; yield its URL."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.dumps(verdict).encode()
-            self.send_response(200 if self.path == "/v1/producer-groups/billing/test" else 404)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    class Handler(QuietHandler):
+        def serve(self) -> None:
+            probe = ("POST", "/v1/producer-groups/billing/test")
+            known = (self.command, self.path) == probe
+            self.answer_json(verdict, 200 if known else 404)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Log nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    return http_server(Handler)
 
 
 @pytest.mark.parametrize(

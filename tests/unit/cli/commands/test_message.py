@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
 
 from cli.__main__ import run
 from cli.invocation.exit_codes import ExitCode
+from tests.fixtures_http_server import QuietHandler, http_server
 
 ID = "0f6c1c0e-8d0b-8c55-9a54-6f2b7c1d9e10"
 HISTORY = {
@@ -33,26 +31,13 @@ HISTORY = {
 def url() -> Iterator[str]:
     """Serve the history of one message; yield the URL of the API."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps(HISTORY).encode()
-            self.send_response(200 if self.path == f"/v1/half-messages/{ID}/history" else 404)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    class Handler(QuietHandler):
+        def serve(self) -> None:
+            known = (self.command, self.path) == ("GET", f"/v1/half-messages/{ID}/history")
+            self.answer_json(HISTORY, 200 if known else 404)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Log nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with http_server(Handler) as url:
+        yield url
 
 
 def test_a_history_shows_the_http_status_of_a_check_and_times_to_the_second(

@@ -9,26 +9,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from standardwebhooks import Webhook
 
 from outbox.checks.check_round import Outcome, Question
 from outbox.http_checks.classification import HttpAnswer, classify
 from outbox.http_checks.request import check_request
 from tests.fixtures_messages import make_group
-from tests.fixtures_paths import PROJECT
 from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_half
+from tests.unit.outbox.http_checks.fixtures_schemas import SCHEMAS, validator
 
-SCHEMAS = PROJECT / "docs" / "schemas"
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 ASKED = "0f6c1c0e-8d0b-4c55-9a54-6f2b7c1d9e10"
 VERDICTS = (Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN)
-
-
-def validator(name: str) -> Draft202012Validator:
-    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
-    Draft202012Validator.check_schema(schema)
-    return Draft202012Validator(schema)
 
 
 REQUEST, ANSWER = validator("check-request"), validator("check-answer")

@@ -42,7 +42,6 @@ PROMISED = {
     ("gauge", ("topic", "quantile")): "reconcile_publish_latency_seconds",
 }
 """What the contract of the service names: type and labels, then the names without prefix."""
-BASE_UNITS = ("_seconds", "_total", "_messages", "_records", "_ratio", "_rows")
 ROW = "| `{name}` | {kind} | {labels} | {help} |\n"
 
 

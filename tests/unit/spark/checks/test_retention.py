@@ -9,19 +9,20 @@ import pytest
 
 from outbox.messages.manifest import Position
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.snapshot import RecordedPlace
 from spark.checks.retention import ExpiredMessages, retired_findings
 from spark.cut.log_state import LogState
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict, verdict_of
-from tests.unit.spark.compare.test_diagnosis import HERE, NOON, classes, make_copy, make_suspect
+from tests.unit.spark.fixtures_suspects import (
+    HERE,
+    NOON,
+    classes,
+    make_copy,
+    make_suspect,
+    placed_at,
+)
 
 FROM_SIX = replace(HERE, starts={Partition("points", 0): 6, Partition("points", 1): 0})
-
-
-def placed_at(offset: int, partition: int = 0) -> RecordedPlace:
-    """Return where the relay recorded a message."""
-    return RecordedPlace(partition=partition, offset=offset, batch_no=1)
 
 
 def test_messages_below_the_start_of_the_log_are_one_finding_a_partition() -> None:

@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from outbox.messages.murmur2 import partition_of
-from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
+from outbox.reconciliation.snapshot import RecordedPlace
 from spark.checks.sample import SampledMessage, message_findings
 from spark.findings.finding_class import FindingClass
-from tests.fixtures_messages import make_message
 from tests.fixtures_replacing import replace
-from tests.unit.spark.compare.test_diagnosis import HALF
-
-KEY = b"member-1"
-HOME = partition_of(KEY, 8)
-AWAY = (HOME + 1) % 8
-
-
-def row(partition: int, offset: int = 5, *, all_known: bool = True) -> dict[str, Any]:
-    """Return a record of the sample; its relay knew all eight partitions, by default."""
-    return {"topic": "points", "partition": partition, "offset": offset, "shard": 3} | {
-        "key_hash": 9,
-        "batch_no": 2,
-        "all_known": all_known,
-        "xid": 7,
-        "n": 1,
-        "committed_at": None,
-        "published_at": None,
-    }
-
-
-def sampled(*rows: dict[str, Any], key: bytes | None = KEY, **fields: Any) -> SampledMessage:
-    """Return a message of the sample."""
-    message = make_message(topic="points", key=key, partition=fields.pop("asked", None))
-    half = replace(HALF, message=message)
-    defaults: dict[str, Any] = {"recorded": None, "partitions": 8}
-    return SampledMessage(
-        rows=rows, known=KnownHalf(half=half, parked=False), **{**defaults, **fields}
-    )
+from tests.unit.spark.fixtures_samples import AWAY, HOME, row, sampled
 
 
 def classes(found: SampledMessage) -> list[FindingClass]:

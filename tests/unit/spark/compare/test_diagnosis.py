@@ -3,77 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from outbox.messages.message import DecidedBy, HalfMessage, Resolution
+from outbox.messages.message import DecidedBy, Resolution
 from outbox.messages.message_id import HalfId, Nonce, message_id_of
-from outbox.reconciliation.log import LogRecord, Partition
+from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, RecordedPlace
-from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED
+from spark.columns.segments import BASELINE, IN_FLIGHT
 from spark.compare.decision_table import Content
-from spark.compare.diagnosis import Judgement, findings_of_suspect, is_unverifiable
-from spark.compare.evidence import Copy, Suspect
+from spark.compare.diagnosis import findings_of_suspect, is_unverifiable
 from spark.compare.field_diff import compare
 from spark.findings.finding_class import FindingClass
-from tests.fixtures_messages import make_message
 from tests.fixtures_records import render
-
-NOON = datetime(2026, 1, 1, tzinfo=UTC)
-HALF = HalfMessage(
-    half_id=HalfId(9 << 15 | 3),
-    nonce=Nonce(42),
-    message=make_message(topic="points", headers=(("tenant", "north"),)),
-    prepared_at=NOON,
-    content_digest=77,
+from tests.unit.spark.fixtures_suspects import (
+    COMMITTED,
+    HALF,
+    HERE,
+    NOON,
+    P_LISTED,
+    classes,
+    make_copy,
+    make_suspect,
+    read,
 )
-HERE = Judgement(retired_below=HalfId(0), starts={Partition("points", 0): 0})
-COMMITTED = KnownHalf(
-    half=HALF, parked=False, decision=Resolution.COMMIT, decided_by=DecidedBy.CHECK, decided_at=NOON
-)
-P_LISTED = ({"status": "P", "batch_no": 1, "index": 0, "message_id": str(HALF.message_id)},)
-
-
-def make_copy(**fields: Any) -> Copy:
-    """Return a judged record of the half message with equal content."""
-    defaults: dict[str, Any] = {
-        "partition": Partition("points", 0),
-        "offset": 5,
-        "published_at": NOON,
-        "message_id": str(HALF.message_id),
-        "shard": 3,
-        "batch_no": 1,
-        "redriven": False,
-        "digest": 77,
-        "key_hash": 1,
-        "ahead": False,
-    }
-    return Copy(**{**defaults, **fields})
-
-
-def make_suspect(*found: Copy, **fields: Any) -> Suspect:
-    """Return a committed, judged and listed half id with these records."""
-    defaults: dict[str, Any] = {
-        "half_id": HALF.half_id,
-        "standing": JUDGED,
-        "digest": 77,
-        "position": (9, 1),
-        "committed_at": NOON,
-        "copies": sum(not copy.ahead for copy in found),
-        "ahead": sum(copy.ahead for copy in found),
-        "found": found,
-        "listed": P_LISTED,
-        "known": COMMITTED,
-    }
-    return Suspect(**{**defaults, **fields})
-
-
-def classes(suspect: Suspect, judgement: Judgement = HERE) -> list[FindingClass]:
-    """Return the classes of what is found."""
-    return [finding.finding_class for finding in findings_of_suspect(suspect, judgement)]
 
 
 def test_a_judged_commit_without_a_record_is_lost() -> None:
@@ -177,18 +132,6 @@ def test_a_stranger_that_recovery_had_found_is_a_regression() -> None:
     stranger = make_copy(message_id=str(other), digest=78, offset=6)
     suspect = make_suspect(make_copy(), stranger, forgotten=frozenset({other}))
     assert classes(suspect) == [FindingClass.PG_REGRESSION]
-
-
-def read(**changes: Any) -> LogRecord:
-    """Return the record of the half message as it was read again, altered."""
-    record = render(HALF, DecidedBy.CHECK, "3.1.0")
-    return LogRecord(
-        partition=Partition(changes.get("topic", record.topic), 0),
-        offset=5,
-        key=changes.get("key", record.key),
-        value=changes.get("value", record.value),
-        headers=changes.get("headers", record.headers),
-    )
 
 
 @pytest.mark.parametrize(

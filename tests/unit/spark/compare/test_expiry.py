@@ -17,14 +17,7 @@ from spark.cut.carry_over import COMMIT, RECORD, unexpired_rows
 from spark.cut.checkpoint import Previous
 from spark.cut.cut_plan import ShardCut
 from spark.findings.finding_class import FindingClass
-from tests.unit.spark.compare.test_diagnosis import (
-    HALF,
-    HERE,
-    NOON,
-    P_LISTED,
-    classes,
-    make_suspect,
-)
+from tests.unit.spark.fixtures_suspects import HALF, HERE, NOON, P_LISTED, classes, make_suspect
 
 FIRST, SECOND = Partition("points", 0), Partition("points", 1)
 TRIMMED = replace(HERE, starts={FIRST: 60, SECOND: 0})

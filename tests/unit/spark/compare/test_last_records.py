@@ -13,16 +13,16 @@ from spark.compare.last_records import is_superseded, key_hash
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict, verdict_of
 from tests.fixtures_replacing import replace
-from tests.unit.spark.checks.test_retention import placed_at
-from tests.unit.spark.compare.test_diagnosis import (
+from tests.unit.spark.fixtures_reports import make_finding
+from tests.unit.spark.fixtures_suspects import (
     COMMITTED,
     HALF,
     HERE,
     classes,
     make_copy,
     make_suspect,
+    placed_at,
 )
-from tests.unit.spark.fixtures_reports import make_finding
 
 COMPACTED = replace(HERE, compacted_topics=frozenset({"points"}))
 

@@ -19,8 +19,8 @@ from spark.compare.sha256_check import Alteration, alteration_of, remaining_alte
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 from tests.fixtures_replacing import replace
-from tests.unit.spark.checks.test_sample import AWAY, row, sampled
-from tests.unit.spark.compare.test_diagnosis import COMMITTED, HALF, NOON, read
+from tests.unit.spark.fixtures_samples import AWAY, row, sampled
+from tests.unit.spark.fixtures_suspects import COMMITTED, HALF, NOON, read
 
 HOME = Partition("points", 0)
 OTHER = replace(HALF, half_id=HalfId(HALF.half_id + 16))

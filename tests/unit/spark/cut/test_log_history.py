@@ -18,7 +18,7 @@ from spark.cut.log_state import Anchor, LogState
 from spark.findings.finding_class import FindingClass
 from spark.findings.finding_rules import RULES
 from tests.fixtures_records import render
-from tests.unit.spark.compare.test_diagnosis import HALF
+from tests.unit.spark.fixtures_suspects import HALF
 
 HERE = Partition("points", 0)
 TOPICS = {"points": TopicFacts(id="first", partitions=1)}

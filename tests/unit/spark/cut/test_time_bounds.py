@@ -24,7 +24,7 @@ from spark.cut.time_bounds import (
     record_starts,
     since_of,
 )
-from tests.unit.spark.cut.test_cut_capture import DATA, MANIFESTS, Clock, Noting
+from tests.unit.spark.cut.fixtures_noted_log import DATA, MANIFESTS, Clock, Noting
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(hours=1)

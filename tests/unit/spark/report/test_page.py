@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from datetime import timedelta
-from html.parser import HTMLParser
 from io import StringIO
 
 import pytest
@@ -18,23 +17,9 @@ from spark.findings.finding_class import FindingClass, Kind
 from spark.report import document, page, svg, tables, trends
 from spark.report.report import Latency, Minute
 from tests.unit.spark.fixtures_reports import NOON, make_finding, make_past_run, make_report
+from tests.unit.spark.report.fixtures_tags import HOSTILE, Tags
 
-HOSTILE = '<script>alert("1")</script> =1+1 | `x` [y](javascript:z) \x00\udcff'
 SAMPLES = 50
-
-
-class Tags(HTMLParser):
-    """Collects the tags and attributes that a browser would see."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
 
 
 def test_the_page_is_self_contained_and_has_no_script() -> None:

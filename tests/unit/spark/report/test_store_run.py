@@ -24,9 +24,9 @@ from spark.progress import Progress
 from spark.report.report import FORMATS, Report
 from spark.report.store_run import store_and_notify, store_run
 from spark.run_context import RunContext
-from tests.unit.docs.test_findings_page import SCHEMA
+from tests.unit.docs.fixtures_report_schema import SCHEMA
 from tests.unit.spark.fixtures_reports import make_finding, make_report
-from tests.unit.spark.report.test_page import HOSTILE, Tags
+from tests.unit.spark.report.fixtures_tags import HOSTILE, Tags
 
 SECRET = "value-that-must-not-be-shown"
 SAMPLES = 50

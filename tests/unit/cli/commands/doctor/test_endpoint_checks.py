@@ -6,7 +6,7 @@ import pytest
 
 from cli.commands.doctor.endpoint_checks import endpoint_finding
 from outbox.operators.health_check import HealthStatus
-from tests.unit.cli.commands.test_group import PASSED
+from tests.unit.cli.commands.fixtures_probe import PASSED
 
 URL = "http://billing.example/check"
 

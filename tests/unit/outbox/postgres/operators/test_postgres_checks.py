@@ -69,9 +69,9 @@ def test_an_old_heartbeat_fails_and_so_does_a_missing_checker() -> None:
     chores = [{"chore": "relay", "seconds_ago": 1.0}, {"chore": "sweep", "seconds_ago": 60.0}]
     found = {each.check: each.verdict for each in heartbeat_findings(chores, 15)}
     assert found == {
-        "chore relay": HealthStatus.OK,
-        "chore sweep": HealthStatus.FAILED,
-        "chore check": HealthStatus.FAILED,
+        "task relay": HealthStatus.OK,
+        "task sweep": HealthStatus.FAILED,
+        "task check": HealthStatus.FAILED,
     }
     assert [each.verdict for each in heartbeat_findings([], 15)] == [HealthStatus.FAILED] * 3
 
@@ -84,15 +84,15 @@ def test_a_task_that_no_message_waits_for_is_a_warning_when_it_is_silent() -> No
         for each in heartbeat_findings([*chores, silent], 15)
         if each.verdict != HealthStatus.OK
     ]
-    assert (found.check, found.verdict) == ("chore parked", HealthStatus.WARNING)
+    assert (found.check, found.verdict) == ("task parked", HealthStatus.WARNING)
 
 
 def test_a_task_that_was_switched_off_long_ago_is_no_warning_but_retention_is() -> None:
     chores = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
     silent = [{"chore": name, "seconds_ago": 7 * 86_400.0} for name in ("parked", "retire")]
     found = {each.check: each.verdict for each in heartbeat_findings([*chores, *silent], 15)}
-    assert "chore parked" not in found
-    assert found["chore retire"] is HealthStatus.WARNING
+    assert "task parked" not in found
+    assert found["task retire"] is HealthStatus.WARNING
 
 
 def unfinished(state: str, messages: int, group: str = "billing") -> dict[str, Any]:

@@ -1,0 +1,67 @@
+"""Small HTTP servers on loopback, for what a test lets others call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    """Answers GET and POST by ``serve``; logs nothing."""
+
+    def serve(self) -> None:
+        """Answer the request."""
+        raise NotImplementedError
+
+    def do_GET(self) -> None:
+        """Answer it, as any other."""
+        self.serve()
+
+    def do_POST(self) -> None:
+        """Answer it, as any other."""
+        self.serve()
+
+    def body(self) -> bytes:
+        """Read the body of the request."""
+        return self.rfile.read(int(self.headers.get("content-length", 0)))
+
+    def answer(self, body: bytes, status: int = 200, **headers: str) -> None:
+        """Send an answer; in the name of a header ``_`` stands for ``-``."""
+        self.send_response(status)
+        for name, text in headers.items():
+            self.send_header(name.replace("_", "-"), text)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def answer_json(self, document: object, status: int = 200) -> None:
+        """Send a document as JSON."""
+        self.answer(json.dumps(document).encode(), status, content_type="application/json")
+
+    def handle(self) -> None:
+        """Serve a connection; a caller that was killed is not an error."""
+        try:
+            super().handle()
+        except ConnectionError:
+            return
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing."""
+
+
+@contextmanager
+def http_server(handler: type[QuietHandler], bind: str = "127.0.0.1") -> Iterator[str]:
+    """Serve on a free port for the block; yield the URL on loopback, without a path."""
+    server = ThreadingHTTPServer((bind, 0), handler)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,37 @@
+"""An audit that is run and stored, and what it has found."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from outbox.messages.message import HalfMessage, Resolution
+from outbox.messages.record import MESSAGE_ID, Record
+from spark.audit.audit import Audit
+from spark.report.report import Report
+from spark.report.store_run import store_run
+from spark.run_context import Options, RunContext
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+
+
+def run(parts: RunContext, options: Options) -> Report:
+    """Run and store the outcome."""
+    report = Audit(parts, options).run()
+    store_run(report, parts.run_store, samples=50)
+    return report
+
+
+def classes(report: Report) -> Counter[str]:
+    """Count the findings by class."""
+    return Counter(each.finding_class.value for each in report.findings)
+
+
+def commit(writer: OutboxWriter, topic: str, count: int) -> list[HalfMessage]:
+    """Prepare and commit messages."""
+    halves = writer.prepare(topic, count)
+    writer.end(halves, Resolution.COMMIT)
+    return halves
+
+
+def message_id(record: Record) -> str:
+    """Return the message id of a record."""
+    return dict(record.headers)[MESSAGE_ID].decode()
