@@ -115,10 +115,15 @@ def interrupted(when: Callable[[], bool]) -> Iterator[None]:
         wait_for(when, every=0.002)
         signal.pthread_kill(main, signal.SIGINT)
 
-    with ThreadPoolExecutor(1) as interrupter:
-        interrupter.submit(interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            yield
+    # A process that was started in the background ignores the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with ThreadPoolExecutor(1) as interrupter:
+            interrupter.submit(interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("endless_pause")
