@@ -11,7 +11,7 @@ import pytest
 
 from outbox.settings.environment import process_environment
 
-pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
+pytestmark = [pytest.mark.deep, pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 
 SECONDS = 400
 """A slow machine drains slowly; an idle one needs 90 s."""

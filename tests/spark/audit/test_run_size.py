@@ -66,7 +66,7 @@ def shown(report: Report) -> Mapping[str, Any]:
     }
 
 
-@pytest.mark.parametrize("most", [5, 4])
+@pytest.mark.parametrize("most", [5, pytest.param(4, marks=pytest.mark.deep)])
 def test_what_has_more_rows_than_a_small_run_is_staged_on_disk(
     writer: OutboxWriter, parts: RunContext, options: Options, tmp_path: Path, most: int
 ) -> None:
