@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from threading import Thread
 
 
@@ -57,10 +57,17 @@ def http_server(handler: type[QuietHandler], bind: str = "127.0.0.1") -> Iterato
     """Serve on a free port for the block; yield the URL on loopback, without a path."""
     server = ThreadingHTTPServer((bind, 0), handler)
     server.daemon_threads = True
+    with serving(server):
+        yield f"http://127.0.0.1:{server.server_port}"
+
+
+@contextmanager
+def serving(server: HTTPServer) -> Iterator[None]:
+    """Let a server answer for the block, in a thread of its own; close it afterwards."""
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield
     finally:
         server.shutdown()
         thread.join()

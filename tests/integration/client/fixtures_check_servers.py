@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from starlette.applications import Starlette
 
 from outbox_client import CheckEndpoint, fastapi, starlette, wsgi
+from tests.fixtures_http_server import serving
 
 
 @contextmanager
@@ -51,11 +52,5 @@ def wsgi_server(endpoint: CheckEndpoint, port: int = 0) -> Iterator[str]:
     """Serve the endpoint by WSGI; yield its URL."""
     app = wsgi.check_app(endpoint)
     server = make_server("127.0.0.1", port, app, WSGIServer, QuietHandler)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         yield f"http://127.0.0.1:{server.server_port}/outbox/check"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from outbox.messages.message_id import HalfId
+from outbox.messages.manifest import Manifest
 from tests.integration.checker.relay.fixtures_relay import RelayWorld
 from tests.integration.checker.relay.fixtures_unseen_batches import (
     listed,
@@ -18,12 +18,12 @@ PAST: Final = 1
 """Batches that the shard has published before."""
 
 
-def lose_the_record(world: RelayWorld) -> HalfId:
-    """Leave a committed manifest in Kafka beside the aborted record that it lists."""
+def lose_the_record(world: RelayWorld) -> Manifest:
+    """Leave a committed manifest in Kafka beside the aborted record that it lists; return it."""
     message, manifest = listed(world, PAST)
     with transaction(world) as lost:
         lost.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
         lost.flush()
         lost.abort_transaction()
     write_manifest(world, manifest, commit=True)
-    return HalfId(world.one(NEWEST))
+    return manifest

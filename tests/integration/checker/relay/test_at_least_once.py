@@ -26,7 +26,6 @@ from tests.integration.checker.relay.fixtures_unseen_batches import (
     past_values,
     record_headers,
     transaction,
-    write_manifest,
 )
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -185,12 +184,7 @@ def test_what_exactly_once_published_and_no_consumer_sees_is_published_again_on_
     world: RelayWorld,
 ) -> None:
     """The last owner had stored that the batch is published; then its transaction was aborted."""
-    message, manifest = listed(world, PAST)
-    with transaction(world) as lost:
-        lost.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
-        lost.flush()
-        lost.abort_transaction()
-    write_manifest(world, manifest, commit=True)
+    manifest = lose_the_record(world)
     stored = (*manifest.to, manifest.batch_no, crc_of(encode(manifest)))
     world.connection.execute(COUNTED, stored)
     world.delivery = "at_least_once"

@@ -159,6 +159,17 @@ def test_the_watch_looks_seldom_while_the_shard_with_work_is_busy_and_at_once_wh
     assert len(looks_while_busy) <= 2
 
 
+def watch_until(fresh: Callable[[], frozenset[int]], done: Event) -> None:
+    """Let a shard that has published rest, and its watch look, until the look sets ``done``."""
+    open_relay = partial(CountingRelay, Step(3600, until_commits=True), 1)
+    threads = RelayThreads(
+        [0], lambda _: open_relay(Event()), Watch(fresh), SystemClock(), admitted
+    )
+    threads.start()
+    assert done.wait(BOUND_SECONDS)
+    threads.stop()
+
+
 def test_the_watch_looks_less_and_less_often_while_nothing_is_committed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -173,13 +184,7 @@ def test_the_watch_looks_less_and_less_often_while_nothing_is_committed(
             done.set()
         return frozenset()
 
-    open_relay = partial(CountingRelay, Step(3600, until_commits=True), 1)
-    threads = RelayThreads(
-        [0], lambda _: open_relay(Event()), Watch(fresh), SystemClock(), admitted
-    )
-    threads.start()
-    assert done.wait(BOUND_SECONDS)
-    threads.stop()
+    watch_until(fresh, done)
     gaps = [after - before for before, after in pairwise(looked)]
     assert min(gaps[1:3]) > pauses["WATCH_IDLE_SECONDS"] / 2
     assert min(gaps[3:]) > pauses["WATCH_QUIET_SECONDS"] / 2
@@ -202,13 +207,7 @@ def test_a_commit_ends_the_quiet_of_the_watch(monkeypatch: pytest.MonkeyPatch) -
             done.set()
         return frozenset()
 
-    open_relay = partial(CountingRelay, Step(3600, until_commits=True), 1)
-    threads = RelayThreads(
-        [0], lambda _: open_relay(Event()), Watch(fresh), SystemClock(), admitted
-    )
-    threads.start()
-    assert done.wait(BOUND_SECONDS)
-    threads.stop()
+    watch_until(fresh, done)
 
 
 def test_a_commit_does_not_end_another_rest() -> None:
