@@ -35,6 +35,9 @@ class AsyncTransactionProducer:
 
     Calls of several tasks at the same time share requests: fewer requests, and each call has its
     own result and its own errors. A call without company is sent at once.
+
+    Raises ValueError for an address or a key that cannot be sent, and RuntimeError in another event
+    loop than that of the first call.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class AsyncTransactionProducer:
         self._calls = ProducerCalls(producer_group, timeout)
         self._listener = listener
         self._closing = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._transport = AsyncTransport(url, api_key)
         self._shared = {name: AsyncSharedRequests(self._transport) for name in OPERATIONS}
 
@@ -139,6 +143,7 @@ class AsyncTransactionProducer:
 
     async def _take(self, steps: Steps[Result]) -> Result:
         """Take the steps of a call, one after the other."""
+        self._refuse_another_loop()
         try:
             step = next(steps)
             while True:
@@ -151,6 +156,13 @@ class AsyncTransactionProducer:
         except StopIteration as end:
             result: Result = end.value
             return result
+
+    def _refuse_another_loop(self) -> None:
+        """Raise RuntimeError if the first call was made in another loop: it has the connections."""
+        loop = asyncio.get_running_loop()
+        self._loop = self._loop or loop
+        if loop is not self._loop:
+            raise RuntimeError("the producer belongs to another event loop: open one in each loop")
 
     async def _reply(self, step: Step) -> Any:
         if isinstance(step, Share):

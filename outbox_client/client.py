@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from outbox_client.calls.company import Company
+from outbox_client.calls.forks import renew_in_children
 from outbox_client.calls.producer_calls import ProducerCalls, local_state_of
 from outbox_client.calls.shared_items import OPERATIONS
 from outbox_client.calls.shared_requests import SharedRequests
@@ -34,7 +35,10 @@ class TransactionProducer:
     it, with jitter. ``listener`` is needed only for ``send_in_transaction`` without a callable.
 
     Calls of several threads at the same time share requests: fewer requests, and each call has its
-    own result and its own errors. A call without company is sent at once.
+    own result and its own errors. A call without company is sent at once. A child of the process
+    has connections of its own.
+
+    Raises ValueError for an address or a key that cannot be sent.
     """
 
     def __init__(
@@ -48,9 +52,9 @@ class TransactionProducer:
         self._calls = ProducerCalls(producer_group, timeout)
         self._listener = listener
         self._closing = Event()
-        self._transport = Transport(url, api_key)
-        company = Company()
-        self._shared = {name: SharedRequests(self._transport, company) for name in OPERATIONS}
+        self._address = (url, api_key)
+        self._open()
+        renew_in_children(self, TransactionProducer._leave_to_parent)
 
     def __enter__(self) -> Self:
         return self
@@ -67,6 +71,19 @@ class TransactionProducer:
         """Close the connections; a call that waits for its next attempt fails at once."""
         self._closing.set()
         self._transport.close()
+
+    def _open(self) -> None:
+        """Begin with no connection and no call under way."""
+        self._transport = Transport(*self._address)
+        company = Company()
+        self._shared = {name: SharedRequests(self._transport, company) for name in OPERATIONS}
+
+    def _leave_to_parent(self) -> None:
+        """Begin again in a child of the process; an open connection is the parent's."""
+        was_closed, self._closing = self._closing.is_set(), Event()
+        self._open()
+        if was_closed:
+            self.close()
 
     def send_in_transaction(
         self,

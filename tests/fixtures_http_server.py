@@ -24,6 +24,10 @@ class QuietHandler(BaseHTTPRequestHandler):
         """Answer it, as any other."""
         self.serve()
 
+    def do_DELETE(self) -> None:
+        """Answer it, as any other."""
+        self.serve()
+
     def body(self) -> bytes:
         """Read the body of the request."""
         return self.rfile.read(int(self.headers.get("content-length", 0)))

@@ -97,7 +97,7 @@ class AsyncSharedRequests:
 
     def _start(self) -> None:
         self._starts_soon = False
-        calls = self._queue.start_request()
+        calls = self._queue.start_request(monotonic())
         if calls:
             request = asyncio.create_task(self._replies(calls))
             self._requests.add(request)
@@ -105,8 +105,12 @@ class AsyncSharedRequests:
 
     def _finish(self, calls: Sequence[AsyncCall], request: asyncio.Task[Sequence[Reply]]) -> None:
         self._requests.discard(request)
-        self._queue.end_request()
-        replies = shared_items.interrupted(len(calls)) if request.cancelled() else request.result()
+        self._queue.end_request(calls)
+        error = None if request.cancelled() else request.exception()
+        if error is not None and not calls[0].reply.done():
+            calls[0].reply.set_exception(error)  # unexpected: one caller raises it
+        whole = error is None and not request.cancelled()
+        replies = request.result() if whole else shared_items.interrupted(len(calls))
         for call, reply in zip(calls, replies, strict=True):
             if not call.reply.done():
                 call.reply.set_result(reply)
@@ -114,7 +118,8 @@ class AsyncSharedRequests:
 
     async def _replies(self, calls: Sequence[AsyncCall]) -> Sequence[Reply]:
         request = shared_items.shared_request([call.item for call in calls])
-        left = max(calls[0].deadline - monotonic(), SHORTEST_ATTEMPT_SECONDS)
+        last = max(call.deadline for call in calls)
+        left = max(last - monotonic(), SHORTEST_ATTEMPT_SECONDS)
         try:
             return shared_items.read_shared(
                 await self._transport.exchange(request, left), len(calls)

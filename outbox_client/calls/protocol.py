@@ -109,6 +109,8 @@ def split_batches(items: Sequence[bytes]) -> list[range]:
 def read_prepared(answer: Answer, message: Message) -> PreparedMessage:
     """Read the answer to a prepare of ``message``; raise the error of a problem."""
     members = _success(answer, {201})
+    if _text_or_none(members, "transaction_id") != message.transaction_id:
+        raise BadAnswer("the answer belongs to another message: do not run its transaction")
     replayed = answer.headers.get("idempotency-replayed", "").lower() == "true"
     return PreparedMessage(
         message_id=_text(members, "message_id"),
@@ -222,7 +224,7 @@ def _decision(members: Members) -> LocalTransactionState | None:
 def _object_or_none(body: bytes) -> Members | None:
     try:
         members = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return members if isinstance(members, dict) else None
 

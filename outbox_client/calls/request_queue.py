@@ -1,5 +1,6 @@
 """Items that wait for a shared request, without input or output and without locks."""
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -19,6 +20,11 @@ class Waiting(Protocol):
         """What the call sends."""
         ...
 
+    @property
+    def deadline(self) -> float:
+        """When the call ends, answered or not."""
+        ...
+
 
 Call = TypeVar("Call", bound=Waiting)
 
@@ -26,12 +32,13 @@ Call = TypeVar("Call", bound=Waiting)
 class RequestQueue(Generic[Call]):
     """First come, first served; a request takes all that wait, up to the limits of a batch.
 
-    While no request may start, calls wait; as soon as a request ends, all of them are sent.
+    While no request may start, calls wait; as soon as a request ends, all of them are sent. If
+    whoever sent a request was stopped and cannot say so, it counts as ended when its calls end.
     """
 
     def __init__(self, most_requests: int = REQUESTS_UNDER_WAY) -> None:
         self._most_requests = most_requests
-        self._under_way = 0
+        self._under_way: dict[Call, float] = {}  # the first call of each request, and its end
         self._waiting: dict[Call, None] = {}  # in order, and any of them may leave
 
     def __len__(self) -> int:
@@ -46,15 +53,16 @@ class RequestQueue(Generic[Call]):
         """Remove a call that still waits; False if a request has taken it."""
         return call in self._waiting and self._waiting.pop(call) is None
 
-    def may_start(self) -> bool:
+    def may_start(self, now: float) -> bool:
         """Return whether a request may start now."""
-        return self._under_way < self._most_requests
+        if len(self._under_way) >= self._most_requests:
+            self._under_way = {call: end for call, end in self._under_way.items() if end > now}
+        return len(self._under_way) < self._most_requests
 
-    def start_request(self) -> list[Call]:
+    def start_request(self, now: float) -> list[Call]:
         """Start a request and return its calls; nothing if none waits or none may start."""
-        if not self._waiting or not self.may_start():
+        if not self._waiting or not self.may_start(now):
             return []
-        self._under_way += 1
         calls: list[Call] = []
         size = 0
         for call in islice(self._waiting, BATCH_MAX_ITEMS):
@@ -64,8 +72,9 @@ class RequestQueue(Generic[Call]):
             calls.append(call)
         for call in calls:
             del self._waiting[call]
+        self._under_way[calls[0]] = max(call.deadline for call in calls)
         return calls
 
-    def end_request(self) -> None:
-        """Count a started request as ended, answered or not."""
-        self._under_way -= 1
+    def end_request(self, calls: Sequence[Call]) -> bool:
+        """End the request of these calls, answered or not; False if it has ended before."""
+        return self._under_way.pop(calls[0], None) is not None

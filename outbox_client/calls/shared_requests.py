@@ -82,13 +82,13 @@ class SharedRequests:
         try:
             self._join(call)
             self._wait(call)
+            if call.request is not None:
+                self._send(call.request, call)
         except BaseException:
             self._leave(call)
             if call.request is not None:
                 self._finish(call.request, None, call, monotonic())
             raise
-        if call.request is not None:
-            self._send(call.request, call)
         if call.reply is None:
             raise ServiceUnreachable("the answer did not arrive in time")
         if isinstance(call.reply, OutboxError):
@@ -106,20 +106,21 @@ class SharedRequests:
             waiting = len(self._queue)
             if waiting >= BATCH_MAX_ITEMS or not self._company.is_expected(waiting):
                 senders = self._start_requests(call)
-            elif self._collector is None and self._queue.may_start():
+            elif self._collector is None and self._queue.may_start(monotonic()):
                 self._collector = call
         wake(senders)
 
     def _start_requests(self, running: Call | None = None) -> list[Call]:
         """Start what may start, under the lock; return the calls that have to send.
 
-        That is the call whose thread runs, if it is among them: nobody has to be woken then.
+        That is the call whose thread runs, if it is among them: nobody has to be woken then. Else
+        it is the last one, which has most time left.
         """
         senders: list[Call] = []
-        while calls := self._queue.start_request():
+        while calls := self._queue.start_request(monotonic()):
             self._collector = None
             self._company.sent(len(calls))
-            senders.append(running if running and running in calls else calls[0])
+            senders.append(running if running and running in calls else calls[-1])
             senders[-1].request = calls
         return senders
 
@@ -162,12 +163,9 @@ class SharedRequests:
         call.wake_others()
 
     def _send(self, calls: Sequence[Call], sender: Call) -> None:
-        replies: Sequence[Reply] | None = None
         began = monotonic()
-        try:
-            replies = self._replies([call.item for call in calls], sender.seconds_left())
-        finally:
-            self._finish(calls, replies, sender, began)
+        replies = self._replies([call.item for call in calls], sender.seconds_left())
+        self._finish(calls, replies, sender, began)
 
     def _replies(self, items: Sequence[SharedItem], seconds: float) -> Sequence[Reply]:
         try:
@@ -179,17 +177,20 @@ class SharedRequests:
     def _finish(
         self, calls: Sequence[Call], replies: Sequence[Reply] | None, sender: Call, began: float
     ) -> None:
-        """Answer the calls of a request; without replies it was interrupted."""
+        """Answer the calls of a request; without replies it was interrupted.
+
+        An interrupt in the midst of it lets it be repeated.
+        """
         replies = replies or shared_items.interrupted(len(calls))
         with self._lock:
-            self._company.answered(len(calls), began, monotonic())
-            self._queue.end_request()
+            if self._queue.end_request(calls):
+                self._company.answered(len(calls), began, monotonic())
+            for call, reply in zip(calls, replies, strict=True):
+                call.reply = call.reply or reply
             senders = [] if self._collector else self._start_requests()
             others = [each for each in calls if each is not sender and not each.gave_up]
             first = in_turn([*senders, *others])
             sender.request = None
-            for call, reply in zip(calls, replies, strict=True):
-                call.reply = reply
         wake(first)
 
 

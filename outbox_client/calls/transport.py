@@ -1,5 +1,6 @@
 """One HTTP exchange over a shared connection pool: limited in time and size, no redirects."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
@@ -13,7 +14,9 @@ from outbox_client.errors import BadAnswer, ServiceUnreachable
 ANSWER_MAX_BYTES = 16 * 1024 * 1024
 CONNECTIONS_MAX = 100
 CONNECT_SECONDS = 2.0
+PORT_MAX = 65_535
 USER_AGENT = "outbox-client/0.1"
+_VISIBLE = re.compile(r"[!-~]*")
 
 
 class Transport:
@@ -68,9 +71,12 @@ class AnswerBody:
 
 
 def client_options(url: str, api_key: str | None) -> dict[str, Any]:
-    """Return the options of an HTTP client for one service."""
+    """Return the options of an HTTP client for one service; raises ValueError."""
+    _refuse_useless(url)
     headers = {"user-agent": USER_AGENT, "content-type": "application/json"}
     if api_key is not None:
+        if not _VISIBLE.fullmatch(api_key):
+            raise ValueError("api_key has a space, a line end or a letter that no key has")
         headers["authorization"] = f"Bearer {api_key}"
     limits = httpx2.Limits(
         max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX
@@ -82,6 +88,20 @@ def client_options(url: str, api_key: str | None) -> dict[str, Any]:
         "follow_redirects": False,
         "limits": limits,
     }
+
+
+def _refuse_useless(url: str) -> None:
+    """Raise ValueError for an address that no attempt would reach."""
+    try:
+        parsed = httpx2.URL(url)
+    except httpx2.InvalidURL:
+        parsed = httpx2.URL("")
+    if not (parsed.scheme in ("http", "https") and parsed.host and _is_port(parsed.port)):
+        raise ValueError("url must look like http://127.0.0.1:8080")
+
+
+def _is_port(port: int | None) -> bool:
+    return port is None or 0 < port <= PORT_MAX
 
 
 def request_options(request: Request, timeout_seconds: float) -> dict[str, Any]:

@@ -151,6 +151,11 @@ def fault(status: int, code: str, **headers: str) -> Fault:
 
 def serving(service: ContractService) -> AbstractContextManager[str]:
     """Serve the contract on a free port of the loopback; yield the URL."""
+    return http_server(contract_handler(service))
+
+
+def contract_handler(service: ContractService) -> type[QuietHandler]:
+    """Return the handler of the contract's requests."""
 
     class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
@@ -173,4 +178,4 @@ def serving(service: ContractService) -> AbstractContextManager[str]:
             body = members if isinstance(members, bytes) else json.dumps(members).encode()
             self.answer(body, status, **headers)
 
-    return http_server(Handler)
+    return Handler

@@ -168,6 +168,21 @@ def test_an_unreachable_service_never_runs_the_local_transaction(
     assert local.ran_with == []
 
 
+def test_an_answer_for_another_message_runs_no_local_transaction(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    """As a proxy gives it that mixes up two answers."""
+    other = producer.prepare(Message("invoices", "v"))
+    members = {"producer_group": "billing", "topic": "invoices", "state": "PREPARED"}
+    at = "2026-09-21T14:13:26Z"
+    members |= {"message_id": other.message_id, "prepared_at": at, "next_check_at": at}
+    service.faults.append(Fault(201, {**members, "transaction_id": other.transaction_id}))
+    local = LocalTransaction()
+    with pytest.raises(PrepareFailed, match="another message"):
+        producer.send_in_transaction(Message("invoices", "w"), local)
+    assert local.ran_with == []
+
+
 def test_a_repeated_message_that_was_decided_raises_and_runs_nothing(
     service: ContractService, producer: TransactionProducer
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from outbox_client import (
     AlreadyEnded,
     AsyncTransactionProducer,
+    BadAnswer,
     EndResult,
     LocalTransactionState,
     Message,
@@ -192,13 +193,14 @@ def test_a_refused_key_is_an_error_of_every_caller(
     assert sizes_of(service) == [COMPANY]
 
 
+@pytest.mark.parametrize("body", [{"items": []}, b"[" * 100_000])
 def test_a_broken_answer_of_a_batch_fails_every_caller_and_no_later_call(
-    service: ContractService, producer: TransactionProducer
+    service: ContractService, producer: TransactionProducer, body: object
 ) -> None:
     early = [fault(422, "unknown-topic")] * REQUESTS_UNDER_WAY
-    service.faults.extend([*early, Fault(207, {"items": []})])
+    service.faults.extend([*early, Fault(207, body)])
     outcomes = prepared_together(service, producer, make_messages())
-    assert all(isinstance(outcome, OutboxError) for outcome in outcomes)
+    assert {type(outcome) for outcome in outcomes} == {BadAnswer}
     assert producer.prepare(Message("invoices", "later")).state == "PREPARED"
 
 

@@ -1,13 +1,17 @@
 """Threads that were answered together are sent together again, and none waits for one that left."""
 
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event, get_ident, main_thread
+from types import FrameType
 
 import pytest
 
+import outbox_client
 from outbox_client import LocalTransactionState, Message, ServiceUnreachable, TransactionProducer
 from outbox_client.calls import company
 from outbox_client.calls.company import Company
@@ -23,6 +27,7 @@ COMMIT = LocalTransactionState.COMMIT
 CALLERS = 9
 HOUR = 3600.0
 LONG = 120.0
+CLIENT = str(Path(outbox_client.__file__).parent)
 
 
 class HeldService(ContractService):
@@ -126,6 +131,31 @@ def interrupted(when: Callable[[], bool]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def ends_in_interrupt(call: Callable[[], object], place: int) -> bool:
+    """Interrupt a call where it enters the client's functions for the ``place``-th time.
+
+    There Python looks for signals. Returns False if the call enters fewer functions.
+    """
+    left = place
+
+    def trace(frame: FrameType, event: str, _: object) -> None:
+        nonlocal left
+        left -= event == "call" and frame.f_code.co_filename.startswith(CLIENT)
+        if left == 0:
+            sys.settrace(before)
+            raise KeyboardInterrupt
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
 @pytest.mark.usefixtures("endless_pause")
 def test_the_last_of_those_answered_together_sends_at_once(
     service: HeldService, service_url: str
@@ -193,6 +223,22 @@ def test_callers_that_gave_up_keep_no_answer_from_the_others(
     assert {call.result().status for call in calls[::2]} == {201}
 
 
+def test_a_caller_with_little_time_left_takes_none_from_those_in_its_request(
+    service: HeldService, requests: SharedRequests
+) -> None:
+    """It was the first of them, but the last one sends."""
+    with requests_under_way(service, lambda number: prepare(requests, number)) as threads:
+        hasty = threads.submit(prepare, requests, CALLERS, 2.0)
+        wait_for(lambda: requests.waiting() == 1, every=0.002)
+        patient = threads.submit(prepare, requests, CALLERS + 1)
+        wait_for(lambda: requests.waiting() == 2, every=0.002)
+        service.release.set()
+        assert type(hasty.exception()) is ServiceUnreachable
+        service.batches.set()
+        assert patient.result().status == 201
+    assert sizes_of(service) == [1] * REQUESTS_UNDER_WAY + [2]
+
+
 def test_an_interrupted_caller_leaves_the_others_their_request(
     service: HeldService, requests: SharedRequests
 ) -> None:
@@ -229,3 +275,19 @@ def test_an_interrupted_caller_that_let_others_catch_up_starts_their_request(
         wait_for(lambda: all(call.done() for call in calls))
     assert {call.result().status for call in calls} == {201}
     assert sizes_of(service)[-1] == 2
+
+
+def test_an_interrupt_anywhere_lets_later_calls_pass(requests: SharedRequests) -> None:
+    """At worst when the time of the interrupted calls is over, at the next attempt."""
+
+    def passes() -> bool:
+        try:
+            return prepare(requests, 1, seconds=1.0).status == 201
+        except ServiceUnreachable:
+            return False
+
+    places = 0
+    while ends_in_interrupt(lambda: prepare(requests, 0, seconds=0.2), places + 1):
+        places += 1
+        wait_for(passes)
+    assert places > 20

@@ -159,4 +159,12 @@ CLIENT_MUTANTS: Final = (
         ),
         killer="tests/unit/cli/invocation/test_exit_codes.py::test_secrets_are_not_shown",
     ),
+    ProductMutant(
+        promise="An answer for another message runs no local transaction",
+        file="outbox_client/calls/protocol.py",
+        rule='if _text_or_none(members, "transaction_id") != message.transaction_id:',
+        broken="if False:",
+        killer="tests/integration/client/test_send_in_transaction.py"
+        "::test_an_answer_for_another_message_runs_no_local_transaction",
+    ),
 )

@@ -149,7 +149,7 @@ def test_a_long_list_is_split_into_requests_that_the_service_accepts(
 
 
 def test_a_prepared_message_is_read() -> None:
-    message = Message("invoices", "v")
+    message = Message("invoices", "v", transaction_id="invoice-7")
     prepared = protocol.read_prepared(make_answer(201, make_prepared()), message)
     assert prepared.message_id == MESSAGE_ID
     assert prepared.prepared_at == datetime(2026, 9, 21, 14, 13, 26, tzinfo=UTC)
@@ -158,7 +158,7 @@ def test_a_prepared_message_is_read() -> None:
 
 
 def test_a_replayed_prepare_is_recognized_by_header_or_state() -> None:
-    message = Message("invoices", "v")
+    message = Message("invoices", "v", transaction_id="invoice-7")
     by_header = make_answer(201, make_prepared(), idempotency_replayed="true")
     by_state = make_answer(201, make_prepared(state="PARKED", next_check_at=None))
     assert protocol.read_prepared(by_header, message).replayed
@@ -280,12 +280,13 @@ def test_an_answer_outside_of_the_contract_is_a_bad_answer(status: int, body: by
 
 
 def test_the_items_of_a_batch_are_read_as_single_answers() -> None:
+    message = Message("invoices", "v", transaction_id="invoice-7")
     items = [
         {"index": 0, "status": 201, "result": make_prepared()},
         {"index": 1, "status": 422, "problem": {"code": "unknown-topic"}},
     ]
     first, second = protocol.read_batch(make_answer(207, {"items": items}), 2)
-    assert protocol.read_prepared(first, Message("t", "v")).message_id == MESSAGE_ID
+    assert protocol.read_prepared(first, message).message_id == MESSAGE_ID
     assert getattr(raised_by(second), "code", None) == "unknown-topic"
 
 

@@ -6,10 +6,13 @@ from outbox_client.calls.protocol import BATCH_MAX_BYTES, BATCH_MAX_ITEMS, Reque
 from outbox_client.calls.request_queue import RequestQueue
 from outbox_client.calls.shared_items import PREPARE, SharedItem
 
+NOW = 1000.0
+
 
 @dataclass(eq=False)
 class Call:
     item: SharedItem
+    deadline: float = NOW + 10
 
 
 def make_call(body: bytes = b"{}") -> Call:
@@ -25,47 +28,61 @@ def make_queue(*calls: Call, most_requests: int = 1) -> RequestQueue[Call]:
 
 def test_a_call_without_company_is_sent_at_once() -> None:
     call = make_call()
-    assert make_queue(call).start_request() == [call]
+    assert make_queue(call).start_request(NOW) == [call]
 
 
 def test_calls_that_come_during_a_request_are_sent_together_after_it() -> None:
     first, second, third = make_call(), make_call(), make_call()
     queue = make_queue(first)
-    queue.start_request()
+    queue.start_request(NOW)
     queue.add(second)
     queue.add(third)
-    assert queue.start_request() == []
-    queue.end_request()
-    assert queue.start_request() == [second, third]
+    assert queue.start_request(NOW) == []
+    assert queue.end_request([first])
+    assert not queue.end_request([first])
+    assert queue.start_request(NOW) == [second, third]
+
+
+def test_a_request_that_never_ends_is_forgotten_when_the_time_of_all_its_calls_is_over() -> None:
+    """Whoever sent it was stopped by an interrupt, and could not say so."""
+    short, long = make_call(), make_call()
+    long.deadline = NOW + 20
+    queue = make_queue(short, long)
+    queue.start_request(NOW)
+    later = make_call()
+    queue.add(later)
+    assert queue.start_request(NOW + 15) == []
+    assert queue.start_request(NOW + 20) == [later]
+    assert not queue.end_request([short, long])
 
 
 def test_no_request_starts_when_nothing_waits() -> None:
-    assert make_queue().start_request() == []
+    assert make_queue().start_request(NOW) == []
 
 
 def test_a_call_that_was_withdrawn_is_not_sent() -> None:
     gone, stays = make_call(), make_call()
     queue = make_queue(gone, stays)
     assert queue.withdraw(gone)
-    assert queue.start_request() == [stays]
+    assert queue.start_request(NOW) == [stays]
     assert not queue.withdraw(stays)
 
 
 def test_a_request_takes_at_most_the_items_of_a_batch_and_the_oldest_first() -> None:
     calls = [make_call() for _ in range(BATCH_MAX_ITEMS + 1)]
     queue = make_queue(*calls, most_requests=2)
-    assert queue.start_request() == calls[:-1]
-    assert queue.start_request() == calls[-1:]
+    assert queue.start_request(NOW) == calls[:-1]
+    assert queue.start_request(NOW) == calls[-1:]
 
 
 def test_a_request_takes_at_most_the_bytes_of_a_batch() -> None:
     large = b"x" * (BATCH_MAX_BYTES // 2)
     calls = [make_call(large) for _ in range(3)]
     queue = make_queue(*calls, most_requests=3)
-    assert [len(queue.start_request()) for _ in range(3)] == [1, 1, 1]
+    assert [len(queue.start_request(NOW)) for _ in range(3)] == [1, 1, 1]
 
 
 def test_an_item_larger_than_a_batch_is_sent_alone() -> None:
     calls = [make_call(b"x" * (BATCH_MAX_BYTES + 1)), make_call()]
     queue = make_queue(*calls, most_requests=2)
-    assert queue.start_request() == calls[:1]
+    assert queue.start_request(NOW) == calls[:1]
