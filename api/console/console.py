@@ -215,7 +215,7 @@ async def _compared_form(request: Request, session: Session | None) -> dict[str,
     """Return the fields of a form that this session's page sent. Raises Refused."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     foreign = site in OTHER_SITES or (
-        origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+        origin is not None and _host_of(origin) != request.headers.get("host")
     )
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_TYPE:
         raise _refused(Problem(slug="unsupported-media-type", detail=f"a form is {FORM_TYPE}"))
@@ -250,6 +250,14 @@ def _cookie(header: bytes) -> str | None:
     pairs = (pair.strip().partition(b"=") for pair in header.split(b";"))
     found = [value for name, _, value in pairs if name == COOKIE.encode()]
     return found[0].decode("latin-1") if len(found) == 1 else None
+
+
+def _host_of(origin: str) -> str | None:
+    """Return the host and port of an origin; None for what no browser sends."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _host_name(request: Request) -> str:

@@ -114,7 +114,7 @@ def get(context: typer.Context, name: Name) -> None:
 def list_groups(context: typer.Context) -> None:
     """List the groups."""
     with api_client(context) as api:
-        body = api.get(ROOT)
+        body = api.whole_list(ROOT)
     print_rows(context_of(context), body["data"], COLUMNS, body)
 
 

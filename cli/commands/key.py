@@ -1,15 +1,19 @@
 """`outbox key`: API keys. The secret part is shown once, when a key is created."""
 
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
 from cli.invocation.context import context_of
 from cli.invocation.durations import duration
+from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import api_client
+from cli.service.api_problem import ApiProblem
 from outbox.clock import SystemClock
 
+ROOT = "/v1/api-keys"
 COLUMNS = ("key_id", "name", "producer_groups", "scopes", "created_at", "expires_at")
 
 
@@ -49,19 +53,25 @@ def create(
         if expires_at is not None:
             body["expires_at"] = expires_at.isoformat()
         with api_client(context) as api:
-            answer = api.post("/v1/api-keys", body)
+            answer = api.post(ROOT, body)
     print_object(context_of(context), answer)
 
 
 def list_keys(context: typer.Context) -> None:
     """List keys, without their secrets."""
     with api_client(context) as api:
-        body = api.get("/v1/api-keys")
+        body = api.whole_list(ROOT)
     print_rows(context_of(context), body["data"], COLUMNS, body)
 
 
 def revoke(context: typer.Context, key_id: Annotated[str, typer.Argument(metavar="ID")]) -> None:
     """Revoke a key; processes that know it accept it for five seconds more."""
-    with api_client(context) as api:
-        api.call("DELETE", f"/v1/api-keys/{key_id}")
+    try:
+        with api_client(context) as api:
+            api.call("DELETE", f"{ROOT}/{quote(key_id, safe='')}")
+    except ApiProblem as problem:
+        if problem.exit_code is not ExitCode.NOT_FOUND:
+            raise
+        line = "no valid key of your groups has this id: see `outbox key list`"
+        raise CommandFailed(line, ExitCode.NOT_FOUND) from None
     context_of(context).say(f"key {key_id} is revoked")

@@ -11,6 +11,7 @@ from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.operator import operator_name
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import ApiClient, api_client
+from cli.service.api_problem import ApiProblem
 from cli.service.bulk_progress import BULK, wait_finished
 
 ROOT = "/v1/half-messages"
@@ -235,11 +236,33 @@ def _each(
     message_ids: list[str],
     body: dict[str, Any],
 ) -> None:
-    answers = [api.post(f"{_path(each)}/{action}", body) for each in message_ids]
-    if len(answers) == 1:
-        print_object(invocation, answers[0])
-    else:
-        print_rows(invocation, answers, ("message_id", "state", "next_check_at"))
+    """Act on every message, and print what was done. Raises for those that were refused."""
+    done: list[dict[str, Any]] = []
+    refused: list[tuple[str, ApiProblem]] = []
+    try:
+        for each in message_ids:
+            try:
+                done.append(api.post(f"{_path(each)}/{action}", body))
+            except ApiProblem as problem:
+                refused.append((each, problem))
+    finally:
+        if len(message_ids) > 1:
+            print_rows(invocation, done, ("message_id", "state", "next_check_at"))
+        elif done:
+            print_object(invocation, done[0])
+    _raise_refused(refused, len(message_ids))
+
+
+def _raise_refused(refused: list[tuple[str, ApiProblem]], asked: int) -> None:
+    """Raise the one problem, or a list of all; the exit code is that of the first."""
+    if not refused:
+        return
+    _, first = refused[0]
+    if asked == 1:
+        raise first
+    lines = [f"{len(refused)} of {asked} not done"]
+    lines += [f"  {message_id}: {problem.as_text()}" for message_id, problem in refused]
+    raise CommandFailed("\n".join(lines), first.exit_code)
 
 
 def _filter(texts: list[str]) -> dict[str, str]:

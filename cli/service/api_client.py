@@ -1,9 +1,10 @@
 """Client of the API: one request, then its JSON body or an exception."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 import typer
@@ -15,6 +16,10 @@ from cli.service.api_problem import ApiProblem
 from outbox.settings.environment import load_settings
 
 Query = Mapping[str, Any]
+
+PAGE_ROWS: Final = 500
+"""Rows of a page, where a command shows all of them."""
+_KEY: Final = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,17 @@ class ApiClient:
     def get(self, path: str, query: Query | None = None) -> Any:
         """GET `path`; return the body."""
         return self.call("GET", path, query=query).body
+
+    def whole_list(self, path: str) -> Any:
+        """GET every page of a list; return one body with all rows."""
+        rows: list[Any] = []
+        query: dict[str, Any] = {"limit": PAGE_ROWS, "cursor": None}
+        while True:
+            page = self.get(path, query)
+            rows.extend(page["data"])
+            if not page["has_more"]:
+                return {**page, "data": rows}
+            query["cursor"] = page["next_cursor"]
 
     def post(self, path: str, body: Any = None, **options: Any) -> Any:
         """POST `body` to `path`; return the body of the answer."""
@@ -62,9 +78,17 @@ class ApiClient:
             raise CommandFailed(f"cannot reach {self._base}: {error}", _SILENT) from None
         if not response.is_success:
             raise ApiProblem(response.status_code, _problem(response))
-        return Answer(
-            body=response.json() if response.content else None, etag=response.headers.get("etag")
-        )
+        return Answer(body=self._body_of(response), etag=response.headers.get("etag"))
+
+    def _body_of(self, response: httpx2.Response) -> Any:
+        """Return the body. Raises CommandFailed if it is no JSON: another server has answered."""
+        if not response.content:
+            return None
+        try:
+            return response.json()
+        except ValueError:
+            line = f"{self._base} is not the API of an outbox: give another --url"
+            raise CommandFailed(line, ExitCode.USAGE) from None
 
     @property
     def _base(self) -> str:
@@ -96,6 +120,9 @@ def api_client(context: typer.Context, *, extra_seconds: float = 0.0) -> Iterato
 def _address(invocation: Context) -> tuple[str, str | None]:
     settings = load_settings()
     key = settings.api_key.get_secret_value() if settings.api_key else None
+    if key and not _KEY.fullmatch(key):
+        line = "OUTBOX_API_KEY has a space, a line end or a letter that no key has"
+        raise CommandFailed(line, ExitCode.USAGE)
     url = invocation.url or settings.api_url
     if url is not None:
         return url, key

@@ -93,11 +93,11 @@ async def _trouble(desk: Desk) -> str:
 def _let_tasks_beat(database_url: str) -> None:
     """Write the heartbeats of a checker, and the halt of a shard."""
     with psycopg.connect(database_url, autocommit=True) as connection:
-        for chore in ("relay", "check", "sweep", "retire"):
+        for task in ("relay", "check", "sweep", "retire"):
             connection.execute(
                 "INSERT INTO outbox.progress (name, position, position_n, updated_at)"
                 " VALUES (%s, 0, 0, clock_timestamp()) ON CONFLICT (name) DO NOTHING",
-                [f"heartbeat:{chore}"],
+                [f"heartbeat:{task}"],
             )
         connection.execute(
             "INSERT INTO outbox.progress (name, position, position_n, halt_reason)"

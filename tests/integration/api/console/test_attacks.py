@@ -143,6 +143,7 @@ async def test_a_session_from_before_the_login_is_no_session_after_it(
         ("sec-fetch-site: same-site",),
         ("origin: http://evil.example",),
         ("origin: null",),
+        ("origin: http://[",),
         ("origin: http://localhost.evil.example",),
         ("origin: http://evil.example", "sec-fetch-site: same-origin"),
         (),

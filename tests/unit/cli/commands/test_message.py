@@ -50,3 +50,28 @@ def test_a_history_shows_the_http_status_of_a_check_and_times_to_the_second(
     assert "http status" in head
     assert prepared.split()[:3] == ["1", "2026-09-21T14:13:26Z", "prepared"]
     assert checked.split()[2:] == ["check", "-", "-", "http_error", "503", "-"]
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_what_was_done_is_shown_when_others_are_refused(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second of three messages is decided already."""
+    refusal = {"status": 409, "code": "not-recheckable", "title": "Already decided"}
+
+    class Handler(QuietHandler):
+        def serve(self) -> None:
+            message_id = self.path.split("/")[3]
+            done = {"message_id": message_id, "state": "PREPARED", "next_check_at": None}
+            decided = message_id == "second"
+            self.answer_json(refusal if decided else done, 409 if decided else 202)
+
+    words = ["message", "recheck", "first", "second", "third", "--reason", "endpoint is back"]
+    with http_server(Handler) as url:
+        assert run(["--url", url, "-o", form, *words]) == ExitCode.CONFLICT
+    shown = capsys.readouterr()
+    assert "first" in shown.out
+    assert "third" in shown.out
+    assert "second" not in shown.out
+    assert "1 of 3 not done" in shown.err
+    assert "second: Already decided" in shown.err

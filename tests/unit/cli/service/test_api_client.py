@@ -1,0 +1,70 @@
+"""A wrong address or key is said to be so, without the key; a list is read to its end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from cli.__main__ import run
+from cli.invocation.exit_codes import ExitCode
+from tests.fixtures_http_server import QuietHandler, http_server
+
+
+class WebSite(QuietHandler):
+    """Another server than an outbox."""
+
+    def serve(self) -> None:
+        self.answer(b"<!doctype html>", content_type="text/html")
+
+
+def test_another_server_is_said_to_be_no_outbox(capsys: pytest.CaptureFixture[str]) -> None:
+    with http_server(WebSite) as url:
+        assert run(["--url", url, "group", "list"]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert f"{url} is not the API of an outbox" in said
+    assert "internal" not in said
+
+
+@pytest.mark.parametrize("key", ["obx_1_secret\nx", "obx_1_secret x", "obx_1_secreté"])
+def test_a_key_that_cannot_be_sent_is_named_by_its_setting(
+    key: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUTBOX_API_KEY", key)
+    with http_server(WebSite) as url:
+        assert run(["--url", url, "group", "list"]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "OUTBOX_API_KEY" in said
+    assert "obx_1_secret" not in said
+
+
+PAGES = {None: ("alpha", "more"), "more": ("omega", None)}
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """Serve lists of groups and keys, of two pages each; yield the URL of the API."""
+
+    class Handler(QuietHandler):
+        def serve(self) -> None:
+            [cursor] = parse_qs(urlsplit(self.path).query).get("cursor", [None])
+            name, following = PAGES[cursor]
+            row = {"producer_group": name, "key_id": name}
+            more = following is not None
+            self.answer_json({"data": [row], "next_cursor": following, "has_more": more})
+
+    with http_server(Handler) as url:
+        yield url
+
+
+@pytest.mark.parametrize("command", ["group", "key"])
+@pytest.mark.parametrize("form", ["table", "json", "jsonl"])
+def test_every_page_is_shown(
+    url: str, command: str, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["--url", url, "-o", form, command, "list"]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert shown.index("alpha") < shown.index("omega")
+    assert form != "json" or json.loads(shown)["has_more"] is False
