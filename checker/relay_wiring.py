@@ -112,7 +112,10 @@ class RelayBuilder:
         facts = KafkaLogReader(self._servers, settings.kafka_config)
         self.settlement = KafkaUnseenRecords(facts, self._consumer, self._clock)
         self.visibility = VisibilityWatch(
-            lambda partitions: facts.offsets(partitions, LogEnd.LAST_STABLE), self._clock, metrics
+            lambda partitions: facts.offsets(partitions, LogEnd.LAST_STABLE),
+            self._clock,
+            metrics,
+            facts.cut_off,
         )
         metrics["kafka_queue_messages"].set_function(self._queued)
 

@@ -200,6 +200,7 @@ class RelayExecutor:
             commits.held,
             commits.due,
             self._visibility.visible(state.shard),
+            self._visibility.is_gone(state.shard),
         )
 
     def _hold(self, state: Relay, asked: actions.HoldRecords) -> None:

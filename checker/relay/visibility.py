@@ -1,7 +1,8 @@
 """Which published batches consumers see already: one question a second for all shards.
 
 Kafka acknowledges a commit before consumers see its records. A batch is visible once the last
-stable offset of each partition that it touched, that of its manifest included, is past it.
+stable offset of each partition that it touched, that of its manifest included, is past it. If the
+log of such a partition is gone, its topic was deleted: the relay reads what is left of the batch.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ from outbox.relay.protocol.state import Visible
 from outbox.telemetry.metrics import Metrics
 
 LOOK_SECONDS: Final = 1.0
+LATE_SECONDS: Final = 2.0
+"""A batch that is visible by then needs no look at its logs."""
 MOST_WAITING: Final = 1_000
 """The batches of a shard that are remembered one by one; later ones count as one."""
 
 StableEnds = Callable[[Collection[Partition]], Offsets]
 """Returns the last stable offset of each partition. Raises KafkaUnavailable."""
+CutOff = Callable[[Mapping[Partition, int]], Collection[Partition]]
+"""Returns the partitions whose log ends before an offset. Raises KafkaUnavailable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +46,23 @@ class UnconfirmedBatch:
 class VisibilityWatch:
     """The unconfirmed batches of a process; relay threads add them, one thread confirms them."""
 
-    def __init__(self, stable_ends: StableEnds, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        stable_ends: StableEnds,
+        clock: Clock,
+        metrics: Metrics,
+        cut_off: CutOff = lambda _: (),
+    ) -> None:
         self._stable_ends = stable_ends
+        self._cut_off = cut_off
         self._clock = clock
         self._lock = threading.Lock()
         self._waiting: dict[int, deque[UnconfirmedBatch]] = {}
         self._visible: dict[int, Visible] = {}
         self._doubtful_since: dict[int, float] = {}
         """Shards whose producer was dropped while a batch was unconfirmed."""
+        self._gone: set[int] = set()
+        """Shards with a batch whose log is gone; it must be read again."""
         metrics["unconfirmed_seconds"].set_function(self.oldest_seconds)
 
     def committed(self, shard: int, visible: Visible, ends: Mapping[Partition, int]) -> None:
@@ -67,9 +81,15 @@ class VisibilityWatch:
     def doubted(self, shard: int) -> None:
         """Forget the batches of a dropped producer: what became of them is read from Kafka."""
         with self._lock:
-            self._visible.pop(shard, None)
-            for batch in self._waiting.pop(shard, ()):
-                self._doubtful_since.setdefault(shard, batch.since)
+            self._doubt(shard)
+            self._gone.discard(shard)
+
+    def is_gone(self, shard: int) -> bool:
+        """Return, once, whether a log is gone that one of the shard's batches is in."""
+        with self._lock:
+            gone = shard in self._gone
+            self._gone.discard(shard)
+            return gone
 
     def settled(self, shard: int, *, proven: bool) -> None:
         """Note that the shard's last batches were read from Kafka, or could not be read."""
@@ -105,6 +125,32 @@ class VisibilityWatch:
             for shard, waiting in self._waiting.items():
                 while waiting and _is_visible(waiting[0], stable):
                     self._visible[shard] = waiting.popleft().visible
+        self._look_for_gone_logs(stable)
+
+    def _look_for_gone_logs(self, stable: Mapping[Partition, int]) -> None:
+        """Doubt the batches of each shard that has one in a log that is gone."""
+        hidden: dict[Partition, int] = {}
+        late = self._clock.monotonic() - LATE_SECONDS
+        with self._lock:
+            batches = [b for waiting in self._waiting.values() for b in waiting if b.since <= late]
+        for batch in batches:
+            for partition, end in batch.ends.items():
+                if stable.get(partition, -1) < end:
+                    hidden[partition] = max(end, hidden.get(partition, 0))
+        try:
+            gone = {*self._cut_off(hidden)} if hidden else set()
+        except KafkaUnavailable:
+            return
+        with self._lock:
+            for shard, waiting in list(self._waiting.items()):
+                if any(not gone.isdisjoint(batch.ends) for batch in waiting):
+                    self._doubt(shard)
+                    self._gone.add(shard)
+
+    def _doubt(self, shard: int) -> None:
+        self._visible.pop(shard, None)
+        for batch in self._waiting.pop(shard, ()):
+            self._doubtful_since.setdefault(shard, batch.since)
 
 
 def _is_visible(batch: UnconfirmedBatch, stable: Mapping[Partition, int]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import Thread
+from time import monotonic
 from typing import Any, Final
 from uuid import UUID
 
@@ -30,6 +31,10 @@ FENCE_SECONDS: Final = 20.0
 FLUSH_SECONDS: Final = 10.0
 """Longer than message.timeout.ms (8 s), so each report has arrived by then."""
 ANY_PARTITION: Final = -1
+ALONE_SECONDS: Final = 60.0
+"""So long after a refusal that names no record each one is sent alone: then Kafka names it."""
+ALONE_IN_A_BATCH_SECONDS: Final = 5.0
+"""The rest of a batch is then sent together: a relay must give signs of life."""
 THE_IDS: Final = "the transactional ids that begin with OUTBOX_RELAY_TRANSACTIONAL_ID_PREFIX"
 
 FENCED: Final = frozenset(
@@ -46,13 +51,18 @@ REFUSED: Final = {
     KafkaError.MSG_SIZE_TOO_LARGE: Refused.RECORD,
     KafkaError.INVALID_MSG: Refused.RECORD,
     KafkaError.INVALID_RECORD: Refused.RECORD,
+    KafkaError.RECORD_LIST_TOO_LARGE: Refused.RECORD,
     KafkaError._UNKNOWN_PARTITION: Refused.RECORD,
+    KafkaError.INVALID_TIMESTAMP: Refused.TOPIC,
     KafkaError.TOPIC_EXCEPTION: Refused.TOPIC,
     KafkaError.TOPIC_AUTHORIZATION_FAILED: Refused.TOPIC,
     KafkaError.UNKNOWN_TOPIC_OR_PART: Refused.TOPIC,
     KafkaError._UNKNOWN_TOPIC: Refused.TOPIC,
 }
-"""Permanent refusals of a record or its topic: a retry changes nothing."""
+"""Permanent refusals of a record or its topic: a retry changes nothing.
+
+A topic refuses the time of its records if the brokers' clock is too far from PostgreSQL's for it.
+"""
 
 
 class KafkaPublisher:
@@ -70,6 +80,8 @@ class KafkaPublisher:
         self._progress_topic = progress_topic
         self._handle: Producer | None = None
         self._installation: UUID | None = None
+        self._alone_until = monotonic()
+        """Until then each record is sent alone."""
 
     def fence(self, installation: UUID) -> None:
         """Create a handle; return when older ones are fenced and their transactions complete."""
@@ -92,6 +104,7 @@ class KafkaPublisher:
     ) -> DeliveryReport:
         """Produce the records and the manifest, flush, and count the reports; see Publisher."""
         reports, listed = _Reports(len(records)), _Reports(1)
+        apart = apart or monotonic() < self._alone_until
         with _translated():
             taken = self._produce(records, reports, at_ms)
             if apart:
@@ -107,6 +120,8 @@ class KafkaPublisher:
             self._require_manifests()
         offset = listed.delivery().places.offsets[0]
         delivery = reports.delivery()._replace(manifest_offset=offset)
+        if reports.need_names:
+            self._alone_until = monotonic() + ALONE_SECONDS
         return delivery if apart else delivery._replace(refused=None)
 
     def commit(self) -> None:
@@ -183,8 +198,12 @@ class KafkaPublisher:
         )
 
     def _produce(self, records: Sequence[Record], reports: _Reports, at_ms: int) -> bool:
-        """Produce the records, and return whether the library has taken all of them."""
-        produce = self._open().produce
+        """Produce the records, and return whether the library has taken all of them.
+
+        Where each is sent alone, the first that Kafka does not acknowledge ends the batch.
+        """
+        produce, flush = self._open().produce, self._open().flush
+        alone_until = min(self._alone_until, monotonic() + ALONE_IN_A_BATCH_SECONDS)
         for place, (topic, key, value, partition, headers) in enumerate(records):
             try:
                 produce(
@@ -206,6 +225,10 @@ class KafkaPublisher:
                 return False
             if not place:
                 hit("relay.after_first_produce")
+            if monotonic() < alone_until:
+                flush(FLUSH_SECONDS)
+                if reports.good <= place:
+                    return False
         return True
 
 
@@ -281,6 +304,12 @@ class _Reports:
             only = len({topics[place] for place in self.unsent}) == 1
             refused = REFUSED[error.code()]
             self._refused.append(Refusal(self.unsent[0], error.name(), refused, named=only))
+
+    @property
+    def need_names(self) -> bool:
+        """Whether Kafka has refused some records without saying which of them."""
+        refusal = self._refusal()
+        return refusal is not None and not refusal.named
 
     def delivery(self) -> DeliveryReport:
         """Return the result of the batch. Raises PublisherFenced if a report shows a fence."""

@@ -16,6 +16,8 @@ from outbox.kafka.permission import TO_READ, lacking, needed, the_topic
 from outbox.reconciliation.log import TopicFacts
 
 REQUEST_SECONDS: Final = 10.0
+CLEANUP: Final = "cleanup.policy"
+STAMPED_BY: Final = "message.timestamp.type"
 MISSING: Final = KafkaError.UNKNOWN_TOPIC_OR_PART
 UNREADABLE: Final = frozenset(
     {MISSING, KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.TOPIC_EXCEPTION}
@@ -35,7 +37,7 @@ def describe(admin: AdminClient, topics: Collection[str]) -> Mapping[str, TopicF
         include_authorized_operations=True,
         request_timeout=REQUEST_SECONDS,
     )
-    compacting = _compacting(admin, topics)
+    settings = _settings(admin, topics)
     facts: dict[str, TopicFacts | str] = {}
     for name, future in futures.items():
         try:
@@ -45,11 +47,11 @@ def describe(admin: AdminClient, topics: Collection[str]) -> Mapping[str, TopicF
         except TimeoutError as error:
             raise KafkaUnavailable(f"Kafka does not describe {name}") from error
         else:
-            facts[name] = _facts(known, name in compacting)
+            facts[name] = _facts(known, settings.get(name, {}))
     return facts
 
 
-def _facts(known: TopicDescription, compacts: bool) -> TopicFacts | str:
+def _facts(known: TopicDescription, settings: Mapping[str, str]) -> TopicFacts | str:
     """Return the facts, or the right that is missing.
 
     Without its settings a compacted topic would look as if it had lost messages.
@@ -57,7 +59,12 @@ def _facts(known: TopicDescription, compacts: bool) -> TopicFacts | str:
     missing = lacking(known.authorized_operations, TO_READ)
     if missing is not None:
         return needed(missing, the_topic(known.name))
-    return TopicFacts(id=str(known.topic_id), partitions=len(known.partitions), compacts=compacts)
+    return TopicFacts(
+        id=str(known.topic_id),
+        partitions=len(known.partitions),
+        compacts="compact" in settings.get(CLEANUP, ""),
+        stamps=settings.get(STAMPED_BY) == "LogAppendTime",
+    )
 
 
 def _note(facts: dict[str, TopicFacts | str], name: str, error: KafkaException) -> None:
@@ -72,23 +79,23 @@ def _note(facts: dict[str, TopicFacts | str], name: str, error: KafkaException) 
         raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
 
 
-def _compacting(admin: AdminClient, topics: Collection[str]) -> frozenset[str]:
-    """Return those of the topics with readable settings that are compacted.
+def _settings(admin: AdminClient, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+    """Return two settings of each topic whose settings are readable.
 
     Raises KafkaUnavailable: a topic whose settings do not come in time may be a compacted one.
     """
     asked = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(topics)]
     futures = admin.describe_configs(asked, request_timeout=REQUEST_SECONDS)
-    found: set[str] = set()
+    found: dict[str, Mapping[str, str]] = {}
     for resource, future in futures.items():
         try:
-            policy = future.result(timeout=2 * REQUEST_SECONDS)["cleanup.policy"].value
+            settings = future.result(timeout=2 * REQUEST_SECONDS)
         except TimeoutError as error:
             raise KafkaUnavailable(f"Kafka does not describe {resource.name}") from error
         except KafkaException as error:
             if error.args[0].code() not in UNREADABLE:
                 raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
             continue
-        if "compact" in (policy or ""):
-            found.add(resource.name)
-    return frozenset(found)
+        names = (CLEANUP, STAMPED_BY)
+        found[resource.name] = {name: settings[name].value or "" for name in names}
+    return found

@@ -83,6 +83,8 @@ class KafkaUnseenRecords:
         if starts is None:
             return SettledRecords(hanging, None, doubtful=any(fate.hidden for fate in fates))
         seen = self._visible(doubt, starts, ends)
+        if doubt.listed.keys() <= seen:
+            return SettledRecords((), seen)
         return SettledRecords((), seen, self._unprovable(doubt, starts, ends) - seen)
 
     def _require_leaders(self, doubt: Doubt, known: Offsets) -> None:
@@ -127,11 +129,15 @@ class KafkaUnseenRecords:
     ) -> frozenset[bytes]:
         """Return the listed messages whose record may be gone although consumers have seen it.
 
-        A log without compaction loses its oldest records first. So nothing of a batch is gone from
-        a partition with an older record, and a key names its partition. An aborted record that is
-        still there proves that no later one of its message is gone.
+        A topic that was deleted proves nothing, nor does one that was created again. A log without
+        compaction loses its oldest records first. So nothing of a batch is gone from a partition
+        with an older record, and a key names its partition. Where the brokers' time is in the
+        records, a late clock hides those of a batch that is looked for by its time. An aborted
+        record that is still there proves that no later one of its message is gone.
         """
-        whole = self._whole_topics({p.topic for p in starts})
+        known = self._whole_topics({p.topic for p in starts})
+        whole = known.keys() - _cut_off(doubt, ends)
+        stamped = {topic for topic in whole if known[topic].stamps and doubt.is_timed}
         doubtful = frozenset(i for i, sent in doubt.listed.items() if sent.topic not in whole)
         begins = all_of(self._facts.offsets(starts.keys(), LogEnd.START)) if starts else {}
         trimmed = {p for p, at in starts.items() if p.topic in whole and 0 < begins[p] >= at}
@@ -139,10 +145,12 @@ class KafkaUnseenRecords:
         expired = {
             each
             for each, sent in doubt.listed.items()
-            if sent.topic in topics and topics[sent.topic].may_have_lost(sent)
+            if sent.topic in stamped
+            or (sent.topic in topics and topics[sent.topic].may_have_lost(sent))
         }
         if expired:
-            places = {p: max(at, begins[p]) for p, at in starts.items() if p.topic in topics}
+            read = stamped | topics.keys()
+            places = {p: max(at, begins[p]) for p, at in starts.items() if p.topic in read}
             expired -= self._ids(READ_UNCOMMITTED, places, ends, _keyed_message_id)
         return doubtful | expired
 
@@ -172,14 +180,14 @@ class KafkaUnseenRecords:
             for topic in topics
         }
 
-    def _whole_topics(self, topics: Collection[str]) -> frozenset[str]:
+    def _whole_topics(self, topics: Collection[str]) -> dict[str, TopicFacts]:
         """Return those of the topics that exist and are not compacted."""
         described = self._facts.describe(topics) if topics else {}
-        return frozenset(
-            topic
+        return {
+            topic: facts
             for topic, facts in described.items()
             if isinstance(facts, TopicFacts) and not facts.compacts
-        )
+        }
 
     def _visible(
         self, doubt: Doubt, starts: Mapping[Partition, int], ends: Mapping[Partition, int]
@@ -214,9 +222,8 @@ class KafkaUnseenRecords:
         starts: dict[Partition, int] = {}
         for run in doubt.runs:
             place = Partition(run.topic, run.partition)
-            if ends.get(place, 0) < run.end:
-                return None
-            starts[place] = min(run.first, starts.get(place, run.first))
+            if run.topic in doubt.topics and run.end <= ends.get(place, 0):
+                starts[place] = min(run.first, starts.get(place, run.first))
         unplaced = [p for p in touched if p not in starts]
         for since_ms, places in ((doubt.last_since_ms, unplaced), (doubt.since_ms, touched)):
             if since_ms is not None:
@@ -228,6 +235,15 @@ class KafkaUnseenRecords:
                     first = later.offsets.get(place, ends[place])
                     starts[place] = min(first, starts.get(place, first))
         return starts
+
+
+def _cut_off(doubt: Doubt, ends: Mapping[Partition, int]) -> frozenset[str]:
+    """Return the topics with a log that contained a batch and ends before it now."""
+    return frozenset(
+        run.topic
+        for run in doubt.runs
+        if ends.get(Partition(run.topic, run.partition), 0) < run.end
+    )
 
 
 def _identified(message: Message) -> _Identified:

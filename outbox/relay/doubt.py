@@ -44,6 +44,11 @@ class Doubt(NamedTuple):
     """Records of other batches without known runs are not older; None: there are none."""
 
     @property
+    def is_timed(self) -> bool:
+        """Whether some of the batches are looked for by their time."""
+        return self.last_since_ms is not None or self.since_ms is not None
+
+    @property
     def topics(self) -> frozenset[str]:
         """The topics of the listed messages."""
         return frozenset(sent.topic for sent in self.listed.values())

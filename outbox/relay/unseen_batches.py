@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from outbox.messages.manifest import PUBLISHED, Entry, Kind, Position
+from outbox.messages.offset_run import OffsetRuns
 from outbox.messages.record import heal_name
 from outbox.relay.doubt import Doubt, InDoubt
 from outbox.relay.protocol import answers
@@ -81,6 +82,7 @@ def ids_of(batches: Sequence[Found]) -> tuple[bytes, ...]:
 def doubt_of(state: Relay, batches: UnseenBatches, in_doubt: InDoubt) -> Doubt:
     """Return what to look for: where each batch is, by the manifest after it or by its time."""
     committed = batches.committed
+    newest = _runs_of_newest(state, committed)
     runs = [run for each in committed for run in require(each.manifest).before or ()]
     unplaced = [
         each
@@ -92,10 +94,18 @@ def doubt_of(state: Relay, batches: UnseenBatches, in_doubt: InDoubt) -> Doubt:
         next_topics=in_doubt.next_topics,
         next_ids=in_doubt.next_ids,
         listed=in_doubt.listed,
-        runs=tuple(runs),
-        last_since_ms=_since(committed[-1:]),
+        runs=(*runs, *(newest or ())),
+        last_since_ms=None if newest is not None else _since(committed[-1:]),
         since_ms=_since((*unplaced, *batches.aborted)),
     )
+
+
+def _runs_of_newest(state: Relay, committed: Sequence[Found]) -> OffsetRuns | None:
+    """Return where the records of the last batch are, if this owner has published it."""
+    if state.before is None or not committed:
+        return None
+    is_own = require(committed[-1].manifest).batch_no == state.at.batch_no
+    return state.before if is_own else None
 
 
 def _since(batches: Iterable[Found]) -> int | None:

@@ -111,6 +111,8 @@ class CommitsRead:
     """A scope of held messages at or below the position is due for a retry."""
     visible: Visible | None = None
     """The last batch of this owner that consumers see; None: not known."""
+    is_gone: bool = False
+    """A log that one of this owner's batches is in is gone, so nobody will see that batch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def on_commits_read(state: Relay, read: CommitsRead) -> Next:
 
     Due held records and new commits alternate.
     """
-    state = note_visible(state, read.visible)
+    state = note_visible(state, read)
     if is_settling_due(state, read.at):
         return settle_again(state, read.at)
     if not read.due:

@@ -37,7 +37,7 @@ from outbox.relay.protocol.actions import (
     Settle,
     StoreHalt,
 )
-from outbox.relay.protocol.answers import BatchesSettled, OpenManifestsRead
+from outbox.relay.protocol.answers import BatchesSettled, CommitsRead, OpenManifestsRead
 from outbox.relay.protocol.delivery_mode import enter_at_least_once
 from outbox.relay.protocol.manifest_chain import next_manifest
 from outbox.relay.protocol.state import (
@@ -126,15 +126,21 @@ def _publish_again(state: Relay, settled: BatchesSettled) -> Next:
         state,
         cursor=cursor,
         unproven=not settled.proven,
-        repairing=bool(absent),
+        repairing=state.repairing or bool(absent),
         dirty=state.dirty or bool(absent) or known is not None,
     )
     ordering = (OrderRepairs(cursor.gen, absent),) if absent else ()
     return following, (*learning, *ordering, ReadCommits(cursor.position, state.narrowing.most))
 
 
-def note_visible(state: Relay, visible: Visible | None) -> Relay:
-    """Move the visible batch of the cursor; not while older batches are unproven."""
+def note_visible(state: Relay, read: CommitsRead) -> Relay:
+    """Move the visible batch of the cursor; not while older batches are unproven.
+
+    If the log of a batch is gone, what became of the last batches is read from Kafka.
+    """
+    if read.is_gone:
+        return replace(state, unproven=True)
+    visible = read.visible
     if visible is None or state.unproven or visible <= state.at.visible:
         return state
     return replace(state, cursor=state.at._replace(visible=visible), dirty=True)

@@ -187,7 +187,8 @@ class Relay:
     """RUN: where the records of the last committed batch are; None after a takeover."""
     failures: int = 0
     unproven: bool = False
-    """RUN: another program's transaction hides the last batches of the former owner."""
+    """RUN: the last batches are to be read: another program's transaction hides those of the former
+    owner, or a log is gone."""
     settled_at: float | None = None
     """When these were last read."""
     repairing: bool = False

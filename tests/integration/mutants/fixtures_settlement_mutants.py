@@ -127,8 +127,8 @@ SETTLEMENT_MUTANTS: Final = (
     ProductMutant(
         promise="What a dropped producer had published counts as unconfirmed",
         file="checker/relay/visibility.py",
-        rule="                self._doubtful_since.setdefault(shard, batch.since)",
-        broken="                del batch",
+        rule="            self._doubtful_since.setdefault(shard, batch.since)",
+        broken="            del batch",
         killer=f"{RELAY}/test_visibility.py"
         "::test_what_a_dropped_producer_had_published_stays_unconfirmed_until_it_was_read",
     ),
@@ -188,5 +188,21 @@ SETTLEMENT_MUTANTS: Final = (
         broken="WHEN NOT expired.half THEN 'resolved'",
         killer="tests/integration/postgres/reconciliation/test_run_store.py"
         "::test_a_fault_stays_open_when_its_record_has_expired_until_its_half_is_retired_too",
+    ),
+    ProductMutant(
+        promise="An owner gives signs of life while it reads its last batches",
+        file="checker/relay/settlement.py",
+        rule="            self._commit_log.beat()\n",
+        broken="            pass\n",
+        killer="tests/integration/checker/relay/test_long_settlement.py"
+        "::test_a_standby_sees_that_the_owner_lives_while_it_reads_its_last_batches",
+    ),
+    ProductMutant(
+        promise="The brokers' time in a record proves no absence",
+        file="outbox/kafka/unseen_records.py",
+        rule="if sent.topic in stamped\n",
+        broken="if False\n",
+        killer="tests/integration/checker/relay/test_stamped_topics.py"
+        "::test_a_visible_record_is_not_published_again_though_the_brokers_clock_is_late",
     ),
 )

@@ -78,3 +78,9 @@ def drain_until_free(world: RelayWorld) -> None:
 
     until(freed, seconds=60)
     relay.close()
+
+
+def drops(world: RelayWorld, reason: str) -> float:
+    """Return how many producers the relay has dropped for a reason."""
+    labels = {"reason": reason}
+    return world.metrics.registry.get_sample_value("outbox_relay_drops_total", labels) or 0.0

@@ -74,10 +74,12 @@ def own_headers(message: str, batch_no: int = 1) -> list[tuple[str, str | bytes 
     return [("outbox_message_id", message.encode()), ("outbox_batch", batch.encode())]
 
 
-def write_manifest(world: RelayWorld, manifest: Manifest, *, commit: bool) -> None:
-    """Write a manifest in a transaction of its own; commit or abort it."""
+def write_manifest(
+    world: RelayWorld, manifest: Manifest, *, commit: bool, time_ms: int = 0
+) -> None:
+    """Write a manifest in a transaction of its own; commit or abort it. Time 0 is the present."""
     with transaction(world) as writer:
-        writer.produce(world.progress_topic, encode(manifest), partition=SHARD)
+        writer.produce(world.progress_topic, encode(manifest), partition=SHARD, timestamp=time_ms)
         writer.flush()
         if commit:
             writer.commit_transaction()

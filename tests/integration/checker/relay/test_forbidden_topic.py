@@ -20,6 +20,7 @@ from outbox.relay.protocol.state import Phase, Refused
 from tests.fixtures_kafka import committed_records, make_topic
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.relay.fixtures_lost_record import PAST
+from tests.integration.checker.relay.fixtures_refused_records import drops
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 from tests.integration.checker.relay.fixtures_unseen_batches import (
     listed,
@@ -110,6 +111,24 @@ def test_f15_a_topic_that_the_relay_may_not_write_to_is_held_and_all_others_flow
     allow(servers, closed)
     release(world, relay, closed)
     assert [record.value for record in committed_records(servers, closed, 3)] == [b"1", b"2", b"4"]
+
+
+def test_f15_a_forbidden_topic_is_named_among_many_messages_of_others(world: RelayWorld) -> None:
+    """Kafka refuses the transaction and names no topic: the next batch is sent one by one."""
+    own, closed = world.topic, make_topic(world.bootstrap_servers, partitions=1)
+    forbid(world.bootstrap_servers, closed)
+    messages = []
+    for number in range(300):
+        world.topic = own if number % 3 else closed
+        messages.append(world.message(b"%d" % number))
+    world.topic = own
+    world.commit(*messages)
+    drain(world.relay())
+    assert world.values(200) == [b"%d" % number for number in range(300) if number % 3]
+    rows = world.connection.execute(HELD, ([closed, own],)).fetchall()
+    assert rows[0] == (True, "TOPIC_AUTHORIZATION_FAILED")
+    assert len(rows) == 100
+    assert drops(world, "refused") < 4, "halving a batch of 300 takes nine producers"
 
 
 @pytest.mark.deep

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from checker.relay.visibility import MOST_WAITING, VisibilityWatch
 from outbox.errors import KafkaUnavailable
@@ -22,6 +22,8 @@ class Log:
         self.stable = {DATA: 0, MANIFESTS: 0}
         self.asked: list[set[Partition]] = []
         self.away = False
+        self.gone: set[Partition] = set()
+        self.sought: list[Mapping[Partition, int]] = []
 
     def ends(self, partitions: Collection[Partition]) -> Offsets:
         """Return the offsets."""
@@ -30,13 +32,20 @@ class Log:
             raise KafkaUnavailable("away")
         return Offsets(offsets={p: self.stable[p] for p in partitions if p in self.stable})
 
+    def cut_off(self, ends: Mapping[Partition, int]) -> Collection[Partition]:
+        """Return the partitions that are gone."""
+        self.sought.append(dict(ends))
+        return self.gone & ends.keys()
+
 
 class Watched:
     """A watch on such a log, and a clock."""
 
     def __init__(self) -> None:
         self.log, self.clock, self.metrics = Log(), ManualClock(), Metrics()
-        self.watch = VisibilityWatch(self.log.ends, self.clock, self.metrics)
+        self.watch = VisibilityWatch(
+            self.log.ends, self.clock, self.metrics, cut_off=self.log.cut_off
+        )
 
     def commit(self, batch_no: int, data_end: int, *, shard: int = SHARD) -> None:
         ends = {DATA: data_end, MANIFESTS: 2 * batch_no}
@@ -91,6 +100,43 @@ def test_the_gauge_is_the_age_of_the_oldest_unconfirmed_batch() -> None:
     assert watched.seconds == 1.0
     watched.look(8, 4)
     assert watched.seconds == 0
+
+
+def test_a_shard_with_a_batch_in_a_log_that_is_gone_is_read_again_once() -> None:
+    watched = Watched()
+    watched.commit(1, 5)
+    watched.commit(2, 8)
+    watched.commit(1, 0, shard=7)
+    watched.log.gone = {DATA}
+    watched.clock.seconds += 2.0
+    assert watched.look(6, 9) is None
+    assert [watched.watch.is_gone(shard) for shard in (SHARD, SHARD, 7)] == [True, False, False]
+    assert watched.seconds == 2.0
+    watched.watch.settled(SHARD, proven=True)
+    assert watched.seconds == 0
+
+
+def test_only_logs_that_hide_a_batch_for_long_are_looked_for() -> None:
+    watched = Watched()
+    watched.commit(1, 5)
+    watched.commit(2, 8)
+    watched.look(5, 9)
+    assert watched.log.sought == []
+    watched.clock.seconds += 2.0
+    watched.look(5, 9)
+    assert watched.log.sought == [{DATA: 8}]
+    watched.look(8, 9)
+    assert len(watched.log.sought) == 1
+
+
+def test_a_dropped_producer_needs_no_second_reading() -> None:
+    watched = Watched()
+    watched.commit(1, 5)
+    watched.log.gone = {DATA}
+    watched.clock.seconds += 2.0
+    watched.look(0, 9)
+    watched.watch.doubted(SHARD)
+    assert not watched.watch.is_gone(SHARD)
 
 
 def test_kafka_away_confirms_nothing() -> None:

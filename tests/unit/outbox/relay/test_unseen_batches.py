@@ -8,7 +8,7 @@ from uuid import UUID
 from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, Position
 from outbox.messages.offset_run import OffsetRun, OffsetRuns
 from outbox.relay.doubt import Destination, Doubt, InDoubt
-from outbox.relay.protocol.state import Found, Relay, require
+from outbox.relay.protocol.state import Cursor, Found, Relay, require
 from outbox.relay.unseen_batches import EARLIER_MS, UnseenBatches, doubt_of
 
 A, B, C = (letter * 16 for letter in (b"a", b"b", b"c"))
@@ -86,6 +86,14 @@ def test_a_batch_without_runs_before_others_is_looked_for_by_its_time() -> None:
     assert doubt.since_ms == 1_000_000 - EARLIER_MS
 
 
+def test_the_last_batch_of_this_owner_is_looked_for_by_its_runs() -> None:
+    """Its producer has said where the records are, so no clock is asked."""
+    mine = asked(batch(1, A), batch(2, B, before=()), at=2, placed=(RUN,))
+    assert (mine.runs, mine.last_since_ms) == ((RUN,), None)
+    other = asked(batch(1, A), batch(2, B, before=()), at=1, placed=(RUN,))
+    assert (other.runs, other.last_since_ms) == ((), 2_000_000 - EARLIER_MS)
+
+
 def test_an_aborted_batch_is_looked_for_by_its_time() -> None:
     doubt = asked(batch(3, B, before=()), aborted=(batch(2, A),))
     assert doubt.since_ms == 2_000_000 - EARLIER_MS
@@ -96,8 +104,14 @@ def test_an_empty_manifest_has_no_records_to_look_for() -> None:
     assert (doubt.last_since_ms, doubt.since_ms) == (None, None)
 
 
-def asked(*committed: Found, aborted: tuple[Found, ...] = ()) -> Doubt:
-    state = replace(Relay(shard=3), installation=UUID(int=7))
+def asked(
+    *committed: Found,
+    aborted: tuple[Found, ...] = (),
+    at: int = 0,
+    placed: OffsetRuns | None = None,
+) -> Doubt:
+    cursor = Cursor(START, 0, at, 0, 1)
+    state = replace(Relay(shard=3), installation=UUID(int=7), cursor=cursor, before=placed)
     sent = Destination("invoices", key=None, partition=None)
     in_doubt = InDoubt({A: sent}, frozenset(), frozenset())
     return doubt_of(state, UnseenBatches(committed, aborted), in_doubt)

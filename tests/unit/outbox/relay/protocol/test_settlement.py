@@ -93,6 +93,20 @@ def test_a_later_batch_does_not_hide_one_that_is_unproven() -> None:
     assert after(state, seen)[0].at.visible == SEEN
 
 
+def test_the_last_batches_are_read_while_publishing_goes_on_once_a_log_is_gone() -> None:
+    gone = replace(commits(at=50.0), is_gone=True)
+    state, plan = after(running(SETTLING), gone)
+    assert plan == (actions.Settle(state.at.visible, 5, AT.position, patient=False),)
+    state, _ = after(state, PROVEN)
+    assert (state.at.visible, state.unproven) == (Visible(3, 5), False)
+
+
+def test_a_second_reading_keeps_the_repairs_first() -> None:
+    state, _ = after(settling(), ABSENT)
+    state, _ = after(replace(state, unproven=True), commits(at=50.0), PROVEN)
+    assert state.repairing
+
+
 def test_what_consumers_see_is_stored_with_the_next_save() -> None:
     seen = replace(commits(at=50.0), visible=Visible(4, 8))
     state, plan = after(running(), seen)

@@ -1,0 +1,55 @@
+"""Topics whose records have the brokers' time, which says nothing about PostgreSQL's."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import pytest
+
+from tests.fixtures_kafka import make_topic
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
+from tests.integration.checker.relay.fixtures_unseen_batches import (
+    REPAIRED,
+    listed,
+    record_headers,
+    transaction,
+    write_manifest,
+)
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+
+AHEAD_SECONDS: Final = 600
+"""How far PostgreSQL's clock is ahead of the brokers'."""
+STAMPED: Final = {"message.timestamp.type": "LogAppendTime"}
+
+
+def test_a_visible_record_is_not_published_again_though_the_brokers_clock_is_late(
+    world: RelayWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.topic = make_topic(world.bootstrap_servers, partitions=1, config=STAMPED)
+    message, manifest = listed(world, past=0)
+    with transaction(world) as kept:
+        kept.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
+        kept.commit_transaction()
+    ahead = int((time.time() + AHEAD_SECONDS) * 1000)
+    write_manifest(world, manifest, commit=True, time_ms=ahead)
+    drain(world.relay())
+    drain(world.relay_again())
+    assert world.values(1) == [b"v"]
+    assert world.one(REPAIRED) == 0
+    assert "publication_unproven" in "".join(capsys.readouterr())
+
+
+def test_an_aborted_record_with_the_brokers_time_is_published_again(world: RelayWorld) -> None:
+    world.topic = make_topic(world.bootstrap_servers, partitions=1, config=STAMPED)
+    message, manifest = listed(world, past=0)
+    with transaction(world) as lost:
+        lost.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
+        lost.flush()
+        lost.abort_transaction()
+    write_manifest(world, manifest, commit=True)
+    drain(world.relay())
+    drain(world.relay_again())
+    assert world.values(1) == [b"v"]
+    assert world.one(REPAIRED) == 1
