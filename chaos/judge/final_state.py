@@ -32,7 +32,7 @@ class Lost:
     """What PostgreSQL lost with its newest commits: halves and decisions by message id."""
 
     halves: set[str] = field(default_factory=set)
-    """listed as lost, and no longer stored"""
+    """listed as lost with their decisions, and not stored; others may go with their leaf later"""
     ops: dict[str, str] = field(default_factory=dict)
 
     def __contains__(self, message_id: object) -> bool:
@@ -203,6 +203,6 @@ def _lost(folder: Path, halves: Mapping[str, Row]) -> Lost:
         for row in rows(path):
             if row.get("op") is not None:
                 lost.ops[row["id"]] = row["op"]
-            if row["id"] not in halves:
+            if row["half_lost"] and row["id"] not in halves:
                 lost.halves.add(row["id"])
     return lost

@@ -17,7 +17,7 @@ def after_a_loss(path: Path) -> RunFolder:
     for number, op in ((ORPHAN, "COMMIT"), (FORGOTTEN, "ROLLBACK")):
         run.tables["halves"].remove(run.row("halves", number))
         run.tables["ops"].remove(run.row("ops", number))
-        run.lost.append({"half": half(number), "id": name(number), "op": op})
+        run.lost.append({"half": half(number), "id": name(number), "half_lost": True, "op": op})
     log = run.tables["commit_log"]
     run.tables["commit_log"] = [row for row in log if half(ORPHAN) not in row["half_ids"]]
     run.tables["already"].append({"id": name(ORPHAN), "half_id": half(ORPHAN)})

@@ -10,6 +10,8 @@ from tests.unit.chaos.judge.fixtures_clean_run import clean_run, resealed
 from tests.unit.chaos.judge.fixtures_lost_tail import FORGOTTEN, ORPHAN, after_a_loss
 from tests.unit.chaos.judge.fixtures_run_folder import half, name
 
+LOST_COMMIT = {"half": half(ORPHAN), "id": name(ORPHAN), "half_lost": False, "op": "COMMIT"}
+
 
 def test_a_listed_loss_is_excused_and_counted(tmp_path: Path) -> None:
     verdict = judge(after_a_loss(tmp_path / "run").write())
@@ -31,11 +33,11 @@ def test_a_published_message_of_a_lost_tail_must_be_stored_as_published(tmp_path
 
 def test_a_visible_record_whose_commit_was_lost_must_get_its_commit_back(tmp_path: Path) -> None:
     run = clean_run(tmp_path / "run")
-    run.lost.append({"half": half(ORPHAN), "id": name(ORPHAN), "op": "COMMIT"})
+    run.lost.append(LOST_COMMIT)
     assert violated(judge(run.write())) == set()
 
     run = clean_run(tmp_path / "again")
-    run.lost.append({"half": half(ORPHAN), "id": name(ORPHAN), "op": "COMMIT"})
+    run.lost.append(LOST_COMMIT)
     run.row("ops", ORPHAN)["decision"] = 2
     for row in list(run.tables["commit_log"]):
         if half(ORPHAN) in row["half_ids"]:

@@ -46,6 +46,14 @@ def test_finished_messages_may_go_with_their_leaf(tmp_path: Path) -> None:
     assert verdict.reached["leaf retired"] == 1
 
 
+def test_a_message_whose_lost_commit_came_back_may_go_with_its_leaf(tmp_path: Path) -> None:
+    run = clean_run(tmp_path / "run")
+    lost = {"half": half(COMMITTED), "id": name(COMMITTED), "half_lost": False, "op": "COMMIT"}
+    run.lost.append(lost)
+    retire(run, COMMITTED)
+    assert violated(judge(run.write())) == set()
+
+
 def test_a_commit_log_that_outlives_its_halves_names_them_by_the_manifests(tmp_path: Path) -> None:
     run = clean_run(tmp_path / "run")
     log = run.tables["commit_log"]
