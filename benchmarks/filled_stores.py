@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +11,19 @@ from pathlib import Path
 import psycopg
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from msgspec.structs import replace
 
+from benchmarks.load.committed import register
+from benchmarks.load.one_by_one import commit_one_by_one
 from benchmarks.measure.cpu_time import Meter
-from benchmarks.relay import TOPIC, drain, relays, store
+from benchmarks.relay import KEYS, TOPIC, drain, relays, store
 from cli.stores.schema import upgrade
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from outbox.kafka.progress_topic import ensure_progress_topic
+from outbox.messages.message import Content
 from outbox.messages.message_id import SHARDS
+from outbox.postgres.sessions.connections import connect
 
 PARTITIONS = 6
 CHUNK = 250_000
@@ -35,8 +40,27 @@ class Stores:
     messages: int
 
 
+Store = Callable[[str, int, int], None]
+"""Stores so many committed messages, of so many bytes, at the address of a PostgreSQL."""
+
+
+def in_flushes(database_url: str, messages: int, size: int) -> None:
+    """Store messages that were ended many at a time: one commit row a flush and shard."""
+    store(database_url, messages, size, SHARDS)
+
+
+def one_by_one(database_url: str, messages: int, size: int) -> None:
+    """Store messages that were ended one by one: one commit row a message."""
+    contents = [Content(topic=TOPIC, key=b"key-%d" % n, value=b"x" * size) for n in range(KEYS)]
+    with connect(database_url, "bench") as connection:
+        template = register(connection, TOPIC)
+        commit_one_by_one(connection, [replace(template, content=c) for c in contents], messages)
+
+
 @contextmanager
-def stores(folder: Path | None, messages: int, size: int) -> Iterator[Stores]:
+def stores(
+    folder: Path | None, messages: int, size: int, fill: Store = in_flushes
+) -> Iterator[Stores]:
     """Run both servers with at least so many published messages; a folder keeps them for later."""
     with ExitStack() as stack:
         if folder is None:
@@ -50,7 +74,7 @@ def stores(folder: Path | None, messages: int, size: int) -> Iterator[Stores]:
         upgrade(postgres.database_url)
         _create_topics(kafka.bootstrap_servers)
         meter = Meter({"kafka": kafka.pid or 0, "postgres": postgres.pid or 0})
-        there = _fill(postgres.database_url, kafka.bootstrap_servers, messages, size)
+        there = _fill(postgres.database_url, kafka.bootstrap_servers, messages, size, fill)
         yield Stores(
             database_url=postgres.database_url,
             bootstrap_servers=kafka.bootstrap_servers,
@@ -66,14 +90,14 @@ def _create_topics(bootstrap_servers: str) -> None:
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(30)
 
 
-def _fill(database_url: str, bootstrap_servers: str, messages: int, size: int) -> int:
+def _fill(database_url: str, bootstrap_servers: str, messages: int, size: int, fill: Store) -> int:
     """Store and publish the missing messages; return their total."""
     there = _committed(database_url)
     if there < messages:
         with relays(database_url, bootstrap_servers, 2000, SHARDS) as opened:
             while there < messages:
                 chunk = min(CHUNK, messages - there)
-                store(database_url, chunk, size, SHARDS)
+                fill(database_url, chunk, size)
                 drain(opened)
                 there += chunk
         with psycopg.connect(database_url, autocommit=True) as connection:

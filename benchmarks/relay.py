@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -24,6 +24,7 @@ from benchmarks.load.committed import commit_directly, register
 from benchmarks.measure.machine import report, start
 from benchmarks.raw.producer_rate import idempotent_rate, transactional_rate
 from checker.relay.shard_relay import ShardRelay
+from checker.relay.visibility import LOOK_SECONDS, VisibilityWatch
 from checker.relay_wiring import RelayBuilder, tune_garbage_collector
 from cli.stores.schema import upgrade
 from devservers.kafka import EmbeddedKafka
@@ -106,10 +107,32 @@ def relays(
     try:
         for relay in opened:
             _publish_all(relay)
-        yield opened
+        with _watched(builder.visibility):
+            yield opened
     finally:
         for relay in opened:
             relay.close()
+
+
+@contextmanager
+def _watched(watch: VisibilityWatch) -> Iterator[None]:
+    """Look which batches consumers see, as the checker does.
+
+    Without it a relay that has lost its producer would read again all that it has published.
+    """
+    over = Event()
+
+    def look() -> None:
+        while not over.wait(LOOK_SECONDS):
+            watch.look()
+
+    thread = Thread(target=look)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def store(database_url: str, messages: int, size: int, shards: int) -> None:

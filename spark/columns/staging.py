@@ -15,6 +15,9 @@ PREFIX: Final = ".stage-"
 """Prefix of a folder that exists as long as its run."""
 IN_MEMORY: Final = "memory:"
 """The stage of a small run: Spark's own memory, and its disk if that is full."""
+ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
+"""A task keeps a row group in memory while it writes or reads it, beside the memory that Spark
+manages. With Parquet's default of 128 MiB that grows with the messages until it is as large."""
 PROBE_FILES: Final = 32
 """Enough files that each executor of a small cluster writes one."""
 
@@ -33,7 +36,7 @@ def stage_frame(frame: DataFrame, uri: str) -> DataFrame:
     if uri.startswith(IN_MEMORY):
         return frame.coalesce(1).localCheckpoint()
     plain = frame.write.option("parquet.enable.dictionary", "false").option("compression", "snappy")
-    plain.mode("overwrite").parquet(uri)
+    plain.option("parquet.block.size", ROW_GROUP_BYTES).mode("overwrite").parquet(uri)
     return frame.sparkSession.read.schema(frame.schema).parquet(uri)
 
 
