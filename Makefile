@@ -24,8 +24,11 @@ AGED_FIRST := tests/integration/test_aged_installation.py tests/integration/chec
   tests/integration/checker/checks/test_resting_groups.py tests/integration/checker/relay/test_deleted_topic.py \
   tests/integration/checker/relay/test_held_leaves.py tests/integration/api/ingest/test_lived_installation.py \
   tests/integration/api/metrics/test_probes.py tests/integration/postgres/operators/test_installation_admin.py
-# Tests wait for servers more than they compute, so two cores carry four workers.
-PYTEST := $(BIN)/python -m pytest -n 4 --dist loadscope --no-loadscope-reorder
+# The rules of the source tree are checked by `make lint`.
+LAYOUT := tests/unit/layout
+# Tests wait for servers more than they compute, so two cores carry more workers. Each starts its own servers: where
+# these are dear and the tests are few (an aged installation), fewer workers need less time.
+PYTEST := $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder --ignore=$(LAYOUT)
 # Its cache is its own: what failed there is repeated there (.ci/run).
 AGED := $(PYTEST) --installation aged -o cache_dir=.pytest_cache/aged
 # Exists if a message has become too dear (.ci/run measures again then).
@@ -56,16 +59,16 @@ client: ## Build the producer's library for Python as a wheel in dist/
 	@$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) ./outbox_client
 
 test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark: ten minutes
-	@failed=0; $(PYTEST) --durations=15 -m "not deep" $(SUITES) || failed=1; \
-	  $(AGED) --durations=5 -m "not deep" $(AGED_FIRST) || failed=1; exit $$failed
+	@failed=0; $(PYTEST) -n 5 --durations=15 -m "not deep" $(SUITES) || failed=1; \
+	  $(AGED) -n 2 --durations=5 -m "not deep" $(AGED_FIRST) || failed=1; exit $$failed
 
 test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, the harness, the cost of a message
-	@failed=0; $(PYTEST) --durations=15 -m deep $(SUITES) || failed=1; \
-	  $(AGED) --durations=15 -m "not deep" $(AGED_DEEP) || failed=1; \
+	@failed=0; $(PYTEST) -n 4 --durations=15 -m deep $(SUITES) || failed=1; \
+	  $(AGED) -n 4 --durations=15 -m "not deep" $(AGED_DEEP) || failed=1; \
 	  rm -f $(DEARER); $(BIN)/python -m benchmarks.gate || { touch $(DEARER); failed=1; }; exit $$failed
 
 test-aged: setup ## Run every suite with a server on an installation that has lived
-	@$(AGED) --durations=15 $(AGED_SUITES)
+	@$(AGED) -n 4 --durations=15 $(AGED_SUITES)
 
 test-compose: setup ## Run the operations stack in real containers, where a container engine can be started
 	@$(BIN)/python -m pytest -rs --durations=5 tests/containers
@@ -74,7 +77,7 @@ pictures: setup ## Take the pictures of docs/console.md, with Chromium
 	@$(BIN)/python -m tests.integration.api.console
 
 evidence: setup ## Run what takes hours: every ordered pair of failpoints, fuzzing, long chaos profiles
-	@$(AGED) $(AGED_SUITES)
+	@$(AGED) -n 4 $(AGED_SUITES)
 	@$(BIN)/python -m pytest -rs tests/containers
 	@$(BIN)/python -m tests.integration.failpoints --all-pairs
 	@$(BIN)/python -m tests.integration.transaction_markers
@@ -93,12 +96,13 @@ evidence: setup ## Run what takes hours: every ordered pair of failpoints, fuzzi
 	@mkdir -p $(RUNS)
 	@for profile in $(PROFILES); do $(BIN)/outbox-chaos evidence $(RUNS)/$$profile --profile $$profile --seed $(SEED) || exit; done
 
-lint: setup ## Check format, lint, types, import contracts and migrations
+lint: setup ## Check format, lint, types, import contracts, migrations and the rules of the source tree
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/squawk migrations/versions/*.sql
+	@$(BIN)/python -m pytest -q $(LAYOUT)
 
 check: lint test ## The gate before a commit: lint, then test
 

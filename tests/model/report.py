@@ -107,7 +107,8 @@ def table(report: Report) -> Iterator[str]:
         f" {walked.seconds:.1f} CPU s: {walked.name}"
     )
     yield f"reached: {', '.join(sorted(reached(report)))}"
-    yield f"{'states':>9} {'steps':>5} {'breaks':>6}  mutant"
+    if report.mutants:
+        yield f"{'states':>9} {'steps':>5} {'breaks':>6}  mutant"
     for one in report.mutants:
         violation = one.result.violation
         steps = len(violation.path) - 1 if violation else "none"

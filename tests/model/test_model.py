@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.model.conftest import ALL
-from tests.model.mutants import MUTANTS
-from tests.model.report import Report, reached
+from tests.model.mutants import MUTANTS, Mutant
+from tests.model.report import Report, reached, search_mutant
 from tests.model.scene import (
     FAST_THEN_HISTORY,
     HEALED,
@@ -54,8 +54,9 @@ def test_the_searches_reached_what_they_must_not_miss(report: Report) -> None:
     }
 
 
-@pytest.mark.parametrize("place", range(len(MUTANTS)), ids=[m.name for m in MUTANTS])
-def test_every_mutant_breaks_the_invariant_it_must(report: Report, place: int) -> None:
-    violation = report.mutants[place].result.violation
+@pytest.mark.deep
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[each.name for each in MUTANTS])
+def test_every_mutant_breaks_the_invariant_it_must(mutant: Mutant) -> None:
+    violation = search_mutant(mutant).result.violation
     assert violation is not None, "a protocol that is wrong was not found out"
-    assert violation.broken.name == MUTANTS[place].breaks
+    assert violation.broken.name == mutant.breaks

@@ -62,6 +62,12 @@ def test_rows_survive_a_kill_of_the_server(own_server: EmbeddedPostgres) -> None
     assert ask(own_server, "SELECT answer FROM kept") == 42
 
 
+def test_a_login_costs_its_client_one_round_of_hashing(own_server: EmbeddedPostgres) -> None:
+    """What is stored begins with the number of rounds; a test suite logs in ten thousand times."""
+    stored = ask(own_server, "SELECT rolpassword FROM pg_authid WHERE rolname = current_user")
+    assert str(stored).startswith("SCRAM-SHA-256$1:")
+
+
 def test_a_folder_without_a_server_is_named(tmp_path: Path) -> None:
     with pytest.raises(ArtifactsMissing, match=str(tmp_path)):
         EmbeddedPostgres(tmp_path / "postgres", binaries=tmp_path).start()

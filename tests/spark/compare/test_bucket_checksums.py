@@ -104,6 +104,7 @@ def test_a_bucket_of_equal_sides_is_clean_in_any_order(session: SparkSession) ->
     assert not dirty(*sides)
 
 
+@pytest.mark.deep
 def test_what_cancels_in_one_component_shows_in_another(session: SparkSession) -> None:
     """A loss beside a duplicate keeps the count; three copies of one keep the combined bits."""
     a, b, c = (5, 1, 10, "judged"), (5, 2, 20, "judged"), (5, 3, 30, "judged")
@@ -128,6 +129,7 @@ def test_a_row_without_a_slot_always_differs(session: SparkSession) -> None:
     ]
 
 
+@pytest.mark.deep
 def test_a_record_elsewhere_makes_the_bucket_of_its_message_a_mismatch(
     session: SparkSession, tmp_path: Path
 ) -> None:
@@ -158,6 +160,7 @@ def test_a_record_elsewhere_makes_the_bucket_of_its_message_a_mismatch(
     assert (found["half_id"], found["copies"], found["suspect"]) == (2, 2, True)
 
 
+@pytest.mark.deep
 def test_a_segment_is_in_one_batch_and_on_one_side_of_the_cut(session: SparkSession) -> None:
     """Commits of a batch that does not list its whole range, or of none, are in no slot."""
     batches = [(2, 1, 3, True, True), (3, 3, 4, True, False)]
@@ -174,6 +177,7 @@ def test_a_segment_is_in_one_batch_and_on_one_side_of_the_cut(session: SparkSess
     ]
 
 
+@pytest.mark.deep
 def test_what_an_earlier_run_has_judged_is_in_no_segment(session: SparkSession) -> None:
     layout = layout_of(session, [(2, 0, 6, True, True)], cut_row(seen=(8, 1)))
     found = layout.select("xid", "n", "digest", "slot").orderBy("n").collect()
@@ -181,6 +185,7 @@ def test_what_an_earlier_run_has_judged_is_in_no_segment(session: SparkSession) 
     assert [tuple(each) for each in found] == [(8, 2, 50, second + 4), (8, 3, 60, second + 5)]
 
 
+@pytest.mark.deep
 def test_of_two_batches_that_claim_a_commit_the_later_one_names_its_slot(
     session: SparkSession,
 ) -> None:

@@ -123,13 +123,9 @@ async def parts() -> AsyncIterator[bytes]:
         yield b" " * PART
 
 
-@pytest.mark.parametrize(
-    "path", ["/metrics", "/metrics?x", "/%6detrics", "//metrics", "/./metrics"]
-)
-async def test_a_stranger_reads_no_numbers_through_the_proxy(
-    https: httpx2.AsyncClient, path: str
-) -> None:
-    answer = await https.get(path)
-    assert answer.status_code == 404
-    assert "outbox_" not in answer.text
+async def test_a_stranger_reads_no_numbers_through_the_proxy(https: httpx2.AsyncClient) -> None:
+    for path in ("/metrics", "/metrics?x", "/%6detrics", "//metrics", "/./metrics"):
+        answer = await https.get(path)
+        assert answer.status_code == 404, path
+        assert "outbox_" not in answer.text, path
     assert (await https.get("/livez")).status_code == 200

@@ -119,6 +119,7 @@ def test_a_kill_between_acknowledgement_and_cursor_repeats_and_loses_nothing(
     assert_complete_and_in_order(records, 100)
 
 
+@pytest.mark.deep
 def test_kills_at_any_moment_lose_nothing_and_keep_the_order_of_first_records(
     unlisted: RelayWorld,
 ) -> None:
@@ -239,6 +240,7 @@ def test_what_only_manifests_know_is_not_published_again_on_entering(world: Rela
     assert_complete_and_in_order(world.records(101), 101)
 
 
+@pytest.mark.deep
 def test_a_lane_that_was_killed_is_left_without_a_loss(world: RelayWorld) -> None:
     world.batch_max, world.delivery = 10, "at_least_once"
     commit_backlog(world, range(100))

@@ -121,7 +121,11 @@ async def assert_refused(database_url: str, servers: str, setting: str) -> None:
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("fsync", "off"), ("full_page_writes", "off"), ("max_prepared_transactions", "5")],
+    [
+        ("fsync", "off"),
+        pytest.param("full_page_writes", "off", marks=pytest.mark.deep),
+        pytest.param("max_prepared_transactions", "5", marks=pytest.mark.deep),
+    ],
 )
 async def test_an_unsafe_postgresql_is_refused_and_named(
     setting: str,
@@ -191,6 +195,7 @@ async def test_a_relay_stops_when_postgresql_comes_back_unsafe(
     assert code == 0
 
 
+@pytest.mark.deep
 async def test_a_relay_does_not_start_on_an_unsafe_server_that_comes_later(
     tmp_path: Path, kafka_broker: EmbeddedKafka
 ) -> None:

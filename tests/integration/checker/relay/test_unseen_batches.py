@@ -35,7 +35,10 @@ VISIBLE: Final = "SELECT visible_batch_no FROM outbox.progress WHERE name = 'rel
 LEARNED: Final = "SELECT count(*) FROM outbox.already_published WHERE shard = 3"
 HOME: Final = partition_of(b"key", 2)
 OTHER: Final = 1 - HOME
-PASTS: Final = pytest.mark.parametrize("past", [0, 3], ids=["first batch", "fourth batch"])
+PASTS: Final = pytest.mark.parametrize(
+    "past",
+    [pytest.param(0, id="first batch", marks=pytest.mark.deep), pytest.param(3, id="fourth batch")],
+)
 
 
 def test_a_batch_behind_an_open_transaction_is_published_and_not_yet_visible(
