@@ -60,6 +60,9 @@ class HeldRecord:
     dropped: bool
     repaired: bool = False
     """An operator ordered it to be published again."""
+    released_partition: int | None = None
+    """Where the relay recorded its release, if the relay knew that."""
+    released_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,7 @@ def capture(context: RunContext, options: Options) -> Captured:
         started_at=started_at,
         stored=stored,
         unlisted=unlisted,
-        log=log,
+        log=replace(log, excluded=options.exclude_topics),
     )
 
 
@@ -161,7 +161,9 @@ def check(diagnosed: Diagnosed) -> Checked:
                     some, snapshot, context.log_reader, checks.starts
                 )
             )
-        for some in _chunks(match_checks.sample_findings(checks, snapshot, context.log_reader)):
+        reported = () if read.planned.previous else captured.earlier_findings
+        sampled = match_checks.sample_findings(checks, snapshot, context.log_reader, reported)
+        for some in _chunks(sampled):
             ledger.keep(some)
     return Checked(diagnosed=diagnosed, checks=checks)
 
@@ -285,6 +287,7 @@ def _judgement(read: Read) -> Judgement:
         retired_leaves=read.snapshot.retired_leaves(),
         kept_below=read.snapshot.kept_below(retired_below),
         starts=plan.log.starts,
+        ends={each.partition: each.end for each in plan.log.records},
         earlier=earlier_runs(previous_of(stored), carried, plan.log.starts, plan.log.accepted),
         unread_topics=plan.log.unread_topics,
         expired_topics=plan.log.expired_topics,

@@ -13,6 +13,7 @@ from outbox.reconciliation.ports import SourceSnapshot
 from spark.checks.manifest_contents import content_breaks
 from spark.checks.retention import retired_findings
 from spark.columns import manifests
+from spark.columns.collected_times import utc_text
 from spark.columns.frames import Frames
 from spark.columns.segments import IN_FLIGHT
 from spark.compare import placement
@@ -87,7 +88,7 @@ def overdue_findings(rows: Iterable[Any], grace_seconds: int) -> tuple[Finding, 
             decision=Decision.COMMIT.value,
             detail={
                 "overdue": row["overdue"],
-                "oldest_committed_at": row["oldest"].isoformat(),
+                "oldest_committed_at": utc_text(row["oldest"]),
                 "grace_seconds": grace_seconds,
             },
         )

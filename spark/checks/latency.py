@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark.columns import schemas
+from spark.columns.collected_times import utc_text
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 from spark.findings.topic_rules import LatencyTarget
@@ -89,9 +90,9 @@ def slow_finding(row: Any) -> Finding:
         detail={
             "target_p99_seconds": row["target"],
             "minutes_above": row["minutes"],
-            "first_minute": row["first_minute"].isoformat(),
-            "last_minute": row["last_minute"].isoformat(),
-            "worst_minute": row["worst_minute"].isoformat(),
+            "first_minute": utc_text(row["first_minute"]),
+            "last_minute": utc_text(row["last_minute"]),
+            "worst_minute": utc_text(row["worst_minute"]),
             "worst_p99_seconds": row["worst"],
         },
     )

@@ -6,7 +6,7 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -98,10 +98,16 @@ def order_findings(checks: MatchChecks, sources: Sources) -> Iterator[Finding]:
 
 
 def sample_findings(
-    checks: MatchChecks, snapshot: SourceSnapshot, log_reader: LogReader
+    checks: MatchChecks,
+    snapshot: SourceSnapshot,
+    log_reader: LogReader,
+    reported: Sequence[Finding],
 ) -> Iterator[Finding]:
-    """Yield the findings about the places, the contents and the clocks of a sample."""
-    rows = sample.sample(checks.known, checks.commits, checks.messages).collect()
+    """Yield the findings about the places, the contents and the clocks of a sample.
+
+    It includes the messages with a ``reported`` finding of an earlier run.
+    """
+    rows = sample.sample(checks.known, checks.commits, checks.messages, reported).collect()
     reread = log_reader if checks.digest is Digest.SHA256 else None
     yield from sample.findings(rows, snapshot, checks.partitions, reread)
     yield from _latency_findings(checks, log_reader)

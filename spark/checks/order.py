@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from outbox.messages.message_id import SHARDS
 from spark.columns import manifests
+from spark.columns.collected_times import in_utc
 from spark.columns.staging import stage_counted
 from spark.compare.decision_table import Decision, Listed
 from spark.compare.matches import HEADER, PLACE
@@ -170,8 +171,8 @@ def disorder_finding(row: Any) -> Finding:
         shard=row["shard"],
         position=(row["xid"], row["n"]),
         decision=Decision.COMMIT.value,
-        decided_at=row["committed_at"],
-        record_time=row["time"],
+        decided_at=in_utc(row["committed_at"]),
+        record_time=in_utc(row["time"]),
         detail=_inversion_detail(row) | _drift_detail(row),
     )
 

@@ -7,11 +7,11 @@ driver, bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
@@ -20,8 +20,11 @@ from outbox.reconciliation.log import Partition
 from outbox.reconciliation.ports import LogReader, SourceSnapshot
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
 from spark.checks.latency import is_sampled
+from spark.columns import schemas
+from spark.columns.collected_times import in_utc
 from spark.compare.decision_table import MISMATCH_CLASSES, Decision
 from spark.compare.evidence import SUSPECTS_PER_CALL
+from spark.compare.matches import PLACE
 from spark.compare.sha256_check import Alteration, alteration_of, reread_records
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
@@ -29,6 +32,8 @@ from spark.findings.finding_rules import RULES
 
 MESSAGES: Final = 1000
 """Number of messages in the sample, about; at most twice as many."""
+FOUND_HERE: Final = (FindingClass.WRONG_PARTITION, FindingClass.WRONG_OFFSET)
+"""Classes that no other check finds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +48,27 @@ class SampledMessage:
     """How its record differs although its digest is equal, if that was requested."""
 
 
-def sample(known: DataFrame, commits: DataFrame, messages: int) -> DataFrame:
-    """Return the records of about a thousand of these messages, chosen by their digests."""
+def sample(
+    known: DataFrame, commits: DataFrame, messages: int, reported: Iterable[Finding] = ()
+) -> DataFrame:
+    """Return the records of about a thousand of these messages, chosen by their digests.
+
+    The messages with a ``reported`` finding of this check are looked at again, whatever the digest.
+    """
     one_of = max(1, messages // MESSAGES)
-    chosen = known.where(~F.col("redriven") & is_sampled(one_of))
-    first = chosen.orderBy("half_id", "topic", "partition", "offset").limit(2 * MESSAGES)
-    positions = commits.where(is_sampled(one_of)).select("half_id", "xid", "n", "committed_at")
-    return first.join(positions, "half_id").orderBy("half_id", "topic", "partition", "offset")
+    again = [{"half_id": each.half_id} for each in reported if each.finding_class in FOUND_HERE]
+    records, positions = known.where("NOT redriven"), commits
+    chosen: Column = is_sampled(one_of)
+    if again:
+        named = schemas.frame_of(known.sparkSession, again, schemas.HALF_IDS).distinct()
+        marks = named.withColumn("again", F.lit(True))
+        records = records.join(F.broadcast(marks), "half_id", "left")
+        positions = positions.join(F.broadcast(marks), "half_id", "left")
+        chosen = chosen | F.col("again").isNotNull()
+    order = ("half_id", *PLACE)
+    first = records.where(chosen).orderBy(*order).limit(2 * (MESSAGES + len(again)))
+    wanted = positions.where(chosen).select("half_id", "xid", "n", "committed_at")
+    return first.join(wanted, "half_id").orderBy(*order)
 
 
 def findings(
@@ -79,7 +98,7 @@ def findings(
                         rows=by_half[half_id],
                         known=halves[half_id],
                         recorded=places.get(half_id),
-                        partitions=partitions[first["topic"]],
+                        partitions=partitions.get(first["topic"], 0),
                         alteration=alteration_of(halves[half_id].half, records.get(half_id, ())),
                     )
                 )
@@ -164,8 +183,8 @@ def _finding(
         batch_no=row["batch_no"],
         position=(row["xid"], row["n"]),
         decision=Decision.COMMIT.value,
-        decided_at=row["committed_at"],
-        record_time=row["published_at"],
+        decided_at=in_utc(row["committed_at"]),
+        record_time=in_utc(row["published_at"]),
         by_sha256=sampled.alteration is not None,
         detail=detail,
     )

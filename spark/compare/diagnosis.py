@@ -19,7 +19,7 @@ from outbox.reconciliation.snapshot import KnownHalf
 from spark.columns.segments import JUDGED
 from spark.compare.decision_table import Content, Decision, Facts, Held, Listed, classify
 from spark.compare.evidence import Copy, Suspect
-from spark.compare.expiry import EarlierRuns, may_have_expired
+from spark.compare.expiry import EarlierRuns, is_published, may_have_expired
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass, Kind
 from spark.findings.finding_rules import RULES
@@ -49,6 +49,8 @@ class Judgement:
     """Messages below it that are stored, though their leaf was removed."""
     starts: Mapping[Partition, int]
     """Where each partition's log begins: a record with a place below it has expired."""
+    ends: Mapping[Partition, int] = field(default_factory=dict)
+    """Where the run stops reading: each committed record with a place below it is visible."""
     earlier: EarlierRuns = field(default_factory=EarlierRuns)
     unread_topics: frozenset[str] = frozenset()
     expired_topics: frozenset[str] = frozenset()
@@ -98,7 +100,8 @@ def may_be_compacted(suspect: Suspect, judgement: Judgement) -> bool:
     topic = suspect.known.half.message.content.topic if suspect.known else None
     facts = facts_of(suspect, judgement)
     absent = facts.judged and facts.copies + facts.ahead == 0
-    return absent and topic in judgement.compacted_topics
+    published = is_published(suspect, unlisted=facts.unlisted)
+    return absent and published and topic in judgement.compacted_topics
 
 
 def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
@@ -116,6 +119,7 @@ def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
         ahead=suspect.ahead - sum(c.ahead for c in suspect.strangers),
         content=_content(suspect),
         held=_held(suspect),
+        release_read=_is_release_read(suspect, judgement),
         redriven=_redriven(suspect, matched_before),
         forgotten=any(c.message_id in map(str, suspect.forgotten) for c in suspect.found),
         retired=suspect.half_id < judgement.retired_below
@@ -145,13 +149,17 @@ def _matched_before(suspect: Suspect, judgement: Judgement) -> bool:
 def _redriven(suspect: Suspect, matched_before: bool) -> int:
     """Count the records that an operator's repair explains.
 
+    A repair publishes a message once in a batch. Two records of one batch are not its work.
+
     If an earlier run matched the message and the repair's record is not among those seen now, the
     repair's record was the one that matched. The record seen now is then the one that was lost.
     """
     if suspect.hold is None or not suspect.hold.repaired:
         return 0
-    seen = sum(copy.redriven for copy in suspect.own)
-    return seen or int(matched_before and suspect.hold.released)
+    batches = [(copy.shard, copy.batch_no) for copy in suspect.own if copy.redriven]
+    if len({*batches}) < len(batches):
+        return 0
+    return len(batches) or int(matched_before and suspect.hold.released)
 
 
 def _listed(listings: Sequence[Mapping[str, Any]]) -> Listed:
@@ -174,17 +182,29 @@ def _held(suspect: Suspect) -> Held:
     return Held.RELEASED if suspect.hold.released else Held.OPEN
 
 
+def _is_release_read(suspect: Suspect, judgement: Judgement) -> bool:
+    hold = suspect.hold
+    if hold is None or hold.released_partition is None or hold.released_offset is None:
+        return False
+    topic = suspect.known.half.message.content.topic if suspect.known else ""
+    partition = Partition(topic, hold.released_partition)
+    start, end = judgement.starts.get(partition, 0), judgement.ends.get(partition, 0)
+    return start <= hold.released_offset < end
+
+
 def _invisible_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable | None:
     """Return why a record may be unreadable; None if it must be readable."""
     topic = suspect.known.half.message.content.topic if suspect.known else None
     if topic in judgement.unread_topics:
         return Unverifiable.UNREAD
-    baseline = judgement.baselines.get(topic or "", {}).get(shard_in(suspect.half_id))
-    if baseline is not None and suspect.position is not None and suspect.position <= baseline:
+    shard = shard_in(suspect.half_id)
+    unlisted = shard in judgement.unlisted_shards
+    published = is_published(suspect, unlisted=unlisted)
+    baseline, position = judgement.baselines.get(topic or "", {}).get(shard), suspect.position
+    if published and baseline is not None and position is not None and position <= baseline:
         return Unverifiable.ACCEPTED
-    if suspect.superseded:
+    if published and suspect.superseded:
         return Unverifiable.COMPACTED
-    unlisted = shard_in(suspect.half_id) in judgement.unlisted_shards
     expired = may_have_expired(suspect, judgement.starts, judgement.earlier, unlisted=unlisted)
     return Unverifiable.EXPIRED if expired else None
 

@@ -16,6 +16,7 @@ from outbox.messages.message_id import HalfId
 from outbox.reconciliation.log import LogRecord, Partition
 from outbox.reconciliation.ports import LogReader, SourceSnapshot
 from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, RecordedPlace
+from spark.columns.collected_times import in_utc
 from spark.compare.decision_table import Content
 from spark.compare.field_diff import Comparison, compare
 
@@ -28,7 +29,7 @@ class Copy:
 
     partition: Partition
     offset: int
-    published_at: datetime
+    published_at: datetime | None
     message_id: str
     shard: int | None
     batch_no: int | None
@@ -115,7 +116,7 @@ def _suspect(
         standing=row["standing"],
         digest=known.half.content_digest if committed is None and known else committed,
         position=None if row["xid"] is None else (row["xid"], row["n"]),
-        committed_at=row["committed_at"],
+        committed_at=in_utc(row["committed_at"]),
         copies=row["copies"],
         ahead=row["ahead"],
         found=tuple(_copy(each) for each in row["found"] or ()),
@@ -131,7 +132,7 @@ def _copy(found: Any) -> Copy:
     return Copy(
         partition=Partition(found["topic"], found["partition"]),
         offset=found["offset"],
-        published_at=found["published_at"],
+        published_at=in_utc(found["published_at"]),
         message_id=found["message_id"],
         shard=found["shard"],
         batch_no=found["batch_no"],

@@ -68,7 +68,7 @@ def may_have_expired(
     """
     if str(suspect.message_id) in earlier.expired:
         return True
-    if suspect.known is None or not _is_published(suspect, unlisted=unlisted):
+    if suspect.known is None or not is_published(suspect, unlisted=unlisted):
         return False
     topic = suspect.known.half.message.content.topic
     since = _is_since_last_cut(suspect, topic, earlier.previous)
@@ -84,7 +84,7 @@ def may_have_expired(
     return not trimmed.keys() <= suspect.outlived
 
 
-def _is_published(suspect: Suspect, *, unlisted: bool) -> bool:
+def is_published(suspect: Suspect, *, unlisted: bool) -> bool:
     """Whether its record was published; without a manifest only its hold shows that it was not."""
     statuses = {listing["status"] for listing in suspect.listed}
     if statuses & PUBLISHED:

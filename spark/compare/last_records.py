@@ -14,9 +14,11 @@ from pyspark.sql import functions as F
 from xxhash import xxh64_intdigest
 
 from outbox.messages.manifest import Kind, Position
+from outbox.messages.message_id import SHARDS, shard_in
 from outbox.reconciliation.log import Partition
 from spark.compare.diagnosis import Judgement, may_be_compacted
 from spark.compare.evidence import Suspect
+from spark.compare.expiry import newest_place
 from spark.cut.log_state import Anchor
 
 SEED: Final = 42
@@ -62,21 +64,33 @@ def with_superseded(
 def is_superseded(suspect: Suspect, newest: Iterable[Any]) -> bool:
     """Whether a later record of the key, or the age of a tombstone, explains a missing record.
 
-    ``newest`` are rows of topic, partition, key_hash and the last offset.
+    ``newest`` are rows of topic, partition, key_hash and shard, with the last offset and the last
+    place in the batches of the shard.
     """
     assert suspect.known is not None
     content = suspect.known.half.message.content
     if content.value is None:
         return True
-    place, wanted = suspect.place, key_hash(suspect)
+    wanted = key_hash(suspect)
     return any(
-        row["key_hash"] == wanted
-        and row["topic"] == content.topic
-        and (
-            place is None or (row["partition"] == place.partition and row["offset"] > place.offset)
-        )
+        row["key_hash"] == wanted and row["topic"] == content.topic and _is_later(row, suspect)
         for row in newest
     )
+
+
+def _is_later(row: Any, suspect: Suspect) -> bool:
+    """Whether a record of the key may be later than the one that is missing.
+
+    The relay records places after it has published, so the newest ones may not be recorded yet. The
+    batch shows the order then, if both name one of the same shard.
+    """
+    place = suspect.place
+    if place is not None:
+        return bool(row["partition"] == place.partition and row["offset"] > place.offset)
+    listed, shard = newest_place(suspect), row["shard"]
+    if listed is None or shard is None or shard % SHARDS != shard_in(suspect.half_id):
+        return True
+    return (row["batch_no"], row["index"]) > listed
 
 
 def key_hash(suspect: Suspect) -> int:
@@ -89,7 +103,11 @@ def key_hash(suspect: Suspect) -> int:
 def _newest(records: DataFrame, key_hashes: set[int]) -> list[Any]:
     return (
         records.where(F.col("key_hash").isin(*key_hashes))
-        .groupBy("topic", "partition", "key_hash")
-        .agg(F.max("offset").alias("offset"))
+        .groupBy("topic", "partition", "key_hash", "shard")
+        .agg(
+            F.max("offset").alias("offset"),
+            F.max(F.struct("batch_no", "index")).alias("last"),
+        )
+        .select("topic", "partition", "key_hash", "shard", "offset", "last.*")
         .collect()
     )

@@ -69,12 +69,14 @@ class LogCut:
     """By shard, where the manifests to judge begin; None judges all of them."""
     before: LogState | None = None
     """The state of the log after the previous run, without the accepted topics."""
+    excluded: frozenset[str] = frozenset()
+    """Topics that the operator excludes: they are not part of the plan."""
 
     @property
     def unread_topics(self) -> frozenset[str]:
         """Topics not completely read up to the cut: none of their messages is judged as missing."""
         unread = (gap for gap in self.gaps if gap.finding_class != "RETENTION_GAP")
-        return frozenset(gap.partition.topic for gap in unread)
+        return self.excluded | {gap.partition.topic for gap in unread}
 
     @property
     def starts(self) -> Mapping[Partition, int]:

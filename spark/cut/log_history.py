@@ -91,6 +91,14 @@ def anchors_to_read(before: LogState, ranges: Iterable[Range]) -> dict[Partition
     }
 
 
+def accepted_reason(log: LogCut) -> str | None:
+    """Return why accepted topics make a full read necessary; None without one.
+
+    The ends of the last run are offsets of the former topics: no run has read what is before them.
+    """
+    return f"{min(log.accepted)} was recreated, and is accepted" if log.accepted else None
+
+
 def baselines(log: LogCut, shards: Iterable[ShardCut]) -> Mapping[str, Mapping[int, Position]]:
     """Return the positions up to which accepted topics have no missing messages, by topic."""
     now = {each.shard: each.position for each in shards}

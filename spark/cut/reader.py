@@ -18,7 +18,7 @@ from outbox.reconciliation.snapshot import RelayCut, SnapshotIdentity
 from spark.columns import commit_rank, manifests, schemas, segments, slot
 from spark.columns.frames import Frames
 from spark.columns.staging import IN_MEMORY, stage_counted, stage_frame
-from spark.cut import cut_plan
+from spark.cut import cut_plan, log_history
 from spark.cut.carry_over import COMMIT, LISTING, RECORD, CarriedRows, unexpired_rows
 from spark.cut.checkpoint import (
     Mark,
@@ -92,7 +92,7 @@ def plan_read(
     """
     if previous is None:
         return plan_full_read(reader, log, unlisted, snapshot, reason)
-    broken = full_read_reason(previous, log, snapshot)
+    broken = log_history.accepted_reason(log) or full_read_reason(previous, log, snapshot)
     if broken is None:
         listed, rows = _manifests(reader, unread_manifests(log, previous), previous.anchors)
         broken = broken_chain_reason(previous, log, rows)

@@ -44,7 +44,10 @@ def verdict_of(found: Collection[GradedClass]) -> Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """The tolerated findings: those below ``fail_on``, and at most ``most`` per kind or class."""
+    """The tolerated findings: those below ``fail_on``, and at most ``most`` per kind or class.
+
+    The number of a class goes before that of its kind.
+    """
 
     fail_on: Severity = Severity.LOW
     most: Mapping[str, int] = field(default_factory=dict)
@@ -56,14 +59,14 @@ class Tolerance:
             if n and self.fail_on <= each.severity > Severity.INFO:
                 of_class[each.finding_class] += n
                 of_kind[RULES[each.finding_class].kind] += n
+        judged = {each: n for each, n in of_class.items() if not RULES[each].partial}
         return all(
-            self._within(each, n) or self._within(RULES[each].kind, of_kind[RULES[each].kind])
-            for each, n in of_class.items()
-            if not RULES[each].partial
+            n <= self.most[each] if each in self.most else self._within(RULES[each].kind, of_kind)
+            for each, n in judged.items()
         )
 
-    def _within(self, name: str, found: int) -> bool:
-        return name in self.most and found <= self.most[name]
+    def _within(self, kind: Kind, found: Mapping[Kind, int]) -> bool:
+        return kind in self.most and found[kind] <= self.most[kind]
 
 
 def parse_tolerance(fail_on: str, most: Mapping[str, int]) -> Tolerance:

@@ -82,7 +82,7 @@ MUTANTS: Final = (
     Mutant(
         name="what was never published has expired",
         module=expiry,
-        rule="if suspect.known is None or not _is_published(suspect, unlisted=unlisted):",
+        rule="if suspect.known is None or not is_published(suspect, unlisted=unlisted):",
         broken="if suspect.known is None:",
         killer=test_expiry.test_what_was_never_published_has_not_expired,
         given={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Event
 
@@ -9,7 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checker.relay_wiring import RelayBuilder
+from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.message import HalfMessage, Resolution
+from outbox.reconciliation.log import LogEnd, Partition
 from outbox.settings.environment import load_settings
 from outbox.telemetry.metrics import Metrics
 from spark.audit.audit import Audit
@@ -22,6 +25,11 @@ from tests.spark.fixtures_runs import make_options, make_parts
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
+RELEASED = (
+    "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error,"
+    " released_at, release_batch_no, released_partition, released_offset)"
+    " VALUES (%s, %s, %s, %s, 1, 1, '', clock_timestamp(), 1, %s, %s)"
+)
 FORGET = "UPDATE outbox.progress SET (position, position_n) = (0, 0)"
 PASS_ALL = (
     "UPDATE outbox.progress SET position = last.xid, position_n = cardinality(last.half_ids)"
@@ -81,6 +89,31 @@ def test_losses_are_found_exactly_and_duplicates_expected_also_after_the_lane_wa
         assert "0 duplicated" in report.sentence
         assert "10 expected duplicates" in report.sentence
         relay(writer, "exactly_once", shard)
+
+
+def test_a_message_that_was_held_and_then_published_is_lost_without_its_record(
+    session: SparkSession, writer: OutboxWriter, tmp_path: Path
+) -> None:
+    """No manifest lists the release; the place that the relay recorded for it does."""
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic, new=True)
+    shard = commit(writer, topic, 3)[0].shard
+    relay(writer, "at_least_once", shard)
+    (place,) = (p for p, end in ends_of(writer, topic).items() if end)
+    gone, newer = commit(writer, topic, 2)
+    for half, offset in ((gone, 1), (newer, 3)):
+        row = (half.half_id, half.nonce, shard, half.message.topic_id, place.number, offset)
+        writer.execute(RELEASED, *row)
+    writer.execute(PASS_ALL)
+    report = Audit(make_parts(session, writer), make_options(writer, tmp_path)).run()
+    assert ids_of(report, FindingClass.LOST) == texts([gone])
+    assert (len(report.findings), report.verdict) == (1, Verdict.FINDINGS)
+
+
+def ends_of(writer: OutboxWriter, topic: str) -> Mapping[Partition, int]:
+    """Return the end of each partition of a topic."""
+    reader = KafkaLogReader(writer.bootstrap_servers)
+    return reader.offsets(reader.partitions([topic]), LogEnd.HIGH_WATERMARK).offsets
 
 
 def test_a_lane_that_only_repeats_is_clean(

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 import psycopg
 import pytest
 
-from outbox.messages.message import Resolution
+from outbox.messages.message import DecidedBy, Resolution
 from outbox.messages.record import Record
 from outbox.reconciliation.finding import FindingChanges
 from spark.audit.audit import Audit
 from spark.findings.verdict import Verdict
 from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
+from tests.fixtures_records import render
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 
@@ -70,3 +71,21 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
             "SELECT class, status FROM outbox.reconciliation_finding WHERE topic = %s", (topic,)
         )
         assert set(rows) == {("LOST", "fixed"), ("CORRUPT_VALUE", "fixed"), ("REDRIVEN", "open")}
+
+
+@pytest.mark.deep
+def test_a_repair_explains_one_record_and_not_the_copy_of_it(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic, new=True)
+    halves = writer.prepare(topic, 3)
+    writer.end(halves, Resolution.COMMIT)
+    lost = halves[1]
+    writer.publish(lambda record: () if record.key == lost.message.content.key else (record,))
+    writer.order_repair(lost)
+    batch = f"{lost.shard}.{writer.shards[lost.shard].batch_no}.0"
+    writer.produce(render(lost, DecidedBy.PRODUCER, batch, redriven="action"))
+    report = Audit(parts, options).run()
+    found = [(each.finding_class.value, each.half_id) for each in report.findings]
+    assert found == [("DUPLICATE", lost.half_id)]

@@ -15,6 +15,7 @@ from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, RecordedPlace
 from spark.columns.segments import BASELINE, IN_FLIGHT
 from spark.compare.decision_table import Content
 from spark.compare.diagnosis import findings_of_suspect, is_unverifiable
+from spark.compare.expiry import EarlierRuns
 from spark.compare.field_diff import compare
 from spark.findings.finding_class import FindingClass
 from tests.fixtures_records import render
@@ -77,6 +78,42 @@ def test_a_held_message_is_named_by_what_became_of_it(
     )
     listed = ({"status": "K"},)
     assert classes(make_suspect(hold=hold, listed=listed)) == expected
+
+
+@pytest.mark.parametrize(
+    ("place", "unlisted", "expected"),
+    [
+        ((0, 8), {3}, [FindingClass.LOST]),
+        ((0, 9), {3}, []),
+        ((0, 4), {3}, []),
+        ((1, 8), {3}, []),
+        ((None, None), {3}, []),
+        ((0, 8), set(), []),
+    ],
+)
+def test_without_manifests_a_release_is_lost_if_its_place_was_read(
+    place: tuple[int | None, int | None], unlisted: set[int], expected: list[FindingClass]
+) -> None:
+    hold = HeldRecord(
+        publish_error="",
+        held_at=NOON,
+        attempts=1,
+        waiting=0,
+        released=True,
+        dropped=False,
+        released_partition=place[0],
+        released_offset=place[1],
+    )
+    first = Partition("points", 0)
+    missed_before = replace(
+        HERE,
+        starts={first: 5},
+        ends={first: 9},
+        unlisted_shards=frozenset(unlisted),
+        earlier=EarlierRuns(missing=frozenset({HALF.half_id})),
+    )
+    suspect = make_suspect(hold=hold, listed=({"status": "K"},))
+    assert classes(suspect, missed_before) == expected
 
 
 def test_a_message_that_was_held_and_then_published_counts_as_published() -> None:
@@ -198,3 +235,25 @@ def test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came
     )
     late = make_suspect(*copies, standing=None, position=None, hold=hold)
     assert classes(late, replace(HERE, continued=True)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("batches", "expected"),
+    [((2,), FindingClass.REDRIVEN), ((2, 3), FindingClass.REDRIVEN), ((2, 2), "DUPLICATE")],
+)
+def test_two_repairs_explain_two_records_but_not_two_of_one_batch(
+    batches: tuple[int, ...], expected: str
+) -> None:
+    hold = HeldRecord(
+        publish_error="",
+        held_at=NOON,
+        attempts=1,
+        waiting=0,
+        released=True,
+        dropped=False,
+        repaired=True,
+    )
+    repairs = [
+        make_copy(offset=10 + at, batch_no=batch, redriven=True) for at, batch in enumerate(batches)
+    ]
+    assert classes(make_suspect(make_copy(), *repairs, hold=hold)) == [expected]

@@ -34,10 +34,16 @@ def keyed(value: bytes | None = b"v", **fields: Any) -> Suspect:
     return make_suspect(known=replace(COMMITTED, half=half), **fields)
 
 
-def newest(offset: int, partition: int = 0, topic: str = "points") -> list[dict[str, Any]]:
-    """Return the last record of that key."""
+def newest(
+    offset: int,
+    partition: int = 0,
+    topic: str = "points",
+    batch: tuple[int | None, int | None, int | None] = (3, 1, 1),
+) -> list[dict[str, Any]]:
+    """Return the last record of that key; its batch is shard, number and index."""
     row = {"topic": topic, "partition": partition, "offset": offset}
-    return [{**row, "key_hash": key_hash(keyed())}]
+    named = dict(zip(("shard", "batch_no", "index"), batch, strict=True))
+    return [{**row, **named, "key_hash": key_hash(keyed())}]
 
 
 @pytest.mark.parametrize(
@@ -57,8 +63,23 @@ def test_only_a_later_record_of_the_key_in_its_place_supersedes(
     assert is_superseded(keyed(place=placed_at(5)), rows) is expected
 
 
-def test_without_a_recorded_place_any_record_of_the_key_does() -> None:
-    assert is_superseded(keyed(), newest(1, partition=1))
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [
+        ((3, 1, 1), True),
+        ((3, 1, 0), False),
+        ((3, 0, 9), False),
+        ((19, 2, 0), True),
+        ((4, 0, 0), True),
+        ((None, None, None), True),
+    ],
+)
+def test_without_a_recorded_place_an_earlier_batch_does_not(
+    batch: tuple[int | None, int | None, int | None], expected: bool
+) -> None:
+    assert is_superseded(keyed(), newest(1, partition=1, batch=batch)) is expected
+    unlisted = keyed(listed=({"status": "K", "batch_no": 1, "index": 0},))
+    assert is_superseded(unlisted, newest(1, batch=batch))
 
 
 def test_a_tombstone_goes_without_a_later_record() -> None:
@@ -76,6 +97,12 @@ def test_only_messages_without_a_record_in_compacted_topics_are_looked_up() -> N
     assert may_be_compacted(keyed(), COMPACTED)
     assert not may_be_compacted(keyed(), HERE)
     assert not may_be_compacted(make_suspect(make_copy(), make_copy()), COMPACTED)
+    assert not may_be_compacted(keyed(listed=({"status": "K"},)), COMPACTED)
+
+
+def test_what_was_never_published_is_neither_compacted_nor_excused_by_an_accepted_topic() -> None:
+    accepted = replace(COMPACTED, baselines={"points": {3: Position(9, 1)}})
+    assert classes(keyed(superseded=True, listed=()), accepted) == [FindingClass.SKIPPED]
 
 
 @pytest.mark.parametrize(

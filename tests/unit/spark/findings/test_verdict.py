@@ -69,6 +69,8 @@ def test_every_class_alone_gives_its_verdict_and_exit_code(finding_class: Findin
         ({LOST: 1, HELD: 1}, "low", {"missing": 1}, 7),
         ({LOST: 1, HELD: 1}, "high", {"missing": 1}, 0),
         ({HELD: 4}, "low", {"HELD": 4, "missing": 0}, 0),
+        ({LOST: 1}, "low", {"LOST": 0, "missing": 10}, 7),
+        ({HELD: 3, LOST: 1}, "low", {"LOST": 0, "missing": 10}, 7),
         ({NOT_READ: 1}, "low", {"NOT_READ": 5, "coverage": 5}, 8),
     ],
 )

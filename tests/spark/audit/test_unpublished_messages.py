@@ -1,0 +1,81 @@
+"""Messages without a record that nothing but their hold, or the operator's choice, explains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
+
+from outbox.messages.message import HalfMessage, Resolution
+from spark.findings.verdict import Verdict
+from spark.run_context import Options, RunContext
+from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_stored_audit import classes, commit, message_id, run
+
+pytestmark = [*REAL_STORES, pytest.mark.deep]
+
+
+def test_a_held_message_of_a_compacted_topic_is_held_and_not_compacted(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    """Its key has an older record, or it is a tombstone: neither explains why it has none."""
+    topic = f"{writer.prefix}-states"
+    writer.create_topics(topic, new=True)
+    compact(writer, topic)
+    commit(writer, topic, 2)
+    writer.publish()
+    held = [
+        *writer.prepare(topic, 1, key=b"member-0", value=b"newer"),
+        *writer.prepare(topic, 1, key=b"member-1", value=None),
+    ]
+    writer.end(held, Resolution.COMMIT)
+    writer.publish(held=[each.half_id for each in held])
+    hold(writer, held)
+    report = run(parts, options)
+    assert (classes(report), report.verdict) == ({"HELD": 2}, Verdict.FINDINGS)
+    assert report.counts.unverifiable == 0
+
+
+def test_nothing_of_an_excluded_topic_is_lost_and_all_of_it_is_judged_once_it_is_read(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    read, excluded = f"{writer.prefix}-read", f"{writer.prefix}-excluded"
+    writer.create_topics(read, excluded, new=True)
+    commit(writer, read, 3)
+    _, lost = commit(writer, excluded, 2)
+    missing = str(lost.message_id)
+    writer.publish(lambda record: () if message_id(record) == missing else (record,))
+    narrow = replace(options, exclude_topics=frozenset({excluded}))
+    without = run(parts, narrow)
+    assert (classes(without), without.counts.unverifiable) == ({}, 2)
+    found = run(parts, options).findings
+    assert [(each.finding_class, each.message_id) for each in found] == [
+        ("LOST", str(lost.message_id))
+    ]
+
+
+def compact(writer: OutboxWriter, topic: str) -> None:
+    """Let the topic keep only the last record of a key."""
+    entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": writer.bootstrap_servers})
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(30)
+
+
+def hold(writer: OutboxWriter, held: list[HalfMessage]) -> None:
+    """Record that Kafka refuses these messages."""
+    for half in held:
+        writer.execute(
+            "INSERT INTO outbox.held_record"
+            " (half_id, nonce, shard, topic_id, xid, n, publish_error)"
+            " VALUES (%s, %s, %s, %s, 1, 1, 'too large')",
+            *(half.half_id, half.nonce, half.shard, half.message.topic_id),
+        )
