@@ -120,12 +120,15 @@ class PostgresRetirement:
         return True
 
     async def _free_transaction_ids(self, leaf: int) -> list[int]:
-        """Free the transaction ids of a leaf, except those of undecided halves; return these."""
+        """Free the transaction ids of a leaf, except those of undecided halves; return these.
+
+        A half that was decided since the leaf was looked at counts as undecided.
+        """
         undecided: list[int] = []
         async with self._pool.connection() as connection:
             held = await _fetch(connection, "unreleased", _Bounds(leaf).whole() | self._times)
             for part in _Bounds(leaf).slices():
-                found = await _fetch(connection, "undecided", part)
+                found = await _fetch(connection, "undecided", part | self._times)
                 kept = {"kept": [*found, *held]}
                 await connection.execute(SQL["free_transaction_ids"], part | kept)
                 undecided += found

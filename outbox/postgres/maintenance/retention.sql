@@ -67,12 +67,15 @@ SELECT CASE
 END
 
 -- name: undecided
--- Reads the undecided halves of one slice of a leaf.
+-- Reads the halves of one slice of a leaf that are undecided, or were at the last look at what the leaf waits for: no
+-- half of it was decided within the retention then, so a decision within the retention came after that look, and the
+-- relay has still to publish its message.
 SELECT h.half_id FROM outbox.half_message h
 WHERE h.half_id >= %(low)s AND h.half_id < %(high)s
     AND NOT EXISTS (
         SELECT FROM outbox.op_message o
-        WHERE o.half_id = h.half_id AND o.half_id >= %(low)s AND o.half_id < %(high)s)
+        WHERE o.half_id = h.half_id AND o.half_id >= %(low)s AND o.half_id < %(high)s
+            AND o.decided_at <= clock_timestamp() - make_interval(secs => %(retention)s))
 
 -- name: unreleased
 -- Reads the halves of a leaf whose records were held and are in no topic, or were published within the retention.

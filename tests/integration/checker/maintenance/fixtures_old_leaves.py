@@ -33,10 +33,14 @@ SELECT count(*)::int FROM pg_class WHERE relname ~ ('_(message|log|attempt)_' ||
 """
 
 
+def retirement_of(world: World) -> PostgresRetirement:
+    """Return the retirement of this world's leaves."""
+    return PostgresRetirement(world.checker, retention_seconds=RETENTION, hold_seconds=HOLD)
+
+
 def retirer(world: World) -> Retirer:
     """Return what retires the leaves of this world."""
-    retirement = PostgresRetirement(world.checker, retention_seconds=RETENTION, hold_seconds=HOLD)
-    return Retirer(retirement, FreeLocks(), world.metrics)
+    return Retirer(retirement_of(world), FreeLocks(), world.metrics)
 
 
 async def retire(world: World) -> list[int]:

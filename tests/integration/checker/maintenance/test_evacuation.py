@@ -21,6 +21,7 @@ from tests.integration.checker.maintenance.fixtures_old_leaves import (
     first_leaf_is_gone,
     grow_old,
     retire,
+    retirement_of,
     waiting,
 )
 
@@ -166,6 +167,23 @@ async def test_an_evacuated_message_goes_with_the_leaf_of_its_decision(world: Wo
     for table in ("op_message", "check_attempt", "parked_message", "transaction_key"):
         rows = f"SELECT half_id FROM outbox.{table} WHERE half_id = %(half)s"
         assert await world.rows(rows, half=half.half_id) == [], table
+
+
+async def test_a_message_that_is_decided_while_its_leaf_is_removed_is_kept_and_published(
+    world: World, database_url: str
+) -> None:
+    """Its decision comes after the last look at what the leaf waits for."""
+    half = await parked(world)
+    await grow_old(world, "relay:")
+    retirement = retirement_of(world)
+    assert await retirement.waits_for(world.first_leaf) is None
+    await world.end(half, "COMMIT")
+    assert await retirement.remove(world.first_leaf)
+    assert await world.states([half]) == [State.COMMITTED]
+    ((xid,),) = await world.rows(
+        "SELECT xid FROM outbox.op_message WHERE half_id = %(half)s", half=half.half_id
+    )
+    assert relayed(database_url, half, xid) == b"payload"
 
 
 async def test_more_unfinished_messages_than_one_removal_moves_keep_their_leaf(
