@@ -104,7 +104,7 @@ class CheckObserver:
                 paused=True,
                 reason=settlement.pause_reason,
             )
-        if settlement.breaker is not None:
+        if settlement.breaker is not None and settled.breaker_changed:
             self._breaker(group, settlement.breaker)
 
     def due(self, groups: Sequence[GroupDue]) -> None:

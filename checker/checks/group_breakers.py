@@ -21,21 +21,28 @@ from outbox.checks.queue_row import QueueRow
 
 
 class GroupBreakers:
-    """The recent calls of each group."""
+    """The recent calls of each group, of the version of its settings that was asked."""
 
     def __init__(self) -> None:
-        self._recent: dict[int, tuple[Tally, ...]] = {}
+        self._recent: dict[int, tuple[int, tuple[Tally, ...]]] = {}
 
     def change(self, due: DueSlice, results: Sequence[CheckResult]) -> BreakerChange | None:
-        """Return the effect of a round on the group's breaker; None: no change."""
-        tally = _tally(due, results)
+        """Return the effect of a round on the group's breaker; None: no change.
+
+        Calls of before it opened count no more once it is closed, and calls of before a change or
+        a resume of the group count no more after it.
+        """
+        group, tally = due.group, _tally(due, results)
+        version, counted = self._recent.pop(group.id, (group.version, ()))
         if due.breaker is not None:
-            self._recent.pop(due.group.id, None)
             asked = any(each.asked_at is not None for each in results)
             return after_probe(due.breaker, tally) if asked else None
-        recent = within_window((*self._recent.get(due.group.id, ()), tally), due.now)
-        self._recent[due.group.id] = recent
-        return after_calls(recent)
+        before = counted if version == group.version else ()
+        recent = within_window((*before, tally), due.now)
+        change = after_calls(recent)
+        if change is None:
+            self._recent[group.id] = group.version, recent
+        return change
 
 
 def admit(due: DueSlice, rows: Sequence[QueueRow]) -> Sequence[QueueRow]:

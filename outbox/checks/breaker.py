@@ -58,8 +58,8 @@ class BreakerChange:
 
 
 def within_window(recent: Sequence[Tally], now: datetime) -> tuple[Tally, ...]:
-    """Return the counts that are inside the window."""
-    return tuple(tally for tally in recent if now - tally.at < WINDOW)
+    """Return the counts that are inside the window; a clock that jumps back keeps none longer."""
+    return tuple(tally for tally in recent if abs(now - tally.at) < WINDOW)
 
 
 def after_calls(recent: Sequence[Tally]) -> BreakerChange | None:

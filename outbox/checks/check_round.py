@@ -198,6 +198,8 @@ class Settled:
     resolution_seconds: dict[int, float]
     conflicts: frozenset[int]
     parked: frozenset[HalfId]
+    breaker_changed: bool = True
+    """False if the breaker stays as it is: the group was changed or resumed meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

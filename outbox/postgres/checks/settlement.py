@@ -44,11 +44,11 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
         parked = await _park(cursor, settlement.parkings)
         if settlement.pause_reason is not None:
             await _pause(cursor, group, settlement.pause_reason)
-        if settlement.breaker is not None:
-            await _set_breaker(cursor, group, settlement.breaker)
+        change = settlement.breaker
+        changed = change is not None and await _set_breaker(cursor, group, change)
         if settlement.answered is not None:
             statement = "answers" if settlement.answered else "fails"
-            await cursor.execute(SQL[statement], {"group": group.id})
+            await cursor.execute(SQL[statement], {"group": group.id, "version": group.version})
         conflicts = await _conflicts(connection, settlement.ends, decided)
         hit("checker.before_commit")
     return Settled(
@@ -58,6 +58,7 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
         },
         conflicts=conflicts,
         parked=parked,
+        breaker_changed=changed,
     )
 
 
@@ -173,13 +174,17 @@ async def _pause(cursor: Cursor, group: ProducerGroup, reason: str) -> None:
     )
 
 
-async def _set_breaker(cursor: Cursor, group: ProducerGroup, change: BreakerChange) -> None:
-    """Open the breaker for a time from now on, or close it; all checkers read it."""
+async def _set_breaker(cursor: Cursor, group: ProducerGroup, change: BreakerChange) -> bool:
+    """Open the breaker for a time from now on, or close it; all checkers read it.
+
+    Return False if the group was changed or resumed meanwhile, which has closed it.
+    """
     if change.wait_seconds is None:
         await cursor.execute(SQL["close_breaker"], {"group": group.id})
     else:
-        asked = {"group": group.id, "wait": change.wait_seconds}
+        asked = {"group": group.id, "version": group.version, "wait": change.wait_seconds}
         await cursor.execute(SQL["open_breaker"], asked)
+    return cursor.rowcount > 0
 
 
 async def _conflicts(

@@ -94,9 +94,12 @@ SET paused = true, pause_reason = %(reason)s, version = version + 1, updated_at 
 WHERE id = %(group)s AND version = %(version)s AND NOT paused
 
 -- name: open_breaker
--- Opens a group's breaker, or restarts the wait of an open one; the wait begins now.
+-- Opens a group's breaker, or restarts the wait of an open one; the wait begins now. Does nothing if the group was
+-- changed or resumed since it was read: its checks start at once then.
 INSERT INTO outbox.check_breaker AS b (producer_group_id, wait_seconds, probe_at)
-VALUES (%(group)s, %(wait)s, clock_timestamp() + %(wait)s * interval '1 second')
+SELECT id, %(wait)s, clock_timestamp() + %(wait)s * interval '1 second'
+FROM outbox.producer_group
+WHERE id = %(group)s AND version = %(version)s
 ON CONFLICT (producer_group_id) DO UPDATE SET wait_seconds = excluded.wait_seconds, probe_at = excluded.probe_at
 
 -- name: close_breaker
@@ -104,8 +107,12 @@ ON CONFLICT (producer_group_id) DO UPDATE SET wait_seconds = excluded.wait_secon
 DELETE FROM outbox.check_breaker WHERE producer_group_id = %(group)s
 
 -- name: fails
--- Notes since when all checks of a group have failed. Writes nothing if that is noted already.
-INSERT INTO outbox.progress (name, updated_at) VALUES ('failing:' || %(group)s::int4, clock_timestamp())
+-- Notes since when all checks of a group have failed. Writes nothing if that is noted already, or if the group was
+-- changed or resumed since it was read.
+INSERT INTO outbox.progress (name, updated_at)
+SELECT 'failing:' || id, clock_timestamp()
+FROM outbox.producer_group
+WHERE id = %(group)s AND version = %(version)s
 ON CONFLICT (name) DO NOTHING
 
 -- name: answers

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import pytest
+from aiohttp import web
 
 from devservers.ports import free_ports
-from outbox.checks.breaker import LONGEST_WAIT_SECONDS, BreakerState
+from outbox.checks.breaker import CALLS_AT_LEAST, LONGEST_WAIT_SECONDS, BreakerState
 from outbox.checks.producer_group import Backoff
 from outbox.messages.message import State
+from outbox.postgres.checks.keyring import key_ring
+from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.maintenance.gauges import PostgresGauges
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.checker.fixtures_checks import World, open_world
-from tests.integration.checker.fixtures_producer import Producer, says, status
+from tests.integration.checker.fixtures_producer import Check, Producer, says, status
 
 pytestmark = pytest.mark.postgres
 
 FAILING = 12
 NOBODY = "http://127.0.0.1:1/check"
+PROBE_NOW = "UPDATE outbox.check_breaker SET probe_at = clock_timestamp()"
 ALARMED_SECONDS = 600
 """The alert OutboxChecksFailing fires after this time."""
 
@@ -89,6 +93,58 @@ async def test_every_checker_waits_after_one_has_opened_it(pool: Pool) -> None:
         producer.answer = says("UNKNOWN")
         await other.check(group)
         assert (await one.check(group)).asked > 0
+
+
+async def test_one_checkers_successful_probe_closes_it_for_the_checker_that_opened_it(
+    pool: Pool,
+) -> None:
+    async with (
+        Producer(status(500)) as producer,
+        open_world(pool) as one,
+        open_world(pool) as other,
+    ):
+        group = await one.group(producer.url)
+        await one.due(group, FAILING)
+        await one.check(group)
+        producer.answer = says("COMMIT")
+        await one.due(group, 3)
+        await one.execute(PROBE_NOW)
+        assert (await other.check(group)).asked == 1
+        assert (await one.check(group)).asked == 2
+        await one.due(group)
+        assert await one.breaker(group) is BreakerState.CLOSED
+
+
+async def test_failures_of_before_a_resume_do_not_open_it_afterwards(world: World) -> None:
+    groups = PostgresProducerGroups(world.pool, key_ring(None, insecure=True))
+    async with Producer(status(500)) as producer:
+        group = await world.group(producer.url)
+        await world.due(group, CALLS_AT_LEAST - 1)
+        await world.check(group)
+        await groups.pause(group.name, "repaired", paused=False, key_id=None)
+        producer.answer = says("COMMIT")
+        await world.due(group, 1)
+        await world.check(group)
+        await world.due(group)
+        assert await world.breaker(group) is BreakerState.CLOSED
+
+
+async def test_answers_to_calls_of_before_a_resume_do_not_open_it(world: World) -> None:
+    groups = PostgresProducerGroups(world.pool, key_ring(None, insecure=True))
+
+    async def fails_late(_: web.Request, __: Check) -> web.StreamResponse:
+        await groups.pause(group.name, "repaired", paused=False, key_id=None)
+        return web.Response(status=500)
+
+    async with Producer(fails_late) as producer:
+        group = await world.group(producer.url)
+        await world.due(group, FAILING)
+        assert (await world.check(group)).asked == FAILING
+        await world.due(group)
+        assert await world.breaker(group) is BreakerState.CLOSED
+        assert (await PostgresGauges(world.pool).read()).failing == []
+    gauge = world.metrics["check_breaker_state"].labels(group.name)
+    assert gauge._value.get() == 0
 
 
 async def test_a_half_that_is_too_old_is_parked_behind_an_open_breaker_too(world: World) -> None:

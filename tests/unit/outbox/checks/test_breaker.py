@@ -40,6 +40,10 @@ def test_calls_count_for_a_minute() -> None:
     assert within_window([old, young, tally(1, 1)], NOW) == (young, tally(1, 1))
 
 
+def test_calls_count_no_longer_after_the_clock_has_jumped_back() -> None:
+    assert within_window([tally(9, 9, NOW + timedelta(hours=1))], NOW) == ()
+
+
 def test_a_probe_is_due_after_the_wait() -> None:
     breaker = Breaker(wait_seconds=30, probe_at=NOW)
     assert breaker.state(NOW - timedelta(milliseconds=1)) is BreakerState.OPEN
