@@ -27,7 +27,7 @@ from api.http.exchange import (
     ResponseSender,
     Send,
 )
-from api.http.framing import WITH_BODY, validate_framing
+from api.http.framing import WITH_BODY, fields_of, validate_framing
 from api.http.in_flight import InFlight
 from api.http.problems import Problem, invalid, problem_of
 from api.http.rate_limits import RateLimit
@@ -97,7 +97,7 @@ class Guard:
             await self._cold(scope, receive, send)
             return
         started = self._clock.monotonic()
-        headers = dict(scope["headers"])
+        headers = fields_of(scope["headers"])
         at_once = WHOLE_ANSWER in scope.get("extensions", {})
         sender = ResponseSender(send, self._request_id(headers), at_once=at_once)
         route = self._find_hot_route(scope["method"], scope["path"])

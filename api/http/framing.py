@@ -30,6 +30,14 @@ SINGLE: Final = frozenset(
 """Headers that decide what a request means, and that a proxy may read from another place."""
 
 
+def fields_of(headers: HeaderList) -> dict[bytes, bytes]:
+    """Return header fields by name; several ``Prefer`` fields are one list (RFC 9110, 5.3)."""
+    by_name = dict(headers)
+    if len(by_name) != len(headers) and b"prefer" in by_name:
+        by_name[b"prefer"] = b",".join(value for name, value in headers if name == b"prefer")
+    return by_name
+
+
 def validate_framing(
     method: str, http_version: str, headers: HeaderList, by_name: dict[bytes, bytes]
 ) -> None:

@@ -1,14 +1,16 @@
 """A short-lived cache of names and interned ids, so that a prepare rarely reads PostgreSQL.
 
-A changed group setting takes effect within a second in every process; a topic's id never changes.
+A changed group setting takes effect within a second in every process. A topic's id changes only
+with the loss of what a failed PostgreSQL had not replicated: the next one may give it to another
+topic. So it is read again as often.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from outbox.access import Caller
 from outbox.checks.ports import InternedNames
@@ -20,45 +22,35 @@ FRESH_SECONDS: Final = 1.0
 CACHE_MAX: Final = 10_000
 """Most groups or topics kept; above it the cache is emptied. A request keeps what it was given."""
 
+NamedT = TypeVar("NamedT")
+
 
 class NameCache:
     """Producer groups by name, topic ids by name, group names by id."""
 
     def __init__(self, names: InternedNames, clock: Clock) -> None:
         self._names = names
-        self._clock = clock
-        self._lock = asyncio.Lock()
-        self._groups: dict[str, ProducerGroup | None] = {}
-        self._read_at: dict[str, float] = {}
-        self._topics: dict[str, int] = {}
+        self._groups = _FreshValues(names.groups, clock)
+        self._topics = _FreshValues(names.intern_topics, clock)
         self._group_names: dict[int, str] = {}
 
     async def groups(self, names: Collection[str]) -> dict[str, ProducerGroup]:
         """Return those of these groups that are registered; raises DatabaseUnavailable."""
-        if not self._stale(names):
-            return self._kept(names)
-        async with self._lock:
-            stale = self._stale(names)
-            kept = self._kept(set(names).difference(stale))
-            found = await self._names.groups(stale) if stale else {}
-            self._store(stale, found)
-        return kept | found
+        return await self._groups.get(names)
 
     def forget(self, name: str) -> None:
         """Read this group again at its next use, because this process changed it."""
-        self._read_at.pop(name, None)
+        self._groups.forget(name)
 
     async def topic_ids(self, names: Collection[str]) -> dict[str, int]:
-        """Return the ids of these topics; intern the new ones. Raises DatabaseUnavailable."""
-        kept = {name: self._topics[name] for name in names if name in self._topics}
-        missing = [name for name in names if name not in kept]
-        if not missing:
-            return kept
-        interned = await self._names.intern_topics(missing)
-        if len(self._topics) + len(interned) > CACHE_MAX:
-            self._topics.clear()
-        self._topics.update(interned)
-        return kept | interned
+        """Return the ids of these topics; intern the new ones. Raises DatabaseUnavailable.
+
+        Interning may wait for a transaction that interns the same name, and delays no other caller.
+        """
+        new = [name for name in names if name not in self._topics]
+        if new:
+            self._topics.put(await self._names.intern_topics(new))
+        return await self._topics.get(names)
 
     async def group_ids(self, caller: Caller) -> frozenset[int] | None:
         """Return the ids of the groups a caller is bound to; None means every group."""
@@ -81,20 +73,56 @@ class NameCache:
                 self._group_names.update(await self._names.group_names(missing))
         return self._group_names
 
-    def _kept(self, names: Collection[str]) -> dict[str, ProducerGroup]:
-        found = ((name, self._groups.get(name)) for name in names)
-        return {name: group for name, group in found if group is not None}
+
+class _FreshValues(Generic[NamedT]):
+    """Values by name, each as it was read at most FRESH_SECONDS ago; or that there is none."""
+
+    def __init__(
+        self, read: Callable[[Collection[str]], Awaitable[dict[str, NamedT]]], clock: Clock
+    ) -> None:
+        self._read = read
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._values: dict[str, NamedT | None] = {}
+        self._read_at: dict[str, float] = {}
+
+    async def get(self, names: Collection[str]) -> dict[str, NamedT]:
+        """Return the values of those names that have one; concurrent callers share one read."""
+        if not self._stale(names):
+            return self._kept(names)
+        async with self._lock:
+            stale = self._stale(names)
+            kept = self._kept(set(names).difference(stale))
+            found = await self._read(stale) if stale else {}
+            self._store(stale, found)
+        return kept | found
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether a value or its absence is kept, however old."""
+        return name in self._values
+
+    def put(self, values: dict[str, NamedT]) -> None:
+        """Keep values that were just read."""
+        self._store(values.keys(), values)
+
+    def forget(self, name: str) -> None:
+        """Read this name again at its next use."""
+        self._read_at.pop(name, None)
+
+    def _kept(self, names: Collection[str]) -> dict[str, NamedT]:
+        found = ((name, self._values.get(name)) for name in names)
+        return {name: value for name, value in found if value is not None}
 
     def _stale(self, names: Collection[str]) -> list[str]:
         old = self._clock.monotonic() - FRESH_SECONDS
         read_at = self._read_at
         return [name for name in names if read_at.get(name, old) <= old]
 
-    def _store(self, names: Collection[str], found: dict[str, ProducerGroup]) -> None:
-        if len(self._groups) + len(names) > CACHE_MAX:
-            self._groups.clear()
+    def _store(self, names: Collection[str], found: dict[str, NamedT]) -> None:
+        if len(self._values) + len(names) > CACHE_MAX:
+            self._values.clear()
             self._read_at.clear()
         now = self._clock.monotonic()
         for name in names:
-            self._groups[name] = found.get(name)
+            self._values[name] = found.get(name)
             self._read_at[name] = now

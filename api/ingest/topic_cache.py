@@ -9,7 +9,7 @@ Size limits and permissions are those of the relay's principal: the checker stor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -23,6 +23,8 @@ REFRESH_SECONDS: Final = 10.0
 """How often the background task reads, so that prepares find fresh metadata."""
 RETRY_SECONDS: Final = 1.0
 """How long after a failed read Kafka is asked again."""
+POSTPONED_MAX: Final = 10_000
+"""Most names of topics that are kept while Kafka is down."""
 CREATED_POLLS: Final = 100
 CREATED_PAUSE_SECONDS: Final = 0.05
 """A created topic reaches the brokers' metadata with a delay; the wait ends after about 5 s."""
@@ -49,7 +51,7 @@ class TopicCache:
         self._failed_at: float | None = None
         self._reading: asyncio.Task[None] | None = None
         self._postponed: set[str] = set()
-        """Topics accepted without a check, while Kafka was down."""
+        """Topics accepted while Kafka was down, which this process may have to create."""
         self._created: set[str] = set()
         """Topics that Kafka has created and that its metadata does not show yet."""
 
@@ -68,7 +70,7 @@ class TopicCache:
                 return
             await self.refresh()
         if not self.reachable:
-            self._postponed.update(topic for topic, _ in targets)
+            self._postpone(topic for topic, _ in targets)
             return
         missing = sorted({topic for topic, _ in targets if topic not in self._counts})
         if self._create and missing:
@@ -138,14 +140,21 @@ class TopicCache:
         if not self.reachable:
             return
         missing, self._postponed = sorted(self._postponed - self._counts.keys()), set()
-        if self._create and missing:
+        if missing:
             await self._create_topics(missing)
+
+    def _postpone(self, topics: Iterable[str]) -> None:
+        """Keep the names of topics to create; beyond the limit the next prepare creates one."""
+        for topic in topics:
+            if self._create and topic not in self._counts and len(self._postponed) < POSTPONED_MAX:
+                self._postponed.add(topic)
 
     async def _create_topics(self, topics: list[str]) -> None:
         try:
             created = await asyncio.to_thread(self._catalogue.create, topics)
         except KafkaUnavailable:
             self._failed_at = self._clock.monotonic()
+            self._postpone(topics)
             return
         await self._wait_for_metadata(created)
 

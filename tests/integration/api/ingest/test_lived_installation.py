@@ -17,6 +17,7 @@ from tests.integration.api.fixtures_service import (
     GROUP,
     GROUPS,
     HALVES,
+    TOPIC,
     Service,
     prepare_body,
     running,
@@ -28,6 +29,11 @@ pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
 
 RETIRED = "DELETE FROM outbox.half_message; DELETE FROM outbox.op_message"
 FORGOTTEN = "; DELETE FROM outbox.transaction_key"
+GIVEN_AWAY = "UPDATE outbox.topic SET name = 'payments-' || id WHERE name = %s"
+LAST_TOPIC = """
+SELECT t.name FROM outbox.half_message h JOIN outbox.topic t ON t.id = h.topic_id
+ORDER BY h.half_id DESC LIMIT 1
+"""
 BEGIN_FLUSH = "SELECT xid FROM outbox.begin_flush(ARRAY(SELECT id FROM outbox.producer_group))"
 COPIED = """
 INSERT INTO outbox.half_message (
@@ -52,6 +58,17 @@ async def test_a_batch_with_more_names_than_are_cached_is_answered(
         assert [item["status"] for item in items] == [201] * count
         first = items[0]["result"]
         assert first["next_check_at"] > first["prepared_at"]
+
+
+async def test_after_a_failover_that_lost_a_topics_id_its_messages_keep_their_topic(
+    service: Service, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new primary has given the lost id to another topic; this process has known it longer."""
+    await service.prepared_id()
+    monkeypatch.setattr(name_cache, "FRESH_SECONDS", 0.0)
+    await select(pool, GIVEN_AWAY, TOPIC)
+    await service.prepared_id()
+    assert await select(pool, LAST_TOPIC) == [(TOPIC,)]
 
 
 async def test_a_repeated_prepare_whose_message_was_retired_is_stored_as_a_new_one(
