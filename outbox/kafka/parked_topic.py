@@ -15,7 +15,12 @@ from outbox.messages.record import Record
 FLUSH_SECONDS: Final = 10.0
 """Longer than message.timeout.ms (8 s), so each report has arrived by then."""
 REFUSED: Final = frozenset(
-    {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG, KafkaError.INVALID_RECORD}
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.INVALID_MSG,
+        KafkaError.INVALID_RECORD,
+    }
 )
 """Permanent refusals of a record: a retry changes nothing."""
 

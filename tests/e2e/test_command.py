@@ -185,7 +185,7 @@ def test_status_shows_every_shard_and_task(outbox: Command) -> None:
     body = outbox("status").json()
     assert [shard["shard"] for shard in body["shards"]] == list(range(16))
     assert all(shard["halt_reason"] is None for shard in body["shards"])
-    assert {"relay", "sweep", "check"} <= {chore["chore"] for chore in body["chores"]}
+    assert {"relay", "sweep", "check"} <= {task["chore"] for task in body["chores"]}
     assert outbox("-o", "table", "status").out.count("\n") > 16
 
 

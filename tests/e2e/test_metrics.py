@@ -110,9 +110,9 @@ def test_each_program_measures_its_own_work(service: Service) -> None:
     assert pages.value("kafka_queue_messages") == 0
     assert pages.value("unconfirmed_seconds") is not None
     assert (pages.value("db_pool_in_use") or 0) <= (pages.value("db_pool_max") or 0)
-    for chore in ("relay", "check", "sweep", "retire"):
-        beat = pages.value("checker_heartbeat_timestamp_seconds", chore=chore)
-        assert abs((beat or 0) - time.time()) < 600, chore
+    for task in ("relay", "check", "sweep", "retire"):
+        beat = pages.value("checker_heartbeat_timestamp_seconds", chore=task)
+        assert abs((beat or 0) - time.time()) < 600, task
 
 
 def traffic(service: Service, topic: str) -> str:

@@ -38,7 +38,7 @@ async def until(look: Callable[[], Awaitable[bool]], seconds: float = 60) -> Non
 
 
 async def has_beaten(world: World) -> bool:
-    """Return whether each chore has beaten of late; a former life's heartbeats are days old."""
+    """Return whether each task has beaten of late; a former life's heartbeats are days old."""
     rows = await world.rows(
         "SELECT name FROM outbox.progress WHERE name LIKE 'heartbeat:%%'"
         " AND updated_at > clock_timestamp() - interval '1 hour'"

@@ -26,6 +26,7 @@ BOUNDED: Final = {
         "misplaced.rows.select('topic', 'key_hash').distinct()",
     ): KEYS,
     ("spark/checks/order.py", "kept"): SHARDS,
+    ("spark/checks/sample.py", "marks"): CARRIED,
     ("spark/columns/segments.py", "cuts"): SHARDS,
     ("spark/columns/slot.py", "cuts"): SHARDS,
     ("spark/compare/late_arrivals.py", "half_ids"): CARRIED,

@@ -39,8 +39,8 @@ async def test_ready_means_that_all_four_parts_work(service: Service, pool: Pool
         "kafka": "ok",
     }
     assert int(answer.headers["retry-after"]) >= 1
-    for chore in ("relay", "check", "sweep"):
-        await PostgresHeartbeats(pool).beat(chore)
+    for task in ("relay", "check", "sweep"):
+        await PostgresHeartbeats(pool).beat(task)
     answer = await service.client.get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
     assert set(answer.json()["checks"].values()) == {"ok"}
@@ -57,16 +57,16 @@ async def test_ready_means_that_all_four_parts_work(service: Service, pool: Pool
 async def test_each_task_that_messages_wait_for_needs_its_own_heartbeat(
     service: Service, pool: Pool, beating: list[str], silent: str
 ) -> None:
-    for chore in beating:
-        await PostgresHeartbeats(pool).beat(chore)
+    for task in beating:
+        await PostgresHeartbeats(pool).beat(task)
     answer = await service.client.get("/readyz")
     assert answer.status_code == 503
     assert answer.json()["checks"]["checker_heartbeat"] == f"silent: {silent}"
 
 
 async def test_a_heartbeat_of_the_past_is_none(service: Service, pool: Pool) -> None:
-    for chore in ("relay", "check", "sweep"):
-        await PostgresHeartbeats(pool).beat(chore)
+    for task in ("relay", "check", "sweep"):
+        await PostgresHeartbeats(pool).beat(task)
     await select(
         pool,
         "UPDATE outbox.progress SET updated_at = updated_at - interval '16 s'"
@@ -173,7 +173,7 @@ async def test_the_page_shows_heartbeats_and_the_statistics_of_tables(
     beats = dict(
         re.findall(r'outbox_checker_heartbeat_timestamp_seconds{chore="(\w+)"} (\S+)', metrics)
     )
-    silent = {chore for chore, at in beats.items() if time.time() - float(at) > 3600}
+    silent = {task for task, at in beats.items() if time.time() - float(at) > 3600}
     assert silent == {"check", "sweep", "retire"}
     assert abs(float(beats["relay"]) - time.time()) < 60
     rows = dict(re.findall(r'outbox_op_table_rows{table="(\w+)"} (\S+)', metrics))

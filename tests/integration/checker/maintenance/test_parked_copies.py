@@ -9,6 +9,7 @@ from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.parked_topic import KafkaParkedTopic
 from outbox.messages.message import HalfMessage
+from outbox.messages.record import Record
 from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
 from tests.fixtures_kafka import committed_records, make_topic, set_max_message_bytes
 from tests.integration.checker.fixtures_checks import World
@@ -25,7 +26,7 @@ COPIED_BEFORE = "UPDATE outbox.parked_message SET copied_at = parked_at"
 
 
 def copies(world: World, servers: str, topic: str) -> ParkedCopies:
-    """Return the chore's work on this world."""
+    """Return the task's work on this world."""
     kafka = KafkaParkedTopic(servers, {})
     messages = PostgresParkedMessages(world.pool)
     return ParkedCopies(messages, kafka, topic, FreeLocks(), world.metrics)
@@ -52,9 +53,9 @@ async def test_a_parked_message_is_copied_once_with_its_payload_and_why(
     servers = kafka_broker.bootstrap_servers
     topic = make_topic(servers, partitions=1)
     [half] = await parked(world)
-    chore = copies(world, servers, topic)
-    assert await chore.step() == POLL_SECONDS
-    assert await chore.step() == POLL_SECONDS
+    task = copies(world, servers, topic)
+    assert await task.step() == POLL_SECONDS
+    assert await task.step() == POLL_SECONDS
     [record] = committed_records(servers, topic, 1)
     content, headers = half.message.content, dict(record.headers)
     assert (record.key, record.value) == (content.key, content.value)
@@ -63,8 +64,19 @@ async def test_a_parked_message_is_copied_once_with_its_payload_and_why(
     assert headers["outbox_parked_reason"] == b"check_max"
     assert headers["outbox_check_count"] == b"1"
     await world.execute(PARK)
-    await chore.step()
+    await task.step()
     assert len(committed_records(servers, topic, 2)) == 2, "parked again, copied again"
+
+
+def test_a_copy_that_is_larger_than_a_segment_of_the_topic_is_refused_for_good(
+    kafka_broker: EmbeddedKafka,
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    sizes = {"segment.bytes": str(1 << 20), "max.message.bytes": str(4 << 20)}
+    topic = make_topic(servers, partitions=1, config=sizes)
+    kafka = KafkaParkedTopic(servers, {"message.max.bytes": 4 << 20})
+    copies = [Record(topic, b"k", b"v" * size, None, ()) for size in (1, 2 << 20)]
+    assert kafka.copy(copies) == [None, "RECORD_LIST_TOO_LARGE"]
 
 
 async def test_a_resumed_or_decided_message_is_not_copied(

@@ -76,7 +76,7 @@ def publish(world: RelayWorld) -> None:
 
 
 def names(world: RelayWorld, pool: Pool) -> OrphanNames:
-    """Return the chore, in this world."""
+    """Return the task, in this world."""
     records = KafkaRecordNames(world.bootstrap_servers, {}, world.progress_topic)
     return OrphanNames(PostgresOrphans(pool), records, FreeLocks())
 

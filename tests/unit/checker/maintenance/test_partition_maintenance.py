@@ -48,21 +48,21 @@ class Refusing(FakePartitions):
 )
 async def test_leaves_last_for_six_hours_at_the_present_rate(rate: int, ahead: int) -> None:
     leaves = FakePartitions()
-    chore = PartitionMaintenance(leaves, Metrics())
-    await chore.step()
+    task = PartitionMaintenance(leaves, Metrics())
+    await task.step()
     leaves.newest = (rate * 60, 60.0)
-    await chore.step()
+    await task.step()
     leaves.newest = (rate * 61, 61.0)
-    await chore.step()
+    await task.step()
     assert leaves.asked == [AHEAD, ahead, ahead], "a step that follows soon keeps the rate"
 
 
 async def test_a_leaf_that_somebody_is_in_the_way_of_is_tried_again_soon() -> None:
     leaves = FakePartitions()
-    chore = PartitionMaintenance(leaves, Metrics())
-    assert await chore.step() == EVERY_SECONDS
+    task = PartitionMaintenance(leaves, Metrics())
+    assert await task.step() == EVERY_SECONDS
     leaves.missing = 1
-    assert await chore.step() == RETRY_SECONDS
+    assert await task.step() == RETRY_SECONDS
 
 
 async def test_the_alarm_is_set_before_anything_may_fail() -> None:

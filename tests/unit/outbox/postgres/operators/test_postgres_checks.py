@@ -66,8 +66,8 @@ def test_a_skewed_clock_is_a_warning() -> None:
 
 
 def test_an_old_heartbeat_fails_and_so_does_a_missing_checker() -> None:
-    chores = [{"chore": "relay", "seconds_ago": 1.0}, {"chore": "sweep", "seconds_ago": 60.0}]
-    found = {each.check: each.verdict for each in heartbeat_findings(chores, 15)}
+    tasks = [{"chore": "relay", "seconds_ago": 1.0}, {"chore": "sweep", "seconds_ago": 60.0}]
+    found = {each.check: each.verdict for each in heartbeat_findings(tasks, 15)}
     assert found == {
         "task relay": HealthStatus.OK,
         "task sweep": HealthStatus.FAILED,
@@ -77,20 +77,18 @@ def test_an_old_heartbeat_fails_and_so_does_a_missing_checker() -> None:
 
 
 def test_a_task_that_no_message_waits_for_is_a_warning_when_it_is_silent() -> None:
-    chores = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
+    tasks = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
     silent = {"chore": "parked", "seconds_ago": 9000.0}
     (found,) = [
-        each
-        for each in heartbeat_findings([*chores, silent], 15)
-        if each.verdict != HealthStatus.OK
+        each for each in heartbeat_findings([*tasks, silent], 15) if each.verdict != HealthStatus.OK
     ]
     assert (found.check, found.verdict) == ("task parked", HealthStatus.WARNING)
 
 
 def test_a_task_that_was_switched_off_long_ago_is_no_warning_but_retention_is() -> None:
-    chores = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
+    tasks = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
     silent = [{"chore": name, "seconds_ago": 7 * 86_400.0} for name in ("parked", "retire")]
-    found = {each.check: each.verdict for each in heartbeat_findings([*chores, *silent], 15)}
+    found = {each.check: each.verdict for each in heartbeat_findings([*tasks, *silent], 15)}
     assert "task parked" not in found
     assert found["task retire"] is HealthStatus.WARNING
 
