@@ -18,6 +18,10 @@ from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, dr
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
+PROGRESS = """
+SELECT visible_batch_no, visible_offset, position, position_n FROM outbox.progress WHERE name = %s
+"""
+
 
 class LongReading:
     """Reads the topics until another session has seen two signs of life."""
@@ -37,11 +41,20 @@ class LongReading:
         return SettledRecords((), frozenset(doubt.listed))
 
 
+def seen_and_published(world: RelayWorld) -> tuple[Visible, Position]:
+    """Return the last batch that consumers saw, and the position, as they are stored."""
+    row = world.connection.execute(PROGRESS, [f"relay:{SHARD}"]).fetchone()
+    assert row is not None
+    batch_no, offset, xid, n = row
+    return Visible(batch_no or 0, offset or 0), Position(xid, n)
+
+
 def test_a_standby_sees_that_the_owner_lives_while_it_reads_its_last_batches(
     world: RelayWorld,
 ) -> None:
     drain(world.relay())
     world.opened.pop().close()
+    visible, position = seen_and_published(world)
     world.commit_values(b"v")
     own, rival = (
         PostgresCommitLog(world.database_url, SHARD, batch_max=10, owner=name)
@@ -55,5 +68,5 @@ def test_a_standby_sees_that_the_owner_lives_while_it_reads_its_last_batches(
         reading = LongReading(rival)
         settlement = BatchSettlement(own, log, reading, beat_seconds=0.05)
         state = Relay(shard=SHARD, installation=own.installation()[0])
-        settled = settlement.read(state, Settle(Visible(), log.bounds()[1], Position(0, 0)))
+        settled = settlement.read(state, Settle(visible, log.bounds()[1], position))
     assert settled.proven
