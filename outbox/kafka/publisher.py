@@ -197,13 +197,19 @@ class KafkaPublisher:
             timestamp=at_ms,
         )
 
+    def _end_of_sending_alone(self) -> float:
+        """Return until when each record of a batch is sent alone; 0 means that none is."""
+        now = monotonic()
+        alone = now < self._alone_until
+        return min(self._alone_until, now + ALONE_IN_A_BATCH_SECONDS) if alone else 0.0
+
     def _produce(self, records: Sequence[Record], reports: _Reports, at_ms: int) -> bool:
         """Produce the records, and return whether the library has taken all of them.
 
         Where each is sent alone, the first that Kafka does not acknowledge ends the batch.
         """
         produce, flush = self._open().produce, self._open().flush
-        alone_until = min(self._alone_until, monotonic() + ALONE_IN_A_BATCH_SECONDS)
+        alone_until = self._end_of_sending_alone()
         for place, (topic, key, value, partition, headers) in enumerate(records):
             try:
                 produce(
@@ -225,7 +231,7 @@ class KafkaPublisher:
                 return False
             if not place:
                 hit("relay.after_first_produce")
-            if monotonic() < alone_until:
+            if alone_until and monotonic() < alone_until:
                 flush(FLUSH_SECONDS)
                 if reports.good <= place:
                     return False

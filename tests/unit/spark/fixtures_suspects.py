@@ -8,7 +8,7 @@ from typing import Any
 from outbox.messages.message import DecidedBy, HalfMessage, Resolution
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.reconciliation.log import LogRecord, Partition
-from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
+from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, RecordedPlace
 from spark.columns.segments import JUDGED
 from spark.compare.diagnosis import Judgement, findings_of_suspect
 from spark.compare.evidence import Copy, Suspect
@@ -63,6 +63,19 @@ def make_suspect(*found: Copy, **fields: Any) -> Suspect:
         "known": COMMITTED,
     }
     return Suspect(**{**defaults, **fields})
+
+
+def make_hold(**fields: Any) -> HeldRecord:
+    """Return the held record of a message, neither released nor dropped."""
+    defaults: dict[str, Any] = {
+        "publish_error": "",
+        "held_at": NOON,
+        "attempts": 1,
+        "waiting": 0,
+        "released": False,
+        "dropped": False,
+    }
+    return HeldRecord(**{**defaults, **fields})
 
 
 def classes(suspect: Suspect, judgement: Judgement = HERE) -> list[FindingClass]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 from aiohttp import web
 
 from devservers.ports import free_ports
 from outbox.checks.breaker import CALLS_AT_LEAST, LONGEST_WAIT_SECONDS, BreakerState
-from outbox.checks.producer_group import Backoff
+from outbox.checks.producer_group import Backoff, ProducerGroup
 from outbox.messages.message import State
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
@@ -78,7 +81,11 @@ async def test_an_outage_of_a_quarter_of_an_hour_spends_little_and_parks_nothing
     assert while_away <= FAILING + 6
 
 
-async def test_every_checker_waits_after_one_has_opened_it(pool: Pool) -> None:
+@asynccontextmanager
+async def opened_by_one_of_two(
+    pool: Pool,
+) -> AsyncIterator[tuple[Producer, ProducerGroup, World, World]]:
+    """Yield a failing endpoint, its group, the checker that has opened its breaker, and another."""
     async with (
         Producer(status(500)) as producer,
         open_world(pool) as one,
@@ -87,6 +94,11 @@ async def test_every_checker_waits_after_one_has_opened_it(pool: Pool) -> None:
         group = await one.group(producer.url)
         await one.due(group, FAILING)
         await one.check(group)
+        yield producer, group, one, other
+
+
+async def test_every_checker_waits_after_one_has_opened_it(pool: Pool) -> None:
+    async with opened_by_one_of_two(pool) as (producer, group, one, other):
         await one.due(group, FAILING)
         assert (await other.check(group)).asked == 0
         await one.pass_time(30)
@@ -98,14 +110,7 @@ async def test_every_checker_waits_after_one_has_opened_it(pool: Pool) -> None:
 async def test_one_checkers_successful_probe_closes_it_for_the_checker_that_opened_it(
     pool: Pool,
 ) -> None:
-    async with (
-        Producer(status(500)) as producer,
-        open_world(pool) as one,
-        open_world(pool) as other,
-    ):
-        group = await one.group(producer.url)
-        await one.due(group, FAILING)
-        await one.check(group)
+    async with opened_by_one_of_two(pool) as (producer, group, one, other):
         producer.answer = says("COMMIT")
         await one.due(group, 3)
         await one.execute(PROBE_NOW)

@@ -7,9 +7,8 @@ from typing import Final
 from outbox.messages.manifest import Manifest
 from tests.integration.checker.relay.fixtures_relay import RelayWorld
 from tests.integration.checker.relay.fixtures_unseen_batches import (
+    abort_record,
     listed,
-    record_headers,
-    transaction,
     write_manifest,
 )
 
@@ -21,9 +20,6 @@ PAST: Final = 1
 def lose_the_record(world: RelayWorld) -> Manifest:
     """Leave a committed manifest in Kafka beside the aborted record that it lists; return it."""
     message, manifest = listed(world, PAST)
-    with transaction(world) as lost:
-        lost.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
-        lost.flush()
-        lost.abort_transaction()
+    abort_record(world, message, manifest)
     write_manifest(world, manifest, commit=True)
     return manifest

@@ -101,6 +101,14 @@ def transaction(world: RelayWorld) -> Iterator[Producer]:
     yield producer
 
 
+def abort_record(world: RelayWorld, message: str, manifest: Manifest) -> None:
+    """Write the record of a message in a transaction that is aborted."""
+    with transaction(world) as lost:
+        lost.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
+        lost.flush()
+        lost.abort_transaction()
+
+
 def unconfirmed_seconds(world: RelayWorld) -> float:
     """Return the gauge of the oldest batch that consumers cannot see."""
     return world.metrics.registry.get_sample_value("outbox_unconfirmed_seconds") or 0.0

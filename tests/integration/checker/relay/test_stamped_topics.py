@@ -11,6 +11,7 @@ from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 from tests.integration.checker.relay.fixtures_unseen_batches import (
     REPAIRED,
+    abort_record,
     listed,
     record_headers,
     transaction,
@@ -44,10 +45,7 @@ def test_a_visible_record_is_not_published_again_though_the_brokers_clock_is_lat
 def test_an_aborted_record_with_the_brokers_time_is_published_again(world: RelayWorld) -> None:
     world.topic = make_topic(world.bootstrap_servers, partitions=1, config=STAMPED)
     message, manifest = listed(world, past=0)
-    with transaction(world) as lost:
-        lost.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
-        lost.flush()
-        lost.abort_transaction()
+    abort_record(world, message, manifest)
     write_manifest(world, manifest, commit=True)
     drain(world.relay())
     drain(world.relay_again())

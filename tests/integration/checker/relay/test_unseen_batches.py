@@ -19,6 +19,7 @@ from tests.fixtures_kafka import delete_all_records, make_topic, read_committed
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, until
 from tests.integration.checker.relay.fixtures_unseen_batches import (
     REPAIRED,
+    abort_record,
     listed,
     message_text,
     own_headers,
@@ -69,10 +70,7 @@ def test_what_a_committed_manifest_lists_and_no_consumer_sees_is_published_again
 ) -> None:
     """The loss: a marker was skipped, and the next abort took the records with it."""
     message, manifest = listed(world, past)
-    with transaction(world) as lost:
-        lost.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
-        lost.flush()
-        lost.abort_transaction()
+    abort_record(world, message, manifest)
     write_manifest(world, manifest, commit=True)
     drain(world.relay())
     record = world.records(past + 1)[past]
@@ -135,10 +133,7 @@ def test_what_is_absent_is_published_again_though_the_log_begins_with_its_batch(
     """Retention had emptied the topic before, which explains nothing about this message."""
     message, manifest = listed(world, past=3)
     delete_all_records(world.bootstrap_servers, world.topic, 0)
-    with transaction(world) as lost:
-        lost.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
-        lost.flush()
-        lost.abort_transaction()
+    abort_record(world, message, manifest)
     write_manifest(world, manifest, commit=True)
     drain(world.relay())
     drain(world.relay_again())

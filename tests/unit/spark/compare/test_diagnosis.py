@@ -11,7 +11,7 @@ import pytest
 from outbox.messages.message import DecidedBy, Resolution
 from outbox.messages.message_id import HalfId, Nonce, message_id_of
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, RecordedPlace
+from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
 from spark.columns.segments import BASELINE, IN_FLIGHT
 from spark.compare.decision_table import Content
 from spark.compare.diagnosis import findings_of_suspect, is_unverifiable
@@ -23,10 +23,10 @@ from tests.unit.spark.fixtures_suspects import (
     COMMITTED,
     HALF,
     HERE,
-    NOON,
     P_LISTED,
     classes,
     make_copy,
+    make_hold,
     make_suspect,
     read,
 )
@@ -68,14 +68,7 @@ def test_nothing_of_a_topic_that_was_not_read_is_lost() -> None:
 def test_a_held_message_is_named_by_what_became_of_it(
     released: bool, dropped: bool, expected: list[FindingClass]
 ) -> None:
-    hold = HeldRecord(
-        publish_error="too large",
-        held_at=NOON,
-        attempts=2,
-        waiting=1,
-        released=released,
-        dropped=dropped,
-    )
+    hold = make_hold(released=released, dropped=dropped)
     listed = ({"status": "K"},)
     assert classes(make_suspect(hold=hold, listed=listed)) == expected
 
@@ -94,16 +87,7 @@ def test_a_held_message_is_named_by_what_became_of_it(
 def test_without_manifests_a_release_is_lost_if_its_place_was_read(
     place: tuple[int | None, int | None], unlisted: set[int], expected: list[FindingClass]
 ) -> None:
-    hold = HeldRecord(
-        publish_error="",
-        held_at=NOON,
-        attempts=1,
-        waiting=0,
-        released=True,
-        dropped=False,
-        released_partition=place[0],
-        released_offset=place[1],
-    )
+    hold = make_hold(released=True, released_partition=place[0], released_offset=place[1])
     first = Partition("points", 0)
     missed_before = replace(
         HERE,
@@ -224,15 +208,7 @@ def test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came
 ) -> None:
     """The lost record that arrives after its repair is not reported as the relay's fault."""
     copies = [make_copy(offset=at, redriven=each) for at, each in enumerate(redriven)]
-    hold = HeldRecord(
-        publish_error="",
-        held_at=NOON,
-        attempts=1,
-        waiting=0,
-        released=released,
-        dropped=False,
-        repaired=True,
-    )
+    hold = make_hold(released=released, repaired=True)
     late = make_suspect(*copies, standing=None, position=None, hold=hold)
     assert classes(late, replace(HERE, continued=True)) == [expected]
 
@@ -244,15 +220,7 @@ def test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came
 def test_two_repairs_explain_two_records_but_not_two_of_one_batch(
     batches: tuple[int, ...], expected: str
 ) -> None:
-    hold = HeldRecord(
-        publish_error="",
-        held_at=NOON,
-        attempts=1,
-        waiting=0,
-        released=True,
-        dropped=False,
-        repaired=True,
-    )
+    hold = make_hold(released=True, repaired=True)
     repairs = [
         make_copy(offset=10 + at, batch_no=batch, redriven=True) for at, batch in enumerate(batches)
     ]

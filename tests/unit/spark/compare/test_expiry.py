@@ -11,19 +11,25 @@ import pytest
 from outbox.messages.manifest import Position
 from outbox.reconciliation.checkpoint import CarriedRow
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.snapshot import HeldRecord, RecordedPlace
+from outbox.reconciliation.snapshot import RecordedPlace
 from spark.compare.expiry import EarlierRuns, earlier_runs
 from spark.cut.carry_over import COMMIT, RECORD, unexpired_rows
 from spark.cut.checkpoint import Previous
 from spark.cut.cut_plan import ShardCut
 from spark.findings.finding_class import FindingClass
-from tests.unit.spark.fixtures_suspects import HALF, HERE, NOON, P_LISTED, classes, make_suspect
+from tests.unit.spark.fixtures_suspects import (
+    HALF,
+    HERE,
+    NOON,
+    P_LISTED,
+    classes,
+    make_hold,
+    make_suspect,
+)
 
 FIRST, SECOND = Partition("points", 0), Partition("points", 1)
 TRIMMED = replace(HERE, starts={FIRST: 60, SECOND: 0})
-HOLD = HeldRecord(
-    publish_error="", held_at=NOON, attempts=1, waiting=0, released=False, dropped=False
-)
+HOLD = make_hold()
 
 
 def listed(batch_no: int, status: str = "P") -> tuple[dict[str, Any], ...]:

@@ -20,7 +20,7 @@ from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 from tests.fixtures_replacing import replace
 from tests.unit.spark.fixtures_samples import AWAY, row, sampled
-from tests.unit.spark.fixtures_suspects import COMMITTED, HALF, NOON, read
+from tests.unit.spark.fixtures_suspects import COMMITTED, HALF, make_hold, read
 
 HOME = Partition("points", 0)
 OTHER = replace(HALF, half_id=HalfId(HALF.half_id + 16))
@@ -33,15 +33,7 @@ FOUND = Finding(
     offset=5,
     by_sha256=True,
 )
-REPAIRED = HeldRecord(
-    publish_error="",
-    held_at=NOON,
-    attempts=0,
-    waiting=0,
-    released=True,
-    dropped=False,
-    repaired=True,
-)
+REPAIRED = make_hold(released=True, repaired=True)
 
 
 @dataclass
