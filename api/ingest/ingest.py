@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from api.http.problems import Problem, invalid
 from api.ingest.answers import Accepted, awaits_publication, end_answer, prepare_answer
@@ -257,6 +258,8 @@ class Ingest:
         ends = [request for request in requests if isinstance(request, End)]
         if not ends:
             return Decided(answers=[each for each in requests if isinstance(each, Problem)])
+        if wait_seconds:
+            ends = [replace(end, awaited=True) for end in ends]
         outcomes = await self._ends.submit(ends)
         await self._metrics.ended(outcomes)
         published = await self._wait(outcomes, wait_seconds) if wait_seconds else {}

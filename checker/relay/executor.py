@@ -201,6 +201,7 @@ class RelayExecutor:
             commits.due,
             self._visibility.visible(state.shard),
             self._visibility.is_gone(state.shard),
+            commits.awaited,
         )
 
     def _hold(self, state: Relay, asked: actions.HoldRecords) -> None:

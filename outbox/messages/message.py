@@ -138,6 +138,8 @@ class End(Struct, frozen=True, kw_only=True, gc=False):
     reason: str | None = None
     actor: str | None = None
     """The operator's name where an operator decides."""
+    awaited: bool = False
+    """A caller waits until Kafka has the message."""
 
 
 class MessageStatus(Struct, frozen=True, kw_only=True, gc=False):

@@ -42,6 +42,8 @@ class Commits(NamedTuple):
     """A scope of held messages at or below the position is due for a retry."""
     ages: tuple[float, ...] = ()
     """Seconds since the first and the last of them were decided, by PostgreSQL's clock."""
+    awaited: bool = False
+    """A caller waits until one of them, or of the next few, is published."""
 
 
 class HeldBatch(NamedTuple):

@@ -136,6 +136,7 @@ def parameters_of(asked: Sequence[End]) -> dict[str, object]:
         "reasons": _texts([end.reason for end in asked]),
         "actors": _texts([end.actor for end in asked]),
         "transaction_ids": _texts([end.transaction_id for end in asked]),
+        "awaited": any(end.awaited for end in asked),
         "low": min(half_ids),
         "high": max(half_ids),
         **_scope(asked),

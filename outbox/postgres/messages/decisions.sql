@@ -40,9 +40,9 @@ WITH flush AS MATERIALIZED (
     {on_conflict}
     RETURNING half_id
 ), logged AS (
-    INSERT INTO outbox.commit_log (shard, xid, committed_at, half_ids, content_digests)
+    INSERT INTO outbox.commit_log (shard, xid, committed_at, half_ids, content_digests, awaited)
     SELECT (half_id & 15)::int2, min(flush.xid), min(flush.at),
-        array_agg(half_id ORDER BY place), array_agg(content_digest ORDER BY place)
+        array_agg(half_id ORDER BY place), array_agg(content_digest ORDER BY place), %(awaited)s::bool
     FROM open CROSS JOIN flush
     WHERE decision = 1 AND (half_id IN (SELECT half_id FROM decided)) IS TRUE
     GROUP BY half_id & 15

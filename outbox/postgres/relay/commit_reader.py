@@ -32,8 +32,9 @@ _GROUP, _TOPIC, _KEY, _KNOWN = 3, 5, 6, 12
 """Places in a row of ``read_contents``."""
 
 Row = Sequence[Any]
-Range = tuple[int, int, Sequence[HalfId], float]
-"""A commit log row: its xid, how many of its ids are done, the remaining ids, and its age (s)."""
+Range = tuple[int, int, Sequence[HalfId], float, bool]
+"""A commit log row: its xid, how many of its ids are done, the remaining ids, its age (s), and
+whether a caller waits."""
 
 
 class CommitReader:
@@ -55,7 +56,7 @@ class CommitReader:
         """
         ranges, any_held = self._read_ranges(session, after)
         bound = self._batch_max if most is None else min(most, self._batch_max)
-        ids = [half_id for _, _, half_ids, _ in ranges for half_id in half_ids][:bound]
+        ids = [half_id for _, _, half_ids, *_ in ranges for half_id in half_ids][:bound]
         rows = self._read_contents(session, ids) if ids else {}
         run = [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
         batch = [(row[0], row[_TOPIC], row[_KEY]) for row in run]
@@ -67,9 +68,10 @@ class CommitReader:
         before = frozenset([each for each, row in pairs if row[_KNOWN] or row[0] in holds.released])
         held = frozenset([each for each, row in pairs if row[0] in holds.held])
         to, newest = _end_of(len(run), ranges)
-        ages = (next(age for _, _, half_ids, age in ranges if half_ids), newest)
+        ages = (next(age for _, _, half_ids, age, _ in ranges if half_ids), newest)
         messages = self._committed(session, run)
-        return Commits(to, messages, message_ids, before, held, holds.due, ages)
+        awaited = any(each[-1] for each in ranges)
+        return Commits(to, messages, message_ids, before, held, holds.due, ages, awaited)
 
     def _read_ranges(self, session: Connection, after: Position) -> tuple[list[Range], AnyHeld]:
         """Return what the next commit log rows have after a position, and what is held."""
@@ -81,9 +83,10 @@ class CommitReader:
         self._rows = self._rows_for(rows)
         done = {after.xid: after.n}
         ranges = [
-            (xid, done.get(xid, 0), ids[done.get(xid, 0) :], age) for xid, ids, age, *_ in rows
+            (xid, done.get(xid, 0), ids[done.get(xid, 0) :], age, awaited)
+            for xid, ids, age, awaited, *_ in rows
         ]
-        return ranges, AnyHeld(*rows[0][3:])
+        return ranges, AnyHeld(*rows[0][4:])
 
     def _rows_for(self, rows: Sequence[Row]) -> int:
         """Return how many rows like these make a batch: a row has 1 to 2 048 ids."""
@@ -158,7 +161,7 @@ class CommitReader:
 
 def _end_of(count: int, ranges: Iterable[Range]) -> tuple[Position, float]:
     """Return the position after ``count`` ids and the last one's age; it may be inside a row."""
-    for xid, done, half_ids, age in ranges:
+    for xid, done, half_ids, age, _ in ranges:
         if count <= len(half_ids):
             return Position(xid, done + count), age
         count -= len(half_ids)

@@ -23,6 +23,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    false,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
@@ -142,6 +143,7 @@ commit_log = Table(
     needed("committed_at", TIME),
     needed("half_ids", ARRAY(BigInteger)),
     needed("content_digests", ARRAY(BigInteger)),
+    needed("awaited", Boolean, server_default=false()),
 )
 
 publication_log = Table(

@@ -113,6 +113,8 @@ class CommitsRead:
     """The last batch of this owner that consumers see; None: not known."""
     is_gone: bool = False
     """A log that one of this owner's batches is in is gone, so nobody will see that batch."""
+    awaited: bool = False
+    """A caller waits until one of them is published: the progress is then saved soon."""
 
 
 @dataclass(frozen=True, slots=True)

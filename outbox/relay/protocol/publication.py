@@ -45,6 +45,8 @@ CLEAN_COMMIT_SECONDS: Final = 0.5
 """Half of retry.backoff.ms: a commit that returned earlier cannot have been sent twice."""
 PROGRESS_SECONDS: Final = 1.0
 """The shortest time between two writes of the progress row, which is a lower bound."""
+AWAITED_SECONDS: Final = 0.05
+"""The same while a caller waits for what was published: it learns that from this row."""
 IDLE_SECONDS: Final = 1.0
 FOLLOW_SECONDS: Final = 5.0
 """A shard that is idle for this long lists the offsets of its last batch in an empty manifest."""
@@ -70,7 +72,8 @@ def on_commits_read(state: Relay, read: CommitsRead) -> Next:
     batch = next_manifest(state, Kind.BATCH, read.to, entries)
     held = tuple(entry.message_id for entry in entries if entry.status == HELD)
     holding = (HoldRecords(batch, held, None),) if held else ()
-    started = replace(state, batch=batch, released_last=False)
+    awaited = state.awaited or read.awaited
+    started = replace(state, batch=batch, released_last=False, awaited=awaited)
     apart = state.failures > 0 or state.narrowing != WIDE
     return started, (*holding, Begin(), Publish(batch, apart))
 
@@ -134,14 +137,18 @@ def on_commit_ended(state: Relay, ended: CommitEnded) -> Next:
 
 
 def save_if_due(state: Relay, at: float) -> Next:
-    due = state.saved_at is None or at - state.saved_at >= PROGRESS_SECONDS
-    if not (state.dirty and due):
+    if not state.dirty or _until_due(state, at) > 0.0:
         return state, ()
-    saved = replace(state, dirty=False, saved_at=at)
+    saved = replace(state, dirty=False, saved_at=at, awaited=False)
     return saved, (SaveProgress(state.at, state.who),)
 
 
 def _until_next_save(state: Relay, at: float) -> float:
-    if not state.dirty or state.saved_at is None:
-        return IDLE_SECONDS
-    return min(IDLE_SECONDS, max(0.0, state.saved_at + PROGRESS_SECONDS - at))
+    return min(IDLE_SECONDS, max(0.0, _until_due(state, at))) if state.dirty else IDLE_SECONDS
+
+
+def _until_due(state: Relay, at: float) -> float:
+    """Return in how many seconds the progress may be saved; 0 or less is now."""
+    if state.saved_at is None:
+        return 0.0
+    return state.saved_at + (AWAITED_SECONDS if state.awaited else PROGRESS_SECONDS) - at

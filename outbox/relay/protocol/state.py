@@ -196,6 +196,8 @@ class Relay:
     dirty: bool = False
     """The cursor is after the stored one."""
     saved_at: float | None = None
+    awaited: bool = False
+    """A caller waits for something after the stored cursor."""
     signed_at: float | None = None
     """When the last manifest was written."""
     watch: Watch | None = None

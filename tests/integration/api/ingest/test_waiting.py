@@ -40,6 +40,17 @@ async def test_prefer_wait_counts_in_any_of_several_prefer_fields(service: Servi
     assert answer.headers["preference-applied"] == "wait=0"
 
 
+async def test_only_an_end_with_a_wait_asks_the_relay_to_hurry(
+    service: Service, pool: Pool
+) -> None:
+    await service.end(await service.prepared_id(), "COMMIT")
+    await service.end(await service.prepared_id(), "COMMIT", headers={"Prefer": "wait=0"})
+    await service.end(await service.prepared_id(), "COMMIT", headers={"Prefer": "wait=1"})
+    marked = f"SELECT awaited FROM outbox.commit_log WHERE {NEW_COMMITS} ORDER BY xid"
+    marks = await select(pool, marked)
+    assert [awaited for (awaited,) in marks] == [False, False, True]
+
+
 PUBLISH = (
     "INSERT INTO outbox.publication_log SELECT shard, xid, 1, 1, xid, 0, clock_timestamp(),"
     f" half_ids, ARRAY[2], ARRAY[41::bigint] FROM outbox.commit_log WHERE {NEW_COMMITS}",

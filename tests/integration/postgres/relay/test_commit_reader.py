@@ -62,6 +62,17 @@ def test_a_row_is_read_on_from_its_middle(
     assert commit_log.read(start, 2).to == Position(ids[0] >> 15, 2)
 
 
+def test_a_batch_tells_whether_a_caller_waits_for_it(
+    commit_log: PostgresCommitLog, session: Connection, start: Position
+) -> None:
+    message = register(session, "points-earned")
+    commit_directly(session, [message], shard=SHARD)
+    assert not commit_log.read(start).awaited
+    ids = commit_directly(session, [message], shard=SHARD)
+    session.execute("UPDATE outbox.commit_log SET awaited = true WHERE xid = %s", (ids[0] >> 15,))
+    assert commit_log.read(start).awaited
+
+
 def executed(session: Connection) -> int:
     """Return how many prepared statements the session has executed."""
     row = session.execute(

@@ -117,6 +117,21 @@ def test_progress_is_written_at_most_once_a_second() -> None:
     assert isinstance(after(idle, commits(at=101.0))[1][0], actions.SaveProgress)
 
 
+def test_progress_that_a_caller_waits_for_is_written_twenty_times_a_second() -> None:
+    state, _ = committed(at=100.0)
+    awaited = replace(commits(b"c" * 16), awaited=True)
+    sent = (awaited, produced(good=1, offset=9, crc=1), answers.CommitEnded(100.03, 0.01))
+    early, plan = after(state, *sent)
+    assert plan == (actions.Rest(0.0),)
+    waiting, plan = after(early, commits(at=100.04))
+    assert plan == (actions.Rest(pytest.approx(0.01), until_commits=True),)  # type: ignore[arg-type]
+    saved, plan = after(waiting, commits(at=100.06))
+    assert plan[0] == actions.SaveProgress(saved.at, IDENTITY)
+    more = (commits(b"d" * 16), produced(good=1, offset=12, crc=1))
+    _, plan = after(saved, *more, answers.CommitEnded(100.9, 0.01))
+    assert plan == (actions.Rest(0.0),)
+
+
 def test_an_idle_shard_writes_nothing_and_waits_for_commits() -> None:
     _, plan = after(running(), commits(at=5.0))
     assert plan == (actions.Rest(1.0, until_commits=True),)
