@@ -100,8 +100,9 @@ def outbox_dev(
 ) -> Iterator[dict[str, Any]]:
     """Run ``outbox dev`` in a new folder, on these cores or on all.
 
-    Yields its dev.json with ``supervisor``, the process that restarts the others. ``tree`` is
-    another checkout of the project, whose code then runs; ``settings`` are OUTBOX_ variables.
+    Yields its dev.json with ``supervisor``, the process that restarts the others, and ``state``,
+    the path of dev.json, which is written again after each restart. ``tree`` is another checkout
+    of the project, whose code then runs; ``settings`` are OUTBOX_ variables.
     """
     with tempfile.TemporaryDirectory(prefix="outbox-bench-") as folder:
         command = [str(Path(sys.executable).parent / "outbox"), "dev", "--data-dir", folder]
@@ -112,8 +113,8 @@ def outbox_dev(
             environment = {**process_environment(), **path, **(settings or {})}
             process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=tree)
         try:
-            running = wait_ready(Path(folder) / "dev.json", process)
-            yield {**running, "supervisor": process.pid}
+            state = Path(folder) / "dev.json"
+            yield {**wait_ready(state, process), "supervisor": process.pid, "state": state}
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=60)
