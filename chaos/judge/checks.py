@@ -16,6 +16,8 @@ Span = tuple[float, float]
 EARLY_SECONDS: Final = 0.05
 ROUND_SECONDS: Final = 4.0
 """A round sends calls for a second, a call lasts up to two seconds more, and a crash adds time."""
+CALL_SECONDS: Final = 2.0
+"""A call whose checker has died is still answered, for so long: to nobody."""
 ANSWER_SECONDS: Final = 10.0
 """The longest time from an answer of the endpoint to the commit of its attempt, without stalls."""
 
@@ -77,7 +79,7 @@ def _noted(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
     """I12: an answer has its attempt row, unless a crash could have lost it.
 
     A crash is that of a checker or of its sessions with PostgreSQL, and may lose one answer about
-    a message. Answers without a crash soon after them must all be noted.
+    a message. Answers without a crash soon after them, or during their call, must all be noted.
     """
     losses, stalls = sorted(calls.losses), merged(calls.stalls)
     starts = [start for start, _ in losses]
@@ -88,7 +90,7 @@ def _noted(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
         noted = len(left.attempts.get(message_id, ()))
         crashes = []
         for at, _ in answers:
-            near = losses[bisect_left(starts, at - longest) :]
+            near = losses[bisect_left(starts, at - CALL_SECONDS - longest) :]
             crashes.append(_crashes(near, stalls, at))
         could_be_lost = set().union(*crashes)
         safe = sum(not each for each in crashes)
@@ -106,7 +108,7 @@ def _crashes(losses: Iterable[Span], stalls: Sequence[Span], answered_at: float)
             waited -= _covered(stalls, answered_at, start)
         if waited > ANSWER_SECONDS:
             break
-        if end >= answered_at:
+        if end + CALL_SECONDS >= answered_at:
             found.add((start, end))
     return found
 

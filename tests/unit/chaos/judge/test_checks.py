@@ -25,6 +25,16 @@ def test_an_answer_may_be_lost_by_a_crash_of_postgresql_and_by_nothing_that_brea
     assert violated(judge(run.write())) == expected
 
 
+@pytest.mark.parametrize(("died_at", "expected"), [(11.9, set[str]()), (5.0, {"I12"})])
+def test_an_answer_to_a_checker_that_died_during_the_call_is_lost(
+    tmp_path: Path, died_at: float, expected: set[str]
+) -> None:
+    run = clean_run(tmp_path / "run")
+    run.note("endpoint-0", 12.0, "check", "ok", items=[{"id": name(8), "answered": "UNKNOWN"}])
+    run.note("harness", died_at, "death", "ok", target="checker-0", why="kill")
+    assert violated(judge(run.write())) == expected
+
+
 @pytest.mark.parametrize(
     ("spans", "expected"),
     [
