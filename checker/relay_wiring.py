@@ -20,6 +20,7 @@ from outbox.kafka.client_config import (
     consumer_config,
     idempotent_producer_config,
     producer_config,
+    refuse_unusable,
     transactional_id,
 )
 from outbox.kafka.log_reader import KafkaLogReader
@@ -51,12 +52,14 @@ def relay_threads(
     PostgreSQL and Kafka may still be unavailable: a relay waits for both. Raises
     ConfigurationError, also when one of them answers with unsafe settings.
     """
+    servers = settings.required_bootstrap_servers()
+    refuse_unusable(producer_config(servers, settings.kafka_config, "outbox-check"))
     tune_garbage_collector()
     relays = RelayBuilder(settings, metrics, spans=spans)
-    servers = preflight(settings)
-    servers.refuse_unsafe()
+    admission = preflight(settings)
+    admission.refuse_unsafe()
     watch = PostgresCommitWatch(settings.required_database_url())
-    threads = RelayThreads(range(SHARDS), relays.open, watch, SystemClock(), servers.admit)
+    threads = RelayThreads(range(SHARDS), relays.open, watch, SystemClock(), admission.admit)
     return threads, relays.visibility
 
 

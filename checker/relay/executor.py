@@ -174,7 +174,7 @@ class RelayExecutor:
         return settled
 
     def _heal(self, _: Relay, asked: actions.Heal) -> None:
-        self._publisher.heal(asked.partitions)
+        self._publisher.heal(asked.partitions, self._stamp())
 
     def _order_repairs(self, state: Relay, asked: actions.OrderRepairs) -> None:
         ordered = self._commit_log.order_repairs(asked.gen, asked.message_ids)

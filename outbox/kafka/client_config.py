@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from confluent_kafka import KafkaException, Producer
+
 from outbox.errors import ConfigurationError
+from outbox.relay.server_requirements import TRANSACTION_SECONDS
 
 PRODUCER_FIXED: Final[Mapping[str, Any]] = {
     "enable.idempotence": True,
@@ -13,7 +16,7 @@ PRODUCER_FIXED: Final[Mapping[str, Any]] = {
     "max.in.flight.requests.per.connection": 5,
     "retry.backoff.ms": 1000,
     "retry.backoff.max.ms": 1000,
-    "transaction.timeout.ms": 10_000,
+    "transaction.timeout.ms": int(TRANSACTION_SECONDS * 1000),
     "message.timeout.ms": 8_000,
     "topic.metadata.propagation.max.ms": 3_000,
     "partitioner": "murmur2_random",
@@ -55,6 +58,14 @@ def check_kafka_config(kafka_config: Mapping[str, Any]) -> None:
     for name in kafka_config:
         if _ALIASES.get(name, name) in {*PRODUCER_FIXED, *CONSUMER_FIXED, *_OURS}:
             raise ConfigurationError(f"OUTBOX_KAFKA_CONFIG: {name} is fixed by the outbox")
+
+
+def refuse_unusable(config: Mapping[str, Any]) -> None:
+    """Raise ConfigurationError if no producer can have these properties; asks no broker."""
+    try:
+        Producer(dict(config))
+    except KafkaException as error:
+        raise ConfigurationError(f"OUTBOX_KAFKA_CONFIG: {error.args[0].str()}") from error
 
 
 def producer_config(

@@ -32,26 +32,26 @@ class KafkaParkedTopic:
         self._config = idempotent_producer_config(bootstrap_servers, kafka_config)
         self._producer: Producer | None = None
 
-    def copy(self, records: Sequence[Record]) -> Sequence[str | None]:
+    def copy(self, records: Sequence[Record], at_ms: int) -> Sequence[str | None]:
         """Write records and wait for their reports; see ParkedTopic.
 
         A broker refuses a batch as a whole, so a refused record is sent again alone.
         """
-        refusals = self._send(records)
+        refusals = self._send(records, at_ms)
         if len(records) == 1:
             return refusals
         return [
-            None if refusal is None else self._send([record])[0]
+            None if refusal is None else self._send([record], at_ms)[0]
             for record, refusal in zip(records, refusals, strict=True)
         ]
 
-    def _send(self, records: Sequence[Record]) -> list[str | None]:
+    def _send(self, records: Sequence[Record], at_ms: int) -> list[str | None]:
         errors: list[KafkaError | None] = [KafkaError(KafkaError._MSG_TIMED_OUT)] * len(records)
         try:
             if self._producer is None:
                 self._producer = Producer(self._config)
             for place, record in enumerate(records):
-                _produce(self._producer, record, errors, place)
+                _produce(self._producer, record, at_ms, errors, place)
             self._producer.flush(FLUSH_SECONDS)
         except (BufferError, KafkaException) as error:
             raise KafkaUnavailable(str(error)) from error
@@ -59,13 +59,15 @@ class KafkaParkedTopic:
 
 
 def _produce(
-    producer: Producer, record: Record, errors: list[KafkaError | None], place: int
+    producer: Producer, record: Record, at_ms: int, errors: list[KafkaError | None], place: int
 ) -> None:
     """Produce one record; its report, or the library's own refusal, goes to its place."""
     topic, key, value, _, headers = record
     report = partial(_note, errors, place)
     try:
-        producer.produce(topic, value, key, headers=list(headers), on_delivery=report)
+        producer.produce(
+            topic, value, key, headers=list(headers), on_delivery=report, timestamp=at_ms
+        )
     except KafkaException as error:
         errors[place] = error.args[0]
 

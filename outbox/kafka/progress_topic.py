@@ -18,7 +18,13 @@ from confluent_kafka.cimpl import NewTopic
 
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.permission import THE_CLUSTER, permitted, the_topic
-from outbox.relay.server_requirements import NOT_SHOWN, VERIFICATION, Judgement, judge_kafka
+from outbox.relay.server_requirements import (
+    MAX_TIMEOUT,
+    NOT_SHOWN,
+    VERIFICATION,
+    Judgement,
+    judge_kafka,
+)
 
 PROGRESS_TOPIC: Final = "outbox.progress"
 PARTITIONS: Final = 16
@@ -29,7 +35,6 @@ ZOOKEEPER: Final = "zookeeper.connect"
 its value, as with every unknown setting."""
 CORDONED: Final = "cordoned.log.dirs"
 """A setting that brokers know from 4.3 on (KIP-1066)."""
-MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
 DEFAULT_MAX_TIMEOUT_SECONDS: Final = 900.0
 TIMEOUT_SECONDS: Final = 30.0
 
@@ -50,6 +55,8 @@ class ProgressTopicFacts:
     """At least one broker is: 4.3.0, 4.3.1 and 4.4.0 leave transactions open (ADR 0017)."""
     longest_transaction_seconds: float = DEFAULT_MAX_TIMEOUT_SECONDS
     """`transaction.max.timeout.ms`: the largest of all brokers, else Kafka's default."""
+    transaction_limit_seconds: float = DEFAULT_MAX_TIMEOUT_SECONDS
+    """The smallest of them."""
 
 
 def ensure_progress_topic(
@@ -87,6 +94,7 @@ def progress_topic_facts(
         known = admin.list_topics(timeout=timeout_seconds)
         topic = known.topics.get(PROGRESS_TOPIC)
         brokers = _broker_settings(admin, known.brokers, timeout_seconds)
+        limits = [int(each[MAX_TIMEOUT]) / 1000 for each in brokers if MAX_TIMEOUT in each]
         return ProgressTopicFacts(
             brokers=len(known.brokers),
             topics=len(known.topics),
@@ -95,7 +103,8 @@ def progress_topic_facts(
             partition_verification=_verification(brokers),
             older_than_4=any(ZOOKEEPER in broker for broker in brokers),
             newer_than_4_2=any(CORDONED in broker for broker in brokers),
-            longest_transaction_seconds=_longest_transaction(brokers),
+            longest_transaction_seconds=max(limits, default=DEFAULT_MAX_TIMEOUT_SECONDS),
+            transaction_limit_seconds=min(limits, default=DEFAULT_MAX_TIMEOUT_SECONDS),
         )
 
 
@@ -105,6 +114,7 @@ def safety_of(facts: ProgressTopicFacts) -> tuple[Judgement, ...]:
         cleanup_policy=facts.settings.get("cleanup.policy", NOT_SHOWN),
         partition_verification=facts.partition_verification,
         older_than_4=facts.older_than_4,
+        transaction_limit_seconds=facts.transaction_limit_seconds,
     )
 
 
@@ -158,11 +168,6 @@ def _broker_settings(
 def _verification(brokers: Iterable[Mapping[str, str]]) -> str:
     values = {broker.get(VERIFICATION, NOT_SHOWN) for broker in brokers}
     return "false" if "false" in values else next(iter(values), NOT_SHOWN)
-
-
-def _longest_transaction(brokers: Iterable[Mapping[str, str]]) -> float:
-    shown = [broker[MAX_TIMEOUT] for broker in brokers if MAX_TIMEOUT in broker]
-    return max((int(each) / 1000 for each in shown), default=DEFAULT_MAX_TIMEOUT_SECONDS)
 
 
 def _create(admin: AdminClient, replication: int, timeout_seconds: float) -> bool:

@@ -118,7 +118,10 @@ class KafkaPublisher:
             reports.refuse_purged(self._transaction_error(), [record.topic for record in records])
         if listed.unsent and apart:
             self._require_manifests()
-        offset = listed.delivery().places.offsets[0]
+        listing = listed.delivery()
+        if listing.refused is not None:
+            raise KafkaUnavailable(f"{self._progress_topic}: {listing.refused.error}")
+        offset = listing.places.offsets[0]
         delivery = reports.delivery()._replace(manifest_offset=offset)
         if reports.need_names:
             self._alone_until = monotonic() + ALONE_SECONDS
@@ -129,7 +132,7 @@ class KafkaPublisher:
         with _translated():
             self._open().commit_transaction(-1)
 
-    def heal(self, partitions: Sequence[tuple[str, int]]) -> None:
+    def heal(self, partitions: Sequence[tuple[str, int]], at_ms: int = THIS_CLOCK) -> None:
         """Produce one record to each partition, and flush; see Publisher."""
         reports = _Reports(len(partitions))
         name = heal_name(self._installation, self._shard)
@@ -137,7 +140,13 @@ class KafkaPublisher:
             handle = self._open()
             for place, (topic, partition) in enumerate(partitions):
                 handle.produce(
-                    topic, b"", name, partition, reports.at(place), headers=[(HEAL, name)]
+                    topic,
+                    b"",
+                    name,
+                    partition,
+                    reports.at(place),
+                    timestamp=at_ms,
+                    headers=[(HEAL, name)],
                 )
             handle.flush(FLUSH_SECONDS)
         if reports.delivery().good != len(partitions):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from threading import Event
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -32,6 +32,7 @@ READ_UNCOMMITTED: Final = {"isolation.level": "read_uncommitted"}
 FORBIDDEN_WORDS: Final = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED).str()
 
 _PAUSE: Final = Event()
+T = TypeVar("T")
 
 
 class _Identified(NamedTuple):
@@ -40,6 +41,13 @@ class _Identified(NamedTuple):
     offset: int
     heals: bytes | None
     message_id: bytes | None
+
+
+class _Attempt(NamedTuple):
+    """A record of a message, whatever became of its transaction."""
+
+    message_id: bytes
+    keyed: bool
 
 
 class _Fate(NamedTuple):
@@ -83,9 +91,10 @@ class KafkaUnseenRecords:
         if starts is None:
             return SettledRecords(hanging, None, doubtful=any(fate.hidden for fate in fates))
         seen = self._visible(doubt, starts, ends)
-        if doubt.listed.keys() <= seen:
+        absent = doubt.listed.keys() - seen
+        if not absent:
             return SettledRecords((), seen)
-        return SettledRecords((), seen, self._unprovable(doubt, starts, ends) - seen)
+        return SettledRecords((), seen, self._unprovable(doubt, absent, starts, ends) & absent)
 
     def _require_leaders(self, doubt: Doubt, known: Offsets) -> None:
         """Raise KafkaUnavailable while a partition of the next messages has no leader."""
@@ -125,15 +134,20 @@ class KafkaUnseenRecords:
         return _Fate(partition, hangs, hidden)
 
     def _unprovable(
-        self, doubt: Doubt, starts: Mapping[Partition, int], ends: Mapping[Partition, int]
+        self,
+        doubt: Doubt,
+        absent: Collection[bytes],
+        starts: Mapping[Partition, int],
+        ends: Mapping[Partition, int],
     ) -> frozenset[bytes]:
-        """Return the listed messages whose record may be gone although consumers have seen it.
+        """Return messages whose record may be gone although consumers have seen it.
 
-        A topic that was deleted proves nothing, nor does one that was created again. A log without
-        compaction loses its oldest records first. So nothing of a batch is gone from a partition
-        with an older record, and a key names its partition. Where the brokers' time is in the
-        records, a late clock hides those of a batch that is looked for by its time. An aborted
-        record that is still there proves that no later one of its message is gone.
+        A topic that was deleted proves nothing, nor does one that was created again: an
+        acknowledged record is not in its log at all. A log without compaction loses its oldest
+        records first. So nothing of a batch is gone from a partition with an older record, and a
+        key names its partition. Where the brokers' time is in the records, a late clock hides those
+        of a batch that is looked for by its time. An aborted record that is still there proves that
+        no later one of its message is gone.
         """
         known = self._whole_topics({p.topic for p in starts})
         whole = known.keys() - _cut_off(doubt, ends)
@@ -148,11 +162,12 @@ class KafkaUnseenRecords:
             if sent.topic in stamped
             or (sent.topic in topics and topics[sent.topic].may_have_lost(sent))
         }
-        if expired:
-            read = stamped | topics.keys()
-            places = {p: max(at, begins[p]) for p, at in starts.items() if p.topic in read}
-            expired -= self._ids(READ_UNCOMMITTED, places, ends, _keyed_message_id)
-        return doubtful | expired
+        read = {doubt.listed[each].topic for each in absent}
+        places = {p: max(at, begins[p]) for p, at in starts.items() if p.topic in read}
+        attempts = self._values(READ_UNCOMMITTED, places, ends, _attempt)
+        expired -= {each.message_id for each in attempts if each.keyed}
+        replaced = doubt.acknowledged - {each.message_id for each in attempts}
+        return doubtful | expired | replaced
 
     def _trimmed_topics(
         self,
@@ -194,18 +209,18 @@ class KafkaUnseenRecords:
     ) -> frozenset[bytes]:
         """Return which of the listed messages a read_committed consumer reads."""
         try:
-            return self._ids({}, starts, ends, _message_id) if doubt.listed else frozenset()
+            return self._values({}, starts, ends, _message_id) if doubt.listed else frozenset()
         except KafkaForbidden:
             return frozenset(doubt.listed)
 
-    def _ids(
+    def _values(
         self,
         config: Mapping[str, Any],
         starts: Mapping[Partition, int],
         ends: Mapping[Partition, int],
-        read: Callable[[Message], bytes | None],
-    ) -> frozenset[bytes]:
-        """Return the message ids of the records in these ranges. Raises KafkaException."""
+        read: Callable[[Message], T | None],
+    ) -> frozenset[T]:
+        """Return what is read from the records in these ranges. Raises KafkaException."""
         unread = {p: ends[p] for p, start in starts.items() if start < ends[p]}
         if not unread:
             return frozenset()
@@ -251,9 +266,10 @@ def _identified(message: Message) -> _Identified:
     return _Identified(message.offset() or 0, headers.get(HEAL), _message_id(message))
 
 
-def _keyed_message_id(message: Message) -> bytes | None:
-    """Return the id of a record with a key; without one each attempt may take any partition."""
-    return None if message.key() is None else _message_id(message)
+def _attempt(message: Message) -> _Attempt | None:
+    """Return whose record it is; without a key each attempt may take any partition."""
+    message_id = _message_id(message)
+    return None if message_id is None else _Attempt(message_id, message.key() is not None)
 
 
 def _message_id(message: Message) -> bytes | None:

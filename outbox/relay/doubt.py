@@ -42,6 +42,8 @@ class Doubt(NamedTuple):
     """Records of the last batch are not older; they come after all runs. None: it has none."""
     since_ms: int | None
     """Records of other batches without known runs are not older; None: there are none."""
+    acknowledged: frozenset[bytes] = frozenset()
+    """The listed messages whose records Kafka had before their manifest was committed."""
 
     @property
     def is_timed(self) -> bool:
@@ -62,6 +64,6 @@ class SettledRecords(NamedTuple):
     seen: frozenset[bytes] | None
     """The messages that consumers see; None: not known while another transaction is open."""
     unprovable: frozenset[bytes] = frozenset()
-    """The listed messages whose absence proves nothing: retention or compaction explains it."""
+    """The listed messages whose absence proves nothing: something else explains it."""
     doubtful: bool = False
     """The next messages may be in a transaction that another one hides."""

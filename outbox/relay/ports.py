@@ -267,8 +267,8 @@ class Publisher(Protocol):
     def commit(self) -> None:
         """Commit the transaction; after an exception its result is unknown."""
 
-    def heal(self, partitions: Sequence[tuple[str, int]]) -> None:
-        """Produce one record to each partition in the open transaction, and flush.
+    def heal(self, partitions: Sequence[tuple[str, int]], at_ms: int = THIS_CLOCK) -> None:
+        """Produce one record of this time to each partition in the open transaction, and flush.
 
         The transaction is not committed: the next fence aborts it, and with it what hangs there.
         """

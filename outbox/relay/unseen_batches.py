@@ -97,7 +97,21 @@ def doubt_of(state: Relay, batches: UnseenBatches, in_doubt: InDoubt) -> Doubt:
         runs=(*runs, *(newest or ())),
         last_since_ms=None if newest is not None else _since(committed[-1:]),
         since_ms=_since((*unplaced, *batches.aborted)),
+        acknowledged=frozenset(ids_of(acknowledged(committed))),
     )
+
+
+def acknowledged(committed: Sequence[Found]) -> list[Found]:
+    """Return the batches that were committed after Kafka had acknowledged all of their records.
+
+    An empty manifest of a new owner may have committed the one before it, which hung.
+    """
+    hung = {
+        each.offset
+        for each, following in pairwise(committed)
+        if require(following.manifest).before is None and not require(following.manifest).entries
+    }
+    return [each for each in committed if each.offset not in hung]
 
 
 def _runs_of_newest(state: Relay, committed: Sequence[Found]) -> OffsetRuns | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Protocol
 from uuid import UUID, uuid4
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable, PublisherFenced
@@ -18,6 +21,7 @@ from outbox.messages.record import Record
 from outbox.relay.ports import DeliveryReport, ProgressLog, Publisher
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
 from tests.fixtures_kafka import committed_records, first_offset, make_topic
+from tests.fixtures_waiting import wait_for
 
 SHARD = 3
 INSTALLATION = UUID(int=1)
@@ -78,6 +82,15 @@ class RealKafka:
 
     def committed(self, expected: int) -> list[Record]:
         return committed_records(self._servers, self.topic, expected)
+
+    def time_of(self, offset: int) -> int:
+        """Return the time of a record (ms), whatever became of its transaction."""
+        config = {**consumer_config(self._servers, {}), "isolation.level": "read_uncommitted"}
+        with closing(Consumer(config)) as consumer:
+            consumer.assign([TopicPartition(self.topic, 0, offset)])
+            [record] = wait_for(lambda: consumer.consume(1, 1.0))
+        assert record.error() is None
+        return record.timestamp()[1]
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
@@ -184,6 +197,19 @@ def test_a_healing_record_is_aborted_by_the_next_fence(broker: Broker) -> None:
     assert [record.value for record in broker.committed(1)] == [b"kept"]
     assert log.stable_end() == log.bounds()[1]
     heir.drop()
+
+
+@pytest.mark.kafka
+def test_a_healing_record_has_the_time_that_it_is_given(kafka_broker: EmbeddedKafka) -> None:
+    """A broker refuses records from far ahead, and a machine's clock may be days ahead."""
+    broker = RealKafka(kafka_broker.bootstrap_servers)
+    at_ms = round((time.time() - 86_400) * 1000)
+    healing = fenced(broker)
+    healing.begin()
+    healing.heal(((broker.topic, 0),), at_ms)
+    healing.drop()
+    fenced(broker).drop()
+    assert broker.time_of(broker.first) == at_ms
 
 
 def test_manifests_of_open_and_aborted_transactions_are_read_when_asked_for(

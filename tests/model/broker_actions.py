@@ -9,7 +9,7 @@ from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import CLEAN_COMMIT_SECONDS, PROGRESS_SECONDS
 from outbox.relay.protocol.settlement import OPEN_SECONDS, STUCK_SECONDS
 from outbox.relay.protocol.state import Failure, Found, Refused, require
-from outbox.relay.unseen_batches import UnseenBatches
+from outbox.relay.unseen_batches import UnseenBatches, acknowledged, ids_of
 from tests.model.kafka import (
     Broker,
     Record,
@@ -24,6 +24,7 @@ from tests.model.kafka import (
 )
 from tests.model.relays import ReadEnd
 from tests.model.scene import (
+    GONE_LOG,
     HEALED,
     HEALED_MANIFEST,
     KNOWN,
@@ -68,11 +69,14 @@ def settle(scene: AtBroker, asked: actions.Settle) -> Iterator[Outcome]:
         tuple(each for each in found if each.offset in broker.aborted),
     )
     seen = frozenset(message_id(record.message) for record in broker.data)
-    settled = batches.judge(seen, asked.position)
+    gone = frozenset(map(message_id, broker.gone))
+    expired = gone.intersection(ids_of(acknowledged(batches.committed)))
+    settled = batches.judge(seen, asked.position, expired)
     known = require(settled.known.manifest).published if settled.known else ()
     text = f"Settle: nobody sees {named(numbers(settled.absent))}"
     told = f", consumers see {named(numbers(known))}" if known else ""
-    yield Outcome(text + told, settled, reached=(KNOWN,) if known else ())
+    reached = (*((KNOWN,) if known else ()), *((GONE_LOG,) if settled.unprovable else ()))
+    yield Outcome(text + told, settled, reached=reached)
     doubtful = batches.may_be_repeated(asked.position)
     hidden = answers.BatchesSettled((), (), proven=False, doubtful=doubtful)
     yield Outcome("Settle: behind another transaction", hidden, cost=Fault.SKIP)

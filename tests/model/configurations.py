@@ -90,6 +90,15 @@ SEARCHED: Final = (
         faults=_faults(refuse=3, crash=1),
     ),
     Configuration(
+        name="one relay: the topic deleted and created again, refusal, crash",
+        faults=_faults(gone=2, refuse=1, crash=1),
+    ),
+    Configuration(
+        name="two relays: the topic deleted and created again, takeover",
+        relays=2,
+        faults=_faults(gone=2, takeover=1),
+    ),
+    Configuration(
         name="one relay: refusals, tail lost",
         faults=_faults(refuse=2, failover=1),
         batch_max=1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from outbox.messages.manifest import START, Kind, Position
@@ -179,6 +180,16 @@ def mark_rows(scene: AtDatabase, asked: actions.MarkReleased) -> Iterator[Outcom
 
 
 def read_commits(scene: AtDatabase, asked: actions.ReadCommits) -> Iterator[Outcome]:
+    """Answer with the next commits; the relay may hear that a log of its batches is gone."""
+    outcomes = list(_commits(scene, asked))
+    yield from outcomes
+    answer = outcomes[0].answer
+    if isinstance(answer, answers.CommitsRead):
+        text = f"{outcomes[0].text}, and a log is gone"
+        yield Outcome(text, replace(answer, is_gone=True), cost=Fault.GONE)
+
+
+def _commits(scene: AtDatabase, asked: actions.ReadCommits) -> Iterator[Outcome]:
     """Answer with the next final commits, or that there are none; what is held may be due."""
     database, final = scene.database, scene.rules.read_below_watermark
     most = scene.batch_max if asked.most is None else min(asked.most, scene.batch_max)

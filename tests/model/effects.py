@@ -32,7 +32,7 @@ class Effects:
         self._at_database: dict[tuple[int, int, bool], list[Effect]] = {}
         self._at_broker: dict[tuple[int, int, bool], list[Effect]] = {}
         self._clients: dict[int, list[tuple[str, int, Fault | None]]] = {}
-        self._frames: dict[int, list[tuple[str, int]]] = {}
+        self._frames: dict[int, list[tuple[str, int, Fault | None]]] = {}
         self._standbys: dict[int, int] = {}
 
     def of_relay(self, world: World, who: int) -> list[Effect]:
@@ -64,14 +64,15 @@ class Effects:
             ]
         return moves
 
-    def of_frames(self, broker: int) -> list[tuple[str, int]]:
-        """Return the possible effects of late frames."""
+    def of_frames(self, broker: int) -> list[tuple[str, int, Fault | None]]:
+        """Return the possible effects of late frames, and of a deletion of the topic."""
         frames = self._frames.get(broker)
         if frames is None:
             frames = self._frames[broker] = []
-            for text, after, reached in arrivals(self.brokers.values[broker]):
-                self.reached.update(reached)
-                frames.append((text, self.brokers.of(after)))
+            for text, after, reached, cost in arrivals(self.brokers.values[broker]):
+                if cost is None or self._configuration.faults.get(cost):
+                    self.reached.update(reached)
+                    frames.append((text, self.brokers.of(after), cost))
         return frames
 
     def standby_of(self, database: int) -> int:

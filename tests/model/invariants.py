@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from outbox.messages.manifest import PUBLISHED, START, Kind, Manifest
 from outbox.relay.protocol.state import Found, HaltReason, require
-from tests.model.kafka import Broker, all_manifests
+from tests.model.kafka import Broker, Record, all_manifests
 from tests.model.postgres import Database, positions
 from tests.model.scene import named, numbers
 
@@ -44,14 +44,19 @@ def wrong(
     return None
 
 
+def _read(broker: Broker) -> tuple[Record, ...]:
+    """Return what a consumer has read, also in a topic that is deleted now."""
+    return broker.former + broker.data
+
+
 def _once(_: Database, broker: Broker, __: Lost) -> str | None:
-    seen = Counter(record.message for record in broker.data)
+    seen = Counter(record.message for record in _read(broker))
     doubled = tuple(message for message, times in seen.items() if times > 1)
     return f"{named(doubled)} has more than one record" if doubled else None
 
 
 def _only_committed(database: Database, broker: Broker, lost: Lost) -> str | None:
-    records = broker.data + (broker.open.records if broker.open else ())
+    records = _read(broker) + (broker.open.records if broker.open else ())
     decided = database.committed | lost
     wild = tuple(r.message for r in records if r.message not in decided)
     return f"{named(wild)} has a record and was never committed" if wild else None
@@ -60,12 +65,12 @@ def _only_committed(database: Database, broker: Broker, lost: Lost) -> str | Non
 def _in_order(database: Database, broker: Broker, lost: Lost) -> str | None:
     """Order by the commit log, which is stronger than order by acknowledgement (O1, O7)."""
     place = {message: at for at, message in positions(database, START) if message not in lost}
-    read = [record.message for record in broker.data if record.message in place]
+    read = [record.message for record in _read(broker) if record.message in place]
     return None if read == sorted(read, key=place.__getitem__) else f"read in order {read}"
 
 
 def _whole(_: Database, broker: Broker, __: Lost) -> str | None:
-    if broker.skipped:
+    if broker.skipped or broker.gone:
         return None
     listed = [
         (message, manifest.batch_no, index)
@@ -137,14 +142,14 @@ def _not_halted(database: Database, _: Broker, __: Lost) -> str | None:
 
 
 def _not_lost(database: Database, broker: Broker, _: Lost) -> str | None:
-    read = {record.message for record in (*broker.data, *broker.hanging)}
-    missing = tuple(sorted(database.committed - read))
+    read = {record.message for record in (*_read(broker), *broker.hanging)}
+    missing = tuple(sorted(database.committed - read - broker.gone))
     return f"{named(missing)} is committed and never published" if missing else None
 
 
 def _decided(database: Database, broker: Broker, _: Lost) -> str | None:
     """A published message is decided, or PostgreSQL knows that it has lost the message."""
-    read = {record.message for record in broker.data} - database.committed
+    read = {record.message for record in _read(broker)} - database.committed
     unknown = tuple(sorted(read - database.already_published))
     if unknown:
         return f"{named(unknown)} is published, and PostgreSQL does not know it"

@@ -34,6 +34,8 @@ class Open(NamedTuple):
     manifest_at: int = -1
     heals: bool = False
     """It has a record without a message in the data partition."""
+    gone: frozenset[int] = frozenset()
+    """The messages whose records went with the data topic."""
 
     @property
     def has_data(self) -> bool:
@@ -69,6 +71,10 @@ class Broker(NamedTuple):
     """Offsets of aborted manifests that a read_uncommitted reader sees; kept after a skip."""
     skipped: bool = False
     """A marker was skipped once: records and manifests may differ until a repair."""
+    former: tuple[Record, ...] = ()
+    """The records that such a reader has read in the data topic before it was deleted."""
+    gone: frozenset[int] = frozenset()
+    """The messages of committed transactions whose records went with that topic."""
 
     @property
     def manifests(self) -> tuple[Found, ...]:
@@ -129,12 +135,27 @@ def produce_healing(broker: Broker) -> Broker:
     return broker._replace(open=(broker.open or Open())._replace(heals=True))
 
 
+def replace_topic(broker: Broker) -> Broker:
+    """Delete the data topic and create it again: all of its records are gone."""
+    lost, ended = broker.data + broker.hanging, broker.open
+    if ended is not None:
+        taken = ended.gone.union(record.message for record in ended.records)
+        ended = ended._replace(records=(), heals=False, gone=taken)
+    return broker._replace(
+        open=ended,
+        data=(),
+        hanging=(),
+        former=broker.former + broker.data,
+        gone=broker.gone.union(record.message for record in lost),
+    )
+
+
 def end_transaction(broker: Broker, skip: Skip = Skip.NOTHING) -> Broker:
     """Commit the open transaction, if there is one: the coordinator answers OK either way."""
     ended = broker.open
     if ended is None:
         return broker
-    after = _skipped(broker, ended, skip)
+    after = _skipped(broker._replace(gone=broker.gone | ended.gone), ended, skip)
     if ended.has_data and Skip.DATA not in skip:
         visible = after.data + after.hanging + ended.records
         after = after._replace(data=visible, hanging=())

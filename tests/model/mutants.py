@@ -163,6 +163,13 @@ def repair_nothing(state: Relay, answer: Answer) -> Next:
     return step(state, answer)
 
 
+def repair_what_is_gone(state: Relay, answer: Answer) -> Next:
+    """Publish again what was in a topic that is deleted, as if nobody had read it."""
+    if isinstance(answer, BatchesSettled):
+        answer = replace(answer, absent=answer.absent + answer.unprovable, unprovable=())
+    return step(state, answer)
+
+
 def learn_nothing(state: Relay, answer: Answer) -> Next:
     """Publish again what is visible though its manifest was aborted."""
     if isinstance(answer, BatchesSettled):
@@ -204,6 +211,9 @@ _REFUSED_TAIL, _REFUSED_TWICE = SEARCHED[-2:]
 _SKIPPED = Configuration(name="a marker skipped, crash", faults={Fault.SKIP: 1, Fault.CRASH: 1})
 _SKIPPED_TWICE = replace(
     _SKIPPED, name="two markers skipped, crash", faults={Fault.SKIP: 2, Fault.CRASH: 1}
+)
+_GONE = Configuration(
+    name="the topic deleted, and the relay hears of it", messages=1, faults={Fault.GONE: 2}
 )
 _HELD_SKIPPED = Configuration(
     name="a refusal, a marker skipped, two messages a flush",
@@ -248,6 +258,7 @@ MUTANTS: Final = (
     Mutant("a fence believed, doubling", _SKIPPED, "I1", believe_the_fence),
     Mutant("nothing that hangs is ended", _SKIPPED, "I1", end_nothing),
     Mutant("nothing absent is repaired", _SKIPPED, "I3", repair_nothing),
+    Mutant("what is gone is repaired", _GONE, "I1", repair_what_is_gone),
     Mutant("what is visible is not learned", _SKIPPED_TWICE, "I1", learn_nothing),
     Mutant("a missing report ignored", _ONE, "I8", commit_in_spite_of_a_report),
     Mutant("a refusal believed beside its manifest", _HELD_SKIPPED, "I6", hold_at_once),
@@ -255,5 +266,5 @@ MUTANTS: Final = (
 )
 """Each must fail with real damage: a message lost, doubled, or published undecided."""
 
-WORLDS: Final = (_CUT, _PAIR, _LATE, _RIVALS, _ONE, _CALM, _REFUSED, _SKIPPED, _HELD_SKIPPED)
+WORLDS: Final = (_CUT, _PAIR, _LATE, _RIVALS, _ONE, _CALM, _REFUSED, _SKIPPED, _GONE, _HELD_SKIPPED)
 """The mutants' own worlds: the relay's protocol must hold in each of them."""

@@ -23,6 +23,7 @@ HEALED_MANIFEST: Final = "a manifest that hangs is committed"
 KNOWN: Final = "records that are visible, and whose manifest was aborted"
 REPAIR: Final = "a repair of what no consumer sees"
 UNSENT: Final = "a manifest in Kafka without all of its records"
+GONE_LOG: Final = "a batch whose log is gone"
 STALE_FRAME: Final = "a stale frame meets an open transaction"
 
 
@@ -47,6 +48,8 @@ class Fault(IntEnum):
     """Kafka refuses a batch permanently."""
     SKIP = 8
     """The coordinator closes a transaction without the marker of a partition."""
+    GONE = 9
+    """The data topic is deleted and created again, or the relay hears that it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

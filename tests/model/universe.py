@@ -87,8 +87,9 @@ class Universe:
 
     def _of_frames(self, world: World) -> list[Transition]:
         return [
-            Transition(CLIENTS, text, world._replace(broker=broker))
-            for text, broker in self.effects.of_frames(world.broker)
+            Transition(CLIENTS, text, world._replace(broker=broker, left=left))
+            for text, broker, cost in self.effects.of_frames(world.broker)
+            if (left := _paid(world.left, cost)) is not None
         ]
 
     def _of_the_tail(self, world: World) -> list[Transition]:

@@ -32,6 +32,9 @@ PLAN_EACH_CALL: Final = "force_custom_plan"
 REMOTE_APPLY: Final = "-c synchronous_commit=remote_apply"
 """The one setting above `on`; it is kept when the options of the URL contain it in this form."""
 
+GONE_MS: Final = 19_000
+"""As long as the keepalives take, but for a server that vanishes while something is sent to it:
+without this, Linux would send it again for a quarter of an hour."""
 IDLE_SECONDS: Final = 0.5
 """A connection unused for this long is checked before it is used again."""
 
@@ -56,6 +59,7 @@ def conninfo(database_url: str, application: str, plans: str = PLAN_EACH_CALL) -
         keepalives_idle=10,
         keepalives_interval=3,
         keepalives_count=3,
+        tcp_user_timeout=GONE_MS,
         connect_timeout=5,
     )
 

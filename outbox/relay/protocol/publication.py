@@ -21,7 +21,7 @@ from outbox.relay.protocol.actions import (
     SaveProgress,
 )
 from outbox.relay.protocol.answers import CommitEnded, CommitsRead, Delivered
-from outbox.relay.protocol.bisection import advance
+from outbox.relay.protocol.bisection import advance, goes_apart, narrow_again
 from outbox.relay.protocol.manifest_chain import next_manifest
 from outbox.relay.protocol.record_hold import on_refused, on_release_committed, release
 from outbox.relay.protocol.settlement import (
@@ -32,7 +32,6 @@ from outbox.relay.protocol.settlement import (
 )
 from outbox.relay.protocol.state import (
     NO_MANIFESTS,
-    WIDE,
     Cursor,
     Phase,
     Relay,
@@ -74,8 +73,7 @@ def on_commits_read(state: Relay, read: CommitsRead) -> Next:
     holding = (HoldRecords(batch, held, None),) if held else ()
     awaited = state.awaited or read.awaited
     started = replace(state, batch=batch, released_last=False, awaited=awaited)
-    apart = state.failures > 0 or state.narrowing != WIDE
-    return started, (*holding, Begin(), Publish(batch, apart))
+    return started, (*holding, Begin(), Publish(batch, goes_apart(started)))
 
 
 def _status(message_id: bytes, read: CommitsRead) -> bytes:
@@ -104,9 +102,9 @@ def on_delivered(state: Relay, delivered: Delivered) -> Next:
     if delivered.refused is not None:
         return on_refused(state, delivered)
     if delivered.good != len(batch.published):
-        return drop(state, "undelivered")
+        return drop(narrow_again(state), "undelivered")
     if delivered.offset < cursor.manifest_offset:
-        return drop(state, "manifest")
+        return drop(narrow_again(state), "manifest")
     following = delivered.offset + 1 if cursor.is_listed else NO_MANIFESTS
     visible = cursor.visible if cursor.is_listed else Visible(batch.batch_no, NO_MANIFESTS)
     candidate = Cursor(batch.to, following, batch.batch_no, delivered.crc, cursor.gen, visible)

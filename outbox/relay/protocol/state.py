@@ -75,10 +75,10 @@ class Refused(StrEnum):
 
 
 class Narrowing(NamedTuple):
-    """The bisection of a refused batch, if Kafka does not name the record that it refuses."""
+    """The bisection of a batch that Kafka refuses without a name, or does not take in time."""
 
     suspects: int = 0
-    """Among this number of next messages is one that Kafka refuses; 0: none known."""
+    """This number of next messages has failed together; 0: none has."""
     most: int | None = None
     """The limit of messages in the next batch; None: only the usual limit."""
 

@@ -14,6 +14,7 @@ from outbox.relay.protocol.actions import (
     StoreHalt,
 )
 from outbox.relay.protocol.answers import Failed, StopAsked
+from outbox.relay.protocol.bisection import narrow_again
 from outbox.relay.protocol.state import WIDE, Failure, HaltReason, Phase, Relay
 
 Next = tuple[Relay, tuple[Action, ...]]
@@ -38,16 +39,25 @@ def drop(state: Relay, reason: str) -> Next:
 
 
 def on_failed(state: Relay, failed: Failed) -> Next:
-    """Handle a failure: one of Kafka drops the handle, any other also closes the session."""
+    """Handle a failure: one of Kafka drops the handle, any other also closes the session.
+
+    A transaction that took too long ends as if a newer producer had fenced this one.
+    """
     if failed.failure is Failure.KAFKA:
         phase = Phase.VERIFY
         closing: tuple[Action, ...] = (DropHandle(failed.failure),)
+        state = narrow_again(state)
     else:
         phase = Phase.IDLE
         closing = (DropHandle(failed.failure), CloseSession())
-        state = replace(state, narrowing=WIDE, release_narrowing=WIDE)
+        fenced = failed.failure is Failure.FENCED
+        state = narrow_again(state) if fenced else _wide(state)
     lost = count_failure(replace(without_handle(state), phase=phase))
     return lost, (*closing, Rest(backoff_seconds(lost.failures)))
+
+
+def _wide(state: Relay) -> Relay:
+    return replace(state, narrowing=WIDE, release_narrowing=WIDE)
 
 
 def on_stop_asked(state: Relay, _: StopAsked) -> Next:

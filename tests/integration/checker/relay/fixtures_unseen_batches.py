@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 from uuid import UUID, uuid4
 
 from confluent_kafka import Producer
 
-from outbox.messages.manifest import PUBLISHED, Entry, Kind, Manifest, Position, encode
+from outbox.messages.manifest import PUBLISHED, Entry, Kind, Manifest, Position, crc_of, encode
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, message_id_text
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 
@@ -85,6 +86,20 @@ def write_manifest(
             writer.commit_transaction()
         else:
             writer.abort_transaction()
+
+
+def write_hung_manifest(world: RelayWorld, manifest: Manifest) -> None:
+    """Write a manifest that hung, and the empty one of a new owner that has committed it."""
+    write_manifest(world, manifest, commit=True)
+    empty = replace(
+        manifest,
+        batch_no=manifest.batch_no + 1,
+        prev_crc=crc_of(encode(manifest)),
+        after=manifest.to,
+        entries=(),
+        before=None,
+    )
+    write_manifest(world, empty, commit=True)
 
 
 @contextmanager

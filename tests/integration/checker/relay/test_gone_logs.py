@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from tests.aged_installation.fixtures_log_starts import write_foreign
 from tests.fixtures_kafka import delete_topic, make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
 from tests.integration.checker.relay.fixtures_unseen_batches import REPAIRED, unconfirmed_seconds
@@ -53,6 +54,21 @@ def test_a_takeover_settles_batches_though_one_of_their_topics_is_gone(
     assert unconfirmed_seconds(world) == 0
     assert "publication_unproven" in "".join(capsys.readouterr())
     assert world.one(REPAIRED) == 0
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["earlier batch", "last batch"])
+def test_a_topic_that_was_created_again_and_has_grown_past_the_batch_proves_no_loss(
+    world: RelayWorld, last: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The manifest after a batch says where its records are; that of the last is not written."""
+    other = publish_to_two_topics(world)
+    replaced = world.topic if last else other
+    replace_topic(world, replaced, created=True)
+    write_foreign(world.bootstrap_servers, [(replaced, 0)], 20)
+    drain(world.relay())
+    assert world.one(VISIBLE) == world.one(LAST)
+    assert world.one(REPAIRED) == 0
+    assert "publication_unproven" in "".join(capsys.readouterr())
 
 
 def test_a_crash_after_a_topic_was_deleted_does_not_stop_the_shard(world: RelayWorld) -> None:

@@ -142,11 +142,17 @@ async def test_an_unsafe_postgresql_is_refused_and_named(
         await assert_refused(database_url, servers, setting)
 
 
-async def test_a_broker_that_does_not_verify_transactions_is_refused_and_named(
-    tmp_path: Path, database_url: str
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("transaction.partition.verification.enable", "false"),
+        pytest.param("transaction.max.timeout.ms", "9999", marks=pytest.mark.deep),
+    ],
+)
+async def test_a_broker_whose_transactions_are_not_safe_is_refused_and_named(
+    setting: str, value: str, tmp_path: Path, database_url: str
 ) -> None:
-    setting = "transaction.partition.verification.enable"
-    with kafka_with(tmp_path / "kafka", {setting: "false"}) as servers:
+    with kafka_with(tmp_path / "kafka", {setting: value}) as servers:
         code, failed = doctor(database_url, servers)
         assert code == 1
         assert setting in failed

@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from outbox.relay.protocol.state import SHARDS
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 from tests.integration.checker.relay.fixtures_unseen_batches import (
@@ -35,6 +36,26 @@ def test_a_visible_record_is_not_published_again_though_the_brokers_clock_is_lat
         kept.commit_transaction()
     ahead = int((time.time() + AHEAD_SECONDS) * 1000)
     write_manifest(world, manifest, commit=True, time_ms=ahead)
+    drain(world.relay())
+    drain(world.relay_again())
+    assert world.values(1) == [b"v"]
+    assert world.one(REPAIRED) == 0
+    assert "publication_unproven" in "".join(capsys.readouterr())
+
+
+def test_a_visible_record_is_not_published_again_though_the_manifests_have_a_clock_that_is_ahead(
+    world: RelayWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The brokers' default may stamp the manifests alone: the record seems older than its batch."""
+    servers = world.bootstrap_servers
+    world.progress_topic = make_topic(servers, partitions=SHARDS, config=STAMPED)
+    message, manifest = listed(world, past=0)
+    behind = int((time.time() - AHEAD_SECONDS) * 1000)
+    with transaction(world) as kept:
+        headers = record_headers(message, manifest)
+        kept.produce(world.topic, b"v", b"key", headers=headers, timestamp=behind)
+        kept.commit_transaction()
+    write_manifest(world, manifest, commit=True)
     drain(world.relay())
     drain(world.relay_again())
     assert world.values(1) == [b"v"]

@@ -27,6 +27,7 @@ from tests.integration.checker.relay.fixtures_unseen_batches import (
     record_headers,
     transaction,
     unconfirmed_seconds,
+    write_hung_manifest,
     write_manifest,
 )
 
@@ -90,7 +91,7 @@ def test_what_never_arrived_beside_a_committed_manifest_is_published_again(
 ) -> None:
     """The relay died while both were sent, and the manifest's marker was skipped."""
     _, manifest = listed(world, past)
-    write_manifest(world, manifest, commit=True)
+    write_hung_manifest(world, manifest)
     drain(world.relay())
     drain(world.relay_again())
     assert world.values(past + 1) == [*past_values(past), b"v"]
@@ -118,7 +119,7 @@ def test_what_never_arrived_is_published_again_unless_its_own_partition_is_trimm
     for partition in (HOME, OTHER):
         write_old(world, partition, hours)
     delete_all_records(world.bootstrap_servers, world.topic, emptied)
-    write_manifest(world, manifest, commit=True)
+    write_hung_manifest(world, manifest)
     drain(world.relay())
     drain(world.relay_again())
     assert world.values(published + 1).count(b"v") == published

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Final, cast
+from uuid import UUID
 
 from checker.relay.executor import RelayExecutor
 from checker.relay.observer import RelayObserver
@@ -22,11 +24,13 @@ from outbox.messages.manifest import (
 )
 from outbox.messages.message_id import message_id_bytes
 from outbox.reconciliation.log import Offsets
-from outbox.relay.ports import Commits, PublishedBatch
+from outbox.relay.ports import THIS_CLOCK, Commits, PublishedBatch
 from outbox.relay.protocol.actions import (
     Begin,
     Commit,
     Fence,
+    Heal,
+    IdentifyStores,
     Publish,
     ReadBounds,
     ReadCommits,
@@ -38,6 +42,8 @@ from outbox.telemetry.metrics import Metrics
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
 from tests.unit.checker.relay.fixtures_committed import SHARD, message_of
 from tests.unit.outbox.relay.protocol.fixtures_steps import IDENTITY, INSTALLATION
+
+HOUR: Final = 3600.0
 
 
 class GrowingStores:
@@ -66,6 +72,49 @@ def test_the_row_is_never_ahead_of_the_log_while_another_owner_works() -> None:
     assert answer.progress is not None
     assert answer.progress.cursor is not None
     assert answer.progress.cursor.manifest_offset <= answer.end
+
+
+class AheadOfTheMachine:
+    """The commit log of a shard in a PostgreSQL whose clock is an hour ahead of this machine's."""
+
+    def installation(self) -> tuple[UUID, str]:
+        return INSTALLATION, IDENTITY.pg_system_id
+
+    def now(self) -> float:
+        return time.time() + HOUR
+
+    def beat(self) -> None:
+        """Do nothing: no other owner looks."""
+
+    def progress(self) -> None:
+        """There is no row."""
+
+
+class TimedPublisher(MemoryPublisher):
+    """Remembers the time of the record that ends an open transaction."""
+
+    healed_ms = 0
+
+    def heal(self, partitions: Sequence[tuple[str, int]], at_ms: int = THIS_CLOCK) -> None:
+        self.healed_ms = at_ms
+
+
+def test_a_record_that_ends_an_open_transaction_has_the_time_of_postgresql() -> None:
+    """A broker refuses a record from far ahead, and would never see the transaction end."""
+    kafka, rows = MemoryKafka(), cast(Any, AheadOfTheMachine())
+    publisher = TimedPublisher(kafka, SHARD)
+    work = RelayExecutor(
+        rows,
+        publisher,
+        MemoryProgressLog(kafka, SHARD),
+        cast(Any, None),
+        cast(Any, None),
+        SystemClock(),
+        cast(Any, None),
+    )
+    work.perform(Relay(shard=SHARD), (IdentifyStores(), Heal((("orders", 0),))))
+    ahead = publisher.healed_ms / 1000 - time.time()
+    assert abs(ahead - HOUR) < 60
 
 
 CREATED = Cursor(START, 0, 0, 0, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from outbox.errors import ConfigurationError
@@ -10,6 +12,7 @@ from outbox.kafka.client_config import (
     PRODUCER_FIXED,
     consumer_config,
     producer_config,
+    refuse_unusable,
     transactional_id,
 )
 
@@ -38,6 +41,23 @@ def test_other_properties_go_through_and_replace_defaults() -> None:
     assert (config["security.protocol"], config["linger.ms"]) == ("SSL", 0)
     assert config["transactional.id"] == "id"
     assert PRODUCER_FIXED.items() <= config.items()
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"no.such.property": 1}, "no.such.property"),
+        ({"socket.timeout.ms": 60_000}, "socket.timeout.ms"),
+        ({"retries": 0}, "retries"),
+        ({"linger.ms": 9_000}, "linger.ms"),
+    ],
+)
+def test_properties_that_no_producer_can_have_are_refused_and_named(
+    config: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"OUTBOX_KAFKA_CONFIG: .*{named}"):
+        refuse_unusable(producer_config("127.0.0.1:1", config, "id"))
+    refuse_unusable(producer_config("127.0.0.1:1", {}, "id"))
 
 
 def test_a_shards_transactional_id_is_always_the_same() -> None:

@@ -32,6 +32,7 @@ def refused(**found: Any) -> set[str]:
         ({"partition_verification": "false"}, VERIFICATION),
         ({"settings": {"cleanup.policy": "compact"}}, "cleanup.policy"),
         ({"settings": {"cleanup.policy": "compact,delete"}}, "cleanup.policy"),
+        ({"transaction_limit_seconds": 9.999}, "transaction.max.timeout.ms"),
     ],
 )
 def test_each_unsafe_fact_of_a_cluster_is_refused_by_name(
@@ -40,7 +41,14 @@ def test_each_unsafe_fact_of_a_cluster_is_refused_by_name(
     assert refused(**found) == {setting}
 
 
-@pytest.mark.parametrize("found", [{}, {"settings": {}, "partition_verification": "-"}])
+@pytest.mark.parametrize(
+    "found",
+    [
+        {},
+        {"settings": {}, "partition_verification": "-"},
+        {"transaction_limit_seconds": 10.0},
+    ],
+)
 def test_safe_and_hidden_settings_are_not_refused(
     found: dict[str, Any],
 ) -> None:

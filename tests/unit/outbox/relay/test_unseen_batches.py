@@ -99,6 +99,21 @@ def test_an_aborted_batch_is_looked_for_by_its_time() -> None:
     assert doubt.since_ms == 2_000_000 - EARLIER_MS
 
 
+def test_the_records_of_a_committed_batch_were_acknowledged() -> None:
+    doubt = asked(batch(1, A), batch(2, B, before=None), batch(3, before=(RUN,)), batch(4, C))
+    assert doubt.acknowledged == {A, B, C}
+
+
+def test_a_manifest_that_an_empty_one_has_committed_may_lack_its_records() -> None:
+    """A new owner writes such a one behind a manifest that hangs."""
+    doubt = asked(batch(1, A), batch(2, B, before=(RUN,)), batch(3), batch(4, C))
+    assert doubt.acknowledged == {A, C}
+
+
+def test_an_aborted_batch_proves_no_record() -> None:
+    assert asked(batch(3, B, before=()), aborted=(batch(2, A),)).acknowledged == {B}
+
+
 def test_an_empty_manifest_has_no_records_to_look_for() -> None:
     doubt = asked(batch(1, A), batch(2, before=(RUN,)))
     assert (doubt.last_since_ms, doubt.since_ms) == (None, None)

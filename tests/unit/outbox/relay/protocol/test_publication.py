@@ -9,7 +9,9 @@ import pytest
 from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Entry, Position
 from outbox.messages.offset_run import OffsetRun
 from outbox.relay.protocol import actions, answers
+from outbox.relay.protocol.publication import SIGN_OF_LIFE_SECONDS
 from outbox.relay.protocol.state import (
+    WIDE,
     Cursor,
     Failure,
     Narrowing,
@@ -88,6 +90,42 @@ def test_a_manifest_waits_for_its_records_after_a_failure_and_among_suspects() -
     again, plan = after(doubtful, commits(*IDS), *sent)
     assert again.batch is not None
     assert plan == (actions.Begin(), actions.Publish(again.batch))
+
+
+TOO_LATE = [
+    produced(good=1),
+    produced(offset=-1),
+    answers.Failed(Failure.KAFKA),
+    answers.Failed(Failure.FENCED),
+]
+
+
+@pytest.mark.parametrize("failed", TOO_LATE)
+def test_a_batch_that_fails_again_is_halved(failed: answers.Answer) -> None:
+    """It may be more than Kafka takes in the time of a transaction, for example below a quota."""
+    once, _ = after(in_batch(), failed)
+    assert once.narrowing == WIDE
+    again = replace(running(), failures=once.failures)
+    twice, _ = after(again, commits(*IDS), failed)
+    assert twice.narrowing == Narrowing(2, 1)
+
+
+def test_an_empty_batch_that_fails_again_is_not_halved() -> None:
+    """Nor is anything that comes after it."""
+    quiet = replace(running(), failures=1, signed_at=0.0)
+    begun, _ = after(quiet, commits(at=SIGN_OF_LIFE_SECONDS))
+    assert begun.batch is not None
+    failed, _ = after(replace(begun, failures=1), answers.Failed(Failure.KAFKA))
+    assert failed.narrowing == WIDE
+
+
+def test_a_halved_batch_grows_again_when_all_that_failed_is_published() -> None:
+    state = replace(running(), narrowing=Narrowing(2, 1))
+    sent = (produced(good=1), answers.CommitEnded(100.0, 0.01))
+    first, _ = after(state, commits(IDS[0]), *sent)
+    assert first.narrowing == Narrowing(1, 1)
+    second, _ = after(first, commits(IDS[1]), produced(good=1, offset=9), sent[1])
+    assert second.narrowing == WIDE
 
 
 def committed(seconds: float = 0.01, at: float = 100.0) -> tuple[Relay, tuple[actions.Action, ...]]:

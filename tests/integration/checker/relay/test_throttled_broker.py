@@ -1,0 +1,66 @@
+"""A broker that takes less in one transaction than a full batch has, by its quota or its limits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Final
+from uuid import uuid4
+
+import pytest
+
+from checker.relay.shard_relay import ShardRelay
+from checker.relay_wiring import RelayBuilder
+from devservers.artifacts import kafka_jars
+from devservers.class_archive import class_path, java
+from outbox.settings.environment import load_settings
+from tests.fixtures_kafka import set_max_message_bytes
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
+
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
+
+BYTES_PER_SECOND: Final = 25_000
+MANIFEST_BYTES: Final = 300
+"""Enough for a manifest of some messages, and not of twenty."""
+VALUES: Final = [b"%04d" % n * 500 for n in range(200)]
+"""Two kilobytes each, sixteen seconds of the quota together: twice the time of a record."""
+
+
+def limit_producer(servers: str, client: str, rate: int) -> None:
+    """Set the quota of a client id by Kafka's own tool."""
+    tool = [str(java()), "-cp", class_path(kafka_jars("")), "kafka.admin.ConfigCommand"]
+    quota = ["--entity-type", "clients", "--entity-name", client]
+    change = ["--alter", "--add-config", f"producer_byte_rate={rate}"]
+    subprocess.run(
+        [*tool, "--bootstrap-server", servers, *quota, *change], check=True, capture_output=True
+    )
+
+
+def limited_relay(world: RelayWorld) -> ShardRelay:
+    """Open a relay whose producer has a quota; small requests are delayed one by one."""
+    client = f"slow-{uuid4()}"
+    limit_producer(world.bootstrap_servers, client, BYTES_PER_SECOND)
+    config = json.dumps({"client.id": client, "batch.size": 16_384})
+    settings = load_settings({**world.checker_environment, "OUTBOX_KAFKA_CONFIG": config})
+    relay = RelayBuilder(settings, world.metrics, world.progress_topic).open(SHARD)
+    world.opened.append(relay)
+    return relay
+
+
+def test_a_batch_whose_manifest_is_too_large_is_published_in_parts(
+    world: RelayWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_max_message_bytes(world.bootstrap_servers, world.progress_topic, MANIFEST_BYTES)
+    world.commit_values(*VALUES[:20])
+    drain(world.relay())
+    assert world.values(20) == VALUES[:20]
+    logged = "".join(capsys.readouterr())
+    assert f"{world.progress_topic}: MSG_SIZE_TOO_LARGE" in logged
+
+
+def test_a_batch_that_is_too_large_for_a_quota_is_published_in_parts(world: RelayWorld) -> None:
+    world.batch_max = len(VALUES)
+    relay = limited_relay(world)
+    world.commit_values(*VALUES)
+    drain(relay, rounds=24)
+    assert world.values(len(VALUES)) == VALUES
