@@ -8,10 +8,12 @@ delivery: it takes no part in ordering or reconciliation.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from checker.ports import AdvisoryLocks
 from outbox.errors import KafkaUnavailable
+from outbox.messages.message import HalfMessage
 from outbox.messages.record import MESSAGE_ID, PRODUCER_GROUP, TRANSACTION_ID, Record
 from outbox.operators.parked_messages import ParkedMessage, ParkedMessages, ParkedTopic
 from outbox.telemetry.events import Event, get_logger
@@ -20,6 +22,8 @@ from outbox.telemetry.metrics import Metrics
 BATCH: Final = 100
 POLL_SECONDS: Final = 1.0
 KAFKA_LOST_SECONDS: Final = 5.0
+UNREADABLE: Final = "UNREADABLE"
+"""The refusal of a message whose stored form is broken: it gets no copy and delays no other."""
 
 
 class ParkedCopies:
@@ -48,14 +52,15 @@ class ParkedCopies:
             found = await self._messages.uncopied(BATCH)
             if not found:
                 return POLL_SECONDS
-            records = [copy_of(each, self._name) for each in found]
+            records = [copy_of(each, each.half, self._name) for each in found if each.half]
             try:
-                refusals = await asyncio.to_thread(self._topic.copy, records)
+                refusals = await asyncio.to_thread(self._topic.copy, records, _time_of(found))
             except KafkaUnavailable as error:
                 self._note_lost(error)
                 return KAFKA_LOST_SECONDS
             self._lost = False
-            for refusal in filter(None, refusals):
+            unreadable = [UNREADABLE for each in found if each.half is None]
+            for refusal in filter(None, [*refusals, *unreadable]):
                 self._note_refused(refusal)
             await self._messages.mark_copied(found)
         return 0.0 if len(found) == BATCH else POLL_SECONDS
@@ -72,9 +77,14 @@ class ParkedCopies:
         get_logger().warning(Event.PUBLISH_FAILED, topic=self._name, error=refusal)
 
 
-def copy_of(parked: ParkedMessage, topic: str) -> Record:
+def _time_of(found: Sequence[ParkedMessage]) -> int:
+    """Return PostgreSQL's time (ms): this machine's clock may be days off."""
+    return round(found[-1].read_at.timestamp() * 1000)
+
+
+def copy_of(parked: ParkedMessage, half: HalfMessage, topic: str) -> Record:
     """Return the copy: same key and value; the facts in headers, then the caller's headers."""
-    half, message = parked.half, parked.half.message
+    message = half.message
     facts = {
         MESSAGE_ID: str(half.message_id),
         PRODUCER_GROUP: message.producer_group,

@@ -37,8 +37,12 @@ class Breaker:
     probe_at: datetime
 
     def state(self, now: datetime) -> BreakerState:
-        """Return HALF_OPEN when a probe is due, otherwise OPEN."""
-        return BreakerState.HALF_OPEN if now >= self.probe_at else BreakerState.OPEN
+        """Return HALF_OPEN when a probe is due, otherwise OPEN.
+
+        A wait that is longer than it began was stored before the clock was set back: it is over.
+        """
+        waits = now < self.probe_at <= now + timedelta(seconds=self.wait_seconds)
+        return BreakerState.OPEN if waits else BreakerState.HALF_OPEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

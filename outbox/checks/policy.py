@@ -49,12 +49,13 @@ def decide(row: QueueRow, group: ProducerGroup, now: datetime) -> Decision:
     """Decide what happens to a due half (P26-P34).
 
     Age parks under either policy. Spent checks act only at the next due time. A paused group has
-    no due rows: it is not asked and spends nothing, while its halves grow older.
+    no due rows: it is not asked and spends nothing, while its halves grow older. A half that is
+    due later than its delay allows is from before the clock was set back: it waits once more.
     """
     if now - row.age_from >= timedelta(seconds=group.max_age_seconds):
         return Park(reason=ParkedReason.MAX_AGE)
     if now < row.due_at:
-        return Wait(delay=row.due_at - now)
+        return Wait(delay=min(row.due_at - now, timedelta(seconds=row.delay_seconds)))
     if row.check_count < group.check_max:
         return Ask()
     if group.on_check_max is OnCheckMax.ROLLBACK and row.only_unknown:

@@ -105,7 +105,13 @@ class ProducerGroups(Protocol):
         """Delete a group. Raises UnknownGroup, PreconditionFailed, GroupInUse."""
 
     async def pause(
-        self, name: str, reason: str, *, paused: bool, key_id: str | None
+        self,
+        name: str,
+        reason: str,
+        *,
+        paused: bool,
+        key_id: str | None,
+        operator: str | None = None,
     ) -> ProducerGroup:
         """Pause or resume the checks of a group; ends always continue. Raises UnknownGroup."""
 

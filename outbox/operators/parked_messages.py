@@ -8,15 +8,19 @@ from datetime import datetime
 from typing import Protocol
 
 from outbox.messages.message import HalfMessage, ParkedReason
+from outbox.messages.message_id import HalfId
 from outbox.messages.record import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParkedMessage:
-    """A message that waits undecided, and why."""
+    """A message that waits undecided, and why; ``half`` is None if its stored form is broken."""
 
-    half: HalfMessage
+    half_id: HalfId
+    half: HalfMessage | None
     parked_at: datetime
+    read_at: datetime
+    """When it was read, by PostgreSQL's clock."""
     parked_reason: ParkedReason
     check_count: int
 
@@ -34,8 +38,8 @@ class ParkedMessages(Protocol):
 class ParkedTopic(Protocol):
     """The topic for parked messages; called from a thread."""
 
-    def copy(self, records: Sequence[Record]) -> Sequence[str | None]:
-        """Write records; return for each None, or the error of a permanent refusal.
+    def copy(self, records: Sequence[Record], at_ms: int) -> Sequence[str | None]:
+        """Write records of this time; return for each None, or the error of a permanent refusal.
 
         Raises KafkaUnavailable when any record may be missing in the topic.
         """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import AsyncCursor
@@ -16,12 +17,14 @@ from psycopg.rows import dict_row, kwargs_row
 
 from outbox.checks.breaker import Breaker, BreakerState
 from outbox.checks.check_round import DueSlice, GroupDue, Settled, Settlement
+from outbox.checks.policy import Park, decide
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import Drop, QueueRow
-from outbox.messages.message import HalfMessage
+from outbox.errors import ConfigurationError
 from outbox.messages.message_id import HalfId
+from outbox.postgres.checks.keyring import valid_secrets
 from outbox.postgres.checks.settlement import settle
-from outbox.postgres.messages.half_rows import read_half
+from outbox.postgres.messages.half_rows import read_if_whole
 from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.key_order import read_in_key_order
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 SQL: Final = load(__name__)
 PAYLOAD_ROWS: Final = 32
 """The most rows of a slice whose group wants the values: a value may have a megabyte."""
+PARKED_BYTES: Final = 8 << 20
+"""The most bytes of values that a slice parks, except for one larger: the round copies them in one
+transaction, and until that ends no relay publishes what was committed after it began."""
 
 
 class PostgresCheckQueue:
@@ -73,32 +79,45 @@ class PostgresCheckQueue:
             connection.transaction(),
         ):
             await read_in_key_order(connection)
-            read = await self._read_group(connection, producer_group_id)
-            if read is None:
+            row = await _read_group(connection, producer_group_id)
+            if row is None:
                 return None
-            group, row = read
+            group = read_group(row, ())
             limit = min(limit, PAYLOAD_ROWS) if group.check_payload else limit
             due = await _read_slice(connection, group, row, limit)
-            return due and replace(due, breaker=_breaker(row))
+            return due and replace(self._with_secrets(due, row), breaker=_breaker(row))
 
     async def settle(self, settlement: Settlement) -> Settled:
         """Write a round's results, all or nothing; see CheckQueue.settle."""
         async with available(), self._pool.connection() as connection:
             return await settle(connection, settlement)
 
-    async def _read_group(
-        self, connection: AsyncConnection, producer_group_id: int
-    ) -> tuple[ProducerGroup, Mapping[str, Any]] | None:
-        """Read a group and its row: the breaker, whether the group rests, the time."""
-        async with connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(SQL["group"], {"group": producer_group_id})
-            row = await cursor.fetchone()
-        if row is None:
-            return None
-        stored = [row["secret"], row["previous_secret"]]
-        name = str(row["name"])
-        secrets = tuple(self._decrypt(bytes(secret), name) for secret in stored if secret)
-        return read_group(row, secrets), row
+    def _with_secrets(self, due: DueSlice, row: Mapping[str, Any]) -> DueSlice:
+        """Add the signing secrets; halves at their max age need none, and are parked without.
+
+        Raises ConfigurationError if the secret cannot be read and there are only halves to ask
+        about.
+        """
+        if not due.rows:
+            return due
+        try:
+            secrets = valid_secrets(
+                self._decrypt, row["secret"], row["previous_secret"], due.group.name
+            )
+        except ConfigurationError:
+            if not due.aged:
+                raise
+            return replace(due, rows=(), more=False)
+        return replace(due, group=replace(due.group, secrets=secrets))
+
+
+async def _read_group(
+    connection: AsyncConnection, producer_group_id: int
+) -> Mapping[str, Any] | None:
+    """Read a group's row: the settings, the breaker, whether the group rests, the time."""
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(SQL["group"], {"group": producer_group_id})
+        return await cursor.fetchone()
 
 
 def _breaker(row: Mapping[str, Any]) -> Breaker | None:
@@ -131,14 +150,15 @@ async def _read_slice(
         if not (due or aged):
             return None
         halves = await _read_halves(cursor, [*due, *aged], with_value=group.check_payload)
+    rows, old = (_rows_to_settle(each, halves, group, now) for each in (due, aged))
     return DueSlice(
         group=group,
         now=now,
         cursors={row["delay_seconds"]: row["position"] for row in (*due, *aged)},
-        rows=tuple(_queue_row(row, halves[row["half_id"]]) for row in due),
-        aged=tuple(_queue_row(row, halves[row["half_id"]]) for row in aged),
-        more=len(waiting) >= limit,
-        more_aged=len(aged) >= limit,
+        rows=rows,
+        aged=old,
+        more=len(waiting) >= limit or len(rows) < len(due),
+        more_aged=len(aged) >= limit or len(old) < len(aged),
     )
 
 
@@ -150,6 +170,24 @@ async def _read_halves(
     asked = {"half_ids": half_ids, "with_value": with_value, **bounds}
     await cursor.execute(SQL["claimed_halves"], asked)
     return {row["half_id"]: row for row in await cursor.fetchall()}
+
+
+def _rows_to_settle(
+    read: Sequence[Mapping[str, Any]],
+    halves: Mapping[int, Mapping[str, Any]],
+    group: ProducerGroup,
+    now: datetime,
+) -> tuple[QueueRow, ...]:
+    """Return the first rows; of those that are parked as many as PARKED_BYTES allow, or one."""
+    rows = [_queue_row(row, halves[row["half_id"]]) for row in read]
+    copied = (
+        (halves[row.half_id]["value_bytes"] or 0)
+        if row.drop is None and isinstance(decide(row, group, now), Park)
+        else 0
+        for row in rows
+    )
+    before = accumulate(copied, initial=0)
+    return tuple(row for row, parked in zip(rows, before, strict=False) if parked < PARKED_BYTES)
 
 
 def in_due_order(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -178,7 +216,7 @@ def _queue_row(row: Mapping[str, Any], found: Mapping[str, Any]) -> QueueRow:
         only_unknown=row["only_unknown"],
         age_from=row["age_from"],
         due_at=row["due_at"],
-        half=None if drop else _readable(found),
+        half=None if drop else read_if_whole(found),
         drop=drop,
         parked=found["parked"],
     )
@@ -191,11 +229,3 @@ def _drop(row: Mapping[str, Any], found: Mapping[str, Any]) -> Drop | None:
         return Drop.DECIDED
     void = row.get("passed", False) or row["round"] < found["standing_round"]
     return Drop.VOID if void else None
-
-
-def _readable(found: Mapping[str, Any]) -> HalfMessage | None:
-    """Build the half, or None if its stored form is broken: it must not delay others (D10)."""
-    try:
-        return read_half(found)
-    except (ValueError, TypeError, KeyError):
-        return None

@@ -1,10 +1,13 @@
 -- name: due_groups
 -- Reads the head of every delay class: which groups have waiting halves, and how long the oldest is overdue. One
--- index probe per class; locks nothing. A group that is paused or deleted rests: nobody asks it.
+-- index probe per class; locks nothing. A group that is paused or deleted rests: nobody asks it. A row is due at most its
+-- delay after it was written. One that is due later was written before the clock was set back: it counts as due now.
 SELECT c.producer_group_id, g.name AS producer_group, g.paused OR g.deleted_at IS NOT NULL AS rests,
-    extract(epoch FROM clock_timestamp() - min(head.due_at))::float8 AS overdue_seconds,
-    CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open'
-         ELSE 'half-open' END AS breaker
+    max(CASE WHEN head.due_at > clock_timestamp() + make_interval(secs => c.delay_seconds + 1) THEN 0
+        ELSE extract(epoch FROM clock_timestamp() - head.due_at) END)::float8 AS overdue_seconds,
+    CASE WHEN b.probe_at IS NULL THEN 'closed'
+         WHEN b.probe_at > clock_timestamp() AND b.probe_at <= clock_timestamp() + make_interval(secs => b.wait_seconds)
+         THEN 'open' ELSE 'half-open' END AS breaker
 FROM outbox.check_class c
 JOIN outbox.producer_group g ON g.id = c.producer_group_id
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = c.producer_group_id
@@ -15,7 +18,7 @@ CROSS JOIN LATERAL (
     ORDER BY q.id
     LIMIT 1
 ) head
-GROUP BY c.producer_group_id, g.name, rests, b.probe_at
+GROUP BY c.producer_group_id, g.name, rests, b.probe_at, b.wait_seconds
 
 -- name: aged_groups
 -- Reads which groups, resting ones included, have a row whose half has reached the max age. One index probe per
@@ -43,11 +46,13 @@ WHERE id = %(group)s
 
 -- name: due_rows
 -- Reads the due rows of a group: per delay class in id order, after the class's cursor, below the watermark (no
--- row with a lower id can appear any more), up to the first that is not due.
+-- row with a lower id can appear any more), up to the first that is not due. A row that was written before the clock was
+-- set back (see "due_groups") is read too: it waits once more for its delay, and keeps no other waiting.
 SELECT c.delay_seconds, c.position, q.id, q.half_id, q.round, q.check_count, q.only_unknown, q.age_from, q.due_at
 FROM outbox.check_class c
 CROSS JOIN LATERAL (
-    SELECT head.*, bool_and(head.due_at <= %(now)s) OVER (ORDER BY head.id) AS due
+    SELECT head.*, bool_and(head.due_at <= %(now)s
+        OR head.due_at - make_interval(secs => head.delay_seconds + 1) > %(now)s) OVER (ORDER BY head.id) AS due
     FROM (
         SELECT * FROM outbox.check_queue
         WHERE producer_group_id = c.producer_group_id AND delay_seconds = c.delay_seconds
@@ -79,7 +84,8 @@ ORDER BY q.age_from
 -- The bounds prune leaves; LATERAL … OFFSET 0 keeps every look-up by key.
 SELECT asked.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
     h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.key,
-    CASE WHEN %(with_value)s THEN h.value END AS value, h.headers, h.content_type, h.traceparent, h.tags, h.key_id,
+    CASE WHEN %(with_value)s THEN h.value END AS value, octet_length(h.value) AS value_bytes, h.headers, h.content_type,
+    h.traceparent, h.tags, h.key_id,
     h.nonce IS NOT NULL AS stored,
     o.decided IS NOT NULL AS decided,
     coalesce(r.round, 1) AS standing_round,

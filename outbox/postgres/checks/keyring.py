@@ -13,6 +13,8 @@ import binascii
 import hashlib
 import os
 import secrets
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
@@ -74,6 +76,21 @@ def key_ring(text: str | None, *, insecure: bool = False) -> KeyRing:
             return KeyRing((_INSECURE,))
         raise ConfigurationError("OUTBOX_ENCRYPTION_KEYS is not set")
     return KeyRing(tuple(_read_key(part.strip()) for part in text.split(",")))
+
+
+def valid_secrets(
+    decrypt: Callable[[bytes, str], str], stored: bytes, previous: bytes | None, name: str
+) -> tuple[str, ...]:
+    """Decrypt the secrets that sign the checks of a group, newest first.
+
+    Leaves out a previous secret that cannot be decrypted: a new secret is what replaces a secret
+    whose key is lost. Raises ConfigurationError when the present one cannot be decrypted.
+    """
+    opened = [decrypt(bytes(stored), name)] if stored else []
+    if previous:
+        with suppress(ConfigurationError):
+            opened.append(decrypt(bytes(previous), name))
+    return tuple(opened)
 
 
 def new_secret() -> str:

@@ -20,7 +20,7 @@ from outbox.checks.group_change import (
 )
 from outbox.checks.producer_group import ProducerGroup
 from outbox.errors import GroupInUse, UnknownGroup
-from outbox.postgres.checks.keyring import KeyRing, new_secret
+from outbox.postgres.checks.keyring import KeyRing, new_secret, valid_secrets
 from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.key_order import read_in_key_order
@@ -84,8 +84,8 @@ class PostgresProducerGroups:
         async with available(), self._pool.connection() as connection:
             group = await _required(connection, name)
             cursor = await connection.execute(SQL["signing"], {"name": name})
-            [(*stored, now)] = await cursor.fetchall()
-        secrets = tuple(self._ring.open(bytes(secret), name) for secret in stored if secret)
+            [(stored, previous, now)] = await cursor.fetchall()
+        secrets = valid_secrets(self._ring.open, stored, previous, name)
         return replace(group, secrets=secrets), now
 
     async def put(
@@ -131,7 +131,13 @@ class PostgresProducerGroups:
             await _audit(connection, "group.delete", name, key_id)
 
     async def pause(
-        self, name: str, reason: str, *, paused: bool, key_id: str | None
+        self,
+        name: str,
+        reason: str,
+        *,
+        paused: bool,
+        key_id: str | None,
+        operator: str | None = None,
     ) -> ProducerGroup:
         """Stop or resume the checks of a group; see ProducerGroups.pause."""
         async with (
@@ -146,7 +152,7 @@ class PostgresProducerGroups:
             )
             await connection.execute(SQL["close_breaker"], {"group": group.id})
             action = "group.pause" if paused else "group.resume"
-            await _audit(connection, action, name, key_id, reason=reason)
+            await _audit(connection, action, name, key_id, reason=reason, operator=operator)
             return await _required(connection, name)
 
     async def rotate_secret(self, name: str, overlap_seconds: int, key_id: str | None) -> NewSecret:
@@ -222,6 +228,7 @@ async def _audit(
     key_id: str | None,
     detail: dict[str, Any] | None = None,
     reason: str | None = None,
+    operator: str | None = None,
 ) -> None:
     await connection.execute(
         SQL["audit"],
@@ -229,6 +236,7 @@ async def _audit(
             "action": action,
             "target": name,
             "key_id": key_id,
+            "operator": operator,
             "reason": reason,
             "detail": None if detail is None else Jsonb(detail),
         },

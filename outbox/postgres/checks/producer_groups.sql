@@ -8,8 +8,9 @@ SELECT outbox.take_turn('outbox.producer_group', hashtext(%(name)s), false)
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
     max_age_seconds, paused, pause_reason, version, created_at, updated_at,
-    CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open'
-         ELSE 'half-open' END AS breaker
+    CASE WHEN b.probe_at IS NULL THEN 'closed'
+         WHEN b.probe_at > clock_timestamp() AND b.probe_at <= clock_timestamp() + make_interval(secs => b.wait_seconds)
+         THEN 'open' ELSE 'half-open' END AS breaker
 FROM outbox.producer_group
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE deleted_at IS NULL AND name > %(after)s AND (%(names)s::text[] IS NULL OR name = ANY (%(names)s::text[]))
@@ -21,8 +22,9 @@ LIMIT %(limit)s
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
     max_age_seconds, paused, pause_reason, version, created_at, updated_at,
-    CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open'
-         ELSE 'half-open' END AS breaker
+    CASE WHEN b.probe_at IS NULL THEN 'closed'
+         WHEN b.probe_at > clock_timestamp() AND b.probe_at <= clock_timestamp() + make_interval(secs => b.wait_seconds)
+         THEN 'open' ELSE 'half-open' END AS breaker
 FROM outbox.producer_group
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE name = %(name)s AND deleted_at IS NULL
@@ -147,5 +149,5 @@ RETURNING previous_expires_at
 
 -- name: audit
 -- Appends who changed what.
-INSERT INTO outbox.audit_log (action, target, key_id, reason, detail)
-VALUES (%(action)s, %(target)s, %(key_id)s, %(reason)s, %(detail)s)
+INSERT INTO outbox.audit_log (action, target, key_id, operator, reason, detail)
+VALUES (%(action)s, %(target)s, %(key_id)s, %(operator)s, %(reason)s, %(detail)s)

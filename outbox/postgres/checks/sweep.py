@@ -73,6 +73,7 @@ async def _slice(connection: AsyncConnection, limit: int) -> _Slice | None:
                 "position": start["position"],
                 "bound": start["bound"],
                 "young": start["now"] - YOUNGEST,
+                "now": start["now"],
                 "limit": limit,
             },
         )
@@ -110,7 +111,10 @@ async def _queue(connection: AsyncConnection, part: _Slice, found: list[Any]) ->
 
 
 def _rows(part: _Slice, found: list[Any]) -> dict[str, list[Any]]:
-    due = [row["prepared_at"] + timedelta(seconds=row["immunity_seconds"]) for row in found]
+    due = [
+        min(row["prepared_at"], part.now) + timedelta(seconds=row["immunity_seconds"])
+        for row in found
+    ]
     return {
         "groups": [row["producer_group_id"] for row in found],
         "delays": [

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 from psycopg.rows import dict_row
 
 from outbox.messages.message import ParkedReason
+from outbox.messages.message_id import HalfId
 from outbox.operators.parked_messages import ParkedMessage
-from outbox.postgres.messages.half_rows import read_half
+from outbox.postgres.messages.half_rows import read_if_whole
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
@@ -36,8 +37,10 @@ class PostgresParkedMessages:
             rows = await cursor.fetchall()
         return [
             ParkedMessage(
-                half=read_half(row),
+                half_id=HalfId(row["half_id"]),
+                half=read_if_whole(row),
                 parked_at=row["parked_at"],
+                read_at=row["read_at"],
                 parked_reason=ParkedReason(row["parked_reason"]),
                 check_count=row["check_count"],
             )
@@ -47,7 +50,7 @@ class PostgresParkedMessages:
     async def mark_copied(self, copied: Sequence[ParkedMessage]) -> None:
         """Record that the topic has them; see ParkedMessages."""
         seen = {
-            "half_ids": [each.half.half_id for each in copied],
+            "half_ids": [each.half_id for each in copied],
             "parked": [each.parked_at for each in copied],
         }
         async with available(), self._pool.connection() as connection:

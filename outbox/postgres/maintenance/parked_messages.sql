@@ -2,7 +2,8 @@
 -- Reads the oldest parked messages, still undecided, that have no copy in the parked topic.
 SELECT p.half_id, p.nonce, p.prepared_at, p.content_digest, p.producer_group_id, g.name AS producer_group,
     p.topic_id, t.name AS topic, p."partition", p.check_immunity_seconds, p.transaction_id, p.key, p.value,
-    p.headers, p.content_type, p.traceparent, p.tags, p.key_id, p.parked_at, p.parked_reason, p.check_count
+    p.headers, p.content_type, p.traceparent, p.tags, p.key_id, p.parked_at, p.parked_reason, p.check_count,
+    clock_timestamp() AS read_at
 FROM outbox.parked_message p
 JOIN outbox.producer_group g ON g.id = p.producer_group_id
 JOIN outbox.topic t ON t.id = p.topic_id

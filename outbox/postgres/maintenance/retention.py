@@ -8,11 +8,13 @@ each at most ``LOCK_WAIT``, and does nothing while an audit may still read the l
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import errors as pg
 
+from outbox.clock import Clock, SystemClock
 from outbox.failpoints import hit
 from outbox.messages.message_id import LEAF_BITS, LOW_BITS
 from outbox.postgres.sessions.availability import available
@@ -26,6 +28,10 @@ LOCK_WAIT: Final = "SET LOCAL lock_timeout = '50ms'; SET LOCAL statement_timeout
 """How long a removal waits for a lock, and so delays a prepare, and how long it may move rows."""
 EVACUATED_MOST: Final = 1000
 """A leaf with more unfinished messages waits: to move them would keep every prepare waiting."""
+EVACUATED_BYTES: Final = 32 << 20
+"""So does one whose unfinished messages are larger."""
+TOO_LONG_SECONDS: Final = 3600.0
+"""So does one, for this time, whose removal took longer than LOCK_WAIT allows."""
 TABLES: Final = ("check_attempt", "publication_log", "commit_log", "op_message", "half_message")
 """In the order of removal: without its half messages, a leaf no longer exists."""
 SLICES: Final = 64
@@ -56,9 +62,19 @@ class _Bounds:
 class PostgresRetirement:
     """The Retirement on a pool of connections."""
 
-    def __init__(self, pool: Pool, *, retention_seconds: int, hold_seconds: int) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        retention_seconds: int,
+        hold_seconds: int,
+        clock: Clock | None = None,
+    ) -> None:
         self._pool = pool
         self._times = {"retention": retention_seconds, "hold": hold_seconds}
+        self._clock = clock or SystemClock()
+        self._too_long: dict[int, float] = {}
+        """Until when each leaf waits whose removal took too long."""
 
     async def leaves(self) -> list[int]:
         """Return the numbers of the leaves that exist, oldest first; see Retirement."""
@@ -71,27 +87,35 @@ class PostgresRetirement:
         bounds = _Bounds(leaf)
         if not await self._attached(leaf):
             return None
+        if self._clock.monotonic() < self._too_long.get(leaf, 0.0):
+            return "large"
         most = {"most": EVACUATED_MOST}
         (reason,) = await self._row("blocked_by", bounds.whole() | self._times | most)
         if reason is not None:
             return str(reason)
-        last_xid = undecided = 0
+        last_xid, undecided, parts = 0, 0, list[dict[str, int]]()
         for part in bounds.slices():
             count, young, xid = await self._row("slice", part | self._times)
             undecided += count
             if young or undecided > EVACUATED_MOST:
                 return "young" if young else "undecided"
+            parts += [part] if count else []
             last_xid = max(last_xid, xid)
         last = {"last_xid": last_xid}
         (reason,) = await self._row("readers", bounds.whole() | self._times | last)
-        return None if reason is None else str(reason)
+        if reason is not None:
+            return str(reason)
+        return "large" if await self._is_large(leaf, parts) else None
 
     async def remove(self, leaf: int) -> bool:
         """Remove a leaf in separate steps, each repeatable; see Retirement."""
         async with available():
             try:
                 return await self._detach(leaf) and await self._drop(leaf)
-            except (pg.LockNotAvailable, pg.QueryCanceled):
+            except pg.LockNotAvailable:
+                return False
+            except pg.QueryCanceled:
+                self._too_long[leaf] = self._clock.monotonic() + TOO_LONG_SECONDS
                 return False
 
     async def forget_finished(self) -> None:
@@ -104,6 +128,7 @@ class PostgresRetirement:
         """Detach the tables of a leaf and keep what is unfinished; False while an audit runs."""
         if not await self._attached(leaf):
             return True
+        (since,) = await self._row("watermark", {})
         undecided = await self._free_transaction_ids(leaf)
         async with self._pool.connection() as connection, connection.transaction():
             await connection.execute(LOCK_WAIT)
@@ -111,7 +136,8 @@ class PostgresRetirement:
                 return False
             await connection.execute(SQL["lock_tables"])
             bounds = _Bounds(leaf).whole() | self._times
-            kept = [*undecided, *await _fetch(connection, "unreleased", bounds)]
+            late = await _fetch(connection, "committed_since", bounds | {"since": since})
+            kept = [*undecided, *late, *await _fetch(connection, "unreleased", bounds)]
             await connection.execute(SQL["detach"], {"leaf": leaf, "kept": kept})
             for name in _FORGET:
                 await connection.execute(SQL[name], bounds | {"kept": kept})
@@ -143,13 +169,26 @@ class PostgresRetirement:
             hit("retire.after_drop")
         return True
 
+    async def _is_large(self, leaf: int, parts: Sequence[dict[str, int]]) -> bool:
+        """Return whether the unfinished messages of a leaf are too large for one removal.
+
+        ``parts`` are the slices with undecided halves.
+        """
+        whole = _Bounds(leaf).whole() | self._times
+        async with available(), self._pool.connection() as connection:
+            kept = await _fetch(connection, "unreleased", whole)
+            for part in parts:
+                kept += await _fetch(connection, "undecided", part | self._times)
+        (moved,) = await self._row("evacuated_bytes", whole | {"kept": kept})
+        return int(moved) > EVACUATED_BYTES
+
     async def _attached(self, leaf: int) -> bool:
         """Return whether any of the partitioned tables still has this leaf."""
         tables = [f"{table}_{leaf}" for table in TABLES]
         async with available(), self._pool.connection() as connection:
             return bool(await _fetch(connection, "attached", {"tables": tables}))
 
-    async def _row(self, statement: str, parameters: dict[str, int]) -> tuple[Any, ...]:
+    async def _row(self, statement: str, parameters: Mapping[str, Any]) -> tuple[Any, ...]:
         async with available(), self._pool.connection() as connection:
             cursor = await connection.execute(SQL[statement], parameters)
             row = await cursor.fetchone()

@@ -83,6 +83,23 @@ SELECT half_id FROM outbox.held_record
 WHERE half_id >= %(low)s AND half_id < %(high)s
     AND (released_at IS NULL OR released_at > clock_timestamp() - make_interval(secs => %(retention)s))
 
+-- name: evacuated_bytes
+-- Reads, by key, how many bytes the values of the given halves have.
+SELECT coalesce(sum(octet_length(value)), 0)::int8 FROM outbox.half_message
+WHERE half_id = ANY (%(kept)s::int8[]) AND half_id >= %(low)s AND half_id < %(high)s
+
+-- name: watermark
+-- Reads the watermark: what is not visible yet to a later reader has a higher xid, or this one.
+SELECT outbox.watermark()
+
+-- name: committed_since
+-- Reads the halves of a leaf that an xid or a later one has committed, by key. SQL mode may admit a message whose
+-- transaction has an xid of this leaf at any time, however old that transaction is.
+SELECT committed.half_id
+FROM outbox.commit_log l CROSS JOIN LATERAL unnest(l.half_ids) AS committed (half_id)
+WHERE l.shard = ANY ('{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15}'::int2[]) AND l.xid >= %(since)s
+    AND committed.half_id >= %(low)s AND committed.half_id < %(high)s
+
 -- name: free_transaction_ids
 -- Deletes the transaction ids of one slice of a leaf, each by key, except those of unfinished messages.
 DELETE FROM outbox.transaction_key k USING outbox.half_message h

@@ -117,6 +117,14 @@ def read_half(row: Mapping[str, Any]) -> HalfMessage:
     )
 
 
+def read_if_whole(row: Mapping[str, Any]) -> HalfMessage | None:
+    """Build the half, or None if its stored form is broken: it must not delay others (D10)."""
+    try:
+        return read_half(row)
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
 def read_headers(names_and_values: list[str] | None) -> Headers:
     """Pair up the alternating names and values of the ``headers`` column."""
     flat = names_and_values or []

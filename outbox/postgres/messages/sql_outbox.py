@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 SQL: Final = load(__name__)
 BATCH_MAX: Final = 2000
+BATCH_BYTES: Final = 8 << 20
+"""The most bytes of values that a batch has, except for one larger value: it is in memory."""
 NOTHING_SEEN: Final = "1:1:"
 """A snapshot before every transaction."""
 
@@ -77,9 +79,9 @@ class PostgresSqlOutbox:
         row = await cursor.fetchone()
         assert row is not None
         snapshot, waits = row
-        admitted, taken = 0, self._batch_max if waits else 0
-        while taken == self._batch_max:
-            taken = await _admit_batch(connection, seen, self._batch_max)
+        admitted = 0
+        while waits:
+            taken, waits = await _admit_batch(connection, seen, self._batch_max)
             admitted += taken
         self._seen = snapshot
         return admitted
@@ -90,15 +92,18 @@ async def _is_on(connection: AsyncConnection) -> bool:
     return bool(row and row[0])
 
 
-async def _admit_batch(connection: AsyncConnection, seen: str, most: int) -> int:
+async def _admit_batch(connection: AsyncConnection, seen: str, most: int) -> tuple[int, bool]:
     """Admit one batch in one transaction: first the lock, then the rows and the xid.
 
-    A transaction id that is taken stays with the message that has it.
+    Returns how many, and whether more may wait. A transaction id that is taken stays with the
+    message that has it.
     """
+    asked = {"seen": seen, "most": most, "bytes": BATCH_BYTES}
     async with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(SQL["lock"])
-        await cursor.execute(SQL["take"], {"seen": seen, "most": most})
-        halves = [_half(row) for row in await cursor.fetchall()]
+        await cursor.execute(SQL["take"], asked)
+        rows = await cursor.fetchall()
+        halves = [_half(row) for row in rows]
         if halves:
             hit("plain.after_take")
             async with connection.cursor() as writer:
@@ -108,7 +113,7 @@ async def _admit_batch(connection: AsyncConnection, seen: str, most: int) -> int
             hit("plain.before_commit")
     if halves:
         hit("plain.after_commit")
-    return len(halves)
+    return len(halves), len(halves) == most or any(row["cut_off"] for row in rows[:1])
 
 
 def _commit(half: HalfMessage) -> End:

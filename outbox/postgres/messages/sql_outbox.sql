@@ -24,25 +24,30 @@ FROM outbox.installation, CAST(%(seen)s AS pg_snapshot) AS seen
 SELECT outbox.begin_admission()
 
 -- name: take
--- Deletes and returns the first waiting messages in the order of their calls, by the same keys as "look".
-WITH chosen AS MATERIALIZED (
-    SELECT waiting.half_id
+-- Deletes and returns the first waiting messages in the order of their calls, by the same keys as "look", up to a sum of
+-- bytes and at least one; and whether more messages wait than these bytes allow.
+WITH first AS MATERIALIZED (
+    SELECT waiting.half_id, waiting.place, waiting.bytes
     FROM outbox.installation, CAST(%(seen)s AS pg_snapshot) AS seen, LATERAL (
-        SELECT half_id, place FROM outbox.plain_message
+        SELECT half_id, place, coalesce(octet_length(value), 0) AS bytes FROM outbox.plain_message
         WHERE half_id >= CASE pg_snapshot_xmax(seen)::text WHEN '1' THEN 0 ELSE (pg_snapshot_xmax(seen)::text::bigint + base) << 15 END
         UNION ALL
-        SELECT late.half_id, late.place FROM pg_snapshot_xip(seen) AS open (xid)
+        SELECT late.half_id, late.place, late.bytes FROM pg_snapshot_xip(seen) AS open (xid)
         CROSS JOIN LATERAL (
-            SELECT half_id, place FROM outbox.plain_message
+            SELECT half_id, place, coalesce(octet_length(value), 0) AS bytes FROM outbox.plain_message
             WHERE half_id BETWEEN (open.xid::text::bigint + base) << 15 AND ((open.xid::text::bigint + base + 1) << 15) - 1
         ) AS late
     ) AS waiting
     ORDER BY waiting.place
     LIMIT %(most)s
+), chosen AS MATERIALIZED (
+    SELECT half_id FROM (SELECT half_id, sum(bytes) OVER (ORDER BY place) - bytes AS bytes_before FROM first) summed
+    WHERE bytes_before < %(bytes)s
 ), taken AS (
     DELETE FROM outbox.plain_message m USING chosen WHERE m.half_id = chosen.half_id RETURNING m.*
 )
-SELECT taken.*, g.name AS producer_group, t.name AS topic
+SELECT taken.*, g.name AS producer_group, t.name AS topic,
+    (SELECT count(*) FROM first) > (SELECT count(*) FROM chosen) AS cut_off
 FROM taken
 JOIN outbox.producer_group g ON g.id = taken.producer_group_id
 JOIN outbox.topic t ON t.id = taken.topic_id

@@ -102,9 +102,20 @@ class PostgresApiKeys:
             await cursor.execute(SQL["page"], asked)
             return [_read(row) for row in await cursor.fetchall()]
 
-    async def revoke(self, key_id: str, actor: str | None, groups: Collection[str] | None) -> bool:
+    async def revoke(
+        self,
+        key_id: str,
+        actor: str | None,
+        groups: Collection[str] | None,
+        operator: str | None = None,
+    ) -> bool:
         """Revoke a key; see ApiKeys.revoke."""
-        asked = {"key_id": key_id, "actor": actor, "groups": _array(groups)}
+        asked = {
+            "key_id": key_id,
+            "actor": actor,
+            "groups": _array(groups),
+            "operator": operator,
+        }
         async with available(), self._pool.connection() as connection:
             cursor = await connection.execute(SQL["revoke"], asked)
             return await cursor.fetchone() is not None

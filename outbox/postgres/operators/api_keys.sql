@@ -55,8 +55,8 @@ WITH revoked AS (
         AND (%(groups)s::text[] IS NULL OR producer_groups <@ %(groups)s::text[])
     RETURNING key_id, name, producer_groups, scopes
 ), audited AS (
-    INSERT INTO outbox.audit_log (action, target, key_id, detail)
-    SELECT 'key.revoke', key_id, %(actor)s::text,
+    INSERT INTO outbox.audit_log (action, target, key_id, operator, detail)
+    SELECT 'key.revoke', key_id, %(actor)s::text, %(operator)s::text,
         jsonb_build_object('name', name, 'producer_groups', producer_groups, 'scopes', scopes)
     FROM revoked
 )

@@ -55,12 +55,8 @@ class PostgresBulkActions:
             found = {
                 half_id
                 for wanted in filters
-                for half_id in await candidate_ids(connection, wanted, at_most)
+                for half_id in await candidate_ids(connection, wanted, at_most, held=kind.is_held)
             }
-            if kind.is_held:
-                asked = {"half_ids": list(found)}
-                rows = await (await connection.execute(SQL["open_held"], asked)).fetchall()
-                found = {HalfId(row[0]) for row in rows}
         return sorted(found)[:at_most]
 
     async def begin(self, order: BulkOrder, half_ids: Sequence[HalfId]) -> UUID:
@@ -229,12 +225,12 @@ def _progress(
             "message_id": str(statuses[each].message_id) if each in statuses else None,
             "code": code,
         }
-        for each, code in failures.items()
+        for each, code in sorted(failures.items())
     ]
     return {
         "id": row["id"],
         "done": len(half_ids) - len(failures),
         "failed": len(failures),
-        "failures": Jsonb(shown[:FAILURES_KEPT] if row["position"] < FAILURES_KEPT else []),
+        "failures": Jsonb(shown[: FAILURES_KEPT - row["named"]]),
         "last": row["position"] + len(half_ids) >= row["matched"],
     }

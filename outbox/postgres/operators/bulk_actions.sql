@@ -1,8 +1,3 @@
--- name: open_held
--- Reads, by key, which of these halves are held and not yet settled.
-SELECT half_id FROM outbox.held_record
-WHERE half_id = ANY (%(half_ids)s::int8[]) AND released_at IS NULL AND dropped_at IS NULL
-
 -- name: begin
 -- Stores an action; nothing is done yet.
 INSERT INTO outbox.bulk_action (action, decision, groups, operator, reason, key_id, half_ids, rate, starts_at)
@@ -36,7 +31,7 @@ RETURNING true
 -- name: claim
 -- Locks the oldest unfinished action that may begin and that no other process has locked; reads its next chunk.
 SELECT id, action, decision, groups, operator, reason, key_id, created_at, rate, cardinality(half_ids) AS matched, done + failed AS position,
-    half_ids[done + failed + 1 : done + failed + %(chunk)s] AS half_ids
+    jsonb_array_length(failures) AS named, half_ids[done + failed + 1 : done + failed + %(chunk)s] AS half_ids
 FROM outbox.bulk_action
 WHERE finished_at IS NULL AND (starts_at IS NULL OR starts_at <= clock_timestamp())
 ORDER BY created_at

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Text,
     cast,
     column,
+    exists,
     func,
     literal,
     select,
@@ -27,7 +28,7 @@ from sqlalchemy import (
 
 from outbox.messages.message import Resolution, State
 from outbox.messages.message_id import SHARDS
-from outbox.operators.message_view import MessageFilter
+from outbox.operators.message_view import NEVER_CHECKED, MessageFilter
 from outbox.postgres.schema.check_tables import check_attempt, check_class, check_queue, recheck
 from outbox.postgres.schema.codes import DECIDED_BY_CODE, DECISION_CODE
 from outbox.postgres.schema.tables import (
@@ -58,12 +59,13 @@ _SHOWN: Final = (
 )
 
 
-def candidates(wanted: MessageFilter, *, sliced: bool = False) -> Select[Any]:
+def candidates(wanted: MessageFilter, *, sliced: bool = False, held: bool = False) -> Select[Any]:
     """Return the statement that selects up to ``limit + 1`` half ids, newest first.
 
-    ``sliced`` chooses from a slice of the newest halves even where a queue names them.
+    ``sliced`` chooses from a slice of the newest halves even where a queue names them; ``held``
+    chooses from the records that Kafka refuses and that nobody has settled.
     """
-    pool = _slice(wanted) if sliced else _pool(wanted)
+    pool = _slice(wanted) if sliced else _pool(wanted, held=held)
     conditions = [*_own_conditions(wanted, pool), *_joined_conditions(wanted, pool)]
     return (
         select(pool.c.half_id)
@@ -95,15 +97,20 @@ def reads_slice(wanted: MessageFilter) -> bool:
     return wanted.transaction_id is None and wanted.state not in _FROM_QUEUES
 
 
-def _pool(wanted: MessageFilter) -> Subquery:
-    """Return the rows to choose from: a slice of the newest halves, or those of a queue or key.
+def _pool(wanted: MessageFilter, *, held: bool) -> Subquery:
+    """Return the rows to choose from: a slice of the newest halves, or those of a queue or key."""
+    if held:
+        return _rows_of(_unsettled(), wanted)
+    return _slice(wanted) if reads_slice(wanted) else _rows_of(_named(wanted), wanted)
+
+
+def _rows_of(half_ids: Select[Any], wanted: MessageFilter) -> Subquery:
+    """Return the rows of some halves.
 
     The ids are sorted before their rows are looked up, so a page looks up little more than it
-    shows, however long the queue is.
+    shows, however many they are.
     """
-    if reads_slice(wanted):
-        return _slice(wanted)
-    ids = _named(wanted).subquery("ids")
+    ids = half_ids.subquery("ids")
     below = wanted.before if wanted.before is not None else (1 << 63) - 1
     newest = select(ids.c.half_id).where(ids.c.half_id < below).order_by(ids.c.half_id.desc())
     named = newest.offset(0).subquery("named")
@@ -200,6 +207,11 @@ def _held() -> Select[Any]:
     return select(held_record.c.half_id).where(held_record.c.released_at.is_(None))
 
 
+def _unsettled() -> Select[Any]:
+    """Return held records that an operator may still release or drop."""
+    return _held().where(held_record.c.dropped_at.is_(None))
+
+
 def _own_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:
     """Return the conditions on the half itself."""
     columns = pool.c
@@ -209,6 +221,7 @@ def _own_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement
         (wanted.key, lambda: columns.key == wanted.key),
         (wanted.tag, lambda: columns.tags.contains([wanted.tag])),
         (wanted.trace_id, lambda: _trace_id(columns.traceparent) == wanted.trace_id),
+        (wanted.transaction_id, lambda: columns.transaction_id == wanted.transaction_id),
         (wanted.producer_group, lambda: columns.producer_group_id == _group_id(wanted)),
         (wanted.topic, lambda: columns.topic_id == _topic_id(wanted)),
     ]
@@ -234,6 +247,7 @@ def _joined_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElem
     decision = select(op_message.c.decision).where(mine).scalar_subquery()
     if wanted.state in (State.PREPARED, State.PARKED):
         conditions.append(decision.is_(None))
+        conditions.append(_is_parked(pool) == (wanted.state is State.PARKED))
     if wanted.state is State.ROLLED_BACK:
         conditions.append(decision == DECISION_CODE[Resolution.ROLLBACK])
     if wanted.state in (State.COMMITTED, State.PUBLISHED):
@@ -244,22 +258,37 @@ def _joined_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElem
     return [*conditions, *_check_conditions(wanted, pool)]
 
 
+def _is_parked(pool: Subquery) -> ColumnElement[bool]:
+    mine = parked_message.c.half_id == pool.c.half_id
+    return exists().where(mine, parked_message.c.resumed_at.is_(None))
+
+
 def _check_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:
     mine = check_attempt.c.half_id == pool.c.half_id
     conditions: list[ColumnElement[bool]] = []
     if wanted.min_checks is not None:
-        spent = select(func.count()).where(mine, check_attempt.c.counted).scalar_subquery()
-        conditions.append(spent >= wanted.min_checks)
+        conditions.append(_spent_checks(pool) >= wanted.min_checks)
+    last = select(check_attempt).where(mine).order_by(check_attempt.c.look_id.desc()).limit(1)
     if wanted.last_outcome is not None:
-        last = (
-            select(check_attempt.c.outcome)
-            .where(mine)
-            .order_by(check_attempt.c.look_id.desc())
-            .limit(1)
-            .scalar_subquery()
-        )
-        conditions.append(last == wanted.last_outcome)
+        outcome = last.with_only_columns(check_attempt.c.outcome).scalar_subquery()
+        never = wanted.last_outcome == NEVER_CHECKED
+        conditions.append(outcome.is_(None) if never else outcome == wanted.last_outcome)
+    if wanted.last_http_status is not None:
+        status = last.with_only_columns(check_attempt.c.http_status).scalar_subquery()
+        conditions.append(status == wanted.last_http_status)
     return conditions
+
+
+def _spent_checks(pool: Subquery) -> ColumnElement[int]:
+    """Return how many checks count: those since a recheck of a parked message, if there was one."""
+    mine = recheck.c.half_id == pool.c.half_id
+    rechecked = select(recheck.c.rechecked_at).where(mine).correlate(pool).scalar_subquery()
+    counted = select(func.count()).where(
+        check_attempt.c.half_id == pool.c.half_id,
+        check_attempt.c.counted,
+        check_attempt.c.asked_at >= func.coalesce(rechecked, pool.c.prepared_at),
+    )
+    return counted.correlate(pool).scalar_subquery()
 
 
 def _group_id(wanted: MessageFilter) -> Any:

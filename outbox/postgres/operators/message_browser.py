@@ -135,11 +135,11 @@ class PostgresMessageBrowser:
 
 
 async def candidate_ids(
-    connection: AsyncConnection, wanted: MessageFilter, at_most: int
+    connection: AsyncConnection, wanted: MessageFilter, at_most: int, *, held: bool
 ) -> list[HalfId]:
-    """Return the newest ids that match, whatever their state is now; for bulk actions."""
+    """Return the newest ids that match, for bulk actions; ``held``: only what Kafka refuses."""
     await read_in_key_order(connection)
-    rows = await _run(connection, candidates(replace(wanted, limit=at_most - 1)))
+    rows = await _run(connection, candidates(replace(wanted, limit=at_most - 1), held=held))
     return [HalfId(row["half_id"]) for row in rows]
 
 

@@ -89,6 +89,12 @@ def read_open_below(connection: Connection, half_id: HalfId) -> Sequence[HalfId]
     return [HalfId(found) for (found,) in rows]
 
 
+def read_missing(connection: Connection, finding_ids: Sequence[str]) -> Sequence[HalfId]:
+    """Return the messages that other open findings call missing; see RunStore.missing."""
+    rows = connection.execute(SQL["missing"], {"seen": list(finding_ids)})
+    return [HalfId(found) for (found,) in rows]
+
+
 def read_statuses(connection: Connection, run_id: str) -> Sequence[FindingOutcome] | None:
     """Return the current status of a run's findings; see RunStore.statuses."""
     rows = connection.execute(SQL["statuses"], {"run_id": run_id}).fetchall()
@@ -155,6 +161,8 @@ def _unseen(
         "topics": [partition.topic for partition in expired.starts],
         "partitions": [partition.number for partition in expired.starts],
         "starts": list(expired.starts.values()),
+        "excluded_topics": list(expired.excluded_topics),
+        "unlisted": list(expired.unlisted),
     }
     return [UnseenFinding(*row) for row in connection.execute(SQL["unseen"], asked)]
 

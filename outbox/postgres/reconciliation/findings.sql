@@ -8,10 +8,12 @@ WHERE finding_id = ANY (%(seen)s::text[])
 -- Reads the open or accepted findings that a run has not seen again, with their next status: fixed if a repair has
 -- published the message, unverifiable if no store keeps the evidence any more, else resolved. A message that was
 -- missing is carried by each run, so without evidence it is unverifiable. A fault that a run has seen in the log has no
--- next status when its record has expired, as long as its half is stored: it stays as it is. A partial run closes only
--- unverifiable ones.
+-- next status when its record has expired, as long as its half is stored: it stays as it is. So do a finding about the
+-- content of an excluded topic, which nobody has read, and one about a missing message that no manifest lists any more. A
+-- partial run closes only unverifiable ones.
 SELECT finding_id, kind, class, status, next_status, severity, half_id, topic, detail FROM (
     SELECT f.finding_id, f.kind, f.class, f.status, f.severity, f.half_id, f.topic, f.detail, CASE
+        WHEN expired.unread AND NOT expired.half THEN NULL
         WHEN NOT expired.half AND EXISTS (
             SELECT FROM outbox.held_record h
             WHERE h.half_id = f.half_id AND h.repair IS NOT NULL AND h.released_at IS NOT NULL) THEN 'fixed'
@@ -24,7 +26,10 @@ SELECT finding_id, kind, class, status, next_status, severity, half_id, topic, d
         ON log.topic = f.topic AND log."partition" = (f.detail ->> 'partition')::int4
     CROSS JOIN LATERAL (
         SELECT coalesce(f.half_id = ANY (%(half_ids)s::int8[]), false) AS half,
-            coalesce(f.half_id IS NOT NULL AND (f.detail ->> 'offset')::int8 < log.start, false) AS record
+            coalesce(f.half_id IS NOT NULL AND (f.detail ->> 'offset')::int8 < log.start, false) AS record,
+            coalesce(f.topic = ANY (%(excluded_topics)s::text[]), false)
+                AND f.kind IN ('missing', 'unexpected', 'duplicate', 'mismatch', 'disordered')
+                OR f.kind = 'missing' AND coalesce(f.half_id = ANY (%(unlisted)s::int8[]), false) AS unread
     ) expired
     WHERE f.status IN ('open', 'accepted')
         AND NOT EXISTS (SELECT FROM unnest(%(seen)s::text[]) AS seen (finding_id) WHERE seen.finding_id = f.finding_id)
@@ -79,6 +84,12 @@ GROUP BY f.kind
 SELECT DISTINCT f.half_id FROM outbox.reconciliation_finding f
 WHERE f.half_id < %(half_id)s AND f.status IN ('open', 'accepted') AND f.kind <> 'stuck'
     AND NOT EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = f.half_id)
+
+-- name: missing
+-- Reads the messages with an open finding of the kind missing, except these findings.
+SELECT DISTINCT half_id FROM outbox.reconciliation_finding
+WHERE status IN ('open', 'accepted') AND kind = 'missing' AND half_id IS NOT NULL
+    AND finding_id <> ALL (%(seen)s::text[])
 
 -- name: accepted
 -- Reads the findings that are accepted at present.

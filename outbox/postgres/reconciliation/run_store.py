@@ -17,6 +17,7 @@ from outbox.postgres.reconciliation.findings import (
     delete_old_findings,
     read_accepted,
     read_changes,
+    read_missing,
     read_open_below,
     read_remaining,
     read_resolved_between_runs,
@@ -86,6 +87,11 @@ class PostgresRunStore:
         """Return messages with a finding that may exist longer than they; see RunStore."""
         with audit_session(self._database_url) as connection:
             return read_open_below(connection, half_id)
+
+    def missing(self, finding_ids: Sequence[str]) -> Sequence[HalfId]:
+        """Return the messages with other open findings of the kind missing; see RunStore."""
+        with audit_session(self._database_url) as connection:
+            return read_missing(connection, finding_ids)
 
     def accepted(self) -> frozenset[str]:
         """Return the accepted findings; see RunStore.accepted."""

@@ -76,7 +76,7 @@ WHERE half_id = ANY (%(half_ids)s::int8[]) AND half_id BETWEEN %(low)s AND %(hig
 -- Reads held records by key, and the number of held records in each of their shards.
 SELECT h.half_id, h.publish_error, h.held_at, h.attempts,
     h.released_at IS NOT NULL AS released, h.dropped_at IS NOT NULL AS dropped,
-    h.repair IS NOT NULL AS repaired, h.released_partition, h.released_offset,
+    h.repair, h.release_batch_no, h.released_partition, h.released_offset,
     (SELECT count(*) FROM outbox.held_record w
      WHERE w.shard = h.shard AND w.released_at IS NULL AND w.dropped_at IS NULL) AS waiting
 FROM outbox.held_record h

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import psycopg
 from psycopg import errors as pg
 
-from outbox.errors import DatabaseUnavailable
+from outbox.errors import DatabaseUnavailable, SchemaBehind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 
+LACKING: Final = (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction)
+
+
 @asynccontextmanager
 async def available() -> AsyncIterator[None]:
-    """Raise DatabaseUnavailable for every failure of the connection or the server."""
+    """Raise DatabaseUnavailable for every failure of the connection or the server.
+
+    Raises SchemaBehind for a database that lacks what a statement names.
+    """
     try:
         yield
+    except LACKING as error:
+        raise SchemaBehind(str(error).strip().splitlines()[0]) from error
     except (psycopg.OperationalError, psycopg.InterfaceError, pg.ReadOnlySqlTransaction) as error:
         raise DatabaseUnavailable(type(error).__name__) from error
 

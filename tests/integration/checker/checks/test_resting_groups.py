@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from checker.checks.check_back import CheckRound
@@ -32,6 +34,8 @@ FROM outbox.check_class c CROSS JOIN outbox.half_message h
 WHERE c.position > 0 AND h.producer_group_id = c.producer_group_id AND c.producer_group_id = {OWN}
 """
 MAX_AGE = 3600
+URL = "http://127.0.0.1:1/check"
+LARGE, LARGE_BYTES = 40, 900_000
 
 
 async def rests(world: World, group: ProducerGroup) -> bool | None:
@@ -69,6 +73,23 @@ async def test_the_queue_holds_one_row_for_each_open_half(world: World) -> None:
             await world.pass_time(group.check_interval_seconds)
         producer.answer = says("ROLLBACK")
         await world.check(group)
+    assert await world.rows(QUEUED) == [(0,)]
+
+
+@pytest.mark.parametrize("max_age", [MAX_AGE, 2 * MAX_AGE], ids=["max age", "check max"])
+async def test_a_round_parks_a_bounded_number_of_bytes_and_the_next_rounds_the_rest(
+    world: World, max_age: int
+) -> None:
+    """It copies them, and until it has committed no relay publishes what was committed later."""
+    group = await world.group(URL, max_age_seconds=max_age, check_max=0)
+    halves = await world.due(group, LARGE, value=os.urandom(LARGE_BYTES))
+    await world.pass_time(MAX_AGE)
+    first = await world.check(group)
+    assert 0 < first.parked * LARGE_BYTES < 16 << 20
+    assert first.more
+    while (await world.check(group)).more:
+        pass
+    assert set(await world.states(halves)) == {State.PARKED}
     assert await world.rows(QUEUED) == [(0,)]
 
 

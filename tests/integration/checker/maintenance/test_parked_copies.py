@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from checker.maintenance.parked_copies import POLL_SECONDS, ParkedCopies
@@ -10,8 +15,14 @@ from outbox.errors import KafkaUnavailable
 from outbox.kafka.parked_topic import KafkaParkedTopic
 from outbox.messages.message import HalfMessage
 from outbox.messages.record import Record
+from outbox.operators.parked_messages import ParkedMessage
 from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
-from tests.fixtures_kafka import committed_records, make_topic, set_max_message_bytes
+from tests.fixtures_kafka import (
+    committed_records,
+    make_topic,
+    read_committed,
+    set_max_message_bytes,
+)
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
@@ -22,6 +33,8 @@ PARK = """
 UPDATE outbox.parked_message SET parked_at = clock_timestamp(), resumed_at = NULL, copied_at = NULL
 WHERE half_id >= outbox.watermark() >> 20 << 35
 """
+DAMAGE = "UPDATE outbox.parked_message SET headers = '{name}' WHERE half_id = %(half)s"
+NOW_MS = round(time.time() * 1000)
 COPIED_BEFORE = "UPDATE outbox.parked_message SET copied_at = parked_at"
 
 
@@ -76,7 +89,29 @@ def test_a_copy_that_is_larger_than_a_segment_of_the_topic_is_refused_for_good(
     topic = make_topic(servers, partitions=1, config=sizes)
     kafka = KafkaParkedTopic(servers, {"message.max.bytes": 4 << 20})
     copies = [Record(topic, b"k", b"v" * size, None, ()) for size in (1, 2 << 20)]
-    assert kafka.copy(copies) == [None, "RECORD_LIST_TOO_LARGE"]
+    assert kafka.copy(copies, NOW_MS) == [None, "RECORD_LIST_TOO_LARGE"]
+
+
+async def test_a_copy_has_the_time_of_postgresql_and_not_of_the_checkers_machine(
+    world: World, kafka_broker: EmbeddedKafka
+) -> None:
+    """A broker refuses records from far ahead, and a machine's clock may be days ahead."""
+    late = timedelta(days=3)
+
+    class LateClock(PostgresParkedMessages):
+        async def uncopied(self, limit: int) -> Sequence[ParkedMessage]:
+            found = await super().uncopied(limit)
+            return [replace(each, read_at=each.read_at - late) for each in found]
+
+    servers = kafka_broker.bootstrap_servers
+    topic = make_topic(servers, partitions=1)
+    await parked(world)
+    messages = LateClock(world.pool)
+    task = ParkedCopies(messages, KafkaParkedTopic(servers, {}), topic, FreeLocks(), world.metrics)
+    await task.step()
+    [message] = read_committed(servers, topic, 1)
+    behind = time.time() - message.timestamp()[1] / 1000
+    assert behind >= late.total_seconds()
 
 
 async def test_a_resumed_or_decided_message_is_not_copied(
@@ -106,7 +141,7 @@ async def test_with_kafka_unavailable_or_one_copy_refused_the_others_are_not_los
     )
 
     class Unavailable(KafkaParkedTopic):
-        def copy(self, records: object) -> list[str | None]:
+        def copy(self, records: object, at_ms: int) -> list[str | None]:
             raise KafkaUnavailable("unavailable")
 
     messages = PostgresParkedMessages(world.pool)
@@ -120,3 +155,18 @@ async def test_with_kafka_unavailable_or_one_copy_refused_the_others_are_not_los
     assert list(await messages.uncopied(10)) == []
     refused = world.metrics["publish_errors_total"].labels(topic, "MSG_SIZE_TOO_LARGE")
     assert refused._value.get() == 1
+
+
+async def test_a_parked_message_that_cannot_be_read_stops_no_other_copy(
+    world: World, kafka_broker: EmbeddedKafka
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    topic = make_topic(servers, partitions=1)
+    damaged, whole = await parked(world, 2)
+    await world.execute(DAMAGE, half=damaged.half_id)
+    await copies(world, servers, topic).step()
+    [record] = committed_records(servers, topic, 1)
+    assert dict(record.headers)["outbox_message_id"] == str(whole.message_id).encode()
+    unreadable = world.metrics["publish_errors_total"].labels(topic, "UNREADABLE")
+    assert unreadable._value.get() == 1
+    assert list(await PostgresParkedMessages(world.pool).uncopied(10)) == []

@@ -129,7 +129,10 @@ async def test_a_claim_reads_a_class_in_order_up_to_the_first_row_that_is_not_du
     world: World,
 ) -> None:
     group = await world.group(NOBODY)
-    halves = await world.due(group, 3)
+    halves = await world.prepare(group, 3, check_immunity_seconds=100)
+    await world.pass_time(2)
+    await world.sweep()
+    await world.pass_time(98)
     await world.execute(
         "UPDATE outbox.check_queue SET due_at = clock_timestamp() + interval '1 minute'"
         " WHERE half_id = %(half)s",
@@ -256,6 +259,7 @@ async def test_the_sweep_reads_only_its_slice_of_one_leaf(world: World) -> None:
         bound=9003 * LEAF + 20_001,
         limit=4000,
         young="2100-01-01T00:00:00Z",
+        now="2100-01-01T00:00:00Z",
     )
     (scan,) = scans(nodes, "half_message")
     assert scan["Relation Name"] == "half_message_9003"

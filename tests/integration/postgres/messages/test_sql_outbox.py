@@ -24,6 +24,8 @@ from tests.integration.checker.relay.fixtures_shop import WAITING, Shop
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
+LARGE, LARGE_BYTES = 40, 900_000
+
 
 async def test_a_commit_publishes_once_with_every_header(shop: Shop, pool: Pool) -> None:
     headers = {"tenant": "north", "shop-id": "7"}
@@ -151,6 +153,18 @@ async def test_concurrent_processes_admit_each_message_once(shop: Shop, pool: Po
     assert sum(each or 0 for each in admitted) == 20
     drain(shop.world.relay())
     assert shop.world.values(20) == [b"%d" % n for n in range(20)]
+
+
+async def test_large_messages_are_admitted_a_few_at_a_time(shop: Shop, pool: Pool) -> None:
+    """They are in memory meanwhile, in a process that serves others too."""
+    flushes = "SELECT count(DISTINCT xid) FROM outbox.commit_log"
+    before = shop.world.one(flushes)
+    with shop.transaction() as session:
+        for n in range(LARGE):
+            shop.publish(session, b"%d" % (n % 10) * LARGE_BYTES)
+    assert await PostgresSqlOutbox(pool).admit() == LARGE
+    assert shop.world.one(flushes) - before > LARGE * LARGE_BYTES / (16 << 20)
+    assert shop.world.one(WAITING) == 0
 
 
 async def test_a_message_that_commits_after_the_snapshot_is_admitted_later(

@@ -151,6 +151,54 @@ def test_a_fault_stays_open_when_its_record_has_expired_until_its_half_is_retire
     assert statuses(database_url) == {"fault": "unverifiable"}
 
 
+def test_a_finding_about_records_of_an_excluded_topic_stays_open_until_its_half_is_retired(
+    database_url: str, halves: list[HalfMessage]
+) -> None:
+    store, repaired = PostgresRunStore(database_url), halves[0]
+    kinds = ("missing", "unexpected", "duplicate", "mismatch", "disordered")
+    others = ("stuck", "latency", "coverage")
+    found = {
+        each: replace(make_finding(each), kind=each, half_id=repaired.half_id)
+        for each in (*kinds, *others)
+    }
+    found["read"] = replace(make_finding("read"), topic="of another topic")
+    store.save(make_run("one", findings=tuple(found.values())))
+    publish_again(database_url, repaired)
+    excluded = ExpiredEvidence(excluded_topics=["points"])
+    assert {each.finding_id for each in own(store.remaining([], excluded))} == {*kinds}
+    store.save(make_run("two", expired_evidence=excluded))
+    closed = dict.fromkeys(others, "fixed") | {"read": "resolved"}
+    assert statuses(database_url) == dict.fromkeys(kinds, "open") | closed
+    retired = replace(excluded, half_ids=[repaired.half_id])
+    store.save(make_run("three", findings=(found["duplicate"],), expired_evidence=retired))
+    assert statuses(database_url)["missing"] == "unverifiable"
+    store.save(make_run("four"))
+    assert statuses(database_url)["duplicate"] == "fixed"
+
+
+def test_a_missing_message_that_is_older_than_the_manifests_stays_missing_until_it_is_repaired(
+    database_url: str, halves: list[HalfMessage]
+) -> None:
+    store, lost, other = PostgresRunStore(database_url), halves[0], halves[1]
+    found = (
+        replace(make_finding("lost"), half_id=lost.half_id),
+        replace(make_finding("other"), half_id=other.half_id),
+        replace(make_finding("twice"), kind="duplicate", half_id=lost.half_id),
+        replace(make_finding("shard"), half_id=None),
+    )
+    store.save(make_run("one", findings=found))
+    assert {lost.half_id, other.half_id} <= {*store.missing([])}
+    assert lost.half_id not in store.missing(["lost"])
+    older = ExpiredEvidence(unlisted=[lost.half_id])
+    assert [each.finding_id for each in own(store.remaining([], older))] == ["lost"]
+    store.save(make_run("two", expired_evidence=older))
+    closed = dict.fromkeys(("other", "twice", "shard"), "resolved")
+    assert statuses(database_url) == {"lost": "open", **closed}
+    publish_again(database_url, lost)
+    store.save(make_run("three"))
+    assert statuses(database_url)["lost"] == "fixed"
+
+
 def own(findings: Sequence[StoredFinding]) -> list[StoredFinding]:
     """Return the findings that a former life has not left."""
     return [each for each in findings if not each.finding_id.startswith("aged-")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -37,6 +39,20 @@ def thread_shows(url: str, statement: str = SHOWN) -> tuple[str, ...]:
         row: tuple[str, ...] | None = connection.execute(statement.encode()).fetchone()
     assert row is not None
     return row
+
+
+async def test_a_server_that_vanishes_is_given_up_before_linux_does(database_url: str) -> None:
+    """A host that is gone answers nothing, and what was sent to it is sent again for minutes."""
+    with connect(database_url, "test") as session:
+        assert 0 < give_up_ms(session.fileno()) <= 20_000
+    async with make_pool(database_url, "test", pool_max=1) as pool, pool.connection() as connection:
+        assert 0 < give_up_ms(connection.fileno()) <= 20_000
+
+
+def give_up_ms(fileno: int) -> int:
+    """Return how long the socket may have unacknowledged bytes; 0 is about a quarter of an hour."""
+    with socket.socket(fileno=os.dup(fileno)) as copy:
+        return copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
 
 
 @pytest.fixture

@@ -50,6 +50,12 @@ def test_a_probe_is_due_after_the_wait() -> None:
     assert breaker.state(NOW) is BreakerState.HALF_OPEN
 
 
+def test_a_wait_that_the_clock_has_made_longer_is_over() -> None:
+    breaker = Breaker(wait_seconds=30, probe_at=NOW)
+    assert breaker.state(NOW - timedelta(seconds=30)) is BreakerState.OPEN
+    assert breaker.state(NOW - timedelta(seconds=31)) is BreakerState.HALF_OPEN
+
+
 def test_each_failed_probe_doubles_the_wait_up_to_five_minutes() -> None:
     waits = [30]
     for _ in range(5):

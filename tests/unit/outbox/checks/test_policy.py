@@ -48,6 +48,10 @@ def test_a_half_within_immunity_is_not_checked() -> None:
     assert decide(waiting(), make_group(), at(5.5)) == Wait(delay=timedelta(seconds=0.5))
 
 
+def test_a_half_that_waits_since_before_the_clock_was_set_back_waits_once_more() -> None:
+    assert decide(waiting(due=3600), make_group(), at(0)) == Wait(delay=timedelta(seconds=30))
+
+
 def test_at_the_exact_due_instant_a_half_is_checked() -> None:
     """D24."""
     assert decide(waiting(), make_group(), at(6)) == Ask()
