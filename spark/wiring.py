@@ -77,6 +77,7 @@ def open_run(
         expected = expected_records(log_reader, source.topics())
         expected = max(expected, QUICK_RECORDS) if resident else expected
     store = run_store(settings)
+    report_folder(settings)
     with (
         nullcontext() if resident else store.run_lock(),
         _session(settings, progress, expected) as session,
@@ -251,14 +252,27 @@ def _jars_dir(settings: Settings) -> Path:
     return settings.reconcile_jars_dir or RUNTIME_JARS
 
 
+def report_folder(settings: Settings) -> Path:
+    """Return the folder of the reports; it is created if it is missing.
+
+    Raises ConfigurationError if that is not possible.
+    """
+    folder = settings.reconcile_report_dir.resolve()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        line = f"OUTBOX_RECONCILE_REPORT_DIR: cannot use {folder}: {error.strerror}"
+        raise ConfigurationError(line) from None
+    return folder
+
+
 @contextmanager
 def _stage_uri(settings: Settings) -> Iterator[str]:
     """Yield where Parquet is staged: the given URI, else a temporary folder."""
     if settings.reconcile_stage_uri is not None:
         yield settings.reconcile_stage_uri.rstrip("/")
         return
-    parent = settings.reconcile_report_dir.resolve()
-    parent.mkdir(parents=True, exist_ok=True)
+    parent = report_folder(settings)
     sweep(parent, SystemClock().now().timestamp(), settings.reconcile_stage_keep_seconds)
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent) as folder:
         yield Path(folder).as_uri()

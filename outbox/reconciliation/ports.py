@@ -157,10 +157,11 @@ class RunStore(Protocol):
     def remaining(
         self, finding_ids: Sequence[str], expired_evidence: ExpiredEvidence
     ) -> Sequence[StoredFinding]:
-        """Return the open or accepted findings besides these that no run can see any more.
+        """Return the open or accepted findings besides these that stay open though unseen.
 
-        They are faults that an earlier run has seen in the log: their record has expired, and
-        their message is still stored. They stay open until an operator settles them.
+        Either their topic is excluded from the run. Or their message was missing, and is older than
+        the manifests. Or they are faults that an earlier run has seen in the log: their record has
+        expired, and their message is still stored. Those stay open until an operator settles them.
         """
 
     def open_below(self, half_id: HalfId) -> Sequence[HalfId]:
@@ -168,6 +169,9 @@ class RunStore(Protocol):
 
         Findings of the kind stuck are left out: a message that is retired has been decided.
         """
+
+    def missing(self, finding_ids: Sequence[str]) -> Sequence[HalfId]:
+        """Return the messages with another open or accepted finding of the kind missing."""
 
     def accepted(self) -> frozenset[str]:
         """Return the ids of the findings that an operator accepts for now; they do not count."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -25,12 +25,17 @@ class ReportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredEvidence:
-    """What no run can verify any more, because a store no longer keeps the evidence."""
+    """What a run cannot verify: no store keeps the evidence any more, or the run leaves it out."""
 
     half_ids: Sequence[HalfId] = ()
     """Messages that were not settled before their halves were retired or their records expired."""
     starts: Mapping[Partition, int] = field(default_factory=dict)
     """The first offset that each partition still has; no run finds a record before it."""
+    excluded_topics: Collection[str] = ()
+    """The topics that the run does not read; findings about their content stay as they are."""
+    unlisted: Sequence[HalfId] = ()
+    """Messages without a record that are older than the manifests: they stay missing if they were.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,11 +58,18 @@ class HeldRecord:
     """The number of held messages in its shard."""
     released: bool
     dropped: bool
-    repaired: bool = False
-    """An operator ordered it to be published again."""
+    repair: str | None = None
+    """The last order to publish it again."""
+    release_batch_no: int | None = None
+    """The batch that published it, if it was released."""
     released_partition: int | None = None
     """Where the relay recorded its release, if the relay knew that."""
     released_offset: int | None = None
+
+    @property
+    def repaired(self) -> bool:
+        """Somebody ordered it to be published again."""
+        return self.repair is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from outbox.reconciliation.snapshot import RelayCut
 from spark.audit.step_values import Captured, Checked, Compared, Diagnosed, Read
 from spark.checks import coverage, foreign_records, latency, match_checks, misplaced_keys, stalled
 from spark.checks.retention import ExpiredMessages, has_expired
-from spark.checks.unverifiable import remaining_findings, unverifiable_of
+from spark.checks.unverifiable import ReadSoFar, remaining_findings, unverifiable_of
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_counted
 from spark.compare import bucket_checksums, late_arrivals, open_items, placement, sha256_check
@@ -182,13 +182,14 @@ def checkpoint(checked: Checked) -> Outcome:
             unequal = bucket_checksums.mismatched_records(new_records, compared.mismatch)
             ledger.enter(foreign_records.findings(unequal, rules, before))
         ledger.keep(before)
-        ledger.expired_evidence = unverifiable_of(
-            context.run_store,
-            read.frames.commits,
-            judgement.retired_below,
-            ledger.expired,
-            checked.checks.starts,
+        unverified = ReadSoFar(
+            commits=read.frames.commits,
+            unsettled=compared.unsettled,
+            retired_below=judgement.retired_below,
+            starts=checked.checks.starts,
+            excluded_topics=read.plan.log.excluded,
         )
+        ledger.expired_evidence = unverifiable_of(context.run_store, ledger, unverified)
         open_ids = open_items.open_half_ids(
             compared.unsettled,
             judgement.retired_below,

@@ -1,39 +1,53 @@
-"""What no run can verify any more: its findings become unverifiable, or stay open for good."""
+"""What a run cannot verify: its findings become unverifiable, or stay open."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.ports import RunStore
 from outbox.reconciliation.run import ExpiredEvidence
 from spark.columns import schemas
+from spark.columns.segments import BASELINE
 from spark.findings.finding import Finding
 from spark.findings.ledger import Ledger
 from spark.findings.stored_finding import remaining_finding
 
 
-def unverifiable_of(
-    run_store: RunStore,
-    commits: DataFrame,
-    retired_below: HalfId,
-    expired: Sequence[HalfId],
-    starts: Mapping[Partition, int],
-) -> ExpiredEvidence:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSoFar:
+    """What a run has read, as far as it shows what the run cannot verify."""
+
+    commits: DataFrame
+    unsettled: DataFrame
+    """The rows of ``placement.unsettled``."""
+    retired_below: HalfId
+    starts: Mapping[Partition, int]
+    excluded_topics: Collection[str]
+
+
+def unverifiable_of(run_store: RunStore, ledger: Ledger, read: ReadSoFar) -> ExpiredEvidence:
     """Return the messages that no run can verify any more: expired, or retired before judged.
 
     A message whose half was retired is still judged while its commit is carried; its finding is
-    then open or closed.
+    then open or closed. The topics and the messages that this run has not judged come with them.
     """
-    retired = run_store.open_below(retired_below)
-    return ExpiredEvidence(half_ids=[*expired, *unjudged_half_ids(retired, commits)], starts=starts)
+    retired = run_store.open_below(read.retired_below)
+    return ExpiredEvidence(
+        half_ids=[*ledger.expired, *unjudged_half_ids(retired, read.commits)],
+        starts=read.starts,
+        excluded_topics=read.excluded_topics,
+        unlisted=unlisted_half_ids(run_store.missing(sorted(ledger.entered)), read.unsettled),
+    )
 
 
 def remaining_findings(run_store: RunStore, ledger: Ledger) -> list[Finding]:
-    """Return what earlier runs have seen in the log and no run can see again: it is still open."""
+    """Return what earlier runs have found and this run cannot see: it is still open."""
     remaining = run_store.remaining(sorted(ledger.entered), ledger.expired_evidence)
     return [remaining_finding(each) for each in remaining]
 
@@ -46,3 +60,14 @@ def unjudged_half_ids(half_ids: Collection[HalfId], commits: DataFrame) -> list[
     asked = schemas.frame_of(commits.sparkSession, rows, schemas.HALF_IDS)
     left = asked.join(commits.select("half_id"), "half_id", "left_anti").collect()
     return [HalfId(row["half_id"]) for row in left]
+
+
+def unlisted_half_ids(half_ids: Collection[HalfId], unsettled: DataFrame) -> list[HalfId]:
+    """Return the messages without a record that are older than all manifests: none is judged."""
+    if not half_ids:
+        return []
+    rows = [{"half_id": each} for each in half_ids]
+    asked = schemas.frame_of(unsettled.sparkSession, rows, schemas.HALF_IDS)
+    absent = unsettled.where((F.col("standing") == BASELINE) & (F.expr("copies + ahead") == 0))
+    found = absent.join(asked, "half_id", "left_semi").select("half_id").collect()
+    return [HalfId(row["half_id"]) for row in found]

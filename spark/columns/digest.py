@@ -44,10 +44,21 @@ def leading(name: str) -> Column:
     return F.when(in_place(), by_place).otherwise(_by_name(name)).cast("string")
 
 
+def has_header(name: str) -> Column:
+    """Whether a record has a header of this name, with or without a value."""
+    return F.coalesce(F.array_contains(headers()["key"], name), F.lit(False))
+
+
 def redriven() -> Column:
-    """Whether an operator's repair published this record."""
-    somewhere = F.coalesce(F.array_contains(headers()["key"], record.REDRIVEN), F.lit(False))
-    return F.when(in_place(), _fourth_is_redriven()).otherwise(somewhere)
+    """Whether a repair published this record."""
+    return F.when(in_place(), _fourth_is_redriven()).otherwise(has_header(record.REDRIVEN))
+
+
+def repair() -> Column:
+    """Return the text of the repair that published this record; null for any other record."""
+    by_place = F.get("headers", len(LEADING))["value"]
+    somewhere = F.when(in_place(), by_place).otherwise(_by_name(record.REDRIVEN))
+    return F.when(redriven(), somewhere.cast("string"))
 
 
 def covered() -> Column:

@@ -26,10 +26,19 @@ INDEX_BITS: Final = (MAX_ENTRIES - 1).bit_length()
 
 
 def id_text() -> Column:
-    """Return the text that a record gives as its message id; null if it gives none."""
+    """Return the text that a record gives as its message id; null if it has no such header.
+
+    A header without a value gives an empty text.
+    """
     text = digest.leading(record.MESSAGE_ID)
     right_size = F.octet_length(text) == ID_BYTES
-    return F.when(right_size, text).otherwise(F.substring(text, 1, SHOWN_CHARACTERS))
+    given = F.when(right_size, text).otherwise(F.substring(text, 1, SHOWN_CHARACTERS))
+    return F.coalesce(given, F.when(digest.has_header(record.MESSAGE_ID), F.lit("")))
+
+
+def repair_text() -> Column:
+    """Return which repair a record says it is; null for any other record."""
+    return F.substring(digest.repair(), 1, SHOWN_CHARACTERS)
 
 
 def with_half_id(records: DataFrame) -> DataFrame:

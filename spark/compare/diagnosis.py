@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from outbox.messages.manifest import Position
 from outbox.messages.message import Resolution
 from outbox.messages.message_id import HalfId, leaf_in, shard_in
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.snapshot import KnownHalf
+from outbox.reconciliation.snapshot import HeldRecord, KnownHalf
 from spark.columns.segments import JUDGED
 from spark.compare.decision_table import Content, Decision, Facts, Held, Listed, classify
 from spark.compare.evidence import Copy, Suspect
-from spark.compare.expiry import EarlierRuns, is_published, may_have_expired
+from spark.compare.expiry import EarlierRuns, is_published, may_have_expired, newest_place
+from spark.cut.log_state import Baseline
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass, Kind
 from spark.findings.finding_rules import RULES
@@ -56,8 +56,8 @@ class Judgement:
     expired_topics: frozenset[str] = frozenset()
     """Topics with a finding about records that expired before they were read."""
     compacted_topics: frozenset[str] = frozenset()
-    baselines: Mapping[str, Mapping[int, Position]] = field(default_factory=dict)
-    """By accepted recreated topic, then by shard: up to there nothing is judged as missing."""
+    baselines: Mapping[str, Mapping[int, Baseline]] = field(default_factory=dict)
+    """By accepted recreated topic, then by shard: what was published by then is not missing."""
     unlisted_shards: frozenset[int] = frozenset()
     """Shards that publish at least once, or did so earlier."""
     continued: bool = False
@@ -147,19 +147,31 @@ def _matched_before(suspect: Suspect, judgement: Judgement) -> bool:
 
 
 def _redriven(suspect: Suspect, matched_before: bool) -> int:
-    """Count the records that an operator's repair explains.
+    """Count the records that repairs explain.
 
-    A repair publishes a message once in a batch. Two records of one batch are not its work.
+    An order to publish a message again is one record in one batch. A second record of an order, or
+    of a batch, is not a repair's work.
 
     If an earlier run matched the message and the repair's record is not among those seen now, the
     repair's record was the one that matched. The record seen now is then the one that was lost.
     """
-    if suspect.hold is None or not suspect.hold.repaired:
+    hold = suspect.hold
+    if hold is None or not hold.repaired:
         return 0
-    batches = [(copy.shard, copy.batch_no) for copy in suspect.own if copy.redriven]
-    if len({*batches}) < len(batches):
+    redriven = [copy for copy in suspect.own if copy.redriven]
+    batches = {(copy.shard, copy.batch_no) for copy in redriven}
+    orders = {copy.repair or (copy.shard, copy.batch_no) for copy in redriven}
+    repeated = min(len(batches), len(orders)) < len(redriven)
+    if repeated or any(_is_repetition(copy, hold) for copy in redriven):
         return 0
-    return len(batches) or int(matched_before and suspect.hold.released)
+    return len(redriven) or int(matched_before and hold.released)
+
+
+def _is_repetition(copy: Copy, hold: HeldRecord) -> bool:
+    """Whether the last order was carried out in another batch than this record of it names."""
+    if copy.repair != hold.repair or copy.batch_no is None or not hold.released:
+        return False
+    return hold.release_batch_no not in (None, copy.batch_no)
 
 
 def _listed(listings: Sequence[Mapping[str, Any]]) -> Listed:
@@ -200,13 +212,21 @@ def _invisible_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable | 
     shard = shard_in(suspect.half_id)
     unlisted = shard in judgement.unlisted_shards
     published = is_published(suspect, unlisted=unlisted)
-    baseline, position = judgement.baselines.get(topic or "", {}).get(shard), suspect.position
-    if published and baseline is not None and position is not None and position <= baseline:
+    baseline = judgement.baselines.get(topic or "", {}).get(shard)
+    if published and baseline is not None and _was_published_by(suspect, baseline):
         return Unverifiable.ACCEPTED
     if published and suspect.superseded:
         return Unverifiable.COMPACTED
     expired = may_have_expired(suspect, judgement.starts, judgement.earlier, unlisted=unlisted)
     return Unverifiable.EXPIRED if expired else None
+
+
+def _was_published_by(suspect: Suspect, baseline: Baseline) -> bool:
+    """Whether a published message is older than a baseline; a release may come after it."""
+    place = newest_place(suspect)
+    if place is not None and baseline.batch_no is not None and place[0] > baseline.batch_no:
+        return False
+    return suspect.position is not None and suspect.position <= baseline.position
 
 
 def _stranger(suspect: Suspect, copy: Copy) -> Facts:

@@ -37,6 +37,8 @@ class Copy:
     digest: int
     key_hash: int | None
     ahead: bool
+    repair: str | None = None
+    """The order of the repair that published it; older runs did not carry it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,7 @@ def _copy(found: Any) -> Copy:
         digest=found["digest"],
         key_hash=found["key_hash"],
         ahead=found["ahead"],
+        repair=found["repair"],
     )
 
 

@@ -18,7 +18,7 @@ COPIES_SHOWN: Final = 20
 """Above this number a suspect's records are counted, not listed."""
 COPY: Final = (
     *("topic", "partition", "offset", "published_at", "message_id", "shard", "batch_no"),
-    *("index", "redriven", "digest", "key_hash", "ahead"),
+    *("index", "redriven", "repair", "digest", "key_hash", "ahead"),
 )
 """Columns of a record in the evidence; the place comes first, for sorting."""
 LISTING: Final = ("batch_no", "index", "status", "message_id", "shard")

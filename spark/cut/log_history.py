@@ -14,11 +14,10 @@ from typing import Final
 from xxhash import xxh64_intdigest
 
 from outbox.messages import record as headers_of
-from outbox.messages.manifest import Position
 from outbox.reconciliation.log import WHOLE_TOPIC, LogRecord, Partition, TopicFacts
 from spark.columns.digest import LEADING, UNCOVERED
 from spark.cut.cut_plan import Gap, LogCut, Range, ShardCut
-from spark.cut.log_state import Anchor, LogState
+from spark.cut.log_state import Anchor, Baseline, LogState
 
 SEED: Final = 42
 
@@ -99,9 +98,9 @@ def accepted_reason(log: LogCut) -> str | None:
     return f"{min(log.accepted)} was recreated, and is accepted" if log.accepted else None
 
 
-def baselines(log: LogCut, shards: Iterable[ShardCut]) -> Mapping[str, Mapping[int, Position]]:
-    """Return the positions up to which accepted topics have no missing messages, by topic."""
-    now = {each.shard: each.position for each in shards}
+def baselines(log: LogCut, shards: Iterable[ShardCut]) -> Mapping[str, Mapping[int, Baseline]]:
+    """Return by accepted topic how far each shard was then: earlier messages are not missing."""
+    now = {each.shard: Baseline(each.position, each.batch_no) for each in shards}
     before = log.before or LogState()
     return {**before.baselines, **dict.fromkeys(sorted(log.accepted), now)}
 
@@ -122,7 +121,7 @@ def next_state(
     topics: Mapping[str, TopicFacts],
     ranges: Iterable[Range],
     anchors: Mapping[Partition, Anchor],
-    baselines: Mapping[str, Mapping[int, Position]],
+    baselines: Mapping[str, Mapping[int, Baseline]],
 ) -> LogState:
     """Return the state after this run; partitions that it has not read keep their old state."""
     ends = {each.partition: each.end for each in ranges}

@@ -17,6 +17,14 @@ class Anchor(NamedTuple):
     digest: int
 
 
+class Baseline(NamedTuple):
+    """How far a shard was when a recreated topic was accepted."""
+
+    position: Position
+    batch_no: int | None = None
+    """Its last batch; None if a version stored it that did not keep the batch."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
     """The state of the log after a run."""
@@ -28,8 +36,8 @@ class LogState:
     anchors: Mapping[Partition, Anchor] = field(default_factory=dict)
     positions: Mapping[int, Position] = field(default_factory=dict)
     """The position up to which each shard was judged."""
-    baselines: Mapping[str, Mapping[int, Position]] = field(default_factory=dict)
-    """By accepted recreated topic, then by shard: up to there nothing is judged as missing."""
+    baselines: Mapping[str, Mapping[int, Baseline]] = field(default_factory=dict)
+    """By accepted recreated topic, then by shard: what was published by then is not missing."""
 
     def without(self, topics: Collection[str]) -> LogState:
         """Return the state as if these topics had never been read."""
@@ -54,7 +62,11 @@ class LogState:
             ],
             "shards": {str(shard): list(each) for shard, each in sorted(self.positions.items())},
             "baselines": {
-                topic: {str(shard): list(position) for shard, position in by_shard.items()}
+                topic: {str(shard): list(each.position) for shard, each in by_shard.items()}
+                for topic, by_shard in self.baselines.items()
+            },
+            "baseline_batches": {
+                topic: {str(shard): each.batch_no for shard, each in by_shard.items()}
                 for topic, by_shard in self.baselines.items()
             },
         }
@@ -69,6 +81,7 @@ def state_of(stored: Mapping[str, Any] | None) -> LogState:
     if not stored:
         return LogState()
     rows = [(Partition(p["topic"], p["partition"]), p) for p in stored["partitions"]]
+    batches = stored.get("baseline_batches", {})
     return LogState(
         topic_ids={name: each["id"] for name, each in stored["topics"].items()},
         counts={name: each["partitions"] for name, each in stored["topics"].items()},
@@ -76,7 +89,10 @@ def state_of(stored: Mapping[str, Any] | None) -> LogState:
         anchors={partition: Anchor(*row["anchor"]) for partition, row in rows if row["anchor"]},
         positions={int(shard): Position(*each) for shard, each in stored["shards"].items()},
         baselines={
-            topic: {int(shard): Position(*position) for shard, position in by_shard.items()}
+            topic: {
+                int(shard): Baseline(Position(*position), batches.get(topic, {}).get(shard))
+                for shard, position in by_shard.items()
+            }
             for topic, by_shard in stored["baselines"].items()
         },
     )

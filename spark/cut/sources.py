@@ -63,6 +63,7 @@ class Sources:
             slot.id_text().alias("message_id"),
             slot.batch().alias("batch"),
             digest.redriven().alias("redriven"),
+            slot.repair_text().alias("repair"),
             digest.content_digest().alias("digest"),
             digest.key_hash().alias("key_hash"),
             expected_partition(F.col("key")).alias("home"),
@@ -71,7 +72,7 @@ class Sources:
         return read.select(
             *("topic", "partition", "offset", "published_at", "message_id"),
             *(*parts, slot.index().alias("index")),
-            *("redriven", "digest", "key_hash", "home"),
+            *("redriven", "repair", "digest", "key_hash", "home"),
         )
 
     def read_manifests(self, ranges: Iterable[Range]) -> DataFrame:

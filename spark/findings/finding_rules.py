@@ -56,7 +56,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
     FindingClass.OVERDUE: Rule(
         kind=Kind.MISSING,
         severity=Severity.HIGH,
-        meaning="the message is committed, but not yet published after the grace period",
+        meaning="messages of the shard are committed, but not published after the grace period",
         action="Check whether the relay is down or slow. No message is lost.",
         command="outbox shard show {shard}",
     ),
@@ -113,8 +113,8 @@ RULES: Final[dict[FindingClass, Rule]] = {
     FindingClass.REDRIVEN: Rule(
         kind=Kind.DUPLICATE,
         severity=Severity.INFO,
-        meaning="the message has one more record because an operator's repair published it again",
-        action="None: an operator ordered it. Consumers must deduplicate by outbox_message_id.",
+        meaning="the message has one more record because a repair published it again",
+        action="None: the audit log says who ordered it. Consumers must deduplicate by its id.",
         command="outbox message get {message_id} --history",
     ),
     FindingClass.EXPECTED_DUPLICATE: Rule(

@@ -32,7 +32,7 @@ def stored_finding(finding: Finding) -> StoredFinding:
 
 
 def remaining_finding(stored: StoredFinding) -> Finding:
-    """Return a finding of an earlier run that no run can see any more, and that is still open."""
+    """Return a finding of an earlier run that this run cannot see, and that is still open."""
     evidence: dict[str, Any] = {name: stored.detail.get(name) for name in STORED_EVIDENCE}
     for name in TIMES:
         evidence[name] = evidence[name] and datetime.fromisoformat(evidence[name])

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from outbox.reconciliation.log import WHOLE_TOPIC
 from spark.columns.digest import Digest
 from spark.findings.finding_class import GradedClass
 from spark.findings.finding_rules import RULES
@@ -50,20 +51,25 @@ def _environment(*, autoescape: bool) -> Environment:
     )
     environment.filters["format_count"] = format_count
     environment.filters["seconds"] = trends.in_seconds
+    environment.filters["first_upper"] = lambda text: text[:1].upper() + text[1:]
     environment.filters["md"] = lambda text: str(text).translate(BACKSLASH_ESCAPES)
     return environment
 
 
 def _template_values(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any]:
+    accepted = of_topics(report.accepted, topics)
     return {
         "report": report,
+        "topics": topics,
         "digest": DIGEST_NAMES[report.digest],
         "coverage": coverage(report),
         "class_rows": class_rows(report),
         "rules": RULES,
         "topic_latencies": [each for each in report.latencies if each.topic is not None],
         "sections": _sections(report, samples, topics),
-        "accepted": of_topics(report.accepted, topics)[:samples],
+        "accepted": accepted[:samples],
+        "accepted_total": len(accepted),
+        "whole_topic": WHOLE_TOPIC,
     }
 
 
@@ -82,7 +88,7 @@ def _sections(report: Report, samples: int, topics: Sequence[str]) -> list[dict[
             "severity": each.severity.name.lower(),
             "rule": RULES[each.finding_class],
             "findings": listed,
-            "total": report.graded[each],
+            "total": report.graded_of(topics)[each],
         }
         for each, listed in by_class.items()
     ]

@@ -20,6 +20,12 @@ from spark.findings.finding_class import FindingClass, GradedClass, Kind
 from spark.findings.verdict import Verdict
 
 FORMATS: Final = ("html", "json", "md", "csv")
+OTHER_KINDS: Final = {
+    Kind.STUCK: "stuck messages or groups",
+    Kind.LATENCY: "latency or clock findings",
+    Kind.COVERAGE: "coverage findings",
+}
+"""The kinds that the sentence names only if there are such findings, and its words for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,9 +164,14 @@ class Report:
     @property
     def graded(self) -> dict[GradedClass, int]:
         """The number of findings of each class and severity."""
+        return self.graded_of(())
+
+    def graded_of(self, topics: Sequence[str]) -> dict[GradedClass, int]:
+        """Return the same for these topics and findings without one; without topics, for all."""
         counted: Counter[GradedClass] = Counter()
-        for (each, _), n in self.class_counts.items():
-            counted[each] += n
+        for (each, topic), n in self.class_counts.items():
+            if not topics or not topic or topic in topics:
+                counted[each] += n
         return dict(counted)
 
     @property
@@ -177,19 +188,26 @@ class Report:
         """The verdict in one line."""
         totals = {kind: format_count(n) for kind, n in self.totals.items()}
         lost = format_count(self.count(FindingClass.LOST, FindingClass.SKIPPED))
-        late = format_count(self.count(FindingClass.HELD, FindingClass.OVERDUE))
+        late = format_count(self.count(FindingClass.HELD) + self._overdue)
         return (
             f"{format_count(self.counts.judged)} committed messages checked up to"
             f" {self.plan.cut_at:%H:%M:%S}Z: {lost} lost, {late} late,"
             f" {totals[Kind.DUPLICATE]} duplicated, {totals[Kind.UNEXPECTED]} unexpected,"
             f" {totals[Kind.MISMATCH]} altered, {totals[Kind.DISORDERED]} out of order;"
-            f" {self.coverage}{self._latency_part()}{self._expected_duplicates_part()}"
+            f" {self.coverage}{self._other_kinds_part()}{self._expected_duplicates_part()}"
             f"{self._remaining_part()}"
         )
 
-    def _latency_part(self) -> str:
-        found = self.totals[Kind.LATENCY]
-        return f"; {format_count(found)} latency or clock findings" if found else ""
+    @property
+    def _overdue(self) -> int:
+        """The number of overdue messages; there is one finding per shard."""
+        shards = [f for f in self.findings if f.finding_class is FindingClass.OVERDUE]
+        return sum(each.detail.get("overdue", 1) for each in shards)
+
+    def _other_kinds_part(self) -> str:
+        """Return the part about the kinds of findings that are not about records."""
+        found = {kind: self.totals[kind] for kind in OTHER_KINDS}
+        return "".join(f"; {format_count(n)} {OTHER_KINDS[kind]}" for kind, n in found.items() if n)
 
     def _expected_duplicates_part(self) -> str:
         """Return the part about delivery mode at_least_once, if it published messages again."""
@@ -197,10 +215,18 @@ class Report:
         return f"; {format_count(repeated)} expected duplicates" if repeated else ""
 
     def _remaining_part(self) -> str:
-        """Return the part about findings of earlier runs that no run can see again."""
-        remaining = sum(each.stored_id is not None for each in self.findings)
-        found = format_count(remaining)
-        return f"; {found} of earlier runs, whose records have expired, open" if remaining else ""
+        """Return the part about findings of earlier runs that this run cannot see."""
+        remaining = (each for each in self.findings if each.stored_id is not None)
+        counts = Counter(map(self._reason_to_remain, remaining))
+        return "".join(
+            f"; {format_count(n)} of earlier runs, {why}, open" for why, n in sorted(counts.items())
+        )
+
+    def _reason_to_remain(self, finding: Finding) -> str:
+        if finding.topic in self.plan.log.excluded:
+            return "in excluded topics"
+        missing = finding.rule.kind is Kind.MISSING
+        return "older than the manifests" if missing else "whose records have expired"
 
 
 def format_count(number: int) -> str:

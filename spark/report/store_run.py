@@ -58,7 +58,7 @@ def store_run(
         "html": page.to_html(report, samples, topics),
         "json": json.dumps(shown, indent=2),
         "md": page.to_markdown(report, samples, topics),
-        "csv": tables.to_csv(report),
+        "csv": tables.to_csv(report, topics),
     }
     run_store.save(stored_run(report, bodies))
     report.folder.mkdir(parents=True, exist_ok=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import Final
 
 from spark.findings.finding_class import FindingClass, GradedClass, Severity
 from spark.findings.ledger import ACCEPTED
-from spark.report.document import finding_document
+from spark.report.document import finding_document, of_topics
 from spark.report.report import Report
 
 COLUMNS: Final = (
@@ -30,13 +31,17 @@ class ClassRow:
     by_topic: dict[str, int]
 
 
-def to_csv(report: Report) -> str:
-    """Return the kept findings and then the accepted ones as CSV; no cell can be a formula."""
+def to_csv(report: Report, topics: Sequence[str] = ()) -> str:
+    """Return the kept findings and then the accepted ones as CSV; no cell can be a formula.
+
+    ``topics`` limits the findings that are shown.
+    """
     out = StringIO()
     writer = csv.writer(out)
     writer.writerow(COLUMNS)
-    counted = [finding_document(each, report) for each in report.findings]
-    accepted = [finding_document(each, report, ACCEPTED) for each in report.accepted]
+    counted = [finding_document(each, report) for each in of_topics(report.findings, topics)]
+    known = of_topics(report.accepted, topics)
+    accepted = [finding_document(each, report, ACCEPTED) for each in known]
     for shown in (*counted, *accepted):
         writer.writerow([safe(shown[name]) for name in COLUMNS])
     return out.getvalue()

@@ -8,7 +8,7 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
-from outbox.reconciliation.log import Partition
+from outbox.reconciliation.log import WHOLE_TOPIC, Partition
 from spark.report.report import Latency, Report, format_count
 from spark.report.svg import COLUMNS, HEIGHT, LEFT, WIDTH, ends, grid, note, x_of, y_of
 
@@ -111,12 +111,12 @@ def _bar(place: int, places: int, run: tuple[datetime, str, int], top: int) -> s
     )
 
 
-def _cell(place: int, partition: Partition, unread: bool) -> str:
-    row, column = divmod(place, CELLS_PER_ROW)
+def _cell(number: int, partition: Partition, unread: bool) -> str:
+    row, column = divmod(number, CELLS_PER_ROW)
     state = "unread" if unread else "read"
     label = "not read" if unread else "read to the cut"
+    place = partition.topic if partition.number == WHOLE_TOPIC else " / ".join(map(str, partition))
     return (
         f'<rect class="{state}" x="{column * CELL}" y="{row * CELL}" width="{CELL - 2}"'
-        f' height="{CELL - 2}"><title>{escape(partition.topic)} / {partition.number}:'
-        f" {label}</title></rect>"
+        f' height="{CELL - 2}"><title>{escape(place)}: {label}</title></rect>'
     )

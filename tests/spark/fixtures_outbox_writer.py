@@ -25,7 +25,7 @@ from outbox.messages.record import Record
 from outbox.postgres.messages.half_reads import read_halves
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.sessions.connections import make_pool
-from outbox.reconciliation.log import LogEnd
+from outbox.reconciliation.log import LogEnd, Partition
 from spark.cut.cut_plan import open_transactions
 from tests.aged_installation.fixtures_choice import is_aged
 from tests.aged_installation.fixtures_log_starts import EXPIRED, log_starts_above_zero
@@ -69,11 +69,12 @@ class OutboxWriter:
         """This installation's topic of manifests."""
         return f"{self.prefix}.progress"
 
-    def create_topics(self, *topics: str, new: bool = False) -> None:
+    def create_topics(self, *topics: str, new: bool = False, new_shards: bool = False) -> None:
         """Create the progress topic and data topics with two partitions.
 
         The installation uses all shards, as one from before version 0021 of the schema does. The
-        logs of an aged installation start above 0, but those of its ``new`` topics do not.
+        logs of an aged installation start above 0, but those of its ``new`` topics do not, nor the
+        manifests of ``new_shards``, for which a real relay has no stored position.
         """
         self.execute("UPDATE outbox.installation SET shards = 16")
         self.topics += topics
@@ -83,7 +84,8 @@ class OutboxWriter:
             future.result(30)
         if is_aged():
             self.trimmed = () if new else topics
-            log_starts_above_zero(self.bootstrap_servers, [self.progress_topic, *self.trimmed])
+            manifests = [] if new_shards else [self.progress_topic]
+            log_starts_above_zero(self.bootstrap_servers, [*manifests, *self.trimmed])
 
     def prepare(self, topic: str, count: int, **fields: Any) -> list[HalfMessage]:
         """Prepare messages with different keys and values."""
@@ -109,25 +111,28 @@ class OutboxWriter:
 
     def repair(self, half: HalfMessage, action: str) -> None:
         """Publish a message again as a repair, as the relay would."""
-        state = self.shards[half.shard]
-        batch = f"{half.shard}.{state.batch_no + 1}.0"
-        manifest = self._manifest(
-            half.shard, state, state.position, (Entry(half.message_id.bytes, b"P"),), Kind.REPAIR
-        )
-        record = render(half, DecidedBy.PRODUCER, batch, redriven=action)
-        self._transaction([record], (half.shard, manifest))
-        self.shards[half.shard] = replace(state, batch_no=state.batch_no + 1, crc=crc_of(manifest))
-        self._settle()
+        self._publish_alone(half, Kind.REPAIR, as_it_is, action)
 
-    def order_repair(self, half: HalfMessage) -> None:
+    def release(self, half: HalfMessage, alter: Alter = as_it_is) -> None:
+        """Publish a message that was held, as the relay would; its row is marked as well."""
+        self._publish_alone(half, Kind.RELEASE, alter)
+        self.execute(
+            "UPDATE outbox.held_record SET released_at = clock_timestamp() WHERE half_id = %s",
+            half.half_id,
+        )
+
+    def order_repair(self, half: HalfMessage, action: str = "action") -> None:
         """Publish a message again by an operator's order, which is in the tables as well."""
         self.execute(
             "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n,"
-            " publish_error, repair, released_at)"
-            " VALUES (%s, %s, %s, %s, 1, 1, '', 'action', clock_timestamp())",
-            *(half.half_id, half.nonce, half.shard, half.message.topic_id),
+            " publish_error, repair, released_at, release_batch_no)"
+            " VALUES (%s, %s, %s, %s, 1, 1, '', %s, clock_timestamp(), %s)"
+            " ON CONFLICT (half_id) DO UPDATE"
+            " SET (repair, release_batch_no) = (excluded.repair, excluded.release_batch_no)",
+            *(half.half_id, half.nonce, half.shard, half.message.topic_id, action),
+            self.shards[half.shard].batch_no + 1,
         )
-        self.repair(half, "action")
+        self.repair(half, action)
 
     def produce(self, *records: Record) -> None:
         """Produce records in a transaction without a manifest, as no relay would."""
@@ -152,6 +157,16 @@ class OutboxWriter:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         places = [TopicPartition(topic, number, before) for number in (0, 1)]
         for future in admin.delete_records(places).values():
+            future.result(30)
+
+    def expire_manifests(self, shard: int, batches: int) -> None:
+        """Delete the first manifests of a shard, as retention does; each has a marker behind it."""
+        partition = Partition(self.progress_topic, shard)
+        starts = KafkaLogReader(self.bootstrap_servers).offsets([partition], LogEnd.START)
+        first = starts.offsets[partition]
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        place = TopicPartition(self.progress_topic, shard, first + 2 * batches)
+        for future in admin.delete_records([place]).values():
             future.result(30)
 
     def execute(self, statement: str, *parameters: Any) -> None:
@@ -225,6 +240,19 @@ class OutboxWriter:
         manifest = self._manifest(shard, state, to, entries)
         self._transaction(records, (shard, manifest))
         self.shards[shard] = ShardState(position=to, batch_no=batch_no, crc=crc_of(manifest))
+
+    def _publish_alone(
+        self, half: HalfMessage, kind: Kind, alter: Alter, action: str | None = None
+    ) -> None:
+        """Publish one message in a batch without a range."""
+        state = self.shards[half.shard]
+        batch = f"{half.shard}.{state.batch_no + 1}.0"
+        entries = (Entry(half.message_id.bytes, b"P"),)
+        manifest = self._manifest(half.shard, state, state.position, entries, kind)
+        record = render(half, DecidedBy.PRODUCER, batch, redriven=action)
+        self._transaction([*alter(record)], (half.shard, manifest))
+        self.shards[half.shard] = replace(state, batch_no=state.batch_no + 1, crc=crc_of(manifest))
+        self._settle()
 
     def _manifest(
         self,

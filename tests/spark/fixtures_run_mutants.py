@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from outbox.messages.manifest import Position
 from outbox.postgres.reconciliation import stored_checkpoint
 from spark.checks import misplaced_keys
 from spark.compare import diagnosis, expiry, open_items
 from spark.cut import checkpoint
+from spark.cut.log_state import Baseline
 from spark.findings import stored_finding
 from spark.findings.finding_class import FindingClass
 from tests.integration.postgres.reconciliation import test_run_lock, test_run_store
 from tests.spark.checks import test_misplaced_keys
 from tests.spark.cut import test_carry_over
 from tests.spark.fixtures_mutant import Mutant, Needs
-from tests.unit.spark.compare import test_diagnosis, test_expiry
+from tests.unit.spark.compare import test_diagnosis, test_expiry, test_last_records
 from tests.unit.spark.cut import test_checkpoint
 from tests.unit.spark.fixtures_suspects import make_suspect
 from tests.unit.spark.report import test_report
@@ -78,7 +80,36 @@ MUTANTS: Final = (
         killer=test_diagnosis.test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came_first,
         given={"redriven": (False,), "released": False, "expected": FindingClass.DUPLICATE_LATE},
     ),
+    Mutant(
+        name="an order explains each record of it",
+        module=diagnosis,
+        rule="    repeated = min(len(batches), len(orders)) < len(redriven)\n",
+        broken="    repeated = len(batches) < len(redriven)\n",
+        killer=test_diagnosis.test_two_orders_explain_two_records_but_not_two_of_one_batch_or_of_one_order,
+        given={"batches": (2, 3), "orders": ("a", "a"), "expected": FindingClass.DUPLICATE},
+    ),
+    Mutant(
+        name="a repair is repeated unseen after a run has matched it",
+        module=diagnosis,
+        rule="    return hold.release_batch_no not in (None, copy.batch_no)\n",
+        broken="    return False\n",
+        killer=test_diagnosis.test_of_a_message_matched_before_an_order_explains_the_record_in_the_batch_that_it_recorded,
+        given={
+            "recorded": 4,
+            "batch_no": 5,
+            "order": "last",
+            "expected": FindingClass.DUPLICATE_LATE,
+        },
+    ),
     # What retention explains.
+    Mutant(
+        name="what was released after a topic was accepted was published before",
+        module=diagnosis,
+        rule="place[0] > baseline.batch_no:",
+        broken="False:",
+        killer=test_last_records.test_nothing_published_by_the_cut_at_which_a_topic_was_accepted_is_missed,
+        given={"baseline": Baseline(Position(9, 1), batch_no=0), "expected": None},
+    ),
     Mutant(
         name="what was never published has expired",
         module=expiry,

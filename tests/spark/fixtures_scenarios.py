@@ -49,6 +49,7 @@ RECORDS: Final = pa.schema(
         ("batch_no", pa.int64()),
         ("index", pa.int32()),
         ("redriven", pa.bool_()),
+        ("repair", pa.string()),
         ("digest", pa.int64()),
         ("key_hash", pa.int64()),
         ("home", pa.int32()),
@@ -136,6 +137,7 @@ class Cell:
             "batch_no": written.batch_no,
             "index": None if written.batch_no is None else self._index(written),
             "redriven": written.redriven,
+            "repair": "order" if written.redriven else None,
             "digest": self.digest(written.message) + (not right),
         }
 
@@ -276,7 +278,7 @@ class Moment:
             waiting=1,
             released=state in ("released", "repaired"),
             dropped=state == "dropped",
-            repaired=state == "repaired",
+            repair="order" if state == "repaired" else None,
         )
 
 

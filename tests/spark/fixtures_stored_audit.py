@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.record import MESSAGE_ID, Record
@@ -30,6 +31,17 @@ def commit(writer: OutboxWriter, topic: str, count: int) -> list[HalfMessage]:
     halves = writer.prepare(topic, count)
     writer.end(halves, Resolution.COMMIT)
     return halves
+
+
+def hold(writer: OutboxWriter, held: Iterable[HalfMessage]) -> None:
+    """Record that Kafka refuses these messages."""
+    for half in held:
+        writer.execute(
+            "INSERT INTO outbox.held_record"
+            " (half_id, nonce, shard, topic_id, xid, n, publish_error)"
+            " VALUES (%s, %s, %s, %s, 1, 1, 'too large')",
+            *(half.half_id, half.nonce, half.shard, half.message.topic_id),
+        )
 
 
 def message_id(record: Record) -> str:

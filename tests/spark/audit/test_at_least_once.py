@@ -54,6 +54,7 @@ def relay(writer: OutboxWriter, delivery: str, shard: int) -> None:
     builder = RelayBuilder(load_settings(environment), Metrics(), writer.progress_topic)
     opened = builder.open(shard)
     while not (done := opened.run_once()).until_commits:
+        assert done.halt is None
         Event().wait(min(done.rest_seconds, 0.1))
     opened.close()
 
@@ -71,7 +72,7 @@ def test_losses_are_found_exactly_and_duplicates_expected_also_after_the_lane_wa
     session: SparkSession, writer: OutboxWriter, tmp_path: Path
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
+    writer.create_topics(topic, new=True, new_shards=True)
     repeated = commit(writer, topic, 10)
     shard = repeated[0].shard
     relay(writer, "at_least_once", shard)
@@ -96,7 +97,7 @@ def test_a_message_that_was_held_and_then_published_is_lost_without_its_record(
 ) -> None:
     """No manifest lists the release; the place that the relay recorded for it does."""
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic, new=True, new_shards=True)
     shard = commit(writer, topic, 3)[0].shard
     relay(writer, "at_least_once", shard)
     (place,) = (p for p, end in ends_of(writer, topic).items() if end)
@@ -120,7 +121,7 @@ def test_a_lane_that_only_repeats_is_clean(
     session: SparkSession, writer: OutboxWriter, tmp_path: Path
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
+    writer.create_topics(topic, new_shards=True)
     shard = commit(writer, topic, 5)[0].shard
     relay(writer, "exactly_once", shard)
     commit(writer, topic, 5)

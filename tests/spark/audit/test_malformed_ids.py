@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -19,7 +20,8 @@ from tests.spark.fixtures_outbox_writer import OutboxWriter
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
-MALFORMED = (b"", b"x'; rm -rf", b"00000000-0001-4000-8000-000000000007", b"\xff" * 100)
+MALFORMED = (None, b"", b"x'; rm -rf", b"00000000-0001-4000-8000-000000000007", b"\xff" * 100)
+"""None is a header that is present without a value."""
 
 
 def test_a_malformed_message_id_is_a_finding_that_stays_until_a_full_read(
@@ -30,7 +32,8 @@ def test_a_malformed_message_id_is_a_finding_that_stays_until_a_full_read(
     writer.end(writer.prepare(topic, 5), Resolution.COMMIT)
     writer.publish()
     writer.produce(Record(topic, None, b"of another writer", 0, ()))
-    writer.produce(*[Record(topic, b"k", b"", 0, ((MESSAGE_ID, each),)) for each in MALFORMED])
+    named = [((MESSAGE_ID, cast("bytes", each)),) for each in MALFORMED]
+    writer.produce(*[Record(topic, b"k", b"", 0, headers) for headers in named])
     for full in (False, False, True):
         report = Audit(parts, replace(options, full=full)).run()
         store_run(report, parts.run_store, samples=50)

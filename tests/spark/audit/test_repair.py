@@ -7,16 +7,19 @@ from collections.abc import Iterable
 import psycopg
 import pytest
 
-from outbox.messages.message import DecidedBy, Resolution
+from outbox.messages.message import DecidedBy, HalfMessage, Resolution
+from outbox.messages.message_id import HalfId
 from outbox.messages.record import Record
 from outbox.reconciliation.finding import FindingChanges
 from spark.audit.audit import Audit
 from spark.findings.verdict import Verdict
+from spark.report.report import Report
 from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.fixtures_records import render
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_stored_audit import commit, run
 
 pytestmark = REAL_STORES
 
@@ -77,15 +80,50 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
 def test_a_repair_explains_one_record_and_not_the_copy_of_it(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
-    halves = writer.prepare(topic, 3)
-    writer.end(halves, Resolution.COMMIT)
-    lost = halves[1]
-    writer.publish(lambda record: () if record.key == lost.message.content.key else (record,))
+    lost = one_lost(writer)
     writer.order_repair(lost)
     batch = f"{lost.shard}.{writer.shards[lost.shard].batch_no}.0"
     writer.produce(render(lost, DecidedBy.PRODUCER, batch, redriven="action"))
-    report = Audit(parts, options).run()
-    found = [(each.finding_class.value, each.half_id) for each in report.findings]
-    assert found == [("DUPLICATE", lost.half_id)]
+    assert found_in(Audit(parts, options).run()) == [("DUPLICATE", lost.half_id)]
+
+
+@pytest.mark.deep
+def test_a_repair_that_is_published_in_two_batches_explains_one_record_and_each_order_one(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    lost = one_lost(writer)
+    writer.order_repair(lost)
+    writer.order_repair(lost, "second")
+    ordered_twice = run(parts, options)
+    writer.repair(lost, "second")
+    published_twice = run(parts, options)
+    assert found_in(ordered_twice) == [("REDRIVEN", lost.half_id)]
+    assert found_in(published_twice) == [("DUPLICATE", lost.half_id)]
+
+
+@pytest.mark.deep
+def test_a_repair_that_is_published_again_after_a_run_has_matched_it_is_a_late_duplicate(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    lost = one_lost(writer)
+    writer.order_repair(lost)
+    matched = run(parts, options)
+    writer.repair(lost, "action")
+    assert (found_in(matched), found_in(run(parts, options))) == (
+        [],
+        [("DUPLICATE_LATE", lost.half_id)],
+    )
+
+
+def one_lost(writer: OutboxWriter) -> HalfMessage:
+    """Publish three messages, and lose the record of the second."""
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic, new=True)
+    halves = commit(writer, topic, 3)
+    writer.publish(lambda record: () if record.key == halves[1].message.content.key else (record,))
+    return halves[1]
+
+
+def found_in(report: Report) -> list[tuple[str, HalfId | None]]:
+    """Return the class and the message of each finding."""
+    return [(each.finding_class.value, each.half_id) for each in report.findings]

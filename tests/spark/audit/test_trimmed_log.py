@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from outbox.messages.message import HalfMessage
+from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.murmur2 import partition_of
 from outbox.messages.record import MESSAGE_ID, Record
 from spark.findings.verdict import EXIT_FINDINGS, Tolerance, Verdict, exit_code
@@ -125,6 +125,30 @@ def test_a_first_run_excuses_with_retention_only_what_it_can_have_removed(
         report = run(parts, options)
         assert (named(report), report.verdict) == (faults, Verdict.FINDINGS)
         assert report.counts.unverifiable == unverifiable
+
+
+def test_what_is_missing_stays_open_when_its_manifest_has_expired_until_it_is_published_again(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    """No run judges what is older than all manifests, so no run shows that it is there."""
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic, new=True)
+    halves = writer.prepare(topic, 4, key=b"member-1")
+    writer.end(halves[:2], Resolution.COMMIT)
+    lost = halves[0]
+    writer.publish(without(lost))
+    writer.end(halves[2:], Resolution.COMMIT)
+    writer.publish()
+    assert named(run(parts, options)) == {("LOST", str(lost.message_id))}
+    writer.expire_manifests(lost.shard, batches=1)
+    for full in (True, False):
+        report = run(parts, replace(options, full=full))
+        assert named(report) == {("LOST", str(lost.message_id))}
+        assert report.sentence.endswith("; 1 of earlier runs, older than the manifests, open")
+        assert (report.counts.baseline, report.verdict) == (2 * full, Verdict.FINDINGS)
+    writer.order_repair(lost)
+    repaired = run(parts, options)
+    assert (repaired.changes.fixed, repaired.verdict) == (1, Verdict.CLEAN)
 
 
 def test_a_fault_that_was_seen_keeps_later_runs_from_being_clean_when_its_record_has_expired(

@@ -12,12 +12,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,
 )
 
-from outbox.messages.message import HalfMessage, Resolution
+from outbox.messages.message import Resolution
 from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_stored_audit import classes, commit, message_id, run
+from tests.spark.fixtures_stored_audit import classes, commit, hold, message_id, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -61,6 +61,30 @@ def test_nothing_of_an_excluded_topic_is_lost_and_all_of_it_is_judged_once_it_is
     ]
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_a_finding_of_an_excluded_topic_stays_open_until_the_topic_is_read_again(
+    writer: OutboxWriter, parts: RunContext, options: Options, full: bool
+) -> None:
+    topic = f"{writer.prefix}-excluded"
+    writer.create_topics(topic, new=True)
+    lost, doubled, late = commit(writer, topic, 3)
+    held_back = str(late.message_id)
+    missing = {str(lost.message_id), held_back}
+    writer.publish(lambda record: () if message_id(record) in missing else (record,))
+    writer.produce(writer.record(doubled))
+    faults = {"LOST": 2, "DUPLICATE": 1}
+    narrow = replace(options, exclude_topics=frozenset({topic}), full=full)
+    assert classes(run(parts, options)) == faults
+    for _ in range(2):
+        unread = run(parts, narrow)
+        assert (classes(unread), unread.verdict) == (faults, Verdict.FINDINGS)
+        assert (unread.changes.resolved, unread.changes.unverifiable) == (0, 0)
+    assert unread.sentence.endswith(" of earlier runs, in excluded topics, open")
+    writer.produce(writer.record(late))
+    read = run(parts, options)
+    assert (classes(read)["LOST"], read.changes.resolved) == (1, 1)
+
+
 def compact(writer: OutboxWriter, topic: str) -> None:
     """Let the topic keep only the last record of a key."""
     entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
@@ -68,14 +92,3 @@ def compact(writer: OutboxWriter, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": writer.bootstrap_servers})
     for future in admin.incremental_alter_configs([resource]).values():
         future.result(30)
-
-
-def hold(writer: OutboxWriter, held: list[HalfMessage]) -> None:
-    """Record that Kafka refuses these messages."""
-    for half in held:
-        writer.execute(
-            "INSERT INTO outbox.held_record"
-            " (half_id, nonce, shard, topic_id, xid, n, publish_error)"
-            " VALUES (%s, %s, %s, %s, 1, 1, 'too large')",
-            *(half.half_id, half.nonce, half.shard, half.message.topic_id),
-        )

@@ -1,4 +1,4 @@
-"""Whose finding nobody can settle any more: what was retired, unless its commit is still judged."""
+"""Whose finding a run cannot settle: retired before it was judged, or older than the manifests."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from outbox.messages.message_id import HalfId
-from spark.checks.unverifiable import unjudged_half_ids
+from spark.checks.unverifiable import unjudged_half_ids, unlisted_half_ids
 from spark.columns import schemas
+from spark.columns.segments import BASELINE, JUDGED
 from tests.spark.fixtures_markers import ON_SPARK
 
 pytestmark = ON_SPARK
@@ -23,3 +24,15 @@ def test_a_retired_message_is_unverifiable_unless_this_run_judges_its_commit(
     assert sorted(unjudged_half_ids([HalfId(6), HalfId(7), HalfId(9)], commits)) == [6, 9]
     assert unjudged_half_ids([HalfId(8)], commits) == []
     assert unjudged_half_ids([], commits) == []
+
+
+def test_a_missing_message_is_not_judged_if_it_is_older_than_the_manifests_and_has_no_record(
+    session: SparkSession,
+) -> None:
+    rows = [(1, BASELINE, 0, 0), (2, BASELINE, 1, 0), (3, BASELINE, 0, 1), (4, JUDGED, 0, 0)]
+    rows.append((5, BASELINE, 0, 0))
+    columns = "half_id bigint, standing string, copies bigint, ahead bigint"
+    unsettled = session.createDataFrame(rows, columns)
+    asked = [HalfId(each) for each in (1, 2, 3, 4, 9)]
+    assert unlisted_half_ids(asked, unsettled) == [1]
+    assert unlisted_half_ids([], unsettled) == []

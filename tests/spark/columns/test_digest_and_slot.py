@@ -87,22 +87,23 @@ def test_headers_out_of_place_are_found_by_name(
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("given", "expected"),
     [
-        None,
-        [],
-        headers((record.MESSAGE_ID, "not an id"), *leading()[1:]),
-        headers((record.MESSAGE_ID, None), *leading()[1:]),
-        headers((record.MESSAGE_ID, ID.upper()), *leading()[1:]),
+        (None, None),
+        ([], None),
+        (headers(GROUP), None),
+        (headers((record.MESSAGE_ID, "not an id"), *leading()[1:]), "not an id"),
+        (headers((record.MESSAGE_ID, None), *leading()[1:]), ""),
+        (headers(GROUP, (record.MESSAGE_ID, None)), ""),
+        (headers((record.MESSAGE_ID, ID.upper()), *leading()[1:]), ID.upper()),
     ],
-    ids=["null", "none", "malformed", "null value", "upper case"],
+    ids=["null", "none", "other", "malformed", "null value", "null elsewhere", "upper case"],
 )
-def test_a_record_without_a_well_formed_id_names_no_half(
-    session: SparkSession, given: list[dict[str, Any]] | None
+def test_a_record_without_a_well_formed_id_names_no_half_and_claims_an_id_if_it_has_the_header(
+    session: SparkSession, given: list[dict[str, Any]] | None, expected: str | None
 ) -> None:
     (row,) = named(session, {"headers": given}).select("message_id", "half_id").collect()
-    assert row["half_id"] is None
-    assert row["message_id"] in (None, "not an id", ID.upper())
+    assert (row["message_id"], row["half_id"]) == (expected, None)
 
 
 @pytest.mark.parametrize("batch", ["", "5", "5.17", "5.17.3.1", "a.b.c", "99999999999.1.1"])

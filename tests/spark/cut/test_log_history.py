@@ -29,6 +29,7 @@ from tests.fixtures_waiting import wait_for
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
+from tests.spark.fixtures_stored_audit import commit, hold
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -193,3 +194,23 @@ def test_the_anchor_that_spark_read_is_found_again_by_its_place_and_digest(story
     there = facts.next_records({partition: offset})[partition]
     assert there is not None
     assert (there.offset, digest_of(there)) == (offset, digest)
+
+
+def test_a_message_that_is_released_after_its_topic_was_accepted_is_judged(
+    session: SparkSession, writer: OutboxWriter, tmp_path: Path
+) -> None:
+    """The others were published to the former topic, so that nobody can find their records."""
+    topic = f"{writer.prefix}-accepted"
+    writer.create_topics(topic, new=True)
+    first, held, *_ = commit(writer, topic, 4)
+    writer.publish(held=[held.half_id])
+    hold(writer, [held])
+    _run(session, writer, tmp_path)
+    _recreate(writer, topic)
+    accepted = _run(session, writer, tmp_path, accepted={topic})
+    writer.release(held, lambda record: ())
+    reports = [accepted, *(_run(session, writer, tmp_path) for _ in range(2))]
+    found = [[(each.finding_class, each.half_id) for each in r.findings] for r in reports]
+    assert found == [[("HELD", held.half_id)], *[[("LOST", held.half_id)]] * 2]
+    assert first.half_id != held.half_id
+    assert [each.counts.unverifiable for each in reports] == [3, 0, 0]

@@ -208,20 +208,48 @@ def test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came
 ) -> None:
     """The lost record that arrives after its repair is not reported as the relay's fault."""
     copies = [make_copy(offset=at, redriven=each) for at, each in enumerate(redriven)]
-    hold = make_hold(released=released, repaired=True)
+    hold = make_hold(released=released, repair="order")
     late = make_suspect(*copies, standing=None, position=None, hold=hold)
     assert classes(late, replace(HERE, continued=True)) == [expected]
 
 
 @pytest.mark.parametrize(
-    ("batches", "expected"),
-    [((2,), FindingClass.REDRIVEN), ((2, 3), FindingClass.REDRIVEN), ((2, 2), "DUPLICATE")],
+    ("recorded", "batch_no", "order", "expected"),
+    [
+        (4, 4, "last", FindingClass.REDRIVEN),
+        (4, 5, "last", FindingClass.DUPLICATE_LATE),
+        (None, 5, "last", FindingClass.REDRIVEN),
+        (4, 3, "first", FindingClass.REDRIVEN),
+        (4, 3, None, FindingClass.REDRIVEN),
+        (4, None, "last", FindingClass.REDRIVEN),
+    ],
+    ids=["recorded", "again", "unknown", "an earlier order", "carried before", "no batch"],
 )
-def test_two_repairs_explain_two_records_but_not_two_of_one_batch(
-    batches: tuple[int, ...], expected: str
+def test_of_a_message_matched_before_an_order_explains_the_record_in_the_batch_that_it_recorded(
+    recorded: int | None, batch_no: int | None, order: str | None, expected: FindingClass
 ) -> None:
-    hold = make_hold(released=True, repaired=True)
+    copy = make_copy(batch_no=batch_no, redriven=True, repair=order)
+    hold = make_hold(released=True, repair="last", release_batch_no=recorded)
+    late = make_suspect(copy, standing=None, position=None, hold=hold)
+    assert classes(late, replace(HERE, continued=True)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("batches", "orders", "expected"),
+    [
+        ((2,), ("a",), FindingClass.REDRIVEN),
+        ((2, 3), ("a", "b"), FindingClass.REDRIVEN),
+        ((2, 3), (None, None), FindingClass.REDRIVEN),
+        ((2, 2), ("a", "b"), FindingClass.DUPLICATE),
+        ((2, 3), ("a", "a"), FindingClass.DUPLICATE),
+    ],
+)
+def test_two_orders_explain_two_records_but_not_two_of_one_batch_or_of_one_order(
+    batches: tuple[int, ...], orders: tuple[str | None, ...], expected: FindingClass
+) -> None:
+    hold = make_hold(released=True, repair="b")
     repairs = [
-        make_copy(offset=10 + at, batch_no=batch, redriven=True) for at, batch in enumerate(batches)
+        make_copy(offset=10 + batch + at, batch_no=batch, redriven=True, repair=order)
+        for at, (batch, order) in enumerate(zip(batches, orders, strict=True))
     ]
     assert classes(make_suspect(make_copy(), *repairs, hold=hold)) == [expected]

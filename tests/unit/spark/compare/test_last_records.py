@@ -10,6 +10,7 @@ from outbox.messages.manifest import Position
 from spark.compare.diagnosis import Unverifiable, may_be_compacted, unverifiable_reason
 from spark.compare.evidence import Suspect
 from spark.compare.last_records import is_superseded, key_hash
+from spark.cut.log_state import Baseline
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict, verdict_of
 from tests.fixtures_replacing import replace
@@ -101,16 +102,22 @@ def test_only_messages_without_a_record_in_compacted_topics_are_looked_up() -> N
 
 
 def test_what_was_never_published_is_neither_compacted_nor_excused_by_an_accepted_topic() -> None:
-    accepted = replace(COMPACTED, baselines={"points": {3: Position(9, 1)}})
+    accepted = replace(COMPACTED, baselines={"points": {3: Baseline(Position(9, 1))}})
     assert classes(keyed(superseded=True, listed=()), accepted) == [FindingClass.SKIPPED]
 
 
 @pytest.mark.parametrize(
     ("baseline", "expected"),
-    [(Position(9, 1), Unverifiable.ACCEPTED), (Position(9, 0), None), (Position(8, 5), None)],
+    [
+        (Baseline(Position(9, 1)), Unverifiable.ACCEPTED),
+        (Baseline(Position(9, 1), batch_no=1), Unverifiable.ACCEPTED),
+        (Baseline(Position(9, 1), batch_no=0), None),
+        (Baseline(Position(9, 0)), None),
+        (Baseline(Position(8, 5), batch_no=1), None),
+    ],
 )
-def test_nothing_up_to_the_cut_at_which_a_topic_was_accepted_is_missed(
-    baseline: Position, expected: Unverifiable | None
+def test_nothing_published_by_the_cut_at_which_a_topic_was_accepted_is_missed(
+    baseline: Baseline, expected: Unverifiable | None
 ) -> None:
     accepted = replace(HERE, baselines={"points": {3: baseline}})
     assert unverifiable_reason(make_suspect(), accepted) is expected

@@ -33,7 +33,7 @@ FOUND = Finding(
     offset=5,
     by_sha256=True,
 )
-REPAIRED = make_hold(released=True, repaired=True)
+REPAIRED = make_hold(released=True, repair="order")
 
 
 @dataclass

@@ -14,7 +14,7 @@ from outbox.reconciliation.log import WHOLE_TOPIC, LogRecord, Partition, TopicFa
 from spark.checks.coverage import gap_finding
 from spark.cut import log_history, log_state
 from spark.cut.cut_plan import Gap, Range
-from spark.cut.log_state import Anchor, LogState
+from spark.cut.log_state import Anchor, Baseline, LogState
 from spark.findings.finding_class import FindingClass
 from spark.findings.finding_rules import RULES
 from tests.fixtures_records import render
@@ -130,10 +130,14 @@ def test_a_topic_that_is_no_longer_wanted_is_not_missed() -> None:
 
 
 def test_a_stored_state_is_read_back_unchanged() -> None:
-    baselines = {"points": {3: Position(9, 2)}}
+    baselines = {"points": {3: Baseline(Position(9, 2), batch_no=5)}}
     state = replace(ANCHORED, baselines=baselines, positions={3: Position(9, 4)})
-    assert log_state.state_of(json.loads(json.dumps(state.as_json()))) == state
+    stored = json.loads(json.dumps(state.as_json()))
+    assert log_state.state_of(stored) == state
     assert log_state.state_of(None) == LogState()
+    del stored["baseline_batches"]
+    without = replace(state, baselines={"points": {3: Baseline(Position(9, 2))}})
+    assert log_state.state_of(stored) == without
 
 
 def test_a_run_moves_the_ends_and_keeps_what_it_could_not_read() -> None:

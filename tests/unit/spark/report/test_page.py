@@ -10,7 +10,7 @@ from io import StringIO
 import pytest
 
 from outbox.reconciliation.finding import REPAIRABLE_CLASSES, FindingChanges
-from outbox.reconciliation.log import Partition
+from outbox.reconciliation.log import WHOLE_TOPIC, Partition
 from spark.columns.digest import Digest
 from spark.cut.cut_plan import Gap
 from spark.findings.finding_class import FindingClass, Kind
@@ -107,6 +107,45 @@ def test_a_topic_limits_what_is_shown_and_not_what_is_counted() -> None:
     shown = document.document(report, {}, ["other"])
     assert [each["topic"] for each in shown["findings"]] == ["other"]
     assert shown["totals"]["missing"] == 2
+    (row,) = csv.DictReader(StringIO(tables.to_csv(report, ["other"])))
+    assert row["topic"] == "other"
+
+
+def test_a_page_for_some_topics_names_them_and_counts_only_their_findings_in_a_section() -> None:
+    others = [make_finding(n, topic="other") for n in range(2, 5)]
+    accepted = [make_finding(9), make_finding(8, topic="other")]
+    report = make_report([make_finding(1), *others], accepted=accepted)
+    html = page.to_html(report, 2, ["other"])
+    sections = html[html.index("<h2>Findings</h2>") :]
+    assert sections.count("</details>") == 2
+    assert "1 more are in the Parquet files" in sections
+    assert "accepts 1 findings" in sections
+    markdown = page.to_markdown(report, 2, ["other"])
+    assert "## LOST (critical): 3\n" in markdown
+    assert "1 more are in the Parquet files" in markdown
+    for text in (html, markdown):
+        assert "Only findings of other are listed" in text
+        assert "Only findings" not in page.to_html(report, 2)
+
+
+def test_a_topic_that_could_not_be_read_at_all_is_named_without_a_partition() -> None:
+    gaps = [
+        Gap(partition=Partition("points", WHOLE_TOPIC), reason="gone", finding_class="NOT_READ"),
+        Gap(partition=Partition("other", 1), reason="offline", finding_class="NOT_READ"),
+    ]
+    report = make_report(gaps=gaps)
+    html = page.to_html(report, SAMPLES)
+    assert "<li>points: gone</li>" in html
+    assert "<li>other / 1: offline</li>" in html
+    assert "<title>points: not read</title>" in html
+    assert "-1" not in trends.coverage_chart(report)
+
+
+def test_only_a_run_after_another_one_compares_itself_with_it() -> None:
+    past = [make_past_run("1", "clean")]
+    for text in (page.to_html, page.to_markdown):
+        assert "no earlier run to compare with" in text(make_report([make_finding()]), SAMPLES)
+        assert "since the previous run" in text(make_report(past=past), SAMPLES)
 
 
 def test_the_chart_sums_equal_steps_and_loses_nothing() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+
+import pytest
 
 from outbox.reconciliation.log import Partition
 from spark.cut.cut_plan import Gap
@@ -26,6 +29,30 @@ def test_the_sentence_counts_what_was_checked_and_what_was_found() -> None:
         "1 204 113 committed messages checked up to 12:00:03Z: 1 lost, 1 late, 1 duplicated, "
         "0 unexpected, 0 altered, 0 out of order; 2 of 2 partitions, 16 of 16 shards"
     )
+
+
+def test_the_sentence_counts_late_messages_and_not_the_shards_they_wait_in() -> None:
+    shards = [
+        make_finding(n, finding_class=FindingClass.OVERDUE, detail={"overdue": 40 + n})
+        for n in (1, 2)
+    ]
+    report = make_report([*shards, make_finding(3, finding_class=FindingClass.HELD)])
+    assert " 0 lost, 84 late, " in report.sentence
+
+
+@pytest.mark.parametrize(
+    ("found", "ending"),
+    [
+        ([FindingClass.STUCK_HALF, FindingClass.CHECK_SILENT], "; 2 stuck messages or groups"),
+        ([FindingClass.MANIFEST_BREAK], "; 1 coverage findings"),
+        ([FindingClass.PARKED, FindingClass.COMPACTED], "16 of 16 shards"),
+    ],
+)
+def test_the_sentence_names_every_kind_of_finding_that_decides_the_verdict(
+    found: list[FindingClass], ending: str
+) -> None:
+    findings = [make_finding(n, finding_class=each) for n, each in enumerate(found)]
+    assert make_report(findings).sentence.endswith(ending)
 
 
 def test_what_was_not_read_is_not_counted_as_read() -> None:
@@ -75,6 +102,12 @@ def test_a_finding_that_no_run_can_see_any_more_is_reported_as_it_was_stored() -
     assert report.verdict is Verdict.FINDINGS
     assert "2 duplicated" in report.sentence
     assert report.sentence.endswith("; 1 of earlier runs, whose records have expired, open")
+    excluded = replace(report.plan.log, excluded=frozenset({"points"}))
+    without = replace(report, plan=replace(report.plan, log=excluded))
+    assert without.sentence.endswith("; 1 of earlier runs, in excluded topics, open")
+    (lost,) = stored_run(make_report([make_finding()]), {}).findings
+    older = make_report([remaining_finding(lost)])
+    assert older.sentence.endswith("; 1 of earlier runs, older than the manifests, open")
 
 
 def test_the_finding_id_survives_a_refined_class() -> None:
