@@ -160,12 +160,14 @@ class Guard:
     ) -> None:
         """Answer anybody, without reading a body."""
         if scope["method"] not in READS:
-            raise Problem(slug="method-not-allowed", headers={"allow": "GET"})
+            raise Problem(slug="method-not-allowed", headers={"allow": "GET, HEAD"})
         scope.setdefault("state", {}).update(caller=NOBODY, request_id=sender.request_id)
-        if scope["method"] == "GET" and scope["path"] in SHARED and not scope["query_string"]:
-            await self._shared.serve(scope, sender.send)
+        asked = {**scope, "method": "GET"}  # the server leaves out the body of an answer to HEAD
+        if scope["path"] in SHARED and not scope["query_string"]:
+            await self._shared.serve(asked, sender.send)
         else:
-            await self._cold(scope, _replay(b"", receive), sender.send)
+            await self._cold(asked, _replay(b"", receive), sender.send)
+            scope["route"] = asked.get("route")
 
     async def _serve_console(
         self,
@@ -192,6 +194,13 @@ class Guard:
             self._reads.owe(caller, visitor.calls.made - 1)
         except (Problem, OutboxError) as error:
             await console.refuse(error, scope, sender.send)
+        except ClientGone:
+            raise
+        except Exception:  # a person reads the answer: a page, not the document of a problem
+            if sender.status:
+                raise
+            get_logger().exception(Event.INTERNAL_ERROR, request_id=sender.request_id)
+            await console.refuse(Problem(slug="internal-error"), scope, sender.send)
 
     async def _hot_body(
         self,

@@ -44,7 +44,9 @@ def validate_framing(
     """Raise Problem ``malformed-request``, or refuse a body that the method does not take."""
     if len(by_name) != len(headers):
         _refuse_repeated(headers)
-    if http_version == "1.1" and b"host" not in by_name:
+    if http_version != "1.1":
+        _refuse_other_version(http_version)
+    elif b"host" not in by_name:
         raise _malformed("Host is missing")
     coding = by_name.get(b"transfer-encoding")
     if coding is not None and (coding.lower() != b"chunked" or http_version != "1.1"):
@@ -60,6 +62,12 @@ def validate_framing(
             detail="this method takes no body",
             headers={"connection": "close"},
         )
+
+
+def _refuse_other_version(http_version: str) -> None:
+    """Raise Problem for a version that we do not speak; the parser takes 0.9 and 2.0 as well."""
+    if http_version != "1.0":
+        raise _malformed("the only versions are HTTP/1.1 and HTTP/1.0")
 
 
 def declares_body(headers: dict[bytes, bytes]) -> bool:

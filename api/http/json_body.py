@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -77,6 +77,21 @@ def typed(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     return value
 
 
+async def typed_in_steps(
+    body: bytes, decoder: msgspec.json.Decoder[T], rest: Callable[[], Awaitable[None]]
+) -> T:
+    """Decode a large body as ``typed`` does; ``rest`` lets others work between its passes."""
+    value = decoder.decode(body)
+    await rest()
+    expected = quotes(body)
+    await rest()
+    encoded = msgspec.json.encode(value)
+    await rest()
+    if expected != quotes(encoded):
+        raise Ambiguous
+    return value
+
+
 def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """Decode a body into its type.
 
@@ -85,8 +100,13 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return typed(body, decoder)
     except REFUSALS as error:
-        refuse_malformed(body)
-        raise reason(body, error, Search()) from None
+        raise refusal(body, error) from None
+
+
+def refusal(body: bytes, error: Exception) -> Problem:
+    """Return why ``typed`` refused a body. Raises Problem ``malformed-json``."""
+    refuse_malformed(body)
+    return reason(body, error, Search())
 
 
 def parse(body: bytes) -> Any:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+from typing import Final
 from zlib import crc32
 
 from api.http.problems import Problem
+
+LARGEST: Final = (1 << 63) - 1
+"""The database compares larger numbers without its indexes."""
 
 
 def encode_page_token(place: str) -> str:
@@ -23,7 +27,7 @@ def decode_page_token(cursor: str) -> str:
     except (binascii.Error, ValueError):
         raise Problem(slug="cursor-invalid") from None
     checksum, place = text[:8], text[8:]
-    if checksum != f"{crc32(place.encode()):08x}":
+    if checksum != f"{crc32(place.encode()):08x}" or "\x00" in place:
         raise Problem(slug="cursor-invalid")
     return place
 
@@ -35,4 +39,7 @@ def decode_number_token(cursor: str | None) -> int | None:
     place = decode_page_token(cursor)
     if not (place.isascii() and place.isdigit() and len(place) <= 19):
         raise Problem(slug="cursor-invalid")
-    return int(place)
+    number = int(place)
+    if number > LARGEST:
+        raise Problem(slug="cursor-invalid")
+    return number

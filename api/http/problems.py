@@ -21,6 +21,7 @@ from outbox.errors import (
     Overloaded,
     PreconditionFailed,
     PreconditionRequired,
+    SchemaBehind,
     ScopeMissing,
     UnknownGroup,
 )
@@ -65,7 +66,10 @@ KINDS: Final[dict[str, ProblemKind]] = {
         403, "Prepares are refused for now", "An operator is draining this installation."
     ),
     "csrf-refused": ProblemKind(
-        403, "The form was not sent by the console", "Load the page and try again."
+        403,
+        "The form was not sent by the console",
+        "Load the page and try again. A proxy must pass on `Host` as the browser sent it, with its"
+        " port.",
     ),
     "not-found": ProblemKind(404, "Nothing at this path", "Compare the path with /openapi.json."),
     "message-not-found": ProblemKind(
@@ -215,8 +219,11 @@ def headers_of(problem: Problem) -> dict[str, str]:
 
 KAFKA_AWAY: Final = {"checks": {"kafka": "unavailable"}}
 """The facts of a `not-ready` whose cause is Kafka."""
+NOT_MIGRATED: Final = {"checks": {"migrations": "behind"}}
+BEHIND: Final = "the database lacks a migration of this version: run `outbox migrate up`"
 SLUG_OF: Final[dict[type[OutboxError], str]] = {
     DatabaseUnavailable: "database-unavailable",
+    SchemaBehind: "not-ready",
     Overloaded: "overloaded",
     ScopeMissing: "scope-missing",
     UnknownGroup: "unknown-group",
@@ -236,4 +243,6 @@ def problem_of(error: OutboxError) -> Problem:
     if isinstance(error, Overloaded):
         wait = error.retry_after_seconds
     detail = str(error) if isinstance(error, ScopeMissing) else None
+    if isinstance(error, SchemaBehind):
+        return Problem(slug=slug, detail=BEHIND, facts=NOT_MIGRATED, retry_after_seconds=wait)
     return Problem(slug=slug, detail=detail, retry_after_seconds=wait)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 NO_NUL = r"^[^\x00]*$"
 """``$`` is the very end of the text: this validator uses Rust's regular expressions."""
@@ -30,6 +30,14 @@ def _require_rfc_3339(value: object) -> object:
     return value
 
 
+def _in_utc(value: datetime) -> datetime:
+    """Return the time in UTC; refuse one that has no year of four digits there."""
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("is outside of the years 1 to 9999 in UTC") from None
+
+
 def _require_integer(value: object) -> object:
     """Accept digits in a query and an integer in a body; refuse everything else."""
     digits = isinstance(value, str) and value.isascii() and value.isdigit()
@@ -39,4 +47,7 @@ def _require_integer(value: object) -> object:
 
 
 Count = Annotated[int, Field(strict=False, ge=0, le=1_000_000), BeforeValidator(_require_integer)]
-Moment = Annotated[datetime, Field(strict=False), BeforeValidator(_require_rfc_3339)]
+HttpStatus = Annotated[int, Field(strict=False, ge=100, le=599), BeforeValidator(_require_integer)]
+Moment = Annotated[
+    datetime, Field(strict=False), BeforeValidator(_require_rfc_3339), AfterValidator(_in_utc)
+]

@@ -19,9 +19,15 @@ from outbox.checks.check_round import Answer, Outcome, Question
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import CheckUrl, read_check_url
 from outbox.errors import CheckUrlForbidden
+from outbox.http_checks.check_response import CheckResponse
 from outbox.http_checks.check_span import CheckSpan
 from outbox.http_checks.classification import HttpAnswer, classify, classify_batch
-from outbox.http_checks.guarded_connector import Blocked, GuardedResolver, guarded_connector
+from outbox.http_checks.guarded_connector import (
+    Blocked,
+    GuardedResolver,
+    guarded_connector,
+    small_socket,
+)
 from outbox.http_checks.request import CheckRequest, check_request
 
 if TYPE_CHECKING:
@@ -38,9 +44,10 @@ READ_BYTES: Final = 4096
 def guarded_session(resolver: GuardedResolver, *, proxied: bool) -> aiohttp.ClientSession:
     """Return a session whose sockets the SSRF guard judges; a proxy applies its own rules."""
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, force_close=True)
+        connector=aiohttp.TCPConnector(limit=0, force_close=True, socket_factory=small_socket)
         if proxied
         else guarded_connector(resolver),
+        response_class=CheckResponse,
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
         trust_env=False,

@@ -11,7 +11,7 @@ import socket
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -25,6 +25,9 @@ from outbox.http_checks.own_listeners import (
     ssrf_policy,
 )
 from outbox.settings.catalogue import Settings
+
+RECEIVE_BYTES: Final = 8192
+"""What the system keeps of an answer (twice this): it is parsed at once, and others wait then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +95,8 @@ def guarded_connector(resolver: GuardedResolver) -> TCPConnector:
     """
 
     def make_socket(info: Any) -> socket.socket:
-        family, kind, protocol, _, address = info
-        refuse(str(address[0]))
-        return socket.socket(family=family, type=kind, proto=protocol)
+        refuse(str(info[4][0]))
+        return small_socket(info)
 
     return TCPConnector(
         resolver=resolver,
@@ -105,6 +107,14 @@ def guarded_connector(resolver: GuardedResolver) -> TCPConnector:
         force_close=True,
         family=socket.AF_UNSPEC,
     )
+
+
+def small_socket(info: Any) -> socket.socket:
+    """Return a socket that takes an answer in small pieces, whatever the endpoint sends."""
+    family, kind, protocol, *_ = info
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+    return made
 
 
 def guarded_resolver(settings: Settings) -> GuardedResolver:

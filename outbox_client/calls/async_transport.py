@@ -1,5 +1,7 @@
 """``Transport`` for asyncio."""
 
+import asyncio
+
 import httpx2
 
 from outbox_client.calls.protocol import Answer, Request
@@ -28,8 +30,14 @@ class AsyncTransport:
             raise ServiceUnreachable("the producer is closed")
         body = AnswerBody(timeout_seconds)
         options = request_options(request, timeout_seconds)
-        with one_kind_of_error():
-            async with self._http.stream("POST", **options) as response:
-                async for chunk in response.aiter_bytes():
-                    body.add(chunk)
+        try:
+            with one_kind_of_error():
+                async with (
+                    asyncio.timeout(timeout_seconds),
+                    self._http.stream("POST", **options) as response,
+                ):
+                    async for chunk in response.aiter_raw():
+                        body.add(chunk)
+        except TimeoutError:
+            raise ServiceUnreachable("the answer did not end in time") from None
         return body.answer(response)

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 
 from outbox_client.calls.protocol import Answer, Request
+from outbox_client.calls.time_limit import LimitedTransport, TimeLimit
 from outbox_client.errors import BadAnswer, ServiceUnreachable
 
 ANSWER_MAX_BYTES = 16 * 1024 * 1024
@@ -16,6 +17,8 @@ CONNECTIONS_MAX = 100
 CONNECT_SECONDS = 2.0
 PORT_MAX = 65_535
 USER_AGENT = "outbox-client/0.1"
+IDENTITY = "identity"
+"""Nothing is decompressed: a few bytes could become more than the memory."""
 _VISIBLE = re.compile(r"[!-~]*")
 
 
@@ -26,7 +29,10 @@ class Transport:
     """
 
     def __init__(self, url: str, api_key: str | None) -> None:
-        self._http = httpx2.Client(**client_options(url, api_key))
+        options = client_options(url, api_key)
+        self._limit = TimeLimit()
+        transport = LimitedTransport(self._limit, trust_env=False, limits=options["limits"])
+        self._http = httpx2.Client(**options, transport=transport)
 
     def close(self) -> None:
         """Close every connection."""
@@ -42,9 +48,10 @@ class Transport:
         body = AnswerBody(timeout_seconds)
         with (
             one_kind_of_error(),
+            self._limit.of(timeout_seconds),
             self._http.stream("POST", **request_options(request, timeout_seconds)) as response,
         ):
-            for chunk in response.iter_bytes():
+            for chunk in response.iter_raw():
                 body.add(chunk)
         return body.answer(response)
 
@@ -65,15 +72,21 @@ class AnswerBody:
             raise ServiceUnreachable("the answer did not end in time")
 
     def answer(self, response: httpx2.Response) -> Answer:
-        """Return the complete answer."""
+        """Return the complete answer; raises ``BadAnswer`` for one that is compressed."""
         headers = {name.lower(): value for name, value in response.headers.items()}
+        if headers.get("content-encoding", IDENTITY) != IDENTITY:
+            raise BadAnswer("the answer has a content-encoding, which was not asked for")
         return Answer(status=response.status_code, headers=headers, body=bytes(self._received))
 
 
 def client_options(url: str, api_key: str | None) -> dict[str, Any]:
     """Return the options of an HTTP client for one service; raises ValueError."""
     _refuse_useless(url)
-    headers = {"user-agent": USER_AGENT, "content-type": "application/json"}
+    headers = {
+        "user-agent": USER_AGENT,
+        "content-type": "application/json",
+        "accept-encoding": IDENTITY,
+    }
     if api_key is not None:
         if not _VISIBLE.fullmatch(api_key):
             raise ValueError("api_key has a space, a line end or a letter that no key has")
@@ -122,5 +135,3 @@ def one_kind_of_error() -> Iterator[None]:
         yield
     except httpx2.TransportError as error:
         raise ServiceUnreachable(f"{type(error).__name__}: {error}") from error
-    except httpx2.DecodingError as error:
-        raise BadAnswer(f"the answer's content-encoding is not valid: {error}") from error

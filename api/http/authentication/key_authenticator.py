@@ -36,8 +36,8 @@ class KeyAuthenticator:
         self._cache_max = cache_max
         self._known: dict[bytes, tuple[float, Caller]] = {}
         self._refused: dict[bytes, float] = {}
-        self._issued = KeyVerifier(keys)
-        self._unproven = KeyVerifier(keys)
+        self._issued = KeyVerifier(keys, clock)
+        self._unproven = KeyVerifier(keys, clock)
         self._revocations = 0
 
     def admit(self, headers: dict[bytes, bytes]) -> None:
@@ -76,17 +76,18 @@ class KeyAuthenticator:
         before = self._revocations
         try:
             async with asyncio.timeout(WAIT_SECONDS):
-                key = await verifier.verify(token.decode())
+                began, key = await verifier.verify(token.decode())
         except TimeoutError:
-            raise DatabaseUnavailable("the verification of a key takes too long") from None
+            raise _too_slow() from None
         self._known.pop(token, None)
         if key is None:
-            _remember(self._refused, token, self._clock.monotonic(), self._cache_max)
+            _remember(self._refused, token, began, self._cache_max)
             raise _unauthenticated()
+        if self._clock.monotonic() - began >= CACHE_SECONDS:
+            raise _too_slow()  # the key may have ended since the query began
         caller = caller_of(key)
         if before == self._revocations:
-            entry = (self._clock.monotonic(), caller)
-            _remember(self._known, token, entry, self._cache_max)
+            _remember(self._known, token, (began, caller), self._cache_max)
         return caller
 
 
@@ -104,6 +105,10 @@ def _token_of(authorization: bytes | None) -> bytes:
     if scheme.lower() != b"bearer" or not token.isascii():
         raise _unauthenticated()
     return token
+
+
+def _too_slow() -> DatabaseUnavailable:
+    return DatabaseUnavailable("the verification of a key takes too long")
 
 
 def _unauthenticated() -> Problem:

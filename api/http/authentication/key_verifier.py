@@ -11,6 +11,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from outbox.access import ApiKey, ApiKeys
+from outbox.clock import Clock
+
+Verified = tuple[float, ApiKey | None]
+"""When the query began, and the key as it was then."""
 
 QUERY_MAX: Final = 500
 """Most tokens of one query."""
@@ -19,15 +23,16 @@ QUERY_MAX: Final = 500
 class KeyVerifier:
     """The queries of one process for one kind of token."""
 
-    def __init__(self, keys: ApiKeys) -> None:
+    def __init__(self, keys: ApiKeys, clock: Clock) -> None:
         self._keys = keys
-        self._shared: dict[str, asyncio.Future[ApiKey | None]] = {}
+        self._clock = clock
+        self._shared: dict[str, asyncio.Future[Verified]] = {}
         """What newcomers may wait for as well."""
-        self._next: list[tuple[str, asyncio.Future[ApiKey | None]]] = []
+        self._next: list[tuple[str, asyncio.Future[Verified]]] = []
         self._running: asyncio.Task[None] | None = None
 
-    async def verify(self, token: str) -> ApiKey | None:
-        """Return the key of a token, or None; raises DatabaseUnavailable."""
+    async def verify(self, token: str) -> Verified:
+        """Return the key of a token, or None, and its age; raises DatabaseUnavailable."""
         future = self._shared.get(token)
         if future is None:
             future = self._shared[token] = asyncio.get_running_loop().create_future()
@@ -48,7 +53,8 @@ class KeyVerifier:
         finally:
             self._running = None
 
-    async def _query(self, asked: Sequence[tuple[str, asyncio.Future[ApiKey | None]]]) -> None:
+    async def _query(self, asked: Sequence[tuple[str, asyncio.Future[Verified]]]) -> None:
+        began = self._clock.monotonic()
         try:
             keys = await self._keys.verify([token for token, _ in asked])
         except Exception as error:  # whoever waits raises it; the next query goes on
@@ -57,7 +63,7 @@ class KeyVerifier:
                 future.exception()  # everybody who waited may be gone
         else:
             for (_, future), key in zip(asked, keys, strict=True):
-                future.set_result(key)
+                future.set_result((began, key))
         finally:
             for token, future in asked:
                 if self._shared.get(token) is future:

@@ -22,7 +22,13 @@ from api.http.connection.deadline import Deadline
 from api.http.connection.open_connections import OpenConnections
 
 HEAD_MAX_BYTES: Final = 65_536
-"""URL and headers together; a smaller excess gets the guard's precise problem."""
+"""URL, headers and trailers together; a smaller excess gets the guard's precise problem."""
+SEPARATORS: Final = 4
+"""Bytes of ``: `` and CRLF around each header."""
+CHUNKS_FREE: Final = 4096
+CHUNK_BYTES: Final = 256
+"""Least bytes of a chunk, on average, of those after ``CHUNKS_FREE``: each costs as much to parse
+as thousands of bytes, and others wait meanwhile."""
 
 
 class _Phase(Enum):
@@ -38,7 +44,11 @@ class _Phase(Enum):
 
 
 class _BeyondLimit(Exception):
-    """A head is too large, or too many requests wait; ends the parsing."""
+    """A head is too large, chunks are too small, or too many requests wait; ends the parsing."""
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(slug)
+        self.slug = slug
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -49,7 +59,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._table = table
         self._limits = table.limits
         self._head_bytes = 0
-        self._unparsed_bytes = 0
+        self._received_bytes = 0
+        """Since the request began, without what came together with its beginning."""
+        self._chunks = 0
         self._rest_bytes = 0
         self._in_head = False
         self._in_body = False
@@ -123,9 +135,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 return
         if self._ending:
             return
-        self._unparsed_bytes += len(data)
+        self._received_bytes += len(data)
         self._parse(data)
-        if self._in_head and max(self._head_bytes, self._unparsed_bytes) > HEAD_MAX_BYTES:
+        if self._in_head and max(self._head_bytes, self._received_bytes) > HEAD_MAX_BYTES:
             self._fail("headers-too-large")
         if self._parsed is not None:
             parsed, self._parsed = self._parsed, None
@@ -139,16 +151,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         except httptools.HttpParserUpgrade:  # the request itself is served; no protocol follows it
             self._ending = self._at_fault = True
             self._close_after_last()
-        except httptools.HttpParserError:
-            large = self._in_head and self._head_bytes > HEAD_MAX_BYTES
-            self._fail("headers-too-large" if large else "malformed-request")
+        except httptools.HttpParserError as error:
+            limit = error.__context__
+            self._fail(limit.slug if isinstance(limit, _BeyondLimit) else "malformed-request")
         finally:
             self._parsing = False
 
     def on_message_begin(self) -> None:
-        """Start to count the bytes of a head."""
+        """Start to count the bytes and the chunks of a request."""
         super().on_message_begin()
-        self._head_bytes = self._unparsed_bytes = 0
+        self._head_bytes = self._received_bytes = self._chunks = 0
         self._in_head = True
 
     def on_url(self, url: bytes) -> None:
@@ -158,15 +170,19 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header; headers above the limit, and trailers, are dropped."""
-        self._head_bytes += len(name) + len(value)
-        if self._in_head and self._head_bytes <= HEAD_MAX_BYTES:
+        """Count a header or a trailer; trailers are dropped."""
+        self._head_bytes += len(name) + len(value) + SEPARATORS
+        if self._head_bytes > HEAD_MAX_BYTES:
+            raise _BeyondLimit("headers-too-large")
+        if self._in_head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """End a head; a head above its limit never becomes a request."""
-        if self._head_bytes > HEAD_MAX_BYTES or len(self.pipeline) >= self._limits.pipelined:
-            raise _BeyondLimit
+        if self._head_bytes > HEAD_MAX_BYTES:
+            raise _BeyondLimit("headers-too-large")
+        if len(self.pipeline) >= self._limits.pipelined:
+            raise _BeyondLimit("malformed-request")
         before, self.cycle = self.cycle, Cycle.of(self, self._authenticated)
         if before is None or before.response_complete:
             self._start_asgi_task(self.cycle, self.app)
@@ -175,6 +191,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.pipeline.appendleft((self.cycle, self.app))
         self._in_head = False
         self._in_body = True
+
+    def on_chunk_header(self) -> None:
+        """Count a chunk, also one of a request that was answered before its end."""
+        self._chunks += 1
+        if self._chunks > CHUNKS_FREE + self._received_bytes // CHUNK_BYTES:
+            raise _BeyondLimit("payload-too-large")
 
     def on_body(self, body: bytes) -> None:
         """Take body bytes of a request that was accepted."""

@@ -18,7 +18,16 @@ import msgspec
 
 from api.http.exchange import HttpRequest
 from api.http.in_flight import InFlight
-from api.http.json_body import REFUSALS, Search, decode, reason, refuse_malformed, typed
+from api.http.json_body import (
+    REFUSALS,
+    Search,
+    decode,
+    reason,
+    refusal,
+    refuse_malformed,
+    typed,
+    typed_in_steps,
+)
 from api.http.problems import Problem, invalid
 from api.http.rate_limits import RefusalPause
 from api.ingest.bodies.batch_items import item_of, refuse_envelope, slices_of
@@ -28,6 +37,7 @@ from api.ingest.bodies.work_steps import WorkSteps
 ItemT = TypeVar("ItemT")
 
 LARGE_BYTES: Final = 262_144
+LARGE_ITEM_BYTES: Final = 65_536
 SECONDS_A_BYTE: Final = 1e-9
 """What it costs to receive a byte."""
 
@@ -62,7 +72,7 @@ class FairDecoder:
                 return decode(request.body, form)
             async with self._turn_of(request.caller.tenant, steps):
                 await _refuse_many_parts(request.body, steps)
-                return decode(request.body, form)
+                return await _decoded(request.body, form, steps)
         except Problem:
             await self._delay(request, steps)
             raise
@@ -145,17 +155,18 @@ class FairDecoder:
         spend(len(places))
         search, items = Search(), list[ItemT | Problem]()
         for place in places:
-            item = self._item(body, place, form.item, search)
+            item = await self._item(body, place, form.item, search, steps)
             items.append(item)
             await steps.rest_if_due()
         return items
 
-    def _item(
+    async def _item(
         self,
         body: bytes,
         place: ItemPlace,
         decoder: msgspec.json.Decoder[ItemT],
         search: Search,
+        steps: WorkSteps,
     ) -> ItemT | Problem:
         if place.end - place.start > self._item_max_bytes:
             detail = f"an item may have at most {self._item_max_bytes} bytes"
@@ -164,10 +175,20 @@ class FairDecoder:
             return _many_parts()
         text = body[place.start : place.end]
         try:
-            return typed(text, decoder)
+            if len(text) < LARGE_ITEM_BYTES:
+                return typed(text, decoder)
+            return await typed_in_steps(text, decoder, steps.rest_if_due)
         except REFUSALS as error:
             refuse_malformed(b"[[0," + text + b"]]")  # at its depth in the batch
             return reason(text, error, search)
+
+
+async def _decoded(body: bytes, form: msgspec.json.Decoder[ItemT], steps: WorkSteps) -> ItemT:
+    """Return the value of a large body. Raises Problem."""
+    try:
+        return await typed_in_steps(body, form, steps.rest_if_due)
+    except REFUSALS as error:
+        raise refusal(body, error) from None
 
 
 async def _refuse_many_parts(body: bytes, steps: WorkSteps) -> None:

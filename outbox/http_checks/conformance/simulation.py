@@ -53,6 +53,8 @@ class CaseResult:
 
 def planned(subject: TestedEndpoint, *, batch: bool) -> tuple[ConformanceCase, ...]:
     """Return the cases in sending order. Raises SecretInvalid."""
+    if not all(secret.startswith("whsec_") for secret in subject.group.secrets):
+        raise SecretInvalid("the secret must be whsec_ followed by base64")
     try:
         return cases(subject, batch=batch)
     except Exception as error:  # an error of the signing library or of base64

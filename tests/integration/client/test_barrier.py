@@ -23,7 +23,7 @@ from outbox_client import (
     TransactionFenced,
 )
 from outbox_client.async_sqlalchemy import AsyncSqlAlchemyBarrier
-from outbox_client.psycopg import AsyncPsycopgBarrier, PsycopgBarrier
+from outbox_client.psycopg import CREATE_TABLE, AsyncPsycopgBarrier, PsycopgBarrier
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
 from tests.fixtures_waiting import wait_for
 from tests.integration.client.fixtures_async_barriers import (
@@ -129,6 +129,23 @@ def payments(place: Place) -> int:
 def pay(place: Place, db: Any, prepared: PreparedMessage) -> None:
     place.run(db, "INSERT INTO payment VALUES (1)")
     place.barrier.record(db, prepared)
+
+
+@pytest.mark.parametrize("adapter", ON_POSTGRES)
+def test_processes_that_start_together_all_have_the_table(
+    adapter: str, local_database: str
+) -> None:
+    with (
+        ON_POSTGRES[adapter](local_database) as place,
+        ThreadPoolExecutor(1) as thread,
+        psycopg.connect(local_database) as other_process,
+    ):
+        other_process.execute(CREATE_TABLE.encode())
+        creating = thread.submit(place.barrier.create_table, place.db)
+        wait_for(lambda: waits_for_a_lock(local_database))
+        other_process.commit()
+        creating.result(timeout=30)
+        assert place.barrier.check(place.db, make_check()) == ROLLBACK
 
 
 def test_a_recorded_message_is_committed(place: Place) -> None:

@@ -38,13 +38,24 @@ def delete(*headers: str, body: bytes = b"") -> bytes:
     return request("DELETE", f"{GROUPS}/victim", *headers, body=body, length=False)
 
 
+def chunked(body: bytes, size: int, last: bytes = b"0\r\n\r\n") -> bytes:
+    """Return a body in chunks of so many bytes."""
+    parts = (body[at : at + size] for at in range(0, len(body), size))
+    return b"".join([b"%x\r\n%s\r\n" % (len(part), part) for part in parts]) + last
+
+
 LENGTH = f"content-length: {len(PREPARE)}"
 TE = "transfer-encoding: chunked"
+BLANK = PREPARE + b" " * 10_000
+TRAILERS = b"0\r\n" + b"a: b\r\n" * 20_000 + b"\r\n"
 
 PREPARES: dict[str, tuple[bytes, list[int], int]] = {
     "one length": (prepare(LENGTH), [201], 1),
     "chunks": (prepare(TE, body=CHUNKED), [201], 1),
     "chunks, other case": (prepare("Transfer-Encoding: CHUNKED", body=CHUNKED), [201], 1),
+    "chunks of a byte": (prepare(TE, body=chunked(PREPARE, 1)), [201], 1),
+    "ten thousand chunks of a byte": (prepare(TE, body=chunked(BLANK, 1)) + GOOD, [413], 0),
+    "trailers without end": (prepare(TE, body=chunked(PREPARE, 9, TRAILERS)) + GOOD, [431], 0),
     "chunk extension": (prepare(TE, body=CHUNKED.replace(b"\r\n", b";a=b\r\n", 1)), [201], 1),
     "length and chunks": (prepare(LENGTH, TE, body=CHUNKED), [400], 0),
     "chunks and length": (prepare(TE, LENGTH, body=CHUNKED), [400], 0),
@@ -77,6 +88,8 @@ PREPARES: dict[str, tuple[bytes, list[int], int]] = {
     "two content types": (prepare(LENGTH, JSON), [400], 0),
     "HTTP/1.0 and chunks": (prepare(TE, body=CHUNKED).replace(b"1.1", b"1.0", 1), [400], 0),
     "HTTP/2 preface": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", [400], 0),
+    "HTTP/2.0": (GOOD.replace(b"HTTP/1.1", b"HTTP/2.0"), [400], 0),
+    "HTTP/0.9": (b"GET /livez\r\n\r\n", [400], 0),
     "HTTP/3.0": (GOOD.replace(b"HTTP/1.1", b"HTTP/3.0"), [400], 0),
     "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", [400], 0),
     "path that is not ASCII": (GOOD.replace(HALVES.encode(), b"/\xff"), [400], 0),
@@ -181,3 +194,25 @@ async def test_no_more_than_a_few_requests_wait_on_one_connection(database_url: 
     async with listening(settings_for(database_url)) as listener:
         wire = await listener.wire(LIVE * 1000)
         assert await wire.statuses() == [200] * 17
+
+
+async def test_small_chunks_without_end_are_refused_after_the_answer_too(database_url: str) -> None:
+    async with listening(settings_for(database_url)) as listener:
+        wire = await listener.wire(request("POST", "/livez", TE))
+        answer = await wire.answer()
+        assert answer is not None
+        assert answer.status == 405
+        await wire.send(chunked(BLANK, 1) + request("GET", "/livez", "connection: close"))
+        assert await wire.statuses() == []
+
+
+async def test_a_large_body_may_come_in_many_chunks(database_url: str, pool: Pool) -> None:
+    items = [prepare_body(value="x" * 900_000)] * 6
+    body = chunked(json.dumps({"items": items}).encode(), 300)
+    async with listening(settings_for(database_url)) as listener:
+        await listener.put_group(GROUP)
+        sent = request("POST", f"{HALVES}/batch", JSON, TE, body=body, length=False)
+        answer = await (await listener.wire(sent)).answer()
+        assert answer is not None
+        assert answer.status == 207
+        assert (await stored(pool))[0] == len(items)

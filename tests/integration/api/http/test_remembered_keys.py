@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import LiteralString
 
 import pytest
@@ -10,10 +11,11 @@ from api.http.authentication.key_authenticator import CACHE_SECONDS, KeyAuthenti
 from api.http.problems import Problem
 from outbox.access import Scope
 from outbox.clock import SystemClock
+from outbox.errors import DatabaseUnavailable
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_keys import PEPPER, token
-from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_rows import select, until_a_session_waits
 
 pytestmark = pytest.mark.postgres
 
@@ -65,6 +67,27 @@ async def test_steady_use_does_not_prolong_the_time(pool: Pool) -> None:
     for second in range(int(CACHE_SECONDS)):
         clock.passed = float(second)
         await here.caller(header)
+    clock.passed = CACHE_SECONDS
+    with pytest.raises(Problem):
+        await here.caller(header)
+
+
+@pytest.mark.parametrize("lasted", [CACHE_SECONDS - 1, CACHE_SECONDS])
+async def test_a_slow_verification_does_not_prolong_the_time(pool: Pool, lasted: float) -> None:
+    clock = SteppingClock()
+    header = (await token(pool, Scope.ADMIN))["Authorization"].encode()
+    here = KeyAuthenticator(PostgresApiKeys(pool, PEPPER.encode()), clock)
+    async with pool.connection() as holder, holder.transaction():
+        await holder.execute("LOCK TABLE outbox.api_key IN SHARE MODE")  # its use is noted later
+        verified = asyncio.create_task(here.caller(header))
+        await until_a_session_waits(pool)
+        await holder.execute(ENDS["revoked"])
+        clock.passed = lasted
+    if lasted < CACHE_SECONDS:
+        assert (await verified).groups is None
+    else:
+        with pytest.raises(DatabaseUnavailable):
+            await verified
     clock.passed = CACHE_SECONDS
     with pytest.raises(Problem):
         await here.caller(header)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from api.http.json_body import decode, parse
+from api.http.json_body import Ambiguous, decode, parse, typed_in_steps
 from api.http.problems import Problem
 from api.ingest.schemas import END, PREPARE
 
@@ -108,3 +108,16 @@ def test_in_a_large_body_the_place_of_a_repeated_name_is_not_searched(repeated: 
     with pytest.raises(Problem) as small:
         parse(b"{" + repeated + b"}")
     assert small.value.errors[0][0] == "/a"
+
+
+async def test_others_have_a_turn_between_the_passes_over_a_large_body() -> None:
+    turns = 0
+
+    async def rest() -> None:
+        nonlocal turns
+        turns += 1
+
+    assert (await typed_in_steps(GOOD, PREPARE, rest)).topic == "t"
+    assert turns == 3
+    with pytest.raises(Ambiguous):
+        await typed_in_steps(GOOD[:-1] + b',"topic":"u"}', PREPARE, rest)
