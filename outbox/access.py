@@ -132,5 +132,11 @@ class ApiKeys(Protocol):
         With ``refused`` the keys that have ended and that somebody used in the last five minutes.
         """
 
-    async def revoke(self, key_id: str, actor: str | None, groups: Collection[str] | None) -> bool:
+    async def revoke(
+        self,
+        key_id: str,
+        actor: str | None,
+        groups: Collection[str] | None,
+        operator: str | None = None,
+    ) -> bool:
         """Revoke a key; False if there is no such key within ``groups`` (None: all)."""

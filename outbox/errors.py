@@ -19,6 +19,7 @@ OutboxError
 │   └── RunUnderWay             another reconciliation is in progress; nothing was started
 ├── CursorMoved                 another process has settled these rows; nothing was written
 ├── DatabaseUnavailable         PostgreSQL is down, read-only or refuses connections
+│   ├── SchemaBehind            the database lacks a table or a column: a migration is missing
 │   ├── UnsafeServer            PostgreSQL answers, but a setting makes the guarantees void
 │   │   └── IdsBehind           new ids would be lower than stored ones: a restored database
 │   └── CommittedMessageMissing the row of a committed message is missing
@@ -146,6 +147,10 @@ class SessionsOpen(OutboxError):
 
 class DatabaseUnavailable(OutboxError):
     """PostgreSQL cannot be reached or cannot write; the result of the last write is unknown."""
+
+
+class SchemaBehind(DatabaseUnavailable):
+    """The database lacks a table, a column or a function that this version needs."""
 
 
 class UnsafeServer(DatabaseUnavailable):

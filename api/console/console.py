@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from api.console.in_process_api import App, CallCount, InProcessApi, Refused
 from api.console.page_renderer import PageRenderer
 from api.console.pages.site_map import FORMS, NAVIGATION, PAGES, Handler
-from api.console.search import QUALIFIERS
+from api.console.search import EXAMPLE, QUALIFIERS
 from api.console.session import COOKIE, Session, SessionSeal
 from api.console.static_file import NAMES, serve_static_file, static_url
 from api.console.visit import Visit, asked_address, read_form
@@ -33,6 +33,7 @@ from outbox.errors import OutboxError
 LOGIN: Final = "/login"
 FORM_MAX_BYTES: Final = 65_536
 LOGIN_MAX_BYTES: Final = 4096
+UNAVAILABLE: Final = 503
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 OTHER_SITES: Final = frozenset({"cross-site", "same-site"})
 RouteEndpoint = Callable[[Request], Awaitable[Response]]
@@ -84,6 +85,7 @@ class Console:
             needs_key=needs_key,
             navigation=NAVIGATION,
             all_qualifiers=QUALIFIERS,
+            example=EXAMPLE,
             static={name: static_url(prefix, name) for name in NAMES},
         )
         self._router = Router(redirect_slashes=False, default=self._nothing_here)
@@ -172,7 +174,7 @@ class Console:
         """Send a stranger to the login, and from there back to the page."""
         visit = self._visit(request, Visitor(NOBODY, None))
         if visit.is_refresh:
-            return Response(status_code=204, headers={"hx-refresh": "true"})
+            return visit.reload()
         if request.method == "POST":
             return visit.see(LOGIN, done="session-over")
         if request.headers.get("sec-fetch-site") in OTHER_SITES:
@@ -195,7 +197,12 @@ class Console:
 
     def _refusal(self, visit: Visit, refused: Refused) -> Response:
         headers = {"retry-after": "2"} if refused.status in (429, 503) else {}
-        response = visit.page("refused.html", status=refused.status, problem=refused.problem)
+        response = visit.page(
+            "refused.html",
+            status=refused.status,
+            problem=refused.problem,
+            tries_again=refused.status == UNAVAILABLE and visit.request.method == "GET",
+        )
         response.headers.update(headers)
         return response
 

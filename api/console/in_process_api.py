@@ -80,9 +80,9 @@ class InProcessApi:
         encoded = b"" if body is None else msgspec.json.encode(body)
         return (await self._call("POST", path, None, encoded)).json()
 
-    async def delete(self, path: str) -> None:
+    async def delete(self, path: str, query: Query) -> None:
         """Send a DELETE. Raises Refused."""
-        await self._call("DELETE", path, None, None)
+        await self._call("DELETE", path, query, None)
 
     async def _call(
         self, method: str, path: str, query: Query | None, body: bytes | None

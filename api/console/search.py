@@ -11,6 +11,7 @@ from typing import Final
 
 from outbox.checks.check_round import Outcome
 from outbox.messages.message import DecidedBy, State
+from outbox.operators.message_view import NEVER_CHECKED
 
 QUALIFIERS: Final = {
     "state": "prepared, parked, committed, published or rolled_back",
@@ -22,7 +23,8 @@ QUALIFIERS: Final = {
     "by": "who decided: " + ", ".join(DecidedBy),
     "age": "older or younger, for example age:>5m or age:<2h",
     "checks": "at least so many checks, for example checks:>3",
-    "outcome": "the last check: " + ", ".join(Outcome),
+    "outcome": "the last check: " + ", ".join([*Outcome, NEVER_CHECKED]),
+    "status": "the HTTP status of the last check, for example status:500",
     "trace": "the trace of its prepare, 32 hexadecimal digits",
 }
 EXAMPLE: Final = "group:billing age:>5m checks:>3"
@@ -35,6 +37,7 @@ _FILTERS: Final = {
     "tag": "tag",
     "by": "decided_by",
     "outcome": "last_outcome",
+    "status": "last_http_status",
     "trace": "trace_id",
 }
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -76,6 +79,7 @@ _FLAGS: Final = {
     "prepared_to": "prepared-to",
     "min_checks": "min-checks",
     "last_outcome": "last-outcome",
+    "last_http_status": "last-http-status",
     "trace_id": "trace-id",
 }
 

@@ -65,6 +65,11 @@ class Visit:
         """True if the page refreshes its live part by itself."""
         return self.request.headers.get("hx-target") == "live"
 
+    @property
+    def operator(self) -> str:
+        """The name that the visitor gave at the login, for the audit log."""
+        return self.session.operator if self.session else ""
+
     def can(self, scope: Scope) -> bool:
         """Return whether the visitor's key has a scope."""
         return self.caller.has(scope)
@@ -86,6 +91,10 @@ class Visit:
     def go_on(self, address: str) -> Response:
         """Redirect to an address of the console, with its query."""
         return RedirectResponse(address, SEE_OTHER, {"cache-control": "no-store"})
+
+    def reload(self) -> Response:
+        """Answer a refresh: the browser loads the whole page again."""
+        return Response(status_code=204, headers={"hx-refresh": "true"})
 
     def forget(self, response: Response) -> None:
         """Remove the cookie of the session from the browser."""

@@ -2,7 +2,6 @@
 
 from enum import StrEnum
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
@@ -10,7 +9,7 @@ from cli.invocation.context import Context, context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.operator import operator_name
 from cli.invocation.output import print_object, print_rows
-from cli.service.api_client import ApiClient, api_client
+from cli.service.api_client import ApiClient, api_client, path_of
 from cli.service.api_problem import ApiProblem
 from cli.service.bulk_progress import BULK, wait_finished
 
@@ -97,7 +96,10 @@ def list_messages(
     prepared_to: Annotated[str | None, typer.Option(help="Before this time.")] = None,
     min_checks: Annotated[int | None, typer.Option(help="Checked at least so many times.")] = None,
     last_outcome: Annotated[
-        str | None, typer.Option(help="Outcome of its last check, such as timeout.")
+        str | None, typer.Option(help="Outcome of its last check, such as timeout; none: no check.")
+    ] = None,
+    last_http_status: Annotated[
+        int | None, typer.Option(help="HTTP status of its last check, such as 500.")
     ] = None,
     trace_id: Annotated[
         str | None, typer.Option(help="Trace of its prepare: 32 hexadecimal digits.")
@@ -118,6 +120,7 @@ def list_messages(
         "prepared_to": prepared_to,
         "min_checks": min_checks,
         "last_outcome": last_outcome,
+        "last_http_status": last_http_status,
         "trace_id": trace_id,
         "limit": limit,
         "cursor": cursor,
@@ -219,7 +222,7 @@ def _act(
 ) -> None:
     """Act on the named messages one by one, or on all that match the filters."""
     if bool(message_ids) == bool(filters):
-        raise CommandFailed("give message ids or --filter, not both", ExitCode.USAGE)
+        raise CommandFailed("give either message ids or --filter", ExitCode.USAGE)
     invocation = context_of(context)
     with api_client(context) as api:
         if filters:
@@ -273,4 +276,4 @@ def _filter(texts: list[str]) -> dict[str, str]:
 
 
 def _path(message_id: str) -> str:
-    return f"{ROOT}/{quote(message_id, safe='')}"
+    return path_of(ROOT, message_id)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from outbox.messages.message import DecidedBy, HalfMessage, MessageStatus, ParkedReason, State
+
+NEVER_CHECKED: Final = "none"
+"""Stands for the outcome of the last check where no check was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,7 @@ class MessageFilter:
     prepared_to: datetime | None = None
     min_checks: int | None = None
     last_outcome: str | None = None
+    last_http_status: int | None = None
     trace_id: str | None = None
     """That of the prepare, 32 hexadecimal digits."""
     before: int | None = None

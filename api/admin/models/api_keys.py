@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.admin.models.base import PageQuery, StrictBody
-from api.http.wire_types import NO_NUL, KeyGroup, Moment
+from api.http.wire_types import NO_NUL, KeyGroup, Moment, OperatorName
 from outbox.access import ApiKey, Scope
 
 
@@ -42,6 +42,14 @@ class KeyQuery(PageQuery):
     """The page of a list; ``refused``: keys that have ended and that somebody used lately."""
 
     refused: bool = False
+
+
+class RevokeQuery(BaseModel):
+    """Who revokes a key, for the audit log."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    operator: OperatorName | None = None
 
 
 class NewKeyResource(KeyResource):

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.admin.models.base import OperatorRequest
-from api.http.wire_types import NO_NUL, Count, Moment
+from api.http.wire_types import NO_NUL, Count, HttpStatus, Moment
 from api.ingest.schemas import GROUP_PATTERN
 from outbox.checks.check_round import Outcome
 from outbox.messages.message import DecidedBy, HalfMessage, Resolution, State
@@ -40,7 +40,9 @@ class MessageConditions(BaseModel):
     prepared_from: Moment | None = None
     prepared_to: Moment | None = None
     min_checks: Count | None = None
-    last_outcome: Outcome | None = None
+    last_outcome: Outcome | Literal["none"] | None = None
+    """``none``: no check was made."""
+    last_http_status: HttpStatus | None = None
     trace_id: str | None = Field(None, pattern=r"^[0-9a-f]{32}$")
 
 

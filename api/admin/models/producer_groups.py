@@ -8,15 +8,16 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.admin.models.base import StrictBody
-from api.http.wire_types import NO_NUL, AllowedTopic, ReasonText
+from api.http.wire_types import NO_NUL, AllowedTopic, OperatorName, ReasonText
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import LONGEST_URL
 
 
 class ReasonRequest(StrictBody):
-    """The reason to pause or resume a group."""
+    """The reason to pause or resume a group, and who does it; both go into the audit log."""
 
     reason: ReasonText
+    operator: OperatorName | None = None
 
 
 class RotateRequest(StrictBody):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
 
 from api.admin.dependencies import NO_STORE, NoQuery, ServicesDependency, StrictRoute, needs
-from api.admin.models.api_keys import KeyPage, KeyQuery, KeyRequest, NewKeyResource, key_resource
+from api.admin.models.api_keys import (
+    KeyPage,
+    KeyQuery,
+    KeyRequest,
+    NewKeyResource,
+    RevokeQuery,
+    key_resource,
+)
 from api.http.page_token import decode_page_token, encode_page_token
 from api.http.problems import Problem, invalid
 from outbox.access import Caller, NewApiKey, Scope
+from outbox.clock import SystemClock
 from outbox.telemetry.events import Event, get_logger
 
 router = APIRouter(prefix="/v1/api-keys", tags=["API keys"], route_class=StrictRoute)
@@ -25,13 +32,13 @@ async def create_api_key(
     body: KeyRequest, caller: Admin, services: ServicesDependency, response: Response
 ) -> NewKeyResource:
     """Create a key within the caller's own groups; `api_key` is returned only here."""
-    if body.expires_at is not None and body.expires_at.tzinfo is None:
-        raise invalid("/expires_at", "needs a time zone, for example Z")
+    if body.expires_at is not None and body.expires_at <= SystemClock().now():
+        raise invalid("/expires_at", "is in the past")
     new = NewApiKey(
         name=body.name,
         producer_groups=tuple(dict.fromkeys(body.producer_groups)),
         scopes=tuple(dict.fromkeys(body.scopes)),
-        expires_at=body.expires_at.astimezone(UTC) if body.expires_at else None,
+        expires_at=body.expires_at,
     )
     if not caller.covers(new.producer_groups, new.scopes):
         raise Problem(slug="scope-missing", detail=BEYOND)
@@ -46,7 +53,7 @@ async def create_api_key(
 async def list_api_keys(
     query: Annotated[KeyQuery, Query()], caller: Admin, services: ServicesDependency
 ) -> Any:
-    """List the valid keys within the caller's own groups, without secrets.
+    """List the keys that nobody has revoked, within the caller's own groups, without secrets.
 
     `refused=true` lists those that have ended and that somebody used in the last five minutes.
     """
@@ -60,12 +67,17 @@ async def list_api_keys(
     }
 
 
-@router.delete("/{key_id}", status_code=204, dependencies=[NoQuery])
-async def revoke_api_key(key_id: str, caller: Admin, services: ServicesDependency) -> Response:
+@router.delete("/{key_id}", status_code=204)
+async def revoke_api_key(
+    key_id: str,
+    query: Annotated[RevokeQuery, Query()],
+    caller: Admin,
+    services: ServicesDependency,
+) -> Response:
     """Revoke a key within the caller's own groups; it stops working everywhere within 5 s."""
     if "\x00" in key_id:
         raise Problem(slug="not-found")
-    if not await services.keys.revoke(key_id, caller.key_id, caller.groups):
+    if not await services.keys.revoke(key_id, caller.key_id, caller.groups, query.operator):
         raise Problem(slug="not-found")
     services.forget_key(key_id)
     get_logger().info(Event.KEY_CHANGED, change="revoked", key_id=key_id)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 from api.admin.dependencies import NoQuery, ServicesDependency
 from api.http.problems import Problem
+from outbox.access import NOBODY
 
 OPENMETRICS = "text/plain; version=0.0.4; charset=utf-8"
 router = APIRouter(tags=["probes"], dependencies=[NoQuery])
@@ -38,8 +39,11 @@ async def version(services: ServicesDependency) -> dict[str, str]:
 
 
 @router.get("/metrics", response_class=Response)
-async def metrics(services: ServicesDependency) -> Response:
-    """Return the metrics in Prometheus' text format."""
-    if not services.metrics_here:
+async def metrics(request: Request, services: ServicesDependency) -> Response:
+    """Return the metrics in Prometheus' text format.
+
+    If they are served on another address, only the console reads them here, for its visitor.
+    """
+    if not services.metrics_here and request.state.caller is NOBODY:
         raise Problem(slug="not-found")
     return Response(await services.render_metrics(), media_type=OPENMETRICS)

@@ -137,7 +137,7 @@ async def pause(
     producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesDependency
 ) -> GroupResource:
     """Stop the checks of a group; prepare, end and publishing continue."""
-    return await _set_paused(producer_group, body.reason, True, caller, services)
+    return await _set_paused(producer_group, body, True, caller, services)
 
 
 @router.post("/{producer_group}/resume", response_model=GroupResource, dependencies=[NoQuery])
@@ -145,7 +145,7 @@ async def resume(
     producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesDependency
 ) -> GroupResource:
     """Resume the checks of a group."""
-    return await _set_paused(producer_group, body.reason, False, caller, services)
+    return await _set_paused(producer_group, body, False, caller, services)
 
 
 @router.post("/{producer_group}/test", response_model=EndpointTestResource, dependencies=[NoQuery])
@@ -192,10 +192,12 @@ def etag(group: ProducerGroup) -> str:
 
 
 async def _set_paused(
-    name: str, reason: str, paused: bool, caller: Caller, services: Services
+    name: str, body: ReasonRequest, paused: bool, caller: Caller, services: Services
 ) -> GroupResource:
     _require_visible(caller, name)
-    group = await services.groups.pause(name, reason, paused=paused, key_id=caller.key_id)
+    group = await services.groups.pause(
+        name, body.reason, paused=paused, key_id=caller.key_id, operator=body.operator
+    )
     services.name_cache.forget(name)
     _log_change("paused" if paused else "resumed", name, caller)
     return group_resource(group)

@@ -15,7 +15,7 @@ from outbox.operators.csv_line import csv_line
 AUDIT: Final = "/v1/audit-log"
 SHOWN: Final = 50
 EXPORT_PAGE: Final = 500
-EXPORTED: Final = 10_000
+EXPORTED: Final = 100_000
 FILTERS: Final = {
     "operator": "Operator",
     "action": "Action",
@@ -45,12 +45,13 @@ async def show(visit: Visit) -> Response:
         page=page,
         following=following,
         export=visit.address("/audit/export", **given),
+        exported=EXPORTED,
     )
 
 
 async def export(visit: Visit) -> Response:
     """Return exactly what matches as CSV, at most EXPORTED entries."""
-    lines = [csv_line(COLUMNS)]
+    lines: list[str] = []
     cursor: dict[str, str] = {}
     while len(lines) <= EXPORTED:
         page = await visit.api.get(AUDIT, {"limit": EXPORT_PAGE, **_given(visit), **cursor})
@@ -58,7 +59,7 @@ async def export(visit: Visit) -> Response:
         if page["next_cursor"] is None:
             break
         cursor = {"cursor": page["next_cursor"]}
-    return csv_file("audit.csv", lines[: EXPORTED + 1])
+    return csv_file("audit", COLUMNS, lines, EXPORTED)
 
 
 def _command(given: dict[str, str]) -> str:

@@ -11,11 +11,17 @@ from api.console.in_process_api import Refused
 from api.console.search import SearchInvalid, parse_search
 from api.console.visit import Visit
 from outbox.clock import SystemClock
+from outbox.messages.message import State
 
 BULK: Final = "/v1/bulk-actions"
 MAX_ITEMS: Final = 100_000
 DELAY_SECONDS: Final = 30
 """How long an operator can take an action back before it begins."""
+ENDED: Final = ("finished", "cancelled")
+BOUNDS: Final = ("prepared_from", "prepared_to")
+"""The conditions that a form keeps from the dry run."""
+NUMBERS: Final = ("min_checks", "last_http_status")
+HELD: Final = ("release_held", "drop_held")
 ACTIONS: Final = {
     "recheck": ("Ask the producers again", {"action": "recheck"}),
     "commit": ("Decide COMMIT", {"action": "force_end", "decision": "COMMIT"}),
@@ -28,20 +34,22 @@ ACTIONS: Final = {
 async def plan(visit: Visit) -> Response:
     """Count what matches, and ask for the reason; nothing is done."""
     asked = _asked(visit, operator=visit.form.get("operator", "console"), reason="dry run")
+    bounds = {name: asked["filter"][name] for name in BOUNDS if name in asked["filter"]}
     result = await visit.api.post(BULK, {**asked, "dry_run": True})
     return visit.page(
         "bulk_plan.html",
         command=_command(asked),
         q=visit.form.get("q", ""),
+        state=asked["filter"]["state"],
         action=visit.form["action"],
         title=ACTIONS[visit.form["action"]][0],
-        prepared_to=asked["filter"]["prepared_to"],
+        bounds=bounds,
         result=result,
     )
 
 
 async def begin(visit: Visit) -> Response:
-    """Store the action; it acts on what matches now and was prepared before the dry run."""
+    """Store the action; it acts on what matches now, between the times of the dry run."""
     asked = _asked(
         visit, operator=visit.form.get("operator", ""), reason=visit.form.get("reason", "")
     )
@@ -50,8 +58,10 @@ async def begin(visit: Visit) -> Response:
 
 
 async def show(visit: Visit) -> Response:
-    """Show the progress of an action."""
+    """Show the progress of an action; when it ends, the page is loaded again for its buttons."""
     action = await visit.api.get(f"{BULK}/{visit.request.path_params['action_id']}")
+    if visit.is_refresh and action["status"] in ENDED:
+        return visit.reload()
     return visit.page("bulk_action.html", action=action)
 
 
@@ -83,14 +93,13 @@ def _asked(visit: Visit, *, operator: str, reason: str) -> dict[str, Any]:
     if not search.filters and search.state is None:
         detail = "Search for something first: an action on every message is refused."
         raise Refused(422, {"title": "The filter is too broad", "detail": detail})
-    conditions: dict[str, Any] = dict(search.filters)
-    if search.state is not None:
-        conditions["state"] = search.state.value
-    if "min_checks" in conditions:
-        conditions["min_checks"] = int(conditions["min_checks"])
-    # What is prepared after the dry run is not part of what the operator saw.
-    moment = visit.form.get("prepared_to") or now.isoformat()
-    conditions.setdefault("prepared_to", moment)
+    # Without a state the start page lists, of those that this action takes, the prepared ones.
+    state = search.state or (State.COMMITTED if action["action"] in HELD else State.PREPARED)
+    conditions: dict[str, Any] = {**search.filters, "state": state.value}
+    conditions |= {name: int(conditions[name]) for name in NUMBERS if name in conditions}
+    # An age counts from the dry run, and what is prepared after it was not seen by the operator.
+    conditions.setdefault("prepared_to", now.isoformat())
+    conditions |= {name: visit.form[name] for name in BOUNDS if name in visit.form}
     return {
         **action,
         "filter": conditions,

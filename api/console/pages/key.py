@@ -8,12 +8,13 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from api.console.visit import Visit
+from outbox.clock import SystemClock
 
 KEYS: Final = "/v1/api-keys"
 
 
 async def show(visit: Visit) -> Response:
-    """List the valid keys, without secrets."""
+    """List the keys that nobody has revoked, without secrets."""
     cursor = visit.query.get("cursor")
     page = await visit.api.get(KEYS, {"limit": 100} | ({"cursor": cursor} if cursor else {}))
     following = page["next_cursor"] and visit.address("/keys", cursor=page["next_cursor"])
@@ -23,13 +24,15 @@ async def show(visit: Visit) -> Response:
         command="outbox key list",
         page=page,
         following=following,
+        now=SystemClock().now(),
         refused=[(key, _successor(key)) for key in refused],
     )
 
 
 async def revoke(visit: Visit) -> Response:
     """Revoke a key."""
-    await visit.api.delete(f"{KEYS}/{visit.request.path_params['key_id']}")
+    at = f"{KEYS}/{visit.request.path_params['key_id']}"
+    await visit.api.delete(at, {"operator": visit.operator})
     return visit.see("/keys", done="revoked")
 
 

@@ -9,9 +9,12 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from api.console.in_process_api import Query, Refused
+from api.console.pages.unresolved import EXPORTED
 from api.console.visit import Visit
 from outbox.access import Scope
+from outbox.checks.check_round import Outcome
 from outbox.clock import SystemClock
+from outbox.operators.message_view import NEVER_CHECKED as NO_CHECK
 
 PAGE: Final = 500
 LOOKED_AT_MOST: Final = 2000
@@ -25,7 +28,8 @@ class Cluster:
 
     group: str
     error: str
-    outcome: str | None
+    search: str
+    """The search that finds these messages and no others."""
     endpoint: str | None = None
     count: int = 0
     oldest: str = ""
@@ -47,6 +51,7 @@ async def show(visit: Visit) -> Response:
         complete=cursor is None,
         now=SystemClock().now(),
         not_bulk=visit.why_not(Scope.OPS_FORCE),
+        exported=EXPORTED,
     )
 
 
@@ -69,9 +74,8 @@ def _clusters(found: list[dict[str, Any]]) -> list[Cluster]:
     counts: dict[tuple[str, str], int] = defaultdict(int)
     for message in found:
         last = message["last_check"]
-        error, outcome = _error(last), last["outcome"] if last else None
-        cause = (message["producer_group"], error)
-        cluster = by_cause.setdefault(cause, Cluster(cause[0], error, outcome))
+        cause = (message["producer_group"], _error(last))
+        cluster = by_cause.setdefault(cause, Cluster(*cause, _search(cause[0], last)))
         counts[cause] += 1
         cluster.oldest = message["prepared_at"]  # the newest come first
         cluster.reasons.add(message["parked_reason"])
@@ -81,10 +85,20 @@ def _clusters(found: list[dict[str, Any]]) -> list[Cluster]:
 
 
 def _error(last: dict[str, Any] | None) -> str:
-    """Return the class of the last check's error: its outcome, with the HTTP status if any."""
+    """Return the class of the last check's error: its outcome, of an HTTP error with its status."""
     if last is None:
         return NEVER_CHECKED
-    return " ".join(str(each) for each in (last["outcome"], last["http_status"]) if each)
+    status = f" {last['http_status']}" if last["outcome"] == Outcome.HTTP_ERROR else ""
+    return f"{last['outcome']}{status}"
+
+
+def _search(group: str, last: dict[str, Any] | None) -> str:
+    """Return the search for the parked messages of a group with this class of error."""
+    found = f"state:parked group:{group}"
+    if last is None:
+        return f"{found} outcome:{NO_CHECK}"
+    status = f" status:{last['http_status']}" if last["outcome"] == Outcome.HTTP_ERROR else ""
+    return f"{found} outcome:{last['outcome']}{status}"
 
 
 async def _endpoint(visit: Visit, group: str) -> str | None:

@@ -84,7 +84,7 @@ async def _show(
 
 
 async def _set(visit: Visit, action: str, done: str) -> Response:
-    body = {"reason": visit.form.get("reason", "")}
+    body = {"reason": visit.form.get("reason", ""), "operator": visit.operator}
     await visit.api.post(f"{GROUPS}/{_name(visit)}/{action}", body)
     return visit.see(f"/groups/{_name(visit)}", done=done)
 

@@ -9,12 +9,15 @@ from starlette.responses import Response
 
 from api.console.in_process_api import Query, Refused
 from api.console.pages.overview import metric_values
+from api.console.publish_latency import publish_latency
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.clock import SystemClock
 
 SHOWN: Final = 100
 WAITING_SHOWN: Final = 20
+LATENCY_OF: Final = 50
+"""From so many of the newest published messages the latency is read."""
 HELD: Final = "/v1/held-records"
 ACTIONS: Final = ("release", "drop")
 NONE_HELD: Final[dict[str, Any]] = {"data": [], "has_more": False}
@@ -23,8 +26,13 @@ NONE_HELD: Final[dict[str, Any]] = {"data": [], "has_more": False}
 async def show(visit: Visit) -> Response:
     """Show the backlog by topic, halted shards, partitions, and what Kafka refuses."""
     # All at once: each waits for another store, or for another statement.
-    values, shards, partitions, held, waiting = await asyncio.gather(
-        metric_values(visit), _shards(visit), _partitions(visit), _held(visit), _waiting(visit)
+    values, shards, partitions, published, held, waiting = await asyncio.gather(
+        metric_values(visit),
+        _shards(visit),
+        _partitions(visit),
+        _published(visit),
+        _held(visit),
+        _waiting(visit),
     )
     return visit.page(
         "publishing.html",
@@ -34,6 +42,7 @@ async def show(visit: Visit) -> Response:
             for each in values.of("publish_backlog_messages")
             if each.value
         ],
+        latency=publish_latency(published),
         held=held,
         waiting=waiting,
         waiting_shown=WAITING_SHOWN,
@@ -79,6 +88,13 @@ async def _partitions(visit: Visit) -> list[dict[str, Any]] | None:
         if refused.status != 503:
             raise
         return None
+    return found
+
+
+async def _published(visit: Visit) -> list[dict[str, Any]]:
+    """Return the newest messages that are in Kafka."""
+    query: Query = {"state": "PUBLISHED", "limit": LATENCY_OF}
+    found: list[dict[str, Any]] = (await visit.api.get("/v1/half-messages", query))["data"]
     return found
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from api.console.csv_file import csv_file
 from api.console.in_process_api import Query, Refused
-from api.console.search import EXAMPLE, QUALIFIERS, MessageSearch, SearchInvalid, parse_search
+from api.console.search import MessageSearch, SearchInvalid, parse_search
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.clock import SystemClock
@@ -20,12 +20,31 @@ from outbox.operators.csv_line import csv_line
 
 MESSAGES: Final = "/v1/half-messages"
 SHOWN: Final = 50
-EXPORTED: Final = 10_000
+EXPORTED: Final = 100_000
 EXPORT_PAGE: Final = 500
+WRONG_SEARCH: Final = frozenset({400, 403, 422})
+"""The statuses of an answer that refuses the search, not the visit."""
+DECISIONS: Final = (
+    ("recheck", "Ask the producers again"),
+    ("commit", "Decide COMMIT"),
+    ("rollback", "Decide ROLLBACK"),
+)
+BULK_ACTIONS: Final = {
+    State.PREPARED: DECISIONS,
+    State.PARKED: DECISIONS,
+    State.COMMITTED: (
+        ("release", "Publish again what Kafka refuses"),
+        ("drop", "Give up what Kafka refuses"),
+    ),
+}
+"""What an operator may do to all messages of a state that match."""
 DEFAULT_STATES: Final = (State.PREPARED, State.COMMITTED)
 RECORD: Final = re.compile(r"([A-Za-z0-9._-]{1,249})/(\d{1,10})@(\d{1,19})")
 """`topic/partition@offset`, as the page of a message shows it."""
 TRACE: Final = re.compile(r"[0-9a-f]{32}")
+TRANSACTION_MAX: Final = 128
+"""The longest transaction id."""
+QUALIFIER_OF: Final = {"transaction_id": "transaction", "trace_id": "trace", "key": "key"}
 COLUMNS: Final = (
     "message_id",
     "state",
@@ -53,6 +72,8 @@ async def show(visit: Visit) -> Response:
     except SearchInvalid as invalid:
         failed = str(invalid)
     except Refused as refused:
+        if refused.status not in WRONG_SEARCH:
+            raise
         failed = _why(refused)
     return visit.page(
         "unresolved.html",
@@ -63,8 +84,8 @@ async def show(visit: Visit) -> Response:
         lists=lists,
         now=now,
         one_state=search.state,
-        qualifiers=QUALIFIERS,
-        example=EXAMPLE,
+        bulk_actions=BULK_ACTIONS.get(search.state or State.PREPARED),
+        exported=EXPORTED,
         groups=await _group_names(visit),
         not_bulk=visit.why_not(Scope.OPS_FORCE),
     )
@@ -76,10 +97,13 @@ async def export(visit: Visit) -> Response:
         search = parse_search(visit.query.get("q", "").strip(), SystemClock().now())
     except SearchInvalid as invalid:
         raise Refused(422, {"title": "The search is not valid", "detail": str(invalid)}) from None
-    lines = [csv_line(COLUMNS)]
+    if search.word is not None:
+        detail = f"{search.word[:40]!r} is no qualifier; search for it, and export what you find"
+        raise Refused(422, {"title": "The search is not valid", "detail": detail})
+    lines: list[str] = []
     for state in _states(search):
-        lines.extend(await _all(visit, search.query(state), EXPORTED - len(lines) + 1))
-    return csv_file("messages.csv", lines)
+        lines.extend(await _all(visit, search.query(state), EXPORTED + 1 - len(lines)))
+    return csv_file("messages", COLUMNS, lines, EXPORTED)
 
 
 def _states(search: MessageSearch) -> Sequence[State]:
@@ -117,7 +141,7 @@ async def _by_id(visit: Visit, word: str) -> Response:
     message_id = await _exact(visit, word)
     if message_id is not None:
         return visit.see(f"/messages/{message_id}")
-    names = ["transaction_id"]
+    names = ["transaction_id"] if len(word) <= TRANSACTION_MAX else []
     if TRACE.fullmatch(word):
         names.append("trace_id")
     elif visit.can(Scope.MESSAGES_PAYLOAD):
@@ -127,7 +151,8 @@ async def _by_id(visit: Visit, word: str) -> Response:
         if len(page["data"]) == 1:
             return visit.see(f"/messages/{page['data'][0]['message_id']}")
         if page["data"] or page["searched_back_to"]:
-            return visit.page("found.html", word=word, name=name, page=page)
+            further = f'{QUALIFIER_OF[name]}:"{word}"'
+            return visit.page("found.html", word=word, name=name, page=page, further=further)
     return visit.page("found.html", status=404, word=word, name=None, page=None)
 
 

@@ -67,6 +67,17 @@
     if (hint) { hint.hidden = !waits; }
     if (waits) { event.preventDefault(); }
   });
+  // A page whose refresh fails shows what was true then: it must say so.
+  var fresh = new Date();
+  document.addEventListener("htmx:afterRequest", function (event) {
+    var hint = byId("stale"), status = event.detail.xhr.status;
+    if (event.detail.requestConfig.elt.id !== "live" || !hint) { return; }
+    if (event.detail.successful) { fresh = new Date(); }
+    hint.hidden = event.detail.successful;
+    hint.textContent = "Not refreshed since " + fresh.toISOString().slice(11, 19) + " UTC: "
+      + (status ? "the API answers " + status : "the API does not answer")
+      + ". What is below may have changed.";
+  });
   document.addEventListener("htmx:afterSettle", showTimes);
   document.addEventListener("keydown", pressed);
   if (byId("clock")) {

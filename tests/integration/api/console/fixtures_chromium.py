@@ -9,7 +9,7 @@ import re
 import shutil
 import struct
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -78,11 +78,12 @@ class Tab:
         return str(await self.js("location.pathname + location.search"))
 
     async def until(self, expression: str) -> None:
-        """Wait until an expression of the page is true."""
+        """Wait until an expression of the page is true; the page may load again meanwhile."""
         async with asyncio.timeout(LIVENESS_SECONDS):
             while True:
-                if await self.js(expression):
-                    return
+                with suppress(RuntimeError):  # the page was replaced
+                    if await self.js(f"document.readyState === 'complete' && ({expression})"):
+                        return
                 await asyncio.sleep(0.05)
 
     async def js(self, expression: str) -> Any:

@@ -14,6 +14,7 @@ from tests.integration.api.console.fixtures_chromium import LIVENESS_SECONDS, PR
 from tests.integration.api.console.fixtures_desk import Desk
 from tests.integration.api.console.fixtures_hostile_text import HOSTILE
 from tests.integration.api.console.fixtures_pictures import HEIGHT, PICTURES, WIDTH
+from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import HALVES
 from tests.integration.checker.fixtures_producer import Producer, says
 
@@ -96,6 +97,26 @@ async def test_the_list_grows_by_itself_and_rests_under_the_pointer(desk: Desk) 
     await desk.tab.until(f"document.body.innerText.includes('{second}')")
 
 
+async def test_a_page_that_cannot_refresh_itself_says_since_when(desk: Desk) -> None:
+    await desk.tab.point_at(1, 1)
+    await desk.open("/?q=state:committed")
+    hidden = "document.getElementById('stale').hidden"
+    said = "document.getElementById('stale').textContent"
+    assert await desk.tab.js(hidden)
+    lacking = "ALTER TABLE outbox.held_record RENAME TO of_a_later_release"
+    await select(desk.pool, lacking)
+    try:
+        await desk.tab.until(f"!{hidden} && {said}.includes('the API answers 503')")
+    finally:
+        await select(desk.pool, "ALTER TABLE outbox.of_a_later_release RENAME TO held_record")
+    await desk.tab.until(hidden)
+    away = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    await desk.tab.command("Network.emulateNetworkConditions", offline=True, **away)
+    await desk.tab.until(f"!{hidden} && {said}.includes('the API does not answer')")
+    await desk.tab.command("Network.emulateNetworkConditions", offline=False, **away)
+    await desk.tab.until(hidden)
+
+
 async def test_keys_reach_the_search_and_the_help(desk: Desk) -> None:
     await desk.open("/overview")
     await desk.tab.press("/")
@@ -109,16 +130,24 @@ async def test_keys_reach_the_search_and_the_help(desk: Desk) -> None:
 
 
 async def test_the_search_completes_its_last_word(desk: Desk) -> None:
+    await desk.open("/overview")
+    assert "checks:" in await offered(desk)
     await desk.open("/")
     await desk.tab.js(
         "var q = document.getElementById('q'); q.value = 'age:>5m gr';"
         "q.dispatchEvent(new Event('input'))"
     )
-    offered = await desk.tab.js(
+    completed = await offered(desk)
+    assert "age:>5m group:" in completed
+    assert "age:>5m group:billing" in completed
+
+
+async def offered(desk: Desk) -> list[str]:
+    """Return what the search box of the page suggests."""
+    found: list[str] = await desk.tab.js(
         "Array.from(document.getElementById('qualifiers').options, each => each.value)"
     )
-    assert "age:>5m group:" in offered
-    assert "age:>5m group:billing" in offered
+    return found
 
 
 async def test_the_theme_and_the_clock_are_kept(desk: Desk) -> None:

@@ -23,16 +23,20 @@ import yaml  # type: ignore[import-untyped]
 from chaos.servers.small_disk import NoSmallDisk, fill, make_room, small_disk
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
+from outbox.access import Scope
 from outbox.kafka.progress_topic import ensure_progress_topic
+from outbox.postgres.sessions.connections import make_pool
 from outbox_client import Check, CheckEndpoint, LocalTransactionState
 from tests.e2e.fixtures_command import outbox
 from tests.fixtures_databases import make_database, migrate
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_paths import PROJECT
 from tests.integration.api.console.fixtures_chromium import PROGRAM
-from tests.integration.api.console.fixtures_desk import Desk
+from tests.integration.api.console.fixtures_console import key_text
+from tests.integration.api.console.fixtures_desk import Desk, log_in
 from tests.integration.api.console.fixtures_overtaken_time import CHECKED, begin_now
 from tests.integration.api.fixtures_held import hold
+from tests.integration.api.fixtures_keys import WITH_KEYS, token
 from tests.integration.api.fixtures_open_transaction import open_transaction
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import GROUPS, HALVES, prepare_body, settings_for
@@ -259,11 +263,15 @@ async def at_server(
     try:
         url = make_database(server.database_url, None)
         await asyncio.to_thread(migrate, url)
-        settings = settings_for(url, kafka_bootstrap_servers=broker.bootstrap_servers)
-        async with listening(settings) as listener:
-            await listener.put_group("billing")
-            origin = f"http://127.0.0.1:{listener.port}"
-            yield Desk(desk.tab, listener, desk.pool, "", origin)
+        given = {"kafka_bootstrap_servers": broker.bootstrap_servers, **WITH_KEYS}
+        async with make_pool(url, "test", pool_max=2) as pool:
+            admin = await token(pool, Scope.ADMIN)
+            async with listening(settings_for(url, **given), headers=admin) as listener:
+                await listener.put_group("billing")
+                origin = f"http://127.0.0.1:{listener.port}"
+                seated = Desk(desk.tab, listener, pool, key_text(admin), origin)
+                await log_in(seated)
+                yield seated
     finally:
         server.stop()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -16,6 +17,7 @@ from api.ingest.bodies import work_steps
 from api.ingest.bodies.batch_scan import ITEM_PARTS_MAX, STEP_BYTES
 from api.ingest.bodies.fair_decoder import (
     LARGE_BYTES,
+    LARGE_ITEM_BYTES,
     BatchForm,
     FairDecoder,
     spend_nothing,
@@ -64,6 +66,21 @@ def slugs(items: Sequence[EndItem | Problem]) -> list[str]:
 
 
 @pytest.mark.usefixtures("every_step_rests")
+async def test_a_large_item_is_judged_like_a_small_one() -> None:
+    for size in (10, LARGE_ITEM_BYTES):
+        filler = b'{"message_id":"' + b"x" * size
+        good, twice = filler + b'","decision":"COMMIT"}', filler + b'","message_id":"y"}'
+        surrogate, wrong = filler + b'\\ud800","decision":"COMMIT"}', filler + b'","decision":1}'
+        items = await decoded(batch(good, twice, surrogate, wrong))
+        bad = "invalid-request"
+        assert slugs(items) == ["decoded", bad, bad, bad]
+        single = b'{"decision":"COMMIT","decision":"COMMIT"' + b" " * LARGE_BYTES + b"}"
+        with pytest.raises(Problem) as refused:
+            await decoder().single(request(single), END)
+        assert refused.value.errors[0][0] == "/decision"
+
+
+@pytest.mark.usefixtures("every_step_rests")
 @pytest.mark.parametrize("size", [1000, LARGE_BYTES])
 async def test_a_large_batch_is_answered_like_a_small_one(size: int) -> None:
     twice = b'{"message_id":"y","decision":"COMMIT","decision":"ROLLBACK"}'
@@ -107,6 +124,21 @@ async def test_an_item_that_no_valid_one_can_be_is_not_decoded() -> None:
     long = b'{"message_id":"' + b"x" * ITEM_MAX + b'"}'
     items = await decoded(batch(GOOD, many, long, GOOD, size=2 * ITEM_MAX))
     assert slugs(items) == ["decoded", "invalid-request", "payload-too-large", "decoded"]
+
+
+@pytest.mark.usefixtures("every_step_rests")
+@pytest.mark.parametrize("unit", [b"{}", b'""', b"[]"])
+async def test_a_hostile_batch_takes_little_memory_beside_its_bytes(unit: bytes) -> None:
+    body = b'{"items":[' + b",".join([unit] * (8 * ITEM_MAX // 3 - 10)) + b"]}"
+    tracemalloc.start()
+    try:
+        with pytest.raises(Problem) as refused:
+            await decoded(body)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert refused.value.slug == "batch-too-large"
+    assert most < ITEM_MAX
 
 
 @pytest.mark.usefixtures("every_step_rests")

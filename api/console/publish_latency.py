@@ -1,0 +1,41 @@
+"""How long messages took from their decision to Kafka, as words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from api.console.page_renderer import read_moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishLatency:
+    """Milliseconds from decision to acknowledgement, of so many messages."""
+
+    messages: int
+    median: int
+    most: int
+    """19 of 20 took at most so long."""
+    longest: int
+    newest: str
+    """When the last of them came into Kafka, as RFC 3339."""
+
+
+def publish_latency(published: Sequence[Mapping[str, Any]]) -> PublishLatency | None:
+    """Return the latency of published messages; None if there are none."""
+    took = sorted(_milliseconds(each) for each in published)
+    if not took:
+        return None
+    return PublishLatency(
+        messages=len(took),
+        median=took[(len(took) - 1) // 2],
+        most=took[(len(took) * 19 + 19) // 20 - 1],
+        longest=took[-1],
+        newest=max(each["publication"]["published_at"] for each in published),
+    )
+
+
+def _milliseconds(message: Mapping[str, Any]) -> int:
+    since = read_moment(message["publication"]["published_at"]) - read_moment(message["decided_at"])
+    return max(0, round(since.total_seconds() * 1000))
