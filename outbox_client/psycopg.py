@@ -10,6 +10,7 @@ from contextlib import (
     AbstractContextManager,
     asynccontextmanager,
     contextmanager,
+    suppress,
 )
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -29,6 +30,8 @@ Cursor = psycopg.Cursor[Any]
 AsyncConnection = psycopg.AsyncConnection[Any]
 AsyncCursor = psycopg.AsyncCursor[Any]
 
+CREATED_MEANWHILE = (errors.UniqueViolation, errors.DuplicateTable)
+"""IF NOT EXISTS sees no table that another session has created and not committed yet."""
 CREATE_TABLE = """
 CREATE TABLE IF NOT EXISTS outbox_barrier (
   producer_group text NOT NULL,
@@ -119,8 +122,12 @@ class PsycopgBarrier:
         return barrier.answer(outcome, check.prepared_at, purged_before)
 
     def create_table(self, db: Connection | Pool, /) -> None:
-        """Create the table if it is missing."""
-        with _opened(db) as connection, connection.transaction():
+        """Create the table if it is missing; several processes may do so at the same time."""
+        with (
+            _opened(db) as connection,
+            suppress(*CREATED_MEANWHILE),
+            connection.transaction(),
+        ):
             connection.execute(CREATE_TABLE)
 
     def purge(self, db: Connection | Pool, older_than: timedelta, /) -> int:
@@ -176,9 +183,11 @@ class AsyncPsycopgBarrier:
         return barrier.answer(outcome, check.prepared_at, purged_before)
 
     async def create_table(self, db: AsyncConnection | AsyncPool, /) -> None:
-        """Create the table if it is missing."""
-        async with _async_opened(db) as connection, connection.transaction():
-            await connection.execute(CREATE_TABLE)
+        """Create the table if it is missing; several processes may do so at the same time."""
+        async with _async_opened(db) as connection:
+            with suppress(*CREATED_MEANWHILE):
+                async with connection.transaction():
+                    await connection.execute(CREATE_TABLE)
 
     async def purge(self, db: AsyncConnection | AsyncPool, older_than: timedelta, /) -> int:
         """Delete rows older than ``older_than`` (at least 7 days) and return how many."""

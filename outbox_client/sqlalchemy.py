@@ -29,7 +29,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.orm import Session, scoped_session
 
 from outbox_client import barrier
@@ -96,9 +96,12 @@ class SqlAlchemyBarrier:
         return barrier.answer(outcome, check.prepared_at, purged_before)
 
     def create_table(self, db: Engine, /) -> None:
-        """Create the table if it is missing."""
+        """Create the table if it is missing; several processes may do so at the same time."""
         _refuse_unsupported(db)
-        metadata.create_all(db)
+        try:
+            metadata.create_all(db)
+        except DBAPIError:  # another process has just created it, else this is raised again
+            metadata.create_all(db)
 
     def purge(self, db: Engine, older_than: timedelta, /) -> int:
         """Delete rows older than ``older_than`` (at least 7 days) and return how many.

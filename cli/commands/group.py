@@ -5,14 +5,14 @@ from enum import StrEnum
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
+from cli.commands.doctor.endpoint_checks import FAULTS
 from cli.invocation.context import Output, context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.output import print_object, print_rows
-from cli.service.api_client import Answer, ApiClient, api_client
+from cli.service.api_client import Answer, ApiClient, api_client, path_of
 from cli.service.api_problem import ApiProblem
 
 ROOT = "/v1/producer-groups"
@@ -125,9 +125,9 @@ def test(context: typer.Context, name: Name) -> None:
     invocation = context_of(context)
     shown = _asked(verdict) if invocation.output is Output.TABLE else verdict
     print_object(invocation, shown)
-    passed = ("reachable", "signature_accepted", "forgery_refused")
-    if not all(verdict.get(each) for each in passed):
-        raise typer.Exit(ExitCode.ERROR)
+    faults = [text for member, text in FAULTS.items() if not verdict.get(member)]
+    if faults:
+        raise CommandFailed(f"the endpoint {faults[0]}: see `outbox group get {name}`")
 
 
 def _asked(verdict: dict[str, Any]) -> dict[str, Any]:
@@ -189,7 +189,9 @@ def _fields() -> list[str]:
 def _read(file: Path) -> dict[str, Any]:
     try:
         body = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise CommandFailed(f"{file}: {error.strerror}", ExitCode.USAGE) from None
+    except ValueError as error:
         raise CommandFailed(f"{file}: {error}", ExitCode.USAGE) from None
     if not isinstance(body, dict):
         raise CommandFailed(f"{file}: the content must be a JSON object", ExitCode.USAGE)
@@ -197,4 +199,4 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _path(name: str) -> str:
-    return f"{ROOT}/{quote(name, safe='')}"
+    return path_of(ROOT, name)

@@ -87,11 +87,11 @@ def drop(
 
 def _with_desk(ask: Callable[[HeldAdmin], Awaitable[_T]]) -> _T:
     """Run a command on the held records. Raises CommandFailed for a record that is not held."""
+    from cli.stores.command_pool import command_pool
     from outbox.postgres.operators.held_admin import PostgresHeldAdmin
-    from outbox.postgres.sessions.connections import make_pool
 
     async def run() -> _T:
-        async with make_pool(database_url(), "cli", pool_max=1, pool_min=1) as pool:
+        async with command_pool(database_url()) as pool:
             return await ask(PostgresHeldAdmin(pool))
 
     try:

@@ -1,7 +1,6 @@
 """`outbox key`: API keys. The secret part is shown once, when a key is created."""
 
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
@@ -9,7 +8,7 @@ from cli.invocation.context import context_of
 from cli.invocation.durations import duration
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.output import print_object, print_rows
-from cli.service.api_client import api_client
+from cli.service.api_client import api_client, path_of
 from cli.service.api_problem import ApiProblem
 from outbox.clock import SystemClock
 
@@ -68,7 +67,7 @@ def revoke(context: typer.Context, key_id: Annotated[str, typer.Argument(metavar
     """Revoke a key; processes that know it accept it for five seconds more."""
     try:
         with api_client(context) as api:
-            api.call("DELETE", f"{ROOT}/{quote(key_id, safe='')}")
+            api.call("DELETE", path_of(ROOT, key_id))
     except ApiProblem as problem:
         if problem.exit_code is not ExitCode.NOT_FOUND:
             raise

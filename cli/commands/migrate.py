@@ -5,7 +5,7 @@ import typer
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import ExitCode
 from cli.invocation.output import print_object
-from cli.invocation.settings import settings_or_dev
+from cli.invocation.settings import database_url, settings_or_dev
 from outbox.settings.catalogue import Settings
 
 
@@ -21,8 +21,7 @@ def up(context: typer.Context) -> None:
     """Migrate the database and create the topic outbox.progress; safe to run twice."""
     from cli.stores.schema import schema_state, upgrade
 
-    invocation, settings = context_of(context), settings_or_dev()
-    url = settings.required_database_url()
+    invocation, url, settings = context_of(context), database_url(), settings_or_dev()
     bootstrap_servers = settings.required_bootstrap_servers()
     upgrade(url)
     invocation.say("the database schema is current")
@@ -35,7 +34,7 @@ def status(context: typer.Context) -> None:
     """Show the revision of the schema; exits 1 when it is not the newest."""
     from cli.stores.schema import schema_state
 
-    state = schema_state(settings_or_dev().required_database_url())
+    state = schema_state(database_url())
     facts = {"current": state.current, "newest": state.newest, "behind": not state.is_current}
     print_object(context_of(context), facts)
     if not state.is_current:

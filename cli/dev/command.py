@@ -12,7 +12,7 @@ from cli.dev.run import run_dev
 from cli.dev.stack import DevOptions
 from cli.invocation.context import Context, Output, context_of
 from cli.invocation.dev_state import DEFAULT_DATA_DIR, DevState
-from cli.invocation.exit_codes import ExitCode
+from cli.invocation.exit_codes import CommandFailed, ExitCode
 from outbox.settings.environment import load_settings, process_environment
 
 
@@ -61,6 +61,8 @@ def dev(
 
         fetching.fetch_kafka(fetch_kafka, invocation.say)
         return
+    if postgres_bin is not None:
+        _refuse_incomplete(postgres_bin)
     load_settings()  # an unknown OUTBOX_ name stops this process, not each child
     ports = {"api": api_port, "postgres": postgres_port, "kafka": kafka_port}
     code = run_dev(
@@ -73,6 +75,12 @@ def dev(
     )
     if code is not ExitCode.OK:
         raise typer.Exit(code)
+
+
+def _refuse_incomplete(postgres_bin: Path) -> None:
+    if not all((postgres_bin / name).is_file() for name in ("initdb", "postgres")):
+        line = f"--postgres-bin: {postgres_bin} has no initdb and postgres"
+        raise CommandFailed(line, ExitCode.USAGE)
 
 
 def _announce(invocation: Context, state: DevState) -> None:

@@ -47,18 +47,19 @@ class DataDir:
     def ports(self, given: Mapping[str, int]) -> dict[str, int]:
         """Return a port per name: the given one, the last one if still free, or a new one.
 
-        Raises CommandFailed if a given one is taken.
+        Raises CommandFailed if a given one is taken, or given twice.
         """
-        taken = [port for port in given.values() if port and not is_free(port)]
-        if taken:
-            line = f"port {taken[0]} on 127.0.0.1 is in use by another process"
-            raise CommandFailed(line, ExitCode.CONFLICT)
-        kept = self._kept_ports()
-        fresh = iter(free_ports(len(PORT_NAMES)))
-        ports = {}
+        ports = {name: port for name, port in given.items() if port}
+        _refuse_unusable(list(ports.values()))
+        fresh = iter(free_ports(2 * len(PORT_NAMES)))
+        for name, port in self._kept_ports().items():
+            if name not in ports and port not in ports.values() and _usable(port):
+                ports[name] = port
         for name in PORT_NAMES:
-            candidate = given.get(name) or kept.get(name, 0)
-            ports[name] = candidate if given.get(name) or _usable(candidate) else next(fresh)
+            while name not in ports:
+                port = next(fresh)
+                if port not in ports.values():
+                    ports[name] = port
         _write_private(self.path / "ports.json", json.dumps(ports))
         return ports
 
@@ -98,13 +99,17 @@ def open_data_dir(path: Path) -> DataDir:
     """Create the folder if necessary and lock it.
 
     Raises CommandFailed: with CONFLICT, naming the holder's pid, if another `outbox dev` has it;
-    with USAGE if others can write there, because servers are started from what it holds.
+    with USAGE if it cannot be used, or if others can write there, because servers are started from
+    what it holds.
     """
     path = path.resolve()
-    # As root: PostgreSQL's unprivileged user must be able to enter the folder.
-    path.mkdir(mode=0o711 if unprivileged_user() else 0o700, parents=True, exist_ok=True)
-    _refuse_foreign(path)
-    lock = (path / LOCK).open("a+")
+    try:
+        # As root: PostgreSQL's unprivileged user must be able to enter the folder.
+        path.mkdir(mode=0o711 if unprivileged_user() else 0o700, parents=True, exist_ok=True)
+        _refuse_foreign(path)
+        lock = (path / LOCK).open("a+")
+    except OSError as error:
+        raise CommandFailed(f"cannot use {path}: {error.strerror}", ExitCode.USAGE) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -125,6 +130,15 @@ def _refuse_foreign(path: Path) -> None:
         raise CommandFailed(f"{path} belongs to another user", ExitCode.USAGE)
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise CommandFailed(f"others can write {path}: chmod go-w it", ExitCode.USAGE)
+
+
+def _refuse_unusable(given: list[int]) -> None:
+    for port in given:
+        if given.count(port) > 1:
+            raise CommandFailed(f"port {port} is given twice", ExitCode.USAGE)
+        if not is_free(port):
+            line = f"port {port} on 127.0.0.1 is in use by another process"
+            raise CommandFailed(line, ExitCode.CONFLICT)
 
 
 def _usable(port: int) -> bool:

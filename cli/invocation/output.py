@@ -16,6 +16,9 @@ SHOWN_ONCE: Final = ("api_key", "check_secret")
 """Members that the service shows only in this answer."""
 IDS: Final = ("message_id", "key_id", "run_id", "finding_id", "target")
 """Columns that are copied into the next command, so they are never wrapped."""
+TEXT: Final = 36
+"""A longer cell is a text, which may be folded."""
+GAP: Final = 2
 _MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+(Z|[+-]\d\d:\d\d)")
 
 
@@ -46,12 +49,38 @@ def print_rows(
         for row in rows:
             print(_json(row, Output.JSONL))
     else:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for column in columns:
-            table.add_column(column.replace("_", " "), overflow="fold", no_wrap=column in IDS)
-        for row in rows:
-            table.add_row(*(_cell(row.get(column)) for column in columns))
-        _console(invocation).print(table)
+        cells = [[_cell(row.get(column)) for column in columns] for row in rows]
+        _print_table(invocation, columns, cells)
+
+
+def _print_table(
+    invocation: Context, columns: Sequence[str], cells: Sequence[Sequence[str]]
+) -> None:
+    """Print a table whose words stay whole.
+
+    Only long texts are folded. Where the terminal is too narrow for that, the lines are longer than
+    it and it folds them itself, so that an id can be copied.
+    """
+    console = _console(invocation)
+    longest = [max((len(row[at]) for row in cells), default=0) for at in range(len(columns))]
+    folds = [width > TEXT and name not in IDS for name, width in zip(columns, longest, strict=True)]
+    least = [TEXT if is_text else width for is_text, width in zip(folds, longest, strict=True)]
+    heads = [name.replace("_", " ") for name in columns]
+    if _table_width(heads, least) > console.width:
+        heads = [head.replace(" ", "\n") for head in heads]
+    console.width = max(console.width, _table_width(heads, least))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head, is_text in zip(heads, folds, strict=True):
+        table.add_column(head, overflow="fold", no_wrap=not is_text)
+    for row in cells:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _table_width(heads: Sequence[str], least: Sequence[int]) -> int:
+    """Return the width of a table whose columns are as narrow as they may be."""
+    widths = zip(heads, least, strict=True)
+    return sum(max(width, *map(len, head.split("\n"))) + GAP for head, width in widths)
 
 
 def _json(value: Any, output: Output) -> str:

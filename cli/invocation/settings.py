@@ -27,7 +27,9 @@ def settings_or_dev() -> Settings:
 
 def database_url() -> str:
     """Return the database's URL; raises ConfigurationError naming both ways to set it."""
-    try:
-        return settings_or_dev().required_database_url()
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{error}, and no `outbox dev` runs in this folder") from None
+    settings = settings_or_dev()
+    if settings.database_url is None:
+        raise ConfigurationError(
+            "OUTBOX_DATABASE_URL is not set, and no `outbox dev` runs in this folder"
+        )
+    return settings.required_database_url()

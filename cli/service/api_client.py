@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 import httpx2
 import typer
@@ -74,6 +75,9 @@ class ApiClient:
             response = self._http.request(method, path, params=given, json=body, headers=headers)
         except httpx2.TimeoutException:
             raise CommandFailed(f"no answer from {self._base} in time", _SILENT) from None
+        except httpx2.UnsupportedProtocol:
+            line = f"{self._base} is no address of an API: it begins with http:// or https://"
+            raise CommandFailed(line, ExitCode.USAGE) from None
         except httpx2.TransportError as error:
             raise CommandFailed(f"cannot reach {self._base}: {error}", _SILENT) from None
         if not response.is_success:
@@ -96,6 +100,13 @@ class ApiClient:
 
 
 _SILENT = ExitCode.UNREACHABLE
+
+
+def path_of(root: str, name: str) -> str:
+    """Return the path of one object below a list. Raises CommandFailed for an empty name."""
+    if not name:
+        raise CommandFailed("the id or name is empty", ExitCode.USAGE)
+    return f"{root}/{quote(name, safe='')}"
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from cli.invocation.exit_codes import ExitCode
+from cli.service.check_url_rules import MEANING
 
 BY_STATUS = {
     401: ExitCode.REFUSED,
@@ -60,6 +61,8 @@ class ApiProblem(Exception):
         lines += [f"  {f'{pointer}: ' if pointer else ''}{message}" for pointer, message in errors]
         facts = {name: value for name, value in self.problem.items() if name not in STANDARD}
         lines += [f"  {name}: {value}" for name, value in facts.items() if value is not None]
+        meaning = MEANING.get(str(facts.get("rule")))
+        lines += [f"  {meaning}"] if meaning else []
         return "\n".join(lines)
 
     def _errors(self) -> list[dict[str, Any]]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
 
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from cli.service.api_client import ApiClient
+from cli.service.api_client import ApiClient, path_of
 
 ROOT = "/v1/reconciliations"
 PAGE_SIZE = 500
@@ -15,7 +14,7 @@ Row = dict[str, Any]
 
 def findings(api: ApiClient, run_id: str, **wanted: str) -> Iterator[Row]:
     """Yield the run's findings; ``kind``, ``class`` and ``status`` filter them."""
-    at = f"{ROOT}/{quote(run_id, safe='')}/discrepancies"
+    at = f"{path_of(ROOT, run_id)}/discrepancies"
     query: Row = {**wanted, "limit": PAGE_SIZE, "cursor": None}
     while True:
         page = api.get(at, query)

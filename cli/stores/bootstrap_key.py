@@ -8,9 +8,9 @@ from typing import Any
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.operator import operator_name
 from cli.invocation.settings import settings_or_dev
+from cli.stores.command_pool import command_pool
 from outbox.access import ALL_GROUPS, NewApiKey, Scope
 from outbox.postgres.operators.api_keys import PostgresApiKeys
-from outbox.postgres.sessions.connections import make_pool
 
 
 def create_in_database(
@@ -41,7 +41,7 @@ def administrator_key(database_url: str, pepper: str, name: str) -> str:
 
 async def store_key(database_url: str, pepper: bytes, key: NewApiKey) -> dict[str, Any]:
     """Store a key; return it with the text that is shown once."""
-    async with make_pool(database_url, "cli", pool_max=2, pool_min=1) as pool:
+    async with command_pool(database_url) as pool:
         stored, text = await PostgresApiKeys(pool, pepper).create(key, operator_name())
     return {
         "key_id": stored.key_id,

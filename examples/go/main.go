@@ -10,9 +10,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -24,7 +26,20 @@ import (
 
 const createInvoice = `CREATE TABLE IF NOT EXISTS invoice (number bigint PRIMARY KEY)`
 
-var group = cmp.Or(os.Getenv("PRODUCER_GROUP"), "billing")
+var (
+	group    = cmp.Or(os.Getenv("PRODUCER_GROUP"), "billing")
+	errUsage = errors.New("usage: billing issue NUMBER [forget] | serve | verify SECRET ID TIMESTAMP SIGNATURES NOW")
+)
+
+// needed names the first of these environment variables that is missing.
+func needed(names ...string) error {
+	for _, name := range names {
+		if os.Getenv(name) == "" {
+			return fmt.Errorf("%s is not set in this terminal", name)
+		}
+	}
+	return nil
+}
 
 func open(ctx context.Context) (*pgxpool.Pool, error) {
 	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
@@ -40,6 +55,9 @@ func open(ctx context.Context) (*pgxpool.Pool, error) {
 }
 
 func issue(ctx context.Context, number int64, forget bool) error {
+	if err := needed("API", "DATABASE_URL"); err != nil {
+		return err
+	}
 	pool, err := open(ctx)
 	if err != nil {
 		return err
@@ -80,6 +98,9 @@ func store(ctx context.Context, pool *pgxpool.Pool, number int64, messageID stri
 }
 
 func serve(ctx context.Context) error {
+	if err := needed("CHECK_SECRET", "DATABASE_URL"); err != nil {
+		return err
+	}
 	key, err := Key(os.Getenv("CHECK_SECRET"))
 	if err != nil {
 		return err
@@ -88,15 +109,21 @@ func serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	address := "127.0.0.1:" + cmp.Or(os.Getenv("PORT"), "9000")
 	server := &http.Server{
-		Addr: "127.0.0.1:" + cmp.Or(os.Getenv("PORT"), "9000"),
+		Addr: address,
 		Handler: endpoint{group, key, func(ctx context.Context, messageID string) (string, error) {
 			return decide(ctx, pool, group, messageID)
 		}},
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 	}
-	return server.ListenAndServe()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	log.Printf("answering checks of the group %s at http://%s", group, address)
+	return server.Serve(listener)
 }
 
 func verifyArguments(arguments []string) bool {
@@ -115,7 +142,7 @@ func run(arguments []string) error {
 	case word == "issue" && count >= 2:
 		number, err := strconv.ParseInt(arguments[1], 10, 64)
 		if err != nil {
-			return err
+			return errUsage
 		}
 		return issue(context.Background(), number, count > 2 && arguments[2] == "forget")
 	case word == "serve" && count == 1:
@@ -126,7 +153,7 @@ func run(arguments []string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("usage: billing issue NUMBER [forget] | serve | verify SECRET ID TIMESTAMP SIGNATURES NOW")
+	return errUsage
 }
 
 func main() {

@@ -15,6 +15,13 @@ import { Outbox } from "./producer.mjs";
 import { keyOf, verify } from "./signature.mjs";
 
 const { API, API_KEY, DATABASE_URL, CHECK_SECRET, PORT, PRODUCER_GROUP: group = "billing" } = process.env;
+const USAGE = "usage: billing.mjs issue NUMBER [forget] | serve | verify SECRET ID TIMESTAMP SIGNATURES NOW";
+
+/** Throws for the first of these environment variables that is missing. */
+function need(...names) {
+  const missing = names.find((name) => !process.env[name]);
+  if (missing) throw new Error(`${missing} is not set in this terminal`);
+}
 
 async function open() {
   const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 8 });
@@ -25,6 +32,7 @@ async function open() {
 }
 
 async function issue(number, forget) {
+  need("API", "DATABASE_URL");
   const pool = await open();
   const message = {
     producer_group: group,
@@ -45,9 +53,11 @@ async function issue(number, forget) {
 }
 
 async function answerChecks() {
+  need("CHECK_SECRET", "DATABASE_URL");
   const pool = await open();
   const endpoint = { group, key: keyOf(CHECK_SECRET), decide: (messageId) => decide(pool, group, messageId) };
-  serve(endpoint, Number(PORT ?? 9000));
+  const address = await serve(endpoint, Number(PORT ?? 9000));
+  console.error(`answering checks of the group ${group} at ${address}`);
 }
 
 function verifyArguments([secret, id, timestamp, signatures, now]) {
@@ -55,14 +65,20 @@ function verifyArguments([secret, id, timestamp, signatures, now]) {
   process.exitCode = fits ? 0 : 1;
 }
 
-const [word, ...given] = process.argv.slice(2);
-if (word === "issue" && given.length >= 1) {
-  await issue(Number(given[0]), given[1] === "forget");
-} else if (word === "serve") {
-  await answerChecks();
-} else if (word === "verify" && given.length === 5) {
-  verifyArguments(given);
-} else {
-  console.error("usage: billing.mjs issue NUMBER [forget] | serve | verify SECRET ID TIMESTAMP SIGNATURES NOW");
-  process.exitCode = 2;
+async function run([word, ...given]) {
+  if (word === "issue" && /^\d+$/.test(given[0])) {
+    await issue(Number(given[0]), given[1] === "forget");
+  } else if (word === "serve") {
+    await answerChecks();
+  } else if (word === "verify" && given.length === 5) {
+    verifyArguments(given);
+  } else {
+    console.error(USAGE);
+    process.exitCode = 2;
+  }
 }
+
+await run(process.argv.slice(2)).catch((error) => {
+  console.error(error.message);
+  process.exit(1); // open connections would keep the process alive
+});

@@ -14,7 +14,8 @@ class Refused extends Error {
 
 /**
  * Answer the checks of one producer group: verify the signature, ask `decide`, answer.
- * `decide(messageId, transactionId)` resolves to COMMIT, ROLLBACK or UNKNOWN.
+ * `decide(messageId, transactionId)` resolves to COMMIT, ROLLBACK or UNKNOWN. Resolves to the
+ * address as soon as the server listens.
  */
 export function serve({ group, key, decide }, port) {
   const server = createServer((request, response) => {
@@ -23,7 +24,10 @@ export function serve({ group, key, decide }, port) {
       (error) => reply(response, error.status ?? 503, { status: error.status ?? 503, title: error.message }),
     );
   });
-  server.listen(port, "127.0.0.1");
+  return new Promise((resolve, reject) => {
+    server.on("error", reject);
+    server.listen(port, "127.0.0.1", () => resolve(`http://127.0.0.1:${port}`));
+  });
 }
 
 async function answer(request, { group, key, decide }) {

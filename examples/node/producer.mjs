@@ -31,7 +31,8 @@ export class Outbox {
       const response = await this.#once(path, body, headers);
       if (response?.ok) return response.json();
       if (attempt === ATTEMPTS || (response && !AGAIN.has(response.status))) {
-        throw new Error(response ? `${response.status}: ${await response.text()}` : "the outbox does not answer");
+        const said = response ? `${response.status}: ${await response.text()}` : "does not answer";
+        throw new Error(`the outbox at ${this.url}: ${said}`);
       }
       const asked = Number(response?.headers.get("retry-after") ?? 0) * 1000;
       await new Promise((resolve) => setTimeout(resolve, Math.max(asked, 100 * 2 ** attempt * Math.random())));

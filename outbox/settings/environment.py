@@ -43,7 +43,8 @@ def load_settings(
     except ValidationError as error:
         first = error.errors()[0]
         where = PREFIX + ".".join(str(part) for part in first["loc"]).upper()
-        raise ConfigurationError(f"{where.rstrip('_')}: {first['msg']}") from None
+        problem = first["msg"].removeprefix("Value error, ")
+        raise ConfigurationError(f"{where.rstrip('_')}: {problem}") from None
 
 
 def gather(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:

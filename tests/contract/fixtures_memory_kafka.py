@@ -110,7 +110,7 @@ class MemoryPublisher:
                     written.committed = True
         self._transaction = None
 
-    def heal(self, partitions: Sequence[tuple[str, int]]) -> None:
+    def heal(self, partitions: Sequence[tuple[str, int]], at_ms: int = THIS_CLOCK) -> None:
         """Append a record to each topic; the next fence aborts them."""
         for topic, _ in partitions:
             self._append(Record(topic, None, b"", None, ()))

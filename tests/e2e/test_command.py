@@ -13,6 +13,7 @@ from cli.invocation.exit_codes import ExitCode
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from tests.e2e.fixtures_check_endpoint import CheckEndpoint, check_endpoint
+from tests.e2e.fixtures_command import outbox as outbox_process
 from tests.e2e.fixtures_command_here import Command
 from tests.e2e.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_finding, make_run
@@ -179,6 +180,19 @@ def test_the_first_key_is_written_to_the_database(
 def test_an_unknown_scope_is_a_usage_error(outbox: Command) -> None:
     words = ("key", "create", "--database", "--name", "x", "--scope", "root", "--group", "*")
     assert outbox(*words).code == ExitCode.USAGE
+
+
+def test_an_audit_whose_reports_cannot_be_written_ends_with_one_line(
+    outbox: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    ended = outbox_process("--quiet", "reconcile", "run", "--report", str(file / "reports"))
+    assert (ended.code, ended.out) == (ExitCode.USAGE, "")
+    *progress, last = ended.err.splitlines()
+    place = f"cannot use {file / 'reports'}: Not a directory"
+    assert last == f"outbox-reconcile: OUTBOX_RECONCILE_REPORT_DIR: {place}"
+    assert [line for line in progress if not line.startswith("reach both stores")] == []
 
 
 def test_status_shows_every_shard_and_task(outbox: Command) -> None:

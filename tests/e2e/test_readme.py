@@ -19,9 +19,9 @@ from tests.fixtures_waiting import wait_for
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
 PAGE = (PROJECT / "README.md").read_text("utf-8")
-SESSION, COMMANDS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+SESSION, NEW_SECRET, COMMANDS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 (PROGRAM,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-*INSTALL, SEND, ANSWER = (line.partition("#")[0].strip() for line in COMMANDS.splitlines())
+*INSTALL, SEND, ANSWER = (line.partition("#")[0].strip(" &") for line in COMMANDS.splitlines())
 ENVIRONMENT = "billing-env"
 PRINTED_PORT = "9000"
 SHOW_EXPORTED = '\nprintf "\\n%s\\n%s" "$API" "$CHECK_SECRET"\n'
@@ -39,6 +39,7 @@ def folder(service: Service, port: str, tmp_path_factory: pytest.TempPathFactory
     place = tmp_path_factory.mktemp("reader")
     (place / ".outbox-dev").symlink_to(service.data_dir)
     (place / ENVIRONMENT).symlink_to(PROJECT / ".venv")
+    (place / ".venv").symlink_to(PROJECT / ".venv")
     (place / "billing.py").write_text(PROGRAM.replace(PRINTED_PORT, port))
     return place
 
@@ -76,18 +77,31 @@ def test_the_curl_session_publishes_a_record(service: Service, typed: list[str])
     assert b'{"invoice": 7731}' in [each.value for each in service.records("invoices.issued")]
 
 
+def test_a_session_that_is_typed_again_says_what_is_missing_and_a_new_secret_is_made(
+    folder: Path, port: str, typed: list[str]
+) -> None:
+    script = SESSION.replace(PRINTED_PORT, port) + NEW_SECRET + SHOW_EXPORTED
+    run = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True)
+    assert run.stderr.startswith("no check_secret in: {'producer_group': 'billing'")
+    assert run.stderr.count("\n") == 1
+    assert run.stdout.splitlines()[-2] == typed[-2]
+    assert run.stdout.splitlines()[-1].startswith("whsec_")
+
+
 def test_the_program_publishes_a_record(
     service: Service, folder: Path, environment: dict[str, str]
 ) -> None:
-    service.wait_state(sent_by_program(folder, environment), "PUBLISHED")
+    message_id, printed = sent_by_program(folder, environment)
+    assert "state='PUBLISHED'" in printed
+    assert service.get(message_id)["state"] == "PUBLISHED"
 
 
-def sent_by_program(folder: Path, environment: dict[str, str]) -> str:
-    """Run the program of the README; return the id of its message."""
+def sent_by_program(folder: Path, environment: dict[str, str]) -> tuple[str, str]:
+    """Run the program of the README; return the id of its message, and what it prints."""
     run = subprocess.run(SEND.split(), cwd=folder, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     (message_id,) = re.findall(r"message_id='([\w-]+)'", run.stdout)
-    return str(message_id)
+    return str(message_id), run.stdout
 
 
 @pytest.mark.skipif(
@@ -103,7 +117,8 @@ def test_the_client_that_is_installed_as_printed_runs_the_program_alone(
     script = "\n".join(INSTALL)
     run = subprocess.run(["bash", "-euc", script], cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    service.wait_state(sent_by_program(tmp_path, environment), "PUBLISHED")
+    message_id, _ = sent_by_program(tmp_path, environment)
+    service.wait_state(message_id, "PUBLISHED")
     listed = subprocess.run(
         [tmp_path / ENVIRONMENT / "bin" / "pip", "list", "--format", "json"],
         capture_output=True,

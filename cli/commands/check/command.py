@@ -13,6 +13,7 @@ import typer
 from cli.invocation.context import Context, context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.output import print_rows
+from cli.service.check_url_rules import MEANING
 from outbox.checks.check_round import Outcome
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import policy_of
@@ -32,6 +33,15 @@ COLUMNS: Final = ("case", "passed", "milliseconds", "why")
 DEFAULT_SECONDS: Final = 5
 ANYWHERE: Final = policy_of(["0.0.0.0/0", "::/0"], [], ["1-65535"])
 """Who runs the command chooses the address."""
+
+FAILURES: Final = {
+    "ClientConnectorError": "nothing listens there, or a firewall is in the way",
+    "ClientConnectorDNSError": "its host has no address",
+    "ClientConnectorCertificateError": "its certificate is not valid",
+    "ClientConnectorSSLError": "no TLS connection is possible",
+    "ServerDisconnectedError": "it closed the connection without an answer",
+}
+"""Why a call failed, by the class of its error."""
 
 
 class Expected(StrEnum):
@@ -91,13 +101,19 @@ def simulate_checks(
     except SecretInvalid as error:
         raise CommandFailed(str(error), ExitCode.USAGE) from None
     except EndpointSilent as silent:
-        raise CommandFailed(
-            f"the endpoint cannot be reached: {silent.error}", ExitCode.UNREACHABLE
-        ) from None
+        raise _unreached(invocation.url, silent) from None
     print_rows(invocation, [asdict(result) for result in results], COLUMNS)
     failed = sum(not result.passed for result in results)
     if failed:
         raise CommandFailed(f"{failed} of {len(results)} cases failed")
+
+
+def _unreached(url: str, silent: EndpointSilent) -> CommandFailed:
+    """Return the error for an endpoint that could not be called."""
+    if silent.outcome is Outcome.BLOCKED:
+        return CommandFailed(f"--url: {MEANING.get(silent.error, silent.error)}", ExitCode.USAGE)
+    why = FAILURES.get(silent.error, silent.error)
+    return CommandFailed(f"{url} cannot be reached: {why}", ExitCode.UNREACHABLE)
 
 
 def _group(name: str, url: str, secret: str, within: int) -> ProducerGroup:

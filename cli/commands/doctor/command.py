@@ -1,15 +1,16 @@
 """`outbox doctor`: all checks, one table, one exit code."""
 
 from dataclasses import asdict
+from operator import attrgetter
 
 import typer
 
 from cli.commands.doctor.endpoint_checks import endpoint_checks
-from cli.invocation.context import context_of
+from cli.invocation.context import Output, context_of
 from cli.invocation.exit_codes import ExitCode
 from cli.invocation.output import print_rows
-from cli.invocation.settings import settings_or_dev
-from outbox.operators.health_check import HealthStatus
+from cli.invocation.settings import database_url, settings_or_dev
+from outbox.operators.health_check import HealthCheck, HealthStatus
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.redaction import redaction
 
@@ -19,14 +20,25 @@ def doctor(context: typer.Context) -> None:
     from outbox.kafka.health.kafka_checks import kafka_checks
     from outbox.postgres.operators.postgres_checks import postgres_checks, stored_topics
 
+    database_url()  # without one there is nothing to look at
     settings = settings_or_dev()
     found = [
         *postgres_checks(settings),
         *kafka_checks(settings, stored_topics(settings)),
         *endpoint_checks(context),
     ]
-    redact = redaction(secret_texts(settings))
-    rows = [asdict(each) | {"detail": redact(each.detail)} for each in found]
-    print_rows(context_of(context), rows, ("check", "verdict", "detail"))
+    invocation, redact = context_of(context), redaction(secret_texts(settings))
+    text = with_command if invocation.output is Output.TABLE else attrgetter("detail")
+    rows = [asdict(each) | {"detail": redact(text(each))} for each in found]
+    print_rows(invocation, rows, ("check", "verdict", "detail"))
     if any(each.verdict is HealthStatus.FAILED for each in found):
         raise typer.Exit(ExitCode.ERROR)
+
+
+def with_command(check: HealthCheck) -> str:
+    """Return the detail with the command to run next, if it does not name it already."""
+    command = check.command
+    if command is None or command in check.detail:
+        return check.detail
+    where = "with compose" if command.startswith("docker compose ") else "next"
+    return f"{check.detail}; {where}: {command}"

@@ -2,7 +2,6 @@
 
 from enum import StrEnum
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
@@ -10,7 +9,7 @@ from cli.commands.reconcile.fix import fix
 from cli.commands.reconcile.program_run import RunId, rerun, run
 from cli.invocation.context import Output, context_of
 from cli.invocation.output import print_object, print_rows
-from cli.service.api_client import api_client
+from cli.service.api_client import api_client, path_of
 
 ROOT = "/v1/reconciliations"
 RUN_COLUMNS = ("run_id", "finished_at", "verdict", "sentence")
@@ -70,7 +69,7 @@ def show(
     cursor: Cursor = None,
 ) -> None:
     """Show a run and its findings with their present status."""
-    invocation, at = context_of(context), f"{ROOT}/{quote(run_id, safe='')}"
+    invocation, at = context_of(context), path_of(ROOT, run_id)
     with api_client(context) as api:
         document = api.get(at)
         query = {"kind": kind, "limit": limit, "cursor": cursor}

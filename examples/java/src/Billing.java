@@ -43,7 +43,7 @@ public final class Billing {
             "key", "cust-58",
             "value", "{\"invoice\":" + number + "}",
             "transaction_id", "invoice-" + number);
-    Outbox outbox = new Outbox(ENV.get("API"), ENV.get("API_KEY"));
+    Outbox outbox = new Outbox(needed("API"), ENV.get("API_KEY"));
     System.out.println(
         outbox.send(
             message,
@@ -80,6 +80,15 @@ public final class Billing {
     return source;
   }
 
+  /** Returns an environment variable; throws if it is missing. */
+  private static String needed(String name) {
+    String value = ENV.getOrDefault(name, "");
+    if (value.isEmpty()) {
+      throw new IllegalStateException(name + " is not set in this terminal");
+    }
+    return value;
+  }
+
   private static int verify(String[] arguments) throws Exception {
     byte[] body = System.in.readAllBytes();
     Signature signature = new Signature(arguments[1]);
@@ -88,16 +97,26 @@ public final class Billing {
   }
 
   /** Runs one of the subcommands above. */
-  public static void main(String[] arguments) throws Exception {
+  public static void main(String[] arguments) {
+    try {
+      run(arguments);
+    } catch (Exception error) {
+      System.err.println(error.getMessage());
+      System.exit(1);
+    }
+  }
+
+  private static void run(String[] arguments) throws Exception {
     String word = arguments.length == 0 ? "" : arguments[0];
     if (word.equals("issue") && arguments.length >= 2) {
       boolean forget = arguments.length > 2 && arguments[2].equals("forget");
-      new Billing(open(ENV.get("DATABASE_URL"))).issue(Long.parseLong(arguments[1]), forget);
+      new Billing(open(needed("DATABASE_URL"))).issue(Long.parseLong(arguments[1]), forget);
     } else if (word.equals("serve") && arguments.length == 1) {
-      Barrier barrier = new Billing(open(ENV.get("DATABASE_URL"))).barrier;
-      Signature signature = new Signature(ENV.get("CHECK_SECRET"));
+      Signature signature = new Signature(needed("CHECK_SECRET"));
+      Barrier barrier = new Billing(open(needed("DATABASE_URL"))).barrier;
       int port = Integer.parseInt(ENV.getOrDefault("PORT", "9000"));
       new CheckEndpoint(GROUP, signature, barrier::decide).serve(port);
+      System.err.printf("answering checks of the group %s at http://127.0.0.1:%d%n", GROUP, port);
     } else if (word.equals("verify") && arguments.length == 6) {
       System.exit(verify(arguments));
     } else {

@@ -5,6 +5,7 @@ import com.sun.net.httpserver.Headers;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
+import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.ArrayList;
@@ -50,10 +51,18 @@ final class CheckEndpoint {
     // The server's defaults are no limit: connections that send nothing would stop it for ever.
     System.setProperty("sun.net.httpserver.maxReqTime", REQUEST_SECONDS);
     System.setProperty("sun.net.httpserver.maxRspTime", REQUEST_SECONDS);
-    HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
+    HttpServer server = listen(port);
     server.setExecutor(Executors.newFixedThreadPool(THREADS));
     server.createContext("/", this::handle);
     server.start();
+  }
+
+  private static HttpServer listen(int port) throws IOException {
+    try {
+      return HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
+    } catch (BindException taken) {
+      throw new IOException("port " + port + ": " + taken.getMessage(), taken);
+    }
   }
 
   private void handle(HttpExchange exchange) throws IOException {

@@ -65,11 +65,11 @@ final class Outbox {
         }
         last = new IOException(answer.statusCode() + ": " + new String(answer.body()));
         if (!UNCERTAIN.contains(answer.statusCode())) {
-          throw new IllegalStateException(last);
+          throw new IllegalStateException(last.getMessage(), last);
         }
         waitMillis = Math.max(waitMillis, 1000 * answer.headers().firstValueAsLong("retry-after").orElse(0));
       } catch (IOException noAnswer) {
-        last = noAnswer;
+        last = new IOException("the outbox at " + url + " does not answer", noAnswer);
       }
       Thread.sleep(waitMillis);
     }

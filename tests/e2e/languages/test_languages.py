@@ -6,7 +6,6 @@ import json
 import re
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -46,10 +45,17 @@ class Billing:
 
     def issue(self, number: int, *more: str) -> subprocess.CompletedProcess[str]:
         """Issue an invoice; with ``forget`` the process ends before the end."""
+        return self.run("issue", str(number), *more)
+
+    def run(
+        self, *arguments: str, without: str = "", **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a subcommand to its end, without a variable or with more of them."""
+        environment = PLAIN | self.environment | more
         return subprocess.run(
-            self.language.command("issue", str(number), *more),
+            self.language.command(*arguments),
             cwd=self.place,
-            env=PLAIN | self.environment,
+            env={name: text for name, text in environment.items() if name != without},
             capture_output=True,
             text=True,
             check=False,
@@ -136,9 +142,46 @@ def test_every_part_that_the_page_names_is_a_file_of_its_language() -> None:
 
 
 def test_the_page_shows_how_the_service_is_built_and_run(billing: Billing) -> None:
-    assert f"\n{billing.language.build}\n" in PAGE
-    assert f"\n{billing.language.run} issue 7731\n" in PAGE
-    assert f"\n{billing.language.run} serve\n" in PAGE
+    run = billing.language.run
+    steps = (
+        billing.language.build,
+        f"{run} issue 7731",
+        f"{run} serve &",
+        f"{run} issue 7732 forget",
+    )
+    assert "\n```sh\n" + "".join(f"{step}\n" for step in steps) + "```\n" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("word", "missing"), [("issue", "API"), ("issue", "DATABASE_URL"), ("serve", "CHECK_SECRET")]
+)
+def test_a_variable_that_is_missing_in_a_terminal_is_named_in_one_line(
+    billing: Billing, word: str, missing: str
+) -> None:
+    arguments = (word, "1") if word == "issue" else (word,)
+    done = billing.run(*arguments, without=missing)
+    assert (done.returncode, done.stderr) == (1, f"{missing} is not set in this terminal\n")
+
+
+def test_a_refusal_of_the_outbox_is_one_line(billing: Billing) -> None:
+    number = str(next(_NUMBERS))
+    assert billing.run("issue", number).returncode == 0
+    again = billing.run("issue", number)
+    assert (again.returncode, again.stderr.count("\n")) == (1, 1)
+    assert "already-ended" in again.stderr
+
+
+def test_a_second_endpoint_on_one_port_ends_with_one_line(billing: Billing) -> None:
+    port = str(urlsplit(billing.check_url).port)
+    second = billing.run("serve", PORT=port)
+    assert (second.returncode, second.stderr.count("\n")) == (1, 1)
+    assert port in second.stderr
+
+
+def test_an_invoice_without_a_number_is_never_prepared(billing: Billing) -> None:
+    done = billing.run("issue", "abc")
+    assert (done.returncode != 0, done.stderr.count("\n")) == (True, 1)
+    assert "not set" not in done.stderr
 
 
 def test_an_issued_invoice_is_stored_and_becomes_one_record(
@@ -189,21 +232,22 @@ def test_a_message_that_a_check_has_rolled_back_lets_no_late_invoice_commit(
     assert billing.invoices(number) == 0
 
 
-def test_the_endpoint_passes_every_case_of_the_kit(billing: Billing) -> None:
+def test_the_endpoint_passes_every_case_of_the_kit_as_the_page_calls_it(billing: Billing) -> None:
+    (printed,) = re.findall(r"^(OUTBOX_CHECK_SECRET=.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)
+    command = printed.replace("--group billing", f"--group {billing.group}")
+    command = command.replace("http://127.0.0.1:9000/outbox/check", billing.check_url)
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "cli", "-o", "json", "--quiet", "check", "simulate"),
-            *("--url", billing.check_url, "--producer-group", billing.group),
-            *("--batch", "--within", "30"),
-        ],
-        env=PLAIN | {"OUTBOX_CHECK_SECRET": billing.environment["CHECK_SECRET"]},
+        ["bash", "-euc", f"{command} --within 30 --quiet"],
+        env=PLAIN | {"CHECK_SECRET": billing.environment["CHECK_SECRET"]},
         cwd=PROJECT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.stderr == ""
-    assert [row for row in json.loads(done.stdout) if not row["passed"]] == []
+    rows = json.loads(done.stdout)
+    assert len(rows) > 10
+    assert [row for row in rows if not row["passed"]] == []
     assert done.returncode == 0
 
 

@@ -141,6 +141,24 @@ async def test_i14_an_answer_that_nobody_asked_for_counts_for_no_later_check(
     assert (first.outcome, second.outcome) == (Outcome.UNKNOWN, Outcome.UNKNOWN)
 
 
+@pytest.mark.parametrize("interim", [3, 10_000])
+async def test_interim_answers_without_end_end_a_call_before_its_time(
+    endpoint: HttpCheckEndpoint, interim: int
+) -> None:
+    text = f'{{"message_id":"{question().half.message_id}","decision":"COMMIT"}}'
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(text)}"
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n" * interim)
+        writer.write(f"{head}\r\n\r\n{text}".encode())
+        await writer.drain()
+
+    async with raw_endpoint(talk) as url, asyncio.timeout(60):
+        answer = await ask(endpoint, url, check_timeout_seconds=30)
+    assert answer.outcome is (Outcome.COMMIT if interim < 10 else Outcome.UNREACHABLE)
+
+
 async def test_a_gzip_bomb_is_not_unpacked(endpoint: HttpCheckEndpoint) -> None:
     bomb = gzip.compress(b" " * 10_000_000)
 

@@ -162,4 +162,24 @@ API_MUTANTS: Final = (
             "::test_a_check_of_a_prepare_that_was_not_recorded_has_no_span"
         ),
     ),
+    ProductMutant(
+        promise="Chunks that are too small end a connection",
+        file="api/http/connection/protocol.py",
+        rule="        self._chunks += 1\n",
+        broken="",
+        killer=(
+            f"{API}/http/test_framing_matrix.py"
+            "::test_small_chunks_without_end_are_refused_after_the_answer_too"
+        ),
+    ),
+    ProductMutant(
+        promise="A key is verified again five seconds after the query that verified it began",
+        file="api/http/authentication/key_verifier.py",
+        rule="                future.set_result((began, key))\n",
+        broken="                future.set_result((self._clock.monotonic(), key))\n",
+        killer=(
+            f"{API}/http/test_remembered_keys.py"
+            "::test_a_slow_verification_does_not_prolong_the_time[4.0]"
+        ),
+    ),
 )

@@ -80,9 +80,16 @@ CHECKER_MUTANTS: Final = (
     ProductMutant(
         promise="The address of the socket is judged, not only the name's",
         file="outbox/http_checks/guarded_connector.py",
-        rule="        refuse(str(address[0]))\n        return socket.socket",
-        broken="        return socket.socket",
+        rule="        refuse(str(info[4][0]))\n        return small_socket",
+        broken="        return small_socket",
         killer=f"{ENDPOINT}::test_the_address_is_judged_again_when_the_socket_is_made",
+    ),
+    ProductMutant(
+        promise="Interim answers without end end a call",
+        file="outbox/http_checks/check_response.py",
+        rule="            if left < 0:\n",
+        broken="            if False:\n",
+        killer=(f"{ENDPOINT}::test_interim_answers_without_end_end_a_call_before_its_time[10000]"),
     ),
     ProductMutant(
         promise="An answer that nobody asked for counts for no later check",

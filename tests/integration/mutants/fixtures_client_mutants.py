@@ -122,8 +122,8 @@ CLIENT_MUTANTS: Final = (
     ProductMutant(
         promise="A group test fails when the endpoint accepts forged checks",
         file="cli/commands/group.py",
-        rule='passed = ("reachable", "signature_accepted", "forgery_refused")',
-        broken='passed = ("reachable", "signature_accepted")',
+        rule="    if faults:\n        raise CommandFailed(",
+        broken='    if faults != ["accepts forged checks"]:\n        raise CommandFailed(',
         killer=(
             "tests/unit/cli/commands/test_group.py"
             "::test_a_probe_of_an_endpoint_that_accepts_forgeries_or_refuses_checks_fails"
@@ -166,5 +166,25 @@ CLIENT_MUTANTS: Final = (
         broken="if False:",
         killer="tests/integration/client/test_send_in_transaction.py"
         "::test_an_answer_for_another_message_runs_no_local_transaction",
+    ),
+    ProductMutant(
+        promise="An answer that drips is given up in time",
+        file="outbox_client/calls/time_limit.py",
+        rule="self.ends_at = monotonic() + seconds",
+        broken='self.ends_at = float("inf")',
+        killer=(
+            "tests/integration/client/test_endless_answers.py"
+            "::test_an_answer_that_drips_is_given_up_in_time[threads-interim answers]"
+        ),
+    ),
+    ProductMutant(
+        promise="A compressed answer is not unpacked",
+        file="outbox_client/calls/transport.py",
+        rule="            for chunk in response.iter_raw():\n",
+        broken="            for chunk in response.iter_bytes():\n",
+        killer=(
+            "tests/integration/client/test_endless_answers.py"
+            "::test_a_compressed_answer_is_not_unpacked[threads]"
+        ),
     ),
 )

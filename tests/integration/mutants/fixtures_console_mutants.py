@@ -141,6 +141,45 @@ CONSOLE_MUTANTS: Final = (
         "::test_an_action_waits_for_its_delay_and_is_cancelled_for_good",
     ),
     ProductMutant(
+        promise="An age of an action on many messages counts from its dry run",
+        file="api/console/pages/bulk_action.py",
+        rule="{name: visit.form[name] for name in BOUNDS if name in visit.form}",
+        broken="{}",
+        killer=f"{CONSOLE}/test_exact_actions.py::test_an_age_counts_from_the_dry_run",
+    ),
+    ProductMutant(
+        promise="An action on a cluster of parked messages takes no others",
+        file="api/console/pages/parked.py",
+        rule="return f\"{found} outcome:{last['outcome']}{status}\"",
+        broken="return f\"{found} outcome:{last['outcome']}\"",
+        killer=f"{CONSOLE}/test_exact_actions.py"
+        "::test_each_cluster_of_parked_messages_is_searched_and_acted_on_alone",
+    ),
+    ProductMutant(
+        promise="Refused records are found behind newer messages",
+        file="outbox/postgres/operators/message_browser.py",
+        rule="limit=at_most - 1), held=held))",
+        broken="limit=at_most - 1), held=False))",
+        killer="tests/integration/api/admin/test_bulk_reach.py"
+        "::test_refused_records_are_found_behind_many_newer_committed_messages",
+    ),
+    ProductMutant(
+        promise="An action names its first failures, wherever they are",
+        file="outbox/postgres/operators/bulk_actions.py",
+        rule='FAILURES_KEPT - row["named"]]',
+        broken='FAILURES_KEPT if row["position"] == 0 else 0]',
+        killer="tests/integration/api/admin/test_bulk_reach.py"
+        "::test_the_first_failures_are_named_wherever_they_are_in_an_action",
+    ),
+    ProductMutant(
+        promise="The console works where metrics have an address of their own",
+        file="api/admin/routes/probes.py",
+        rule=" and request.state.caller is NOBODY",
+        broken="",
+        killer=f"{CONSOLE}/test_stores_away.py"
+        "::test_every_page_works_while_the_metrics_have_an_address_of_their_own",
+    ),
+    ProductMutant(
         promise="A transaction that hangs is named with its partition",
         file="outbox/kafka/health/partition_states.py",
         rule="for each in found if each.hangs(now, longest)}",

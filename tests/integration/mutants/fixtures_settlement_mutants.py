@@ -94,6 +94,37 @@ SETTLEMENT_MUTANTS: Final = (
         killer=f"{TRIMMED}::test_a_topic_that_may_have_grown_has_the_earlier_homes_too",
     ),
     ProductMutant(
+        promise="What was in a topic before it was created again is not published twice",
+        file="outbox/kafka/unseen_records.py",
+        rule="return doubtful | expired | replaced",
+        broken="return doubtful | expired",
+        killer="tests/integration/checker/relay/test_gone_logs.py"
+        "::test_a_topic_that_was_created_again_and_has_grown_past_the_batch_proves_no_loss",
+    ),
+    ProductMutant(
+        promise="What never arrived beside a manifest that hung is published again",
+        file="outbox/relay/unseen_batches.py",
+        rule="return [each for each in committed if each.offset not in hung]",
+        broken="return [*committed]",
+        killer=f"{UNSEEN}::test_a_manifest_that_an_empty_one_has_committed_may_lack_its_records",
+    ),
+    ProductMutant(
+        promise="A batch that Kafka does not take in time is published in parts",
+        file="outbox/relay/protocol/bisection.py",
+        rule="        return replace(state, narrowing=narrow(batch))",
+        broken="        return state",
+        killer="tests/unit/outbox/relay/protocol/test_publication.py"
+        "::test_a_batch_that_fails_again_is_halved",
+    ),
+    ProductMutant(
+        promise="The record that ends an open transaction has PostgreSQL's time",
+        file="checker/relay/executor.py",
+        rule="self._publisher.heal(asked.partitions, self._stamp())",
+        broken="self._publisher.heal(asked.partitions)",
+        killer=f"{RELAY}/test_executor.py"
+        "::test_a_record_that_ends_an_open_transaction_has_the_time_of_postgresql",
+    ),
+    ProductMutant(
         promise="What consumers see of an aborted batch is learned",
         file="outbox/relay/unseen_batches.py",
         rule="known = self._repeatable(position) & seen",
@@ -188,6 +219,14 @@ SETTLEMENT_MUTANTS: Final = (
         broken="WHEN NOT expired.half THEN 'resolved'",
         killer="tests/integration/postgres/reconciliation/test_run_store.py"
         "::test_a_fault_stays_open_when_its_record_has_expired_until_its_half_is_retired_too",
+    ),
+    ProductMutant(
+        promise="A finding of a topic that no run reads stays open",
+        file="outbox/postgres/reconciliation/findings.sql",
+        rule="WHEN expired.unread AND NOT expired.half THEN NULL",
+        broken="WHEN false THEN NULL",
+        killer="tests/integration/postgres/reconciliation/test_run_store.py"
+        "::test_a_finding_about_records_of_an_excluded_topic_stays_open_until_its_half_is_retired",
     ),
     ProductMutant(
         promise="An owner gives signs of life while it reads its last batches",

@@ -80,6 +80,26 @@ CHECK_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="The sweep does not wait for the time of a half from before the clock was set back",
+        file="outbox/postgres/checks/sweep.sql",
+        rule=" AND prepared_at <= %(now)s AS young",
+        broken=" AND %(now)s IS NOT NULL AS young",
+        killer=(
+            "tests/integration/postgres/checks/test_clock_steps.py"
+            "::test_the_sweep_does_not_wait_for_the_time_of_a_half_from_before_the_step"
+        ),
+    ),
+    ProductMutant(
+        promise="A half at its max age is parked though its group's secret cannot be read",
+        file="outbox/postgres/checks/check_queue.py",
+        rule="            if not due.aged:\n                raise\n",
+        broken="            raise\n",
+        killer=(
+            f"{CHECKS}/test_unreadable_secrets.py"
+            "::test_a_half_at_its_max_age_is_parked_though_the_secret_cannot_be_read"
+        ),
+    ),
+    ProductMutant(
         promise="A group with unfinished messages is not deleted",
         file="outbox/postgres/checks/producer_groups.sql",
         rule="WHERE half_id = h.half_id) IS NULL\n",
@@ -169,9 +189,19 @@ RETENTION_MUTANTS: Final = (
     ProductMutant(
         promise="A given-up message outlives its leaf",
         file="outbox/postgres/maintenance/retention.py",
-        rule='kept = [*undecided, *await _fetch(connection, "unreleased", bounds)]',
-        broken="kept = [*undecided]",
+        rule='kept = [*undecided, *late, *await _fetch(connection, "unreleased", bounds)]',
+        broken="kept = [*undecided, *late]",
         killer=f"{EVACUATION}::test_a_given_up_message_outlives_its_leaf",
+    ),
+    ProductMutant(
+        promise="A message that is admitted while its leaf is removed is published",
+        file="outbox/postgres/maintenance/retention.py",
+        rule='late = await _fetch(connection, "committed_since", bounds | {"since": since})',
+        broken="late: list[int] = []",
+        killer=(
+            "tests/integration/checker/maintenance/test_late_admission.py"
+            "::test_a_message_that_is_admitted_while_its_leaf_is_removed_is_published"
+        ),
     ),
     ProductMutant(
         promise="A leaf is not retired under an audit that may still read it",

@@ -13,6 +13,7 @@ from cli.dev.data_dir import open_data_dir
 from cli.dev.environment import program_environment
 from cli.invocation.dev_state import DevState, remove_state, running_state, write_state
 from cli.invocation.exit_codes import CommandFailed, ExitCode
+from devservers.ports import free_ports
 from outbox.errors import ConfigurationError
 
 STATE = DevState(
@@ -175,3 +176,20 @@ def test_programs_get_the_callers_settings_but_not_its_addresses(tmp_path: Path)
     assert environment["OUTBOX_DATABASE_URL"] == "postgresql://here"
     assert environment["OUTBOX_HTTP_BIND"] == "127.0.0.1:8080"
     assert "OUTBOX_DATABASE_URL_FILE" not in environment
+
+
+def test_a_port_that_is_given_to_one_server_is_no_longer_kept_by_another(tmp_path: Path) -> None:
+    held = open_data_dir(tmp_path / "data")
+    before = held.ports({})
+    after = held.ports({"api": before["kafka"]})
+    assert after["api"] == before["kafka"]
+    assert len(set(after.values())) == len(after)
+    held.release()
+
+
+def test_two_servers_with_one_given_port_are_refused(tmp_path: Path) -> None:
+    held, (port,) = open_data_dir(tmp_path / "data"), free_ports(1)
+    with pytest.raises(CommandFailed, match=f"port {port} is given twice") as refused:
+        held.ports({"api": port, "kafka": port})
+    assert refused.value.exit_code is ExitCode.USAGE
+    held.release()

@@ -28,21 +28,29 @@ def api_that_found(verdict: Mapping[str, Any]) -> AbstractContextManager[str]:
 
 
 @pytest.mark.parametrize(
-    ("failed", "code"),
+    ("failed", "why"),
     [
-        (None, ExitCode.OK),
-        ("reachable", ExitCode.ERROR),
-        ("signature_accepted", ExitCode.ERROR),
-        ("forgery_refused", ExitCode.ERROR),
+        ("reachable", "cannot be reached"),
+        ("signature_accepted", "refuses our signed checks"),
+        ("forgery_refused", "accepts forged checks"),
     ],
 )
 def test_a_probe_of_an_endpoint_that_accepts_forgeries_or_refuses_checks_fails(
-    failed: str | None, code: ExitCode, capsys: pytest.CaptureFixture[str]
+    failed: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verdict = PASSED if failed is None else PASSED | {failed: False}
+    verdict = PASSED | {failed: False}
     with api_that_found(verdict) as url:
-        assert run(["--url", url, "-o", "json", "group", "test", "billing"]) == code
-    assert json.loads(capsys.readouterr().out) == verdict
+        assert run(["--url", url, "-o", "json", "group", "test", "billing"]) == ExitCode.ERROR
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == verdict
+    assert printed.err == f"outbox: the endpoint {why}: see `outbox group get billing`\n"
+
+
+def test_a_probe_of_a_good_endpoint_shows_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
+    with api_that_found(PASSED) as url:
+        assert run(["--url", url, "-o", "json", "group", "test", "billing"]) == ExitCode.OK
+    printed = capsys.readouterr()
+    assert (json.loads(printed.out), printed.err) == (PASSED, "")
 
 
 def test_an_endpoint_that_does_not_answer_is_said_to_have_accepted_or_refused_nothing(

@@ -40,6 +40,33 @@ def test_a_key_that_cannot_be_sent_is_named_by_its_setting(
     assert "obx_1_secret" not in said
 
 
+@pytest.mark.parametrize("url", ["localhost:8080", "nonsense", "ftp://127.0.0.1"])
+def test_a_url_without_http_is_a_usage_error(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--url", url, "group", "list"]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert said == f"outbox: {url} is no address of an API: it begins with http:// or https://\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("message", "get", ""),
+        ("message", "end", "", "--decision", "COMMIT"),
+        ("group", "get", ""),
+        ("key", "revoke", ""),
+        ("reconcile", "show", ""),
+        ("reconcile", "fix", ""),
+    ],
+    ids=" ".join,
+)
+def test_an_empty_id_is_a_usage_error_and_nothing_is_asked(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A variable that is not set in a script gives one. No server listens at the URL."""
+    assert run(["--url", "http://127.0.0.1:1", *words]) == ExitCode.USAGE
+    assert capsys.readouterr().err == "outbox: the id or name is empty\n"
+
+
 PAGES = {None: ("alpha", "more"), "more": ("omega", None)}
 
 

@@ -1,0 +1,107 @@
+"""The `outbox` command as a process: an output that cannot be written, an interrupt, no store."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.invocation.exit_codes import ExitCode
+from outbox.settings.environment import process_environment
+from tests.e2e.fixtures_command import outbox
+
+pytestmark = pytest.mark.e2e
+
+OUTBOX = str(Path(sys.executable).with_name("outbox"))
+COMMANDS = ("--version", "config show", "-o table config show", "message list --help")
+NOWHERE = "postgresql://outbox@127.0.0.1:1/outbox"
+
+
+def in_shell(script: str, *, buffered: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in which `outbox` is the command."""
+    environment = process_environment() | {"PYTHONUNBUFFERED": "" if buffered else "1"}
+    whole = f'outbox() {{ "{OUTBOX}" "$@"; }}; {script}'
+    return subprocess.run(
+        ["bash", "-c", whole], capture_output=True, text=True, env=environment, timeout=60
+    )
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_output_that_nobody_reads_ends_the_command_in_silence(
+    command: str, buffered: bool
+) -> None:
+    done = in_shell(f"outbox {command} | true", buffered=buffered)
+    assert (done.stderr, done.stdout) == ("", "")
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_output_without_room_is_one_line_and_exit_1(command: str, buffered: bool) -> None:
+    done = in_shell(f"outbox {command} > /dev/full", buffered=buffered)
+    assert (done.returncode, done.stderr) == (1, "outbox: No space left on device\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_closed_output_is_no_error(command: str) -> None:
+    done = in_shell(f"outbox {command} >&-")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_interrupt_ends_the_command_without_a_traceback_also_while_it_starts() -> None:
+    """It is sent as soon as the first large module is imported; the API never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        process = subprocess.Popen(
+            [sys.executable, "-X", "importtime", "-m", "cli", "--url", url, "message", "list"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.endswith(" rich.errors\n") or " typer" in line:
+                break
+        os.kill(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    said = [each for each in err.splitlines() if not each.startswith("import time:")]
+    assert (process.returncode, said) == (ExitCode.INTERRUPTED, [])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("held", "list"),
+        ("held", "drop", "00000000-0000-8000-8000-000000000000", "--reason", "sent by hand"),
+        ("key", "create", "--database", "--name", "first", "--scope", "admin", "--group", "*"),
+        ("status",),
+        ("installation", "orphans"),
+    ],
+    ids=" ".join,
+)
+def test_a_database_that_is_away_is_one_line_with_its_reason(words: tuple[str, ...]) -> None:
+    pepper = "cGVwcGVyIG9mIHRoZSB0ZXN0cw=="
+    done = outbox(*words, OUTBOX_DATABASE_URL=NOWHERE, OUTBOX_AUTH_PEPPER=pepper)
+    assert (done.code, done.out) == (ExitCode.UNREACHABLE, "")
+    assert done.err.count("\n") == 1
+    assert "Connection refused" in done.err
+
+
+def test_a_data_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    done = outbox("dev", "--data-dir", str(file))
+    assert (done.code, done.out) == (ExitCode.USAGE, "")
+    assert done.err == f"outbox: cannot use {file}: File exists\n"
+
+
+def test_a_folder_without_a_postgresql_server_is_named(tmp_path: Path) -> None:
+    wrong = tmp_path / "bin"
+    done = outbox("dev", "--data-dir", str(tmp_path / "dev"), "--postgres-bin", str(wrong))
+    assert (done.code, done.out) == (ExitCode.USAGE, "")
+    assert done.err == f"outbox: --postgres-bin: {wrong} has no initdb and postgres\n"

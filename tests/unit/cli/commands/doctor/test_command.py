@@ -1,0 +1,27 @@
+"""The table of the doctor names the next command; tests/e2e/test_command.py runs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.commands.doctor.command import with_command
+from outbox.operators.health_check import finding
+
+
+@pytest.mark.parametrize(
+    ("detail", "command", "shown"),
+    [
+        ("at 0027", "outbox migrate up", "at 0027; next: outbox migrate up"),
+        ("away", "docker compose up kafka", "away; with compose: docker compose up kafka"),
+        ("3: outbox held list", "outbox held list", "3: outbox held list"),
+        ("away", None, "away"),
+    ],
+)
+def test_what_is_wrong_comes_with_the_next_command_once(
+    detail: str, command: str | None, shown: str
+) -> None:
+    assert with_command(finding("it", False, detail, command=command)) == shown
+
+
+def test_what_is_good_needs_no_command() -> None:
+    assert with_command(finding("it", True, "fine", command="outbox migrate up")) == "fine"

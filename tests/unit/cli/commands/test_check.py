@@ -1,0 +1,48 @@
+"""`outbox check simulate` says in words why it could not begin; tests/e2e/languages runs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.__main__ import run
+from cli.invocation.exit_codes import ExitCode
+from devservers.ports import free_ports
+
+SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
+
+def simulate(url: str, secret: str = SECRET) -> int:
+    words = ("check", "simulate", "--quiet", "--group", "billing", "--secret", secret)
+    return run(["--url", url, *words])
+
+
+def test_an_endpoint_that_is_not_there_is_named_with_its_address(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    url = f"http://127.0.0.1:{free_ports(1)[0]}/outbox/check"
+    assert simulate(url) == ExitCode.UNREACHABLE
+    why = "nothing listens there, or a firewall is in the way"
+    assert capsys.readouterr().err == f"outbox: {url} cannot be reached: {why}\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("nonsense", "It is no URL such as https://billing.example.com/outbox/check."),
+        ("ftp://127.0.0.1/x", "It must begin with https:// or http://."),
+        ("http://a:b@127.0.0.1/x", "It must contain no user and no password."),
+    ],
+)
+def test_a_url_that_cannot_be_called_is_a_usage_error(
+    url: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulate(url) == ExitCode.USAGE
+    assert capsys.readouterr().err == f"outbox: --url: {why}\n"
+
+
+@pytest.mark.parametrize("secret", ["garbage", "whsec_", "MDEyMzQ1Njc4OWFiY2RlZg==", "whsec_é"])
+def test_a_secret_of_another_form_is_a_usage_error(
+    secret: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulate("http://127.0.0.1:1/outbox/check", secret) == ExitCode.USAGE
+    assert "whsec_" in capsys.readouterr().err
