@@ -6,12 +6,10 @@ last, and both are read only up to this cut.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from itertools import islice
-from typing import Any
 
 from pyspark.sql import functions as F
 
@@ -20,17 +18,14 @@ from outbox.reconciliation.checkpoint import CheckpointUpdate, StoredCheckpoint
 from outbox.reconciliation.ports import SourceSnapshot
 from outbox.reconciliation.snapshot import RelayCut
 from spark.audit.step_values import Captured, Checked, Compared, Diagnosed, Read
+from spark.audit.suspects import chunks, enter_suspects
 from spark.checks import coverage, foreign_records, latency, match_checks, misplaced_keys, stalled
-from spark.checks.retention import ExpiredMessages, has_expired
 from spark.checks.unverifiable import ReadSoFar, remaining_findings, unverifiable_of
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_counted
-from spark.compare import bucket_checksums, late_arrivals, open_items, placement, sha256_check
-from spark.compare.diagnosis import Judgement, findings_of_suspect, is_unverifiable
-from spark.compare.evidence import SUSPECTS_PER_CALL, look_up
+from spark.compare import bucket_checksums, late_arrivals, open_items, sha256_check
+from spark.compare.diagnosis import Judgement
 from spark.compare.expiry import earlier_runs
-from spark.compare.last_records import with_superseded
-from spark.compare.oldest_records import OldestRecords
 from spark.cut import log_history
 from spark.cut.checkpoint import (
     MisplacedKeys,
@@ -139,7 +134,7 @@ def diagnose(compared: Compared) -> Diagnosed:
         judgement = _judgement(read)
         expired: list[HalfId] = []
         if compared.suspects:
-            expired = _enter_suspects(compared, judgement, ledger)
+            expired = enter_suspects(compared, judgement, ledger)
         stage.rows = ledger.total
     return Diagnosed(compared=compared, ledger=ledger, judgement=judgement, expired=expired)
 
@@ -151,11 +146,11 @@ def check(diagnosed: Diagnosed) -> Checked:
     context, snapshot = captured.context, read.snapshot
     checks = match_checks.collect(captured.options, read.plan, read.frames, compared.mismatch)
     with context.progress.stage("order") as stage:
-        for some in _chunks(match_checks.order_findings(checks, context.sources)):
+        for some in chunks(match_checks.order_findings(checks, context.sources)):
             ledger.enter(some)
         stage.rows = checks.messages
     with context.progress.stage("sample"):
-        for some in _chunks(each for each in captured.earlier_findings if each.by_sha256):
+        for some in chunks(each for each in captured.earlier_findings if each.by_sha256):
             ledger.keep(
                 sha256_check.remaining_alterations(
                     some, snapshot, context.log_reader, checks.starts
@@ -163,7 +158,7 @@ def check(diagnosed: Diagnosed) -> Checked:
             )
         reported = () if read.planned.previous else captured.earlier_findings
         sampled = match_checks.sample_findings(checks, snapshot, context.log_reader, reported)
-        for some in _chunks(sampled):
+        for some in chunks(sampled):
             ledger.keep(some)
     return Checked(diagnosed=diagnosed, checks=checks)
 
@@ -209,7 +204,7 @@ def checkpoint(checked: Checked) -> Outcome:
         carried=permanent if rows is None else rows,
         positions={} if rows is None else {each.shard: each.position for each in read.plan.shards},
     )
-    for some in _chunks(iter(remaining_findings(context.run_store, ledger))):
+    for some in chunks(iter(remaining_findings(context.run_store, ledger))):
         ledger.keep(some)
     return Outcome(
         context=context,
@@ -299,27 +294,6 @@ def _judgement(read: Read) -> Judgement:
     )
 
 
-def _enter_suspects(compared: Compared, judgement: Judgement, ledger: Ledger) -> list[HalfId]:
-    """Judge the suspects, a bounded number at a time; return those that nothing can settle."""
-    read = compared.read
-    gathered = placement.evidence(
-        compared.unsettled.where("suspect"), read.frames.records, read.frames.listings
-    )
-    expired, half_ids = ExpiredMessages(), list[HalfId]()
-    oldest = OldestRecords(read.frames.records)
-    for rows in _chunks(gathered.toLocalIterator(prefetchPartitions=True)):
-        looked_up = look_up(rows, read.snapshot, read.captured.context.log_reader)
-        suspects = with_superseded(looked_up, judgement, read.frames.records)
-        suspects = oldest.with_outlived(suspects, judgement)
-        ledger.unverifiable += sum(is_unverifiable(each, judgement) for each in suspects)
-        ledger.enter(found for each in suspects for found in findings_of_suspect(each, judgement))
-        expired.note(suspects, judgement)
-        half_ids += [each.half_id for each in suspects if has_expired(each, judgement)]
-    ledger.enter(expired.findings(judgement))
-    ledger.expired += expired.half_ids
-    return half_ids
-
-
 def _misplaced_keys(checked: Checked) -> dict[str, MisplacedKeys]:
     """Return the keys that the next run must know to be outside their expected partition."""
     read, misplaced = checked.diagnosed.compared.read, checked.checks.misplaced
@@ -329,8 +303,3 @@ def _misplaced_keys(checked: Checked) -> dict[str, MisplacedKeys]:
     return misplaced_keys.misplaced_keys_by_topic(
         misplaced, partial(sources.read_unrequested, read.plan.snapshot)
     )
-
-
-def _chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:
-    while chunk := list(islice(rows, SUSPECTS_PER_CALL)):
-        yield chunk

@@ -19,6 +19,7 @@ from outbox.reconciliation.log import Partition
 from spark.compare.diagnosis import Judgement, may_be_compacted
 from spark.compare.evidence import Suspect
 from spark.compare.expiry import newest_place
+from spark.compare.tombstones import Tombstones
 from spark.cut.log_state import Anchor
 
 SEED: Final = 42
@@ -50,14 +51,16 @@ def retired_ends(manifests: DataFrame, kept_from: int) -> dict[int, Position]:
 
 
 def with_superseded(
-    suspects: Sequence[Suspect], judgement: Judgement, records: DataFrame
+    suspects: Sequence[Suspect], judgement: Judgement, records: DataFrame, tombstones: Tombstones
 ) -> tuple[Suspect, ...]:
     """Mark the messages whose record compaction may have removed; at most 1 000 at a time."""
     asked = [each for each in suspects if may_be_compacted(each, judgement)]
     if not asked:
         return tuple(suspects)
     newest = _newest(records, {key_hash(each) for each in asked})
-    superseded = {each.half_id for each in asked if is_superseded(each, newest)}
+    superseded = {
+        each.half_id for each in asked if is_superseded(each, newest) or tombstones.explain(each)
+    }
     return tuple(replace(each, superseded=each.half_id in superseded) for each in suspects)
 
 
