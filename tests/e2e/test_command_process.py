@@ -55,6 +55,7 @@ def test_a_closed_output_is_no_error(command: str) -> None:
 
 def test_an_interrupt_ends_the_command_without_a_traceback_also_while_it_starts() -> None:
     """It is sent as soon as the first large module is imported; the API never answers."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         process = subprocess.Popen(
@@ -63,6 +64,7 @@ def test_an_interrupt_ends_the_command_without_a_traceback_also_while_it_starts(
             stderr=subprocess.PIPE,
             text=True,
         )
+        signal.signal(signal.SIGINT, before)
         assert process.stderr is not None
         for line in process.stderr:
             if line.endswith(" rich.errors\n") or " typer" in line:

@@ -30,7 +30,7 @@ async def test_a_public_path_answers_without_reading_a_body(
                         answer = await wire.answer()
                         assert answer is not None
                         assert answer.status == status
-                        assert (answer.headers.get("allow") == "get") is (status == 405)
+                        assert (answer.headers.get("allow") == "get, head") is (status == 405)
 
 
 async def test_bodies_that_never_come_refuse_nobody(database_url: str, pool: Pool) -> None:

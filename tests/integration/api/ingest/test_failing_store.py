@@ -77,7 +77,9 @@ async def test_a17_a_resume_that_fails_leaves_the_message_parked(
 
 async def test_an_internal_error_is_a_problem_document(service: Service, pool: Pool) -> None:
     message_id = await service.prepared_id()
-    await select(pool, "DROP TABLE outbox.check_attempt CASCADE")
+    await service.end(message_id, "COMMIT")
+    await select(pool, "ALTER TABLE outbox.op_message DROP CONSTRAINT ck_op_message_decided_by")
+    await select(pool, "UPDATE outbox.op_message SET decided_by = 99")
     answer = await service.client.get(f"{HALVES}/{message_id}")
     assert (answer.status_code, answer.json()["code"]) == (500, "internal-error")
     assert answer.headers["content-type"] == "application/problem+json"
