@@ -88,9 +88,9 @@ def write_manifest(
             writer.abort_transaction()
 
 
-def write_hung_manifest(world: RelayWorld, manifest: Manifest) -> None:
+def write_hung_manifest(world: RelayWorld, manifest: Manifest, time_ms: int = 0) -> None:
     """Write a manifest that hung, and the empty one of a new owner that has committed it."""
-    write_manifest(world, manifest, commit=True)
+    write_manifest(world, manifest, commit=True, time_ms=time_ms)
     empty = replace(
         manifest,
         batch_no=manifest.batch_no + 1,
@@ -99,7 +99,7 @@ def write_hung_manifest(world: RelayWorld, manifest: Manifest) -> None:
         entries=(),
         before=None,
     )
-    write_manifest(world, empty, commit=True)
+    write_manifest(world, empty, commit=True, time_ms=time_ms)
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import pytest
@@ -16,6 +18,7 @@ from tests.integration.checker.relay.fixtures_unseen_batches import (
     listed,
     record_headers,
     transaction,
+    write_hung_manifest,
     write_manifest,
 )
 
@@ -23,19 +26,20 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 AHEAD_SECONDS: Final = 600
 """How far PostgreSQL's clock is ahead of the brokers'."""
+Write = Callable[..., None]
 STAMPED: Final = {"message.timestamp.type": "LogAppendTime"}
 
 
+@pytest.mark.parametrize("write", [partial(write_manifest, commit=True), write_hung_manifest])
 def test_a_visible_record_is_not_published_again_though_the_brokers_clock_is_late(
-    world: RelayWorld, capsys: pytest.CaptureFixture[str]
+    world: RelayWorld, capsys: pytest.CaptureFixture[str], write: Write
 ) -> None:
     world.topic = make_topic(world.bootstrap_servers, partitions=1, config=STAMPED)
     message, manifest = listed(world, past=0)
     with transaction(world) as kept:
         kept.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
         kept.commit_transaction()
-    ahead = int((time.time() + AHEAD_SECONDS) * 1000)
-    write_manifest(world, manifest, commit=True, time_ms=ahead)
+    write(world, manifest, time_ms=int((time.time() + AHEAD_SECONDS) * 1000))
     drain(world.relay())
     drain(world.relay_again())
     assert world.values(1) == [b"v"]
