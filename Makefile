@@ -88,6 +88,7 @@ evidence: setup ## Run what takes hours: every ordered pair of failpoints, fuzzi
 	@$(BIN)/python -m benchmarks.checks --keep checks
 	@$(BIN)/python -m benchmarks.checks --scale 0.1 --outage 900 --per-second 200 --keep outage
 	@$(BIN)/python -m benchmarks.backlog
+	@$(BIN)/python -m benchmarks.disturbances
 	@$(BIN)/python -m benchmarks.flat
 	@$(BIN)/python -m benchmarks.sweep
 	@$(BIN)/python -m benchmarks.hostile --seconds 600
