@@ -32,7 +32,7 @@ READ_UNCOMMITTED: Final = {"isolation.level": "read_uncommitted"}
 FORBIDDEN_WORDS: Final = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED).str()
 
 _PAUSE: Final = Event()
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class _Identified(NamedTuple):
@@ -218,8 +218,8 @@ class KafkaUnseenRecords:
         config: Mapping[str, Any],
         starts: Mapping[Partition, int],
         ends: Mapping[Partition, int],
-        read: Callable[[Message], T | None],
-    ) -> frozenset[T]:
+        read: Callable[[Message], _T | None],
+    ) -> frozenset[_T]:
         """Return what is read from the records in these ranges. Raises KafkaException."""
         unread = {p: ends[p] for p, start in starts.items() if start < ends[p]}
         if not unread:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from outbox.messages.message_id import shard_in
 from spark.compare.diagnosis import Judgement, may_be_compacted
@@ -18,6 +18,7 @@ from spark.compare.expiry import Place, newest_place
 
 Key = tuple[str, bytes]
 """A topic and a key in it."""
+Newest = TypeVar("Newest", int, Place)
 
 KEPT_MOST: Final = 100_000
 """Keys in memory; the tombstones of further ones explain nothing."""
@@ -38,12 +39,10 @@ class Tombstones:
             key = _key_of(each)
             if key is None or not _is_tombstone(each) or not may_be_compacted(each, judgement):
                 continue
-            if len(self._listed) < KEPT_MOST and (listed := newest_place(each)) is not None:
-                by_shard = (key, shard_in(each.half_id))
-                self._listed[by_shard] = max(listed, self._listed.get(by_shard, listed))
-            if len(self._offsets) < KEPT_MOST and (place := each.place) is not None:
-                there = (key, place.partition)
-                self._offsets[there] = max(place.offset, self._offsets.get(there, place.offset))
+            if (listed := newest_place(each)) is not None:
+                _keep(self._listed, (key, shard_in(each.half_id)), listed)
+            if (place := each.place) is not None:
+                _keep(self._offsets, (key, place.partition), place.offset)
 
     def explain(self, suspect: Suspect) -> bool:
         """Whether a tombstone that is gone came after this message of its key."""
@@ -55,6 +54,12 @@ class Tombstones:
             return offset > place.offset
         newest = self._listed.get((key, shard_in(suspect.half_id)))
         return listed is not None and newest is not None and newest > listed
+
+
+def _keep(newest: dict[tuple[Key, int], Newest], of: tuple[Key, int], found: Newest) -> None:
+    """Keep the newer one, of as many keys as there is room for."""
+    if of in newest or len(newest) < KEPT_MOST:
+        newest[of] = max(found, newest.get(of, found))
 
 
 def _is_tombstone(suspect: Suspect) -> bool:
