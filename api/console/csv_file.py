@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from starlette.responses import Response
 
 from outbox.operators.csv_line import csv_line
+
+EXPORTED: Final = 100_000
+"""The most lines of an export."""
 
 
 def csv_file(name: str, columns: Sequence[str], lines: Sequence[str], at_most: int) -> Response:

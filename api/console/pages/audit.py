@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from api.console.csv_file import csv_file
+from api.console.csv_file import EXPORTED, csv_file
 from api.console.in_process_api import Query
 from api.console.visit import Visit
 from outbox.operators.csv_line import csv_line
@@ -15,7 +15,6 @@ from outbox.operators.csv_line import csv_line
 AUDIT: Final = "/v1/audit-log"
 SHOWN: Final = 50
 EXPORT_PAGE: Final = 500
-EXPORTED: Final = 100_000
 FILTERS: Final = {
     "operator": "Operator",
     "action": "Action",

@@ -8,18 +8,18 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from api.console.csv_file import EXPORTED
 from api.console.in_process_api import Query, Refused
-from api.console.pages.unresolved import EXPORTED
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.checks.check_round import Outcome
 from outbox.clock import SystemClock
-from outbox.operators.message_view import NEVER_CHECKED as NO_CHECK
+from outbox.operators.message_view import NEVER_CHECKED
 
 PAGE: Final = 500
 LOOKED_AT_MOST: Final = 2000
 SHOWN: Final = 50
-NEVER_CHECKED: Final = "not checked"
+NOT_CHECKED: Final = "not checked"
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ def _clusters(found: list[dict[str, Any]]) -> list[Cluster]:
 def _error(last: dict[str, Any] | None) -> str:
     """Return the class of the last check's error: its outcome, of an HTTP error with its status."""
     if last is None:
-        return NEVER_CHECKED
+        return NOT_CHECKED
     status = f" {last['http_status']}" if last["outcome"] == Outcome.HTTP_ERROR else ""
     return f"{last['outcome']}{status}"
 
@@ -96,7 +96,7 @@ def _search(group: str, last: dict[str, Any] | None) -> str:
     """Return the search for the parked messages of a group with this class of error."""
     found = f"state:parked group:{group}"
     if last is None:
-        return f"{found} outcome:{NO_CHECK}"
+        return f"{found} outcome:{NEVER_CHECKED}"
     status = f" status:{last['http_status']}" if last["outcome"] == Outcome.HTTP_ERROR else ""
     return f"{found} outcome:{last['outcome']}{status}"
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from api.console.csv_file import csv_file
+from api.console.csv_file import EXPORTED, csv_file
 from api.console.in_process_api import Query, Refused
 from api.console.search import MessageSearch, SearchInvalid, parse_search
 from api.console.visit import Visit
@@ -20,7 +20,6 @@ from outbox.operators.csv_line import csv_line
 
 MESSAGES: Final = "/v1/half-messages"
 SHOWN: Final = 50
-EXPORTED: Final = 100_000
 EXPORT_PAGE: Final = 500
 WRONG_SEARCH: Final = frozenset({400, 403, 422})
 """The statuses of an answer that refuses the search, not the visit."""

@@ -119,7 +119,7 @@ async def test_an_end_is_planned_once_and_reads_by_key_in_one_leaf(
     assert min(removed) >= LEAVES - 1
 
 
-async def test_an_end_locks_two_tables_of_each_leaf_without_the_table_of_all_locks(
+async def test_an_end_locks_two_tables_of_each_leaf_and_few_of_them_in_the_table_of_all_locks(
     session: tuple[AsyncConnection, list[End]],
 ) -> None:
     connection, ends = session
@@ -133,7 +133,7 @@ async def test_an_end_locks_two_tables_of_each_leaf_without_the_table_of_all_loc
     assert leaves >= TABLES_OF_AN_END * (LEAVES + 1)  # one that has lived has more
     assert others < 40
     if connection.info.server_version >= FAST_FOR_ALL:
-        assert slow < 10
+        assert slow * 4 < leaves  # PostgreSQL hashes them to groups of 16, and a group may overflow
 
 
 async def test_the_doctor_counts_the_leaves_that_an_end_locks(
