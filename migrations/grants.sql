@@ -46,7 +46,7 @@ BEGIN
             TO outbox_api;
         GRANT UPDATE (resumed_at) ON outbox.parked_message TO outbox_api;
         GRANT UPDATE (status, accepted_until, updated_at) ON outbox.reconciliation_finding TO outbox_api;
-        GRANT DELETE ON outbox.progress TO outbox_api;
+        GRANT DELETE ON outbox.progress TO outbox_api;  -- a trigger leaves it one kind of row
         GRANT EXECUTE ON FUNCTION outbox.begin_admission TO outbox_api;
     END IF;
 END $$;

@@ -51,6 +51,12 @@ class ApiKey:
     """To the minute, as is ``last_refused_at``."""
     last_refused_at: datetime | None = None
     """When a request with this key came after its end."""
+    root_key_id: str | None = None
+    """The key of some groups from which this one descends: they share limits. None: none.
+
+    Known of a verified key, as are its groups.
+    """
+    root_groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +66,21 @@ class Caller:
     key_id: str | None
     scopes: frozenset[Scope]
     groups: frozenset[str] | None
+    root_key_id: str | None = None
+    root_groups: frozenset[str] = frozenset()
 
     @property
     def tenant(self) -> Hashable:
-        """Who shares limits with this caller: all keys of the same groups, or this unbound key."""
-        return self.key_id if self.groups is None else self.groups
+        """Who shares what the process has with this caller: keys of the same groups, or one key.
+
+        A key that descends from another one is of its tenant, whatever groups it has left.
+        """
+        return self.key_id if self.groups is None else self.root_groups or self.groups
+
+    @property
+    def rated_key(self) -> str | None:
+        """The key whose rates this caller spends: its own, or that from which it descends."""
+        return self.root_key_id or self.key_id
 
     def has(self, scope: Scope) -> bool:
         """Return whether the caller's scopes include this one."""
@@ -83,7 +99,13 @@ class Caller:
 def caller_of(key: ApiKey) -> Caller:
     """Return the caller of a valid key."""
     bound = None if ALL_GROUPS in key.producer_groups else frozenset(key.producer_groups)
-    return Caller(key_id=key.key_id, scopes=frozenset(key.scopes), groups=bound)
+    return Caller(
+        key_id=key.key_id,
+        scopes=frozenset(key.scopes),
+        groups=bound,
+        root_key_id=key.root_key_id,
+        root_groups=frozenset(key.root_groups),
+    )
 
 
 NOBODY: Final = Caller(key_id=None, scopes=frozenset(), groups=frozenset())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from api.http.in_flight import TenantTurns
+from api.http.problems import Problem
 from outbox.clock import Clock
 from outbox.errors import OutboxError
 from outbox.operators.health_check import HealthCheck
@@ -26,6 +28,8 @@ HEALTH_SECONDS: Final = 4.0
 """The same for the health checks, which cost most."""
 RATES_SECONDS: Final = 10.0
 """The same for the last hour, whose minutes change slowly."""
+RECORD_LOOKS_MAX: Final = 16
+"""Most searches for a record that a tenant waits for: they are requests in flight."""
 T = TypeVar("T")
 
 
@@ -38,6 +42,8 @@ class Installation:
         self._clock = clock
         self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._looks: dict[str, tuple[float, Any]] = {}
+        self._record_turns = TenantTurns()
+        self._record_looks: Counter[Hashable] = Counter()
 
     async def shards(self) -> Sequence[ShardState]:
         """Return every shard. Raises DatabaseUnavailable."""
@@ -56,10 +62,23 @@ class Installation:
         found = await self._look("health", self._view.health, HEALTH_SECONDS)
         return [replace(each, detail=self._redact(each.detail)) for each in found]
 
-    async def message_at(self, topic: str, partition: int, offset: int) -> str | None:
-        """Return the message of a record, one look at a time. Raises KafkaUnavailable."""
-        async with self._locks["records"]:
-            return await asyncio.to_thread(self._view.message_at, topic, partition, offset)
+    async def message_at(
+        self, tenant: Hashable, topic: str, partition: int, offset: int
+    ) -> str | None:
+        """Return the message of a record, one look at a time; tenants take turns.
+
+        Raises KafkaUnavailable, and Problem ``rate-limited`` while a tenant waits for many looks.
+        """
+        if self._record_looks[tenant] >= RECORD_LOOKS_MAX:
+            detail = f"at most {RECORD_LOOKS_MAX} searches for a record at a time"
+            raise Problem(slug="rate-limited", detail=detail, retry_after_seconds=1)
+        self._record_looks[tenant] += 1
+        try:
+            async with self._record_turns.of(tenant):
+                return await asyncio.to_thread(self._view.message_at, topic, partition, offset)
+        finally:
+            self._record_looks[tenant] -= 1
+            self._record_looks += Counter()  # forgets tenants that wait for none
 
     def settings(self) -> Sequence[ShownSetting]:
         """Return every setting."""

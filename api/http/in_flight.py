@@ -1,8 +1,11 @@
-"""Counts the complete requests of authenticated callers that are being served."""
+"""Which complete requests of authenticated callers are served, how many, and in which order."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import asyncio
+from collections.abc import AsyncIterator, Hashable
+from contextlib import AbstractContextManager, asynccontextmanager
+from weakref import WeakValueDictionary
 
 from api.http.problems import Problem
 
@@ -39,3 +42,18 @@ class _Resting:
 
     def __exit__(self, *_: object) -> None:
         self._counted.__enter__()
+
+
+class TenantTurns:
+    """One piece of work at a time; tenants take turns, however many requests one of them has."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._turns_of: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def of(self, tenant: Hashable) -> AsyncIterator[None]:
+        """Wait for a turn of the tenant, and have it for the block."""
+        own = self._turns_of.setdefault(tenant, asyncio.Lock())
+        async with own, self._turn:
+            yield

@@ -1,8 +1,8 @@
 """Rate limits per API key for prepares and reads; an end is never limited (P25).
 
-Each key has a token bucket per process, filled at the key's rate and one second deep. A batch that
-is larger than the bucket passes when the bucket is full and leaves it in debt, so the average rate
-holds for every batch size.
+Each key has a token bucket per process, filled at the key's rate and one second deep. Keys that a
+key of some groups has created take from its bucket. A batch that is larger than the bucket passes
+when the bucket is full and leaves it in debt, so the average rate holds for every batch size.
 The fields are those of the IETF draft "RateLimit header fields for HTTP".
 """
 
@@ -51,7 +51,7 @@ class RateLimit:
         """
         if not self._per_second:
             return []
-        bucket = self._filled(caller.key_id)
+        bucket = self._filled(caller.rated_key)
         missing = min(items, self._depth) - bucket.tokens
         if missing > 0:
             fields = {name.decode(): text.decode() for name, text in self._fields(bucket)}
@@ -63,7 +63,7 @@ class RateLimit:
     def owe(self, caller: Caller, items: int) -> None:
         """Take tokens that are needed already, for what could not be known before."""
         if self._per_second and items > 0:
-            self._filled(caller.key_id).tokens -= items
+            self._filled(caller.rated_key).tokens -= items
 
     def _filled(self, key_id: str | None) -> _Bucket:
         now = self._clock.monotonic()

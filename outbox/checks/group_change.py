@@ -38,6 +38,20 @@ class NewSecret:
     previous_expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupHealth:
+    """How many checks of a group are due, and how old its signing secret is.
+
+    ``secret_changed_at`` is None where only a bound is known: ``secret_changed_before``.
+    """
+
+    due: int
+    secret_changed_at: datetime | None
+    secret_changed_before: datetime | None
+    previous_secret_expires_at: datetime | None
+    """Until then the previous secret signs too; None if it does not."""
+
+
 def require_version(precondition: Precondition, version: int) -> None:
     """Refuse a change that does not name the stored version of the object.
 

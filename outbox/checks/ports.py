@@ -16,7 +16,7 @@ from outbox.checks.check_round import (
     Settlement,
     SweepRound,
 )
-from outbox.checks.group_change import NewSecret, Precondition, StoredGroup
+from outbox.checks.group_change import GroupHealth, NewSecret, Precondition, StoredGroup
 from outbox.checks.producer_group import ProducerGroup
 
 
@@ -91,6 +91,9 @@ class ProducerGroups(Protocol):
 
     async def get(self, name: str) -> ProducerGroup:
         """Return one group. Raises UnknownGroup."""
+
+    async def health(self, name: str) -> GroupHealth:
+        """Return the due checks and the age of the secret of a group. Raises UnknownGroup."""
 
     async def put(
         self, group: ProducerGroup, precondition: Precondition, caller: Caller

@@ -97,6 +97,21 @@ class GroupCheckList(BaseModel):
     searched_back_to: datetime | None
 
 
+class GroupHealthResource(BaseModel):
+    """The due checks of a group, of which at most ``max_inflight`` are in flight; its secret's age.
+
+    ``secret_changed_at`` is null if the rotation is not among the newest entries of the audit log;
+    then the secret is at least as old as ``secret_changed_before``.
+    """
+
+    model_config = ConfigDict(from_attributes=True)
+
+    due: int
+    secret_changed_at: datetime | None
+    secret_changed_before: datetime | None
+    previous_secret_expires_at: datetime | None
+
+
 class GroupPage(BaseModel):
     """Groups, ordered by name."""
 

@@ -13,6 +13,7 @@ from api.admin.models.producer_groups import (
     EndpointTestResource,
     GroupCheckList,
     GroupCheckResource,
+    GroupHealthResource,
     GroupPage,
     GroupRequest,
     GroupResource,
@@ -84,6 +85,16 @@ async def list_checks(
         data=[GroupCheckResource.model_validate(each) for each in found.checks],
         searched_back_to=found.searched_back_to,
     )
+
+
+@router.get("/{producer_group}/health", dependencies=[NoQuery])
+async def get_health(
+    producer_group: Name, caller: Reader, services: ServicesDependency
+) -> GroupHealthResource:
+    """Return how many checks of a group are due, and how old its signing secret is."""
+    _require_visible(caller, producer_group)
+    found = await services.groups.health(producer_group)
+    return GroupHealthResource.model_validate(found)
 
 
 @router.put(

@@ -7,23 +7,20 @@ the longer it took, because it cost the others that time.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
-from weakref import WeakValueDictionary
 
 import msgspec
 
 from api.http.exchange import HttpRequest
-from api.http.in_flight import InFlight
+from api.http.in_flight import InFlight, TenantTurns
 from api.http.json_body import (
     REFUSALS,
     Search,
     decode,
     reason,
-    refusal,
     refuse_malformed,
     typed,
     typed_in_steps,
@@ -61,8 +58,7 @@ class FairDecoder:
         self._pause = pause
         self._in_flight = in_flight
         self._item_max_bytes = item_max_bytes
-        self._turn = asyncio.Lock()
-        self._turns_of: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+        self._turns = TenantTurns()
 
     async def single(self, request: HttpRequest, form: msgspec.json.Decoder[ItemT]) -> ItemT:
         """Return the value of a body. Raises Problem."""
@@ -125,20 +121,11 @@ class FairDecoder:
     async def _turn_of(self, tenant: Hashable, steps: WorkSteps) -> AsyncIterator[None]:
         """Wait until no other large body is judged; a request that waits takes no room."""
         steps.stop()
-        own = self._turns_of.setdefault(tenant, asyncio.Lock())
-        with self._in_flight.resting():
-            await own.acquire()
-            try:
-                await self._turn.acquire()
-            except BaseException:
-                own.release()
-                raise
-        steps.go_on()
-        try:
+        async with AsyncExitStack() as turn:
+            with self._in_flight.resting():
+                await turn.enter_async_context(self._turns.of(tenant))
+            steps.go_on()
             yield
-        finally:
-            self._turn.release()
-            own.release()
 
     async def _delay(self, request: HttpRequest, steps: WorkSteps) -> None:
         spent = steps.spent_seconds + len(request.body) * SECONDS_A_BYTE
@@ -179,7 +166,9 @@ class FairDecoder:
                 return typed(text, decoder)
             return await typed_in_steps(text, decoder, steps.rest_if_due)
         except REFUSALS as error:
+            await steps.rest_if_due()
             refuse_malformed(b"[[0," + text + b"]]")  # at its depth in the batch
+            await steps.rest_if_due()
             return reason(text, error, search)
 
 
@@ -188,7 +177,10 @@ async def _decoded(body: bytes, form: msgspec.json.Decoder[ItemT], steps: WorkSt
     try:
         return await typed_in_steps(body, form, steps.rest_if_due)
     except REFUSALS as error:
-        raise refusal(body, error) from None
+        await steps.rest_if_due()
+        refuse_malformed(body)
+        await steps.rest_if_due()
+        raise reason(body, error, Search()) from None
 
 
 async def _refuse_many_parts(body: bytes, steps: WorkSteps) -> None:

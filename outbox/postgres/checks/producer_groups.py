@@ -7,11 +7,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from psycopg.rows import dict_row
+from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
 from outbox.access import Caller
 from outbox.checks.group_change import (
+    GroupHealth,
     NewSecret,
     Precondition,
     StoredGroup,
@@ -45,6 +46,12 @@ SETTINGS: Final = (
     "max_age_seconds",
 )
 """What a PUT replaces."""
+DUE_ROWS: Final = 1000
+"""The most due checks that are counted of each delay class."""
+QUEUE_ROWS: Final = 5000
+"""The most rows of the queue that are read to count due checks."""
+AUDIT_ROWS: Final = 20_000
+"""The most entries of the audit log that are read to find when a secret was rotated."""
 
 
 class PostgresProducerGroups:
@@ -87,6 +94,22 @@ class PostgresProducerGroups:
             [(stored, previous, now)] = await cursor.fetchall()
         secrets = valid_secrets(self._ring.open, stored, previous, name)
         return replace(group, secrets=secrets), now
+
+    async def health(self, name: str) -> GroupHealth:
+        """Return the due checks and the secret's age; see ProducerGroups.health."""
+        asked = {"name": name, "due": DUE_ROWS, "looked": QUEUE_ROWS, "slice": AUDIT_ROWS}
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+            connection.cursor(row_factory=class_row(GroupHealth)) as cursor,
+        ):
+            await read_in_key_order(connection)
+            await cursor.execute(SQL["health"], asked)
+            found = await cursor.fetchone()
+        if found is None:
+            raise UnknownGroup(name)
+        return found
 
     async def put(
         self, group: ProducerGroup, precondition: Precondition, caller: Caller

@@ -29,6 +29,45 @@ FROM outbox.producer_group
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE name = %(name)s AND deleted_at IS NULL
 
+-- name: health
+-- Counts the due checks among the first rows of each delay class of a group, and reads when its secret was made: at its
+-- registration, or by the newest rotation in a slice of the audit log. Of an older rotation it returns a bound. Reads no
+-- history; locks nothing.
+SELECT queued.due,
+    CASE WHEN g.previous_expires_at IS NULL THEN g.created_at ELSE rotated.at END AS secret_changed_at,
+    CASE WHEN g.previous_expires_at IS NOT NULL AND rotated.at IS NULL
+        THEN least(g.previous_expires_at, g.updated_at) END AS secret_changed_before,
+    CASE WHEN g.previous_expires_at > clock_timestamp() THEN g.previous_expires_at END AS previous_secret_expires_at
+FROM outbox.producer_group g
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE due_at <= clock_timestamp()) AS due
+    FROM (
+        SELECT head.due_at
+        FROM outbox.check_class c
+        CROSS JOIN LATERAL (
+            SELECT due_at FROM outbox.check_queue
+            WHERE producer_group_id = c.producer_group_id AND delay_seconds = c.delay_seconds AND id > c.position
+            ORDER BY id
+            LIMIT %(due)s
+        ) head
+        WHERE c.producer_group_id = g.id
+        LIMIT %(looked)s
+    ) looked
+) queued
+LEFT JOIN LATERAL (
+    SELECT newest.at
+    FROM (
+        SELECT id, at, action, target FROM outbox.audit_log
+        WHERE g.previous_expires_at IS NOT NULL
+        ORDER BY id DESC
+        LIMIT %(slice)s
+    ) newest
+    WHERE newest.action = 'group.rotate_secret' AND newest.target = g.name
+    ORDER BY newest.id DESC
+    LIMIT 1
+) rotated ON true
+WHERE g.name = %(name)s AND g.deleted_at IS NULL
+
 -- name: signing
 -- Reads the secrets that sign a registered group's checks now, and the database's time.
 SELECT secret, CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END AS previous_secret,

@@ -149,4 +149,6 @@ def _read(row: Mapping[str, Any]) -> ApiKey:
         revoked_at=row["revoked_at"],
         last_used_at=row["used_at"],
         last_refused_at=row["refused_at"],
+        root_key_id=row.get("root_key_id"),
+        root_groups=tuple(row.get("root_groups") or ()),
     )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 SQL: Final = load(__name__)
 CHUNK: Final = 100
+SERVED_MAX: Final = 1000
 FAILURES_KEPT: Final = 100
 
 Failures = dict[HalfId, str]
@@ -46,6 +47,8 @@ class PostgresBulkActions:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._served: dict[str, None] = {}
+        """Whose actions this process advanced, the least recent first."""
 
     async def match(
         self, kind: BulkKind, filters: Sequence[MessageFilter], at_most: int
@@ -124,15 +127,13 @@ class PostgresBulkActions:
         return await self.get(number, groups)
 
     async def advance(self) -> bool:
-        """Process the next chunk of the oldest action; see BulkActions.advance."""
+        """Process the next chunk of an action; see BulkActions.advance."""
         async with (
             available(),
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            async with connection.cursor(row_factory=dict_row) as cursor:
-                await cursor.execute(SQL["claim"], {"chunk": CHUNK})
-                row = await cursor.fetchone()
+            row = await self._claim(connection)
             if row is None:
                 return False
             half_ids = [HalfId(each) for each in row["half_ids"]]
@@ -140,6 +141,20 @@ class PostgresBulkActions:
             failures = await _apply(connection, row, half_ids, statuses)
             await connection.execute(SQL["advance"], _progress(row, half_ids, statuses, failures))
         return True
+
+    async def _claim(self, connection: AsyncConnection) -> Mapping[str, Any] | None:
+        """Lock an action and return its next chunk; callers of other groups take turns."""
+        async with connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(SQL["claim"], {"served": [*self._served]})
+            claimed = await cursor.fetchone()
+            if claimed is None:
+                return None
+            self._served.pop(claimed["owner"], None)
+            self._served[claimed["owner"]] = None
+            if len(self._served) > SERVED_MAX:
+                del self._served[next(iter(self._served))]
+            await cursor.execute(SQL["chunk"], {"id": claimed["id"], "chunk": CHUNK})
+            return await cursor.fetchone()
 
 
 async def _apply(

@@ -29,14 +29,21 @@ WHERE id = %(id)s AND cancelled_at IS NOT NULL AND done + failed < cardinality(h
 RETURNING true
 
 -- name: claim
--- Locks the oldest unfinished action that may begin and that no other process has locked; reads its next chunk.
+-- Locks an unfinished action that may begin and that no other process has locked: the oldest one of whoever was served
+-- least recently, by the list of the groups that were. Reads no list of messages.
+SELECT id, coalesce(groups::text, '') AS owner
+FROM outbox.bulk_action
+WHERE finished_at IS NULL AND (starts_at IS NULL OR starts_at <= clock_timestamp())
+ORDER BY array_position(%(served)s::text[], coalesce(groups::text, '')) NULLS FIRST, created_at
+LIMIT 1
+FOR UPDATE SKIP LOCKED
+
+-- name: chunk
+-- Reads the next chunk of a locked action, by key.
 SELECT id, action, decision, groups, operator, reason, key_id, created_at, rate, cardinality(half_ids) AS matched, done + failed AS position,
     jsonb_array_length(failures) AS named, half_ids[done + failed + 1 : done + failed + %(chunk)s] AS half_ids
 FROM outbox.bulk_action
-WHERE finished_at IS NULL AND (starts_at IS NULL OR starts_at <= clock_timestamp())
-ORDER BY created_at
-LIMIT 1
-FOR UPDATE SKIP LOCKED
+WHERE id = %(id)s
 
 -- name: advance
 -- Writes the result of a chunk, in the transaction of its effects; only the first failures are kept.

@@ -10,7 +10,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from outbox.errors import SessionsOpen, ShardsHeld
-from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.message_id import LEAF_BITS, HalfId, Nonce
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.audit_log import audit_command
 from outbox.postgres.relay.shard_lock import hold_shards
@@ -21,8 +21,6 @@ from outbox.postgres.sessions.statements import load
 from outbox.relay.protocol.state import HaltReason
 
 SQL: Final = load(__name__)
-LEAF_BITS: Final = 20
-"""A leaf holds 2^20 transaction ids."""
 
 
 class RenewedInstallation(NamedTuple):

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
-from outbox.operators.health_check import HealthCheck, HealthStatus, finding, judged
+from outbox.operators.health_check import HealthCheck, HealthStatus, health_check, judged
 from outbox.operators.installation import ShardState, shard_state
 from outbox.postgres.maintenance.readiness import BEATS_MISSED, NEEDED_TASKS, newest_revision
 from outbox.postgres.operators.operator_view import OperatorView
@@ -40,22 +40,22 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
     url = settings.required_database_url()
     try:
         with OperatorView(url) as view:
-            yield from server_findings(view.server(), SystemClock().now().timestamp())
-            yield disk_finding(view.write_refusal())
+            yield from server_health(view.server(), SystemClock().now().timestamp())
+            yield disk_health(view.write_refusal())
             current, newest = view.revision(), newest_revision()
             detail = f"at {current or 'nothing'}, newest {newest}"
-            yield finding("migrations", current == newest, detail, command="outbox migrate up")
+            yield health_check("migrations", current == newest, detail, command="outbox migrate up")
             if current == newest:
                 most = BEATS_MISSED * settings.checker_heartbeat_seconds
-                yield from heartbeat_findings(view.tasks(), most)
-                yield halt_finding([shard_state(row) for row in view.shards()])
-                yield leaf_finding(view.without_leaf())
-                yield leaf_lock_finding(**view.leaf_locks())
-                yield lock_finding(view.strangers())
-                yield from message_findings(view.unfinished())
+                yield from heartbeat_health(view.tasks(), most)
+                yield halt_health([shard_state(row) for row in view.shards()])
+                yield leaf_health(view.without_leaf())
+                yield leaf_lock_health(**view.leaf_locks())
+                yield lock_health(view.strangers())
+                yield from message_health(view.unfinished())
     except DatabaseUnavailable as error:
         detail = f"{_place(url)}: {error}; is it running, and is it what OUTBOX_DATABASE_URL means?"
-        yield finding("postgres", False, detail, command=START_POSTGRES)
+        yield health_check("postgres", False, detail, command=START_POSTGRES)
 
 
 def stored_topics(settings: Settings) -> list[str]:
@@ -67,18 +67,20 @@ def stored_topics(settings: Settings) -> list[str]:
         return []
 
 
-def server_findings(server: Mapping[str, Any], now: float) -> Iterator[HealthCheck]:
+def server_health(server: Mapping[str, Any], now: float) -> Iterator[HealthCheck]:
     """Check the server's version, durability and clock; `now` is local epoch seconds."""
     version = int(server["version"])
     shown = f"{version // 10_000}.{version % 10_000}"
-    yield finding("postgres version", version >= OLDEST_POSTGRES, f"{shown}, required: 15 or newer")
+    yield health_check(
+        "postgres version", version >= OLDEST_POSTGRES, f"{shown}, required: 15 or newer"
+    )
     yield from judged(judge_postgres(server))
     skew = abs(now - float(server["clock"]))
     close = skew <= MOST_SKEW_SECONDS
-    yield finding("clock skew", close, f"{skew:.3f} s", HealthStatus.WARNING)
+    yield health_check("clock skew", close, f"{skew:.3f} s", HealthStatus.WARNING)
 
 
-def heartbeat_findings(tasks: list[dict[str, Any]], most_seconds: float) -> Iterator[HealthCheck]:
+def heartbeat_health(tasks: list[dict[str, Any]], most_seconds: float) -> Iterator[HealthCheck]:
     """Check the age of each task's last heartbeat.
 
     Messages wait for some of them. The others may take long, or be switched off: a warning, but
@@ -88,7 +90,7 @@ def heartbeat_findings(tasks: list[dict[str, Any]], most_seconds: float) -> Iter
     for needed in NEEDED_TASKS:
         if needed not in seen:
             detail = "has never run on this database: start `outbox checker`"
-            yield finding(f"task {needed}", False, detail, command=START_CHECKER)
+            yield health_check(f"task {needed}", False, detail, command=START_CHECKER)
     for task in tasks:
         name, age = task["chore"], float(task["seconds_ago"])
         if age > SWITCHED_OFF_SECONDS and name not in (*NEEDED_TASKS, RETENTION):
@@ -97,27 +99,27 @@ def heartbeat_findings(tasks: list[dict[str, Any]], most_seconds: float) -> Iter
         more = "" if alive else ": is a checker with this task running, and what does its log say?"
         otherwise = HealthStatus.FAILED if name in NEEDED_TASKS else HealthStatus.WARNING
         detail = f"{age:.1f} s ago{more}"
-        yield finding(f"task {name}", alive, detail, otherwise, START_CHECKER)
+        yield health_check(f"task {name}", alive, detail, otherwise, START_CHECKER)
 
 
-def disk_finding(refusal: str | None) -> HealthCheck:
+def disk_health(refusal: str | None) -> HealthCheck:
     """Check that PostgreSQL writes; ``refusal`` is its error."""
     if refusal is None:
-        return finding("postgres disk", True, "no write was refused")
+        return health_check("postgres disk", True, "no write was refused")
     detail = f"{refusal}; prepares and ends get 503 until there is room, nothing is lost"
-    return finding("postgres disk", False, detail, command=SHOW_DISK)
+    return health_check("postgres disk", False, detail, command=SHOW_DISK)
 
 
-def halt_finding(shards: Sequence[ShardState]) -> HealthCheck:
+def halt_health(shards: Sequence[ShardState]) -> HealthCheck:
     """Check that no shard waits for an operator."""
     halted = [shard for shard in shards if shard.halt_reason is not None]
     if not halted:
-        return finding("halted shards", True, "none")
+        return health_check("halted shards", True, "none")
     detail = "; ".join(f"{each.shard}: {each.halt_reason}, {each.advice}" for each in halted)
-    return finding("halted shards", False, detail, command=halted[0].commands[0])
+    return health_check("halted shards", False, detail, command=halted[0].commands[0])
 
 
-def message_findings(unfinished: Sequence[Mapping[str, Any]]) -> Iterator[HealthCheck]:
+def message_health(unfinished: Sequence[Mapping[str, Any]]) -> Iterator[HealthCheck]:
     """Show what waits for a person, and the backlog."""
     for state, check, place, command in WAITING:
         by_place: Counter[str] = Counter()
@@ -126,31 +128,33 @@ def message_findings(unfinished: Sequence[Mapping[str, Any]]) -> Iterator[Health
                 by_place[row[place]] += row["messages"]
         named = ", ".join(f"{number} of {name}" for name, number in by_place.most_common(5))
         detail = f"{named}: {command}" if named else "none"
-        yield finding(check, not named, detail, HealthStatus.WARNING, command)
+        yield health_check(check, not named, detail, HealthStatus.WARNING, command)
     backlog = sum(row["messages"] for row in unfinished if row["state"] == "COMMITTED")
     undecided = sum(row["messages"] for row in unfinished if row["state"] == "PREPARED")
-    yield finding("messages", True, f"{undecided} undecided, {backlog} committed wait for Kafka")
+    yield health_check(
+        "messages", True, f"{undecided} undecided, {backlog} committed wait for Kafka"
+    )
 
 
-def leaf_finding(tables: list[str]) -> HealthCheck:
+def leaf_health(tables: list[str]) -> HealthCheck:
     """Check that no table has rows outside every leaf."""
     detail = "every row has its leaf"
     if tables:
         detail = f"rows of {', '.join(tables)} have no leaf yet: see that a checker runs"
-    return finding("partitions", not tables, detail)
+    return health_check("partitions", not tables, detail)
 
 
-def leaf_lock_finding(leaves: int, room: int) -> HealthCheck:
+def leaf_lock_health(leaves: int, room: int) -> HealthCheck:
     """Check that each session has room for the locks of all leaves, whatever others hold."""
     needed = TABLES_OF_AN_END * leaves
     detail = f"max_locks_per_transaction {room}, {leaves} leaves need {needed}"
     if room < needed:
         wanted = 1 << needed.bit_length()
         detail += f": ends get dearer, and fail at worst; set {wanted} and restart PostgreSQL"
-    return finding("leaf locks", room >= needed, detail, HealthStatus.WARNING)
+    return health_check("leaf locks", room >= needed, detail, HealthStatus.WARNING)
 
 
-def lock_finding(strangers: Sequence[Mapping[str, Any]]) -> HealthCheck:
+def lock_health(strangers: Sequence[Mapping[str, Any]]) -> HealthCheck:
     """Check that nobody but our programs has one of our advisory locks; it delays their work."""
     held = [
         f"{each['kind']} {each['number'] or ''}".strip()
@@ -160,7 +164,7 @@ def lock_finding(strangers: Sequence[Mapping[str, Any]]) -> HealthCheck:
     detail = "held by our programs alone"
     if held:
         detail = f"{'; '.join(held)}: end these sessions with pg_terminate_backend"
-    return finding("advisory locks", not held, detail, HealthStatus.WARNING)
+    return health_check("advisory locks", not held, detail, HealthStatus.WARNING)
 
 
 def _place(database_url: str) -> str:

@@ -1,12 +1,16 @@
 -- name: plan
 -- Reads findings by id, and their messages by key. On a topic without order no message can be overtaken. One pass
 -- over the stored messages finds, for all findings together, whether a key has a newer committed message; a
--- message of the same flush counts as newer.
+-- message of the same flush counts as newer. A repair that the relay has published is pending until a run that began
+-- after it has judged the message.
 WITH asked AS MATERIALIZED (
     SELECT f.finding_id, f.status, f.class, coalesce((f.detail ->> 'ordered')::boolean, true) AS ordered, h.half_id, h.nonce, h.topic_id, h.key, o.xid,
         EXISTS (SELECT FROM outbox.held_record r
-            WHERE r.half_id = f.half_id AND r.released_at IS NULL AND r.dropped_at IS NULL) AS pending
+            WHERE r.half_id = f.half_id AND r.dropped_at IS NULL
+                AND (r.released_at IS NULL OR r.repair IS NOT NULL AND r.released_at > least(seen.started_at, seen.cut_at))
+        ) AS pending
     FROM outbox.reconciliation_finding f
+    LEFT JOIN outbox.reconciliation_run seen ON seen.run_id = f.last_run_id
     LEFT JOIN LATERAL (
         SELECT half_id, nonce, producer_group_id, topic_id, key FROM outbox.half_message WHERE half_id = f.half_id
         UNION
@@ -36,7 +40,7 @@ ORDER BY a.finding_id
 
 -- name: enter
 -- Stores a committed message as held, marked as a repair, with all that its record needs. Does nothing if it is
--- already held, or if no open finding lists it as lost or altered.
+-- already held, or if no open finding lists it as lost or altered, seen by a run that began after its last repair.
 INSERT INTO outbox.held_record AS known (half_id, nonce, shard, topic_id, key, xid, n, publish_error, repair,
     next_attempt_at, payload)
 SELECT h.half_id, h.nonce, (h.half_id & 15)::int2, h.topic_id, h.key, o.xid,
@@ -58,7 +62,10 @@ JOIN outbox.producer_group g ON g.id = h.producer_group_id
 LEFT JOIN outbox.commit_log c ON c.shard = (h.half_id & 15)::int2 AND c.xid = o.xid
 WHERE EXISTS (
     SELECT FROM outbox.reconciliation_finding f
-    WHERE f.half_id = h.half_id AND f.status = 'open' AND f.class = ANY (%(classes)s::text[]))
+    LEFT JOIN outbox.reconciliation_run seen ON seen.run_id = f.last_run_id
+    WHERE f.half_id = h.half_id AND f.status = 'open' AND f.class = ANY (%(classes)s::text[])
+        AND NOT EXISTS (SELECT FROM outbox.held_record r
+            WHERE r.half_id = h.half_id AND r.repair IS NOT NULL AND r.released_at > least(seen.started_at, seen.cut_at)))
 ON CONFLICT (half_id) DO UPDATE SET (held_at, publish_error, attempts, next_attempt_at, repair, payload, topic_wide,
         released_at, release_batch_no, released_partition, released_offset, dropped_at, drop_reason)
     = (clock_timestamp(), excluded.publish_error, 0, excluded.next_attempt_at, excluded.repair, excluded.payload, false,

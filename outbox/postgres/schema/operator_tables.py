@@ -20,6 +20,7 @@ api_key = Table(
     Column("revoked_at", TIME),
     Column("used_at", TIME),
     Column("refused_at", TIME),
+    Column("root_key_id", Text),
 )
 
 bulk_action = Table(

@@ -108,6 +108,7 @@ ROUTES: Final[Mapping[str, GuardedRoute]] = {
     "listProducerGroups": GuardedRoute(scope=Scope.GROUPS_READ, shows=lambda its: its.group),
     "getProducerGroup": GuardedRoute(scope=Scope.GROUPS_READ),
     "listChecks": GuardedRoute(scope=Scope.MESSAGES_READ),
+    "getHealth": GuardedRoute(scope=Scope.GROUPS_READ),
     "putProducerGroup": GuardedRoute(
         scope=Scope.GROUPS_WRITE, body=_just({"check_url": CHECK_URL, "check_max": 3})
     ),

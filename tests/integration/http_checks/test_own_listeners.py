@@ -12,13 +12,21 @@ from devservers.postgres import EmbeddedPostgres
 from outbox.checks.check_round import Answer, Outcome
 from outbox.checks.ssrf_guard import policy_of
 from outbox.http_checks.endpoint import HttpCheckEndpoint
-from outbox.http_checks.guarded_connector import GuardedResolver
+from outbox.http_checks.guarded_connector import GuardedResolver, guarded_resolver
 from outbox.http_checks.own_listeners import OwnListeners, database_places, is_this_machine
+from outbox.settings.environment import load_settings
 from tests.integration.checker.fixtures_producer import Producer, says
 from tests.integration.http_checks.fixtures_name_server import answer_names
 from tests.integration.http_checks.fixtures_questions import ask
 
 OPEN = policy_of(["0.0.0.0/0", "::/0"], [], ["1-65535"])
+INSTALLATION = {
+    "database_url": "postgresql://192.0.2.9/x",
+    "kafka_bootstrap_servers": "192.0.2.9:9092",
+    "check_allow_cidrs": "0.0.0.0/0,::/0",
+    "check_allow_ports": "1-65535",
+}
+"""Settings that allow checks every network."""
 
 
 async def asked(own: OwnListeners, url: str) -> Answer:
@@ -51,15 +59,25 @@ async def test_the_database_is_no_target_in_any_form_in_which_libpq_finds_it(
     assert (answer.outcome, answer.error) == (Outcome.BLOCKED, "own-listener")
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("database_url", "postgresql://db.test:{port}/x"),
+        ("database_url", "host=elsewhere.test,db.test port=1,{port} dbname=x"),
+        ("reconcile_replica_url", "postgresql:///x?host=db.test&port={port}"),
+        ("kafka_bootstrap_servers", "elsewhere.test:1,db.test:{port}"),
+        ("api_url", "http://db.test:{port}"),
+    ],
+)
 async def test_after_a_failover_the_new_address_is_no_target_and_the_old_one_neither(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, setting: str, value: str
 ) -> None:
-    names = {"db.test": ["192.0.2.1"], "check.test": ["127.0.0.1"]}
+    names = {"elsewhere.test": ["192.0.2.8"], "db.test": ["192.0.2.1"], "check.test": ["127.0.0.1"]}
     answer_names(monkeypatch, names)
     async with Producer(says("COMMIT")) as producer:
         url = producer.url.replace("127.0.0.1", "check.test")
-        own = OwnListeners([("db.test", producer.port)])
-        async with HttpCheckEndpoint(GuardedResolver(OPEN, own)) as endpoint:
+        named = {**INSTALLATION, setting: value.format(port=producer.port)}
+        async with HttpCheckEndpoint(guarded_resolver(load_settings({}, named))) as endpoint:
             assert (await ask(endpoint, url)).outcome is Outcome.COMMIT
             names["db.test"] = ["127.0.0.1"]
             promoted = await ask(endpoint, url)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from outbox.access import Caller
+from datetime import UTC, datetime
+
+from outbox.access import ApiKey, Caller, caller_of
 
 
 def caller(key_id: str, *groups: str) -> Caller:
@@ -18,3 +20,19 @@ def test_keys_of_the_same_groups_are_one_tenant() -> None:
 def test_a_key_of_all_groups_is_a_tenant_of_its_own() -> None:
     assert caller("a").tenant == caller("a").tenant
     assert caller("a").tenant != caller("b").tenant
+
+
+def test_a_key_that_descends_from_another_one_shares_its_tenant_and_its_rates() -> None:
+    made = ApiKey(
+        key_id="b",
+        name="n",
+        producer_groups=("billing",),
+        scopes=(),
+        created_at=datetime(2026, 9, 21, tzinfo=UTC),
+        root_key_id="a",
+        root_groups=("billing", "orders"),
+    )
+    assert caller_of(made).tenant == caller("a", "orders", "billing").tenant
+    assert caller_of(made).rated_key == caller("a", "orders", "billing").rated_key == "a"
+    assert caller("c", "billing", "orders").rated_key == "c"
+    assert not caller_of(made).sees("orders")

@@ -1,4 +1,4 @@
-"""The last checks of a producer group."""
+"""The last checks of a producer group, its due checks, and the age of its secret."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import LiteralString
 import pytest
 
 from outbox.messages.message_id import parse_message_id
+from outbox.postgres.checks import producer_groups
 from outbox.postgres.operators.message_browser import CHECKED_ROWS
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import select
@@ -84,3 +85,70 @@ async def test_the_last_checks_of_a_group_are_listed_the_newest_first(
     other = (await service.client.get("/v1/producer-groups/other/checks")).json()
     assert other["data"] == []
     assert (await service.client.get("/v1/producer-groups/none/checks")).status_code == 404
+
+
+QUEUED: LiteralString = """
+INSERT INTO outbox.check_queue (
+    producer_group_id, delay_seconds, id,
+    half_id, round, check_count, only_unknown, age_from, due_at)
+SELECT g.id, 77, n, 1, 1, 0, true, clock_timestamp(), clock_timestamp() + n * interval '1 minute'
+FROM outbox.producer_group g, generate_series(-4, 5) n WHERE g.name = %s
+"""
+CLASS: LiteralString = """
+INSERT INTO outbox.check_class (producer_group_id, delay_seconds, position)
+SELECT id, 77, -4 FROM outbox.producer_group WHERE name = %s
+"""
+LATER_ENTRIES: LiteralString = """
+INSERT INTO outbox.audit_log (action, target) SELECT 'message.recheck', 'x'
+FROM generate_series(1, %s)
+"""
+
+
+async def test_the_due_checks_of_a_group_are_those_behind_its_cursors(
+    service: Service, pool: Pool
+) -> None:
+    await service.put_group("other")
+    await select(pool, CLASS, "other")
+    await select(pool, QUEUED, "other")
+    due = {name: (await health(service, name))["due"] for name in ("billing", "other")}
+    assert due == {"billing": 0, "other": 4}
+
+
+async def test_a_secret_is_as_old_as_its_group_until_it_is_rotated(service: Service) -> None:
+    at = "/v1/producer-groups/billing"
+    created = (await service.client.get(at)).json()["created_at"]
+    assert await health(service, "billing") == {
+        "due": 0,
+        "secret_changed_at": created,
+        "secret_changed_before": None,
+        "previous_secret_expires_at": None,
+    }
+    rotated = await service.client.post(f"{at}/rotate-secret", json={"overlap_seconds": 60})
+    found = await health(service, "billing")
+    assert found["secret_changed_at"] > created
+    assert found["previous_secret_expires_at"] == rotated.json()["previous_expires_at"]
+    assert (await service.client.get("/v1/producer-groups/none/health")).status_code == 404
+
+
+async def test_of_a_rotation_far_back_in_the_audit_log_a_bound_is_known(
+    service: Service, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer_groups, "AUDIT_ROWS", 10)
+    at = "/v1/producer-groups/billing"
+    await service.client.post(f"{at}/rotate-secret", json={"overlap_seconds": 3600})
+    await select(pool, LATER_ENTRIES, 9)
+    assert (await health(service, "billing"))["secret_changed_at"] is not None
+    await select(pool, LATER_ENTRIES, 1)
+    found = await health(service, "billing")
+    assert found["secret_changed_at"] is None
+    group = (await service.client.get(at)).json()
+    assert found["secret_changed_before"] == group["updated_at"]
+    assert found["previous_secret_expires_at"] > group["updated_at"]
+
+
+async def health(service: Service, group: str) -> dict[str, object]:
+    """Return the health of a group."""
+    answer = await service.client.get(f"/v1/producer-groups/{group}/health")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, object] = answer.json()
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, LiteralString
 
 import pytest
@@ -16,7 +17,11 @@ from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, BULK, WHO
 from tests.integration.api.fixtures_keys import PEPPER, RING, token
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
-from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_finding, make_run
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
+    NOON,
+    make_finding,
+    make_run,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -33,7 +38,7 @@ async def committed(service: Service, **fields: Any) -> str:
     return message_id
 
 
-def find(database_url: str, run_id: str, **classes: tuple[str, str]) -> None:
+def find(database_url: str, run_id: str, at: datetime = NOON, **classes: tuple[str, str]) -> None:
     """Save a run with one finding per name: (class, message id)."""
     findings = [
         replace(
@@ -41,7 +46,8 @@ def find(database_url: str, run_id: str, **classes: tuple[str, str]) -> None:
         )
         for name, (finding_class, message_id) in classes.items()
     ]
-    PostgresRunStore(database_url).save(make_run(run_id, findings=tuple(findings)))
+    run = make_run(run_id, findings=tuple(findings), started_at=at, cut_at=at)
+    PostgresRunStore(database_url).save(run)
 
 
 async def test_a_plan_lists_the_messages_to_republish_and_the_refused_ones_with_reasons(
@@ -147,6 +153,32 @@ async def test_a_message_that_was_released_or_dropped_may_still_be_repaired(
         f" WHERE {NEW_HALVES}"
     )
     assert await select(pool, after) == [(0, None, None, True)]
+
+
+async def test_a_repair_that_no_run_has_judged_yet_is_not_made_again(
+    service: Service, database_url: str, pool: Pool
+) -> None:
+    """The relay has published it, but the finding is open until the next run."""
+    message_id = await committed(service)
+    find(database_url, "run", one=("LOST", message_id))
+    names = {"finding_ids": ["one"]}
+    order: LiteralString = (
+        "INSERT INTO outbox.bulk_action (action, operator, reason, half_ids)"
+        " SELECT 'republish', 'o', 'r', array_agg(half_id) FROM outbox.half_message"
+        f" WHERE {NEW_HALVES} RETURNING id::text"
+    )
+    assert (await finished(service, await ask(service, "republish", names)))["done"] == 1
+    publish: LiteralString = (
+        f"UPDATE outbox.held_record SET released_at = clock_timestamp() WHERE {NEW_HALVES}"
+    )
+    await select(pool, publish)
+    plan = (await ask(service, "republish", names, dry_run=True)).json()
+    assert plan["refused"] == [{"finding_id": "one", "code": "repair-pending"}]
+    [(earlier,)] = await select(pool, order)
+    await finished(service, await ask(service, "republish", names))
+    assert (await service.client.get(f"{BULK}/{earlier}")).json()["done"] == 0
+    find(database_url, "later", at=NOON + timedelta(days=36_525), one=("LOST", message_id))
+    assert (await finished(service, await ask(service, "republish", names)))["done"] == 1
 
 
 async def test_a_finding_that_closed_after_its_order_is_not_repaired(

@@ -8,6 +8,9 @@ from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_keys import PEPPER, RING, token
 from tests.integration.api.fixtures_service import (
+    CHECK_URL,
+    GROUP,
+    GROUPS,
     HALVES,
     Service,
     prepare_body,
@@ -17,6 +20,7 @@ from tests.integration.api.fixtures_service import (
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
 
+CHECKED = {"check_url": CHECK_URL}
 KEYS = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
 SLOW = {"rate_prepare_per_second": 1, "rate_read_per_second": 1, "http_workers": 64}
 """A process' share is one request per 64 seconds, so no test gets a second one."""
@@ -49,6 +53,32 @@ async def test_a_prepare_above_the_rate_is_refused_with_429_and_retry_after(
         page = (await service.client.get("/metrics")).text
         assert 'outbox_http_rejected_total{reason="rate-limited"} 2.0' in page
         assert (await service.client.get(f"{HALVES}/{message_id}")).status_code == 200
+
+
+async def test_keys_that_a_bound_key_creates_share_its_rates(database_url: str, pool: Pool) -> None:
+    async with running(settings_for(database_url, **KEYS, **SLOW)) as service:
+        unbound = await token(pool, Scope.ADMIN)
+        for group in (GROUP, "other"):
+            await service.client.put(f"{GROUPS}/{group}", json=CHECKED, headers=unbound)
+        bound = await token(pool, Scope.ADMIN, groups=(GROUP, "other"))
+        child = await made(service, bound, GROUP)
+        grandchild = await made(service, child, GROUP)
+        await prepared(service, grandchild)
+        for key in (bound, child, grandchild):
+            refused = await service.client.post(HALVES, json=prepare_body(), headers=key)
+            assert (refused.status_code, refused.json()["code"]) == (429, "rate-limited")
+        assert (await service.client.get(HALVES, headers=child)).status_code == 200
+        assert (await service.client.get(HALVES, headers=bound)).status_code == 429
+        await prepared(service, await made(service, unbound, GROUP))
+        await prepared(service, await token(pool, Scope.ADMIN, groups=(GROUP,)))
+
+
+async def made(service: Service, key: dict[str, str], *groups: str) -> dict[str, str]:
+    """Create a key with another one; return its header."""
+    body = {"name": "n", "producer_groups": groups, "scopes": ["admin"]}
+    answer = await service.client.post("/v1/api-keys", json=body, headers=key)
+    assert answer.status_code == 201, answer.text
+    return {"Authorization": f"Bearer {answer.json()['api_key']}"}
 
 
 async def test_a_batch_costs_a_token_for_each_of_its_items(database_url: str, pool: Pool) -> None:

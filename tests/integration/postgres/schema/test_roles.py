@@ -154,6 +154,26 @@ def test_a_role_reaches_nothing_beyond_its_program(database_url: str, role: str)
                 connection.execute(statement.encode())
 
 
+def test_the_api_deletes_since_when_checks_fail_and_no_other_progress(database_url: str) -> None:
+    names = {"relay:3", "sweep", "reconcile:3", "heartbeat:check", "failing:1"}
+    stored = "SELECT name FROM outbox.progress WHERE name = ANY (%s)"
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        for name in names:
+            insert = "INSERT INTO outbox.progress (name) VALUES (%s) ON CONFLICT DO NOTHING"
+            owner.execute(insert, (name,))
+        with psycopg.connect(as_role(database_url, "outbox_api"), autocommit=True) as api:
+            for name in names - {"failing:1"}:
+                with pytest.raises(errors.InsufficientPrivilege, match=name):
+                    api.execute("DELETE FROM outbox.progress WHERE name = %s", (name,))
+            with pytest.raises(errors.InsufficientPrivilege):
+                api.execute("DELETE FROM outbox.progress")
+            assert {row[0] for row in owner.execute(stored, ([*names],))} == names
+            api.execute("DELETE FROM outbox.progress WHERE name = 'failing:1'")
+        assert {row[0] for row in owner.execute(stored, ([*names],))} == names - {"failing:1"}
+    with psycopg.connect(as_role(database_url, "outbox_checker"), autocommit=True) as checker:
+        assert checker.execute("DELETE FROM outbox.progress WHERE name = 'sweep'").rowcount == 1
+
+
 def test_a_leaf_in_use_is_neither_detached_nor_dropped(database_url: str) -> None:
     with psycopg.connect(as_role(database_url, "outbox_checker"), autocommit=True) as connection:
         for statement in (

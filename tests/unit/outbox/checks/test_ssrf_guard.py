@@ -55,6 +55,8 @@ SPELLINGS = {
     "[2002:7f00:1::]": "not-global",
     "[2001:0:5ef5:79fd:0:59d:80ff:fffe]": "not-global",
     "[2001:0:7f00:1::8.8.8.8]": "not-global",
+    "[2001:0:7f00:1::f7f7:f7f7]": "not-global",
+    "[2001:0:a9fe:a9fe::f7f7:f7f7]": "link-local",
     "localhost": "not-global",
     "LOCALHOST": "not-global",
     "localhost.": "not-global",

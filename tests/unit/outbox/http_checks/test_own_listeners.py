@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from outbox.errors import ConfigurationError
-from outbox.http_checks.own_listeners import OwnListeners, database_places, own_listeners
+from outbox.checks.ssrf_guard import read_check_url
+from outbox.errors import CheckUrlForbidden, ConfigurationError
+from outbox.http_checks.own_listeners import (
+    OwnListeners,
+    database_places,
+    own_listeners,
+    ssrf_policy,
+)
+from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings
 
 LIBPQ = {
@@ -45,6 +54,32 @@ def test_what_libpq_takes_from_the_environment_counts_too(monkeypatch: pytest.Mo
     assert ("10.0.0.9", 7) in set(database_places("host=db port=7", "X"))
 
 
+@pytest.mark.parametrize(
+    ("url", "places"),
+    [
+        ("service=prod dbname=x", {("10.0.0.7", 6543)}),
+        ("postgresql:///x?service=prod", {("10.0.0.7", 6543)}),
+        ("postgresql://db/x?service=prod", {("db", 6543)}),
+        ("postgresql:///x?service=several", {("a", 1), ("b", 2)}),
+        ("dbname=x", {("of-the-environment", 5432)}),
+        ("service=socket", {("/run/postgresql", 5432)}),
+    ],
+)
+def test_a_service_file_names_the_database(
+    url: str, places: set[tuple[str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "services").write_text(
+        "[prod]\nhost=10.0.0.7\nport=6543\n[several]\nhost=a,b\nport=1,2\n"
+        "[socket]\nhost=/run/postgresql\nport=5432\n[other]\nhost=of-the-environment\n"
+    )
+    for name in ("PGHOST", "PGHOSTADDR", "PGPORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+    monkeypatch.setenv("PGSERVICE", "other")
+    assert set(database_places(url, "X")) == places
+    assert os.environ["PGSERVICE"] == "other"  # noqa: TID251
+
+
 @pytest.mark.parametrize("url", ["postgresql://h:port/x", "host='a", "hots=x", "host=h port=x"])
 def test_an_address_that_cannot_be_read_is_refused_without_its_parts(url: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
@@ -52,8 +87,8 @@ def test_an_address_that_cannot_be_read_is_refused_without_its_parts(url: str) -
     assert str(refused.value) == "OUTBOX_X: not a PostgreSQL address"
 
 
-def listeners(**settings: Any) -> OwnListeners:
-    """Return the listeners of an installation with these settings."""
+def settings_with(**settings: Any) -> Settings:
+    """Return the settings of an installation, with some of them changed."""
     given = {
         "database_url": "postgresql://10.0.0.1/x",
         "kafka_bootstrap_servers": "10.0.0.2:9092,10.0.0.3",
@@ -63,7 +98,12 @@ def listeners(**settings: Any) -> OwnListeners:
         "metrics_bind": "[2001:db8::7]:9465",
         **settings,
     }
-    return own_listeners(load_settings({}, given))
+    return load_settings({}, given)
+
+
+def listeners(**settings: Any) -> OwnListeners:
+    """Return the listeners of an installation with these settings."""
+    return own_listeners(settings_with(**settings))
 
 
 def test_every_server_of_the_settings_is_a_listener() -> None:
@@ -79,6 +119,51 @@ def test_every_server_of_the_settings_is_a_listener() -> None:
         ("127.0.0.0/8", 8080),
         ("::1/128", 8080),
     }
+
+
+@pytest.mark.parametrize(
+    ("host", "network"),
+    [
+        ("::ffff:10.0.0.5", "10.0.0.5/32"),
+        ("64:ff9b::10.0.0.5", "10.0.0.5/32"),
+        ("::ffff:127.0.0.1", "127.0.0.0/8"),
+        ("0", "127.0.0.0/8"),
+        ("127.1", "127.0.0.0/8"),
+    ],
+)
+def test_a_listener_in_an_odd_spelling_is_known_by_its_ipv4_address(
+    host: str, network: str
+) -> None:
+    found = OwnListeners([(host, 5432)])
+    found.find(5432)
+    assert network in {str(each) for each, _ in found.at(5432)}
+
+
+@pytest.mark.parametrize("folder", ["/run/postgresql", "@outbox"])
+def test_the_server_of_a_local_socket_may_listen_on_every_address_here(folder: str) -> None:
+    found = listeners(database_url=f"postgresql:///x?host={folder}")
+    assert found.is_here(5432)
+    assert {str(network) for network, _ in found.at(5432)} == {"127.0.0.0/8", "::1/128"}
+
+
+def test_a_url_of_a_listener_or_behind_nat64_is_refused_without_a_look_up() -> None:
+    policy = ssrf_policy(
+        settings_with(
+            check_allow_cidrs="0.0.0.0/0,::/0",
+            check_allow_ports="1-65535",
+            check_nat64_prefixes="2001:4860::/96",
+        )
+    )
+    for url, rule in {
+        "http://10.0.0.1:5432/check": "own-listener",
+        "http://localhost:8080/check": "own-listener",
+        "http://[2001:4860::10.0.0.1]:5432/check": "own-listener",
+        "http://[2001:4860::169.254.169.254]/check": "link-local",
+    }.items():
+        with pytest.raises(CheckUrlForbidden) as refused:
+            read_check_url(url, policy)
+        assert refused.value.rule == rule
+    assert read_check_url("http://10.0.0.1:5433/check", policy).port == 5433
 
 
 @pytest.mark.parametrize("bind", ["0.0.0.0:8080", "[::]:8080", ":8080"])

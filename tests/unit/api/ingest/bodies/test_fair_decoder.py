@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -116,6 +118,33 @@ async def test_others_have_a_turn_after_each_item_of_a_small_batch_that_is_refus
         await asyncio.sleep(0)
         turns += 1
     assert turns > 1000
+
+
+async def turns_during(work: Coroutine[Any, Any, object]) -> int:
+    """Return how often others had a turn until some work was done, or was refused."""
+    task, turns = asyncio.create_task(work), 0
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await asyncio.gather(task, return_exceptions=True)
+    return turns
+
+
+@pytest.mark.usefixtures("every_step_rests")
+async def test_others_have_a_turn_before_and_after_a_refused_body_is_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(perf_counter=lambda: 0.0)  # so that each rest is one turn
+    monkeypatch.setattr(work_steps, "time", clock)
+    filler = b'{"message_id":"' + b"x" * LARGE_ITEM_BYTES
+    good, twice = filler + b'","reason":"COMMIT"', filler + b'","message_id":"y"'
+    ends = [batch(each + b',"decision":"COMMIT"}') for each in (good, twice)]
+    assert await turns_during(decoded(ends[1])) == await turns_during(decoded(ends[0])) + 2
+    single = b'{"decision":"COMMIT",%s' + b" " * LARGE_BYTES + b"}"
+    bodies = [single % each for each in (b'"reason":"COMMIT"', b'"decision":"COMMIT"')]
+    singles = [decoder().single(request(each), END) for each in bodies]
+    turns = [await turns_during(each) for each in singles]
+    assert turns[1] == turns[0] + 2
 
 
 @pytest.mark.usefixtures("every_step_rests")

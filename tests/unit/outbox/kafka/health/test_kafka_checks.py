@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from outbox.kafka.health.kafka_checks import (
-    durability_findings,
-    progress_topic_findings,
-    share_group_finding,
-    transaction_finding,
+    durability_health,
+    progress_topic_health,
+    share_group_health,
+    transaction_health,
 )
 from outbox.kafka.health.open_transactions import RELAY_SECONDS, OpenTransaction
 from outbox.kafka.health.topic_durability import TopicDurability
@@ -33,7 +33,7 @@ def topic_verdicts(
         partition_verification=verification,
         older_than_4=older_than_4,
     )
-    return {finding.check: finding.verdict for finding in progress_topic_findings(facts)}
+    return {each.check: each.verdict for each in progress_topic_health(facts)}
 
 
 def test_the_topic_as_created_passes_every_check() -> None:
@@ -66,7 +66,7 @@ SAFE = TopicDurability(topic="orders", replicas=3, in_sync=2, unclean=False)
 
 
 def durability(newer_than_4_2: bool, *topics: TopicDurability) -> dict[str, HealthStatus]:
-    return {each.check: each.verdict for each in durability_findings(topics, newer_than_4_2)}
+    return {each.check: each.verdict for each in durability_health(topics, newer_than_4_2)}
 
 
 def test_a_release_that_skips_markers_is_a_warning_while_one_broker_may_die() -> None:
@@ -79,7 +79,7 @@ def test_a_release_that_skips_markers_fails_with_too_few_replicas_of_any_topic(
     weak: TopicDurability,
 ) -> None:
     named = replace(weak, topic="payments")
-    found = next(iter(durability_findings([SAFE, named], newer_than_4_2=True)))
+    found = next(iter(durability_health([SAFE, named], newer_than_4_2=True)))
     assert found.verdict is HealthStatus.FAILED
     assert "payments" in found.detail
     assert "orders" not in found.detail
@@ -101,7 +101,7 @@ def opened(seconds_ago: float | None, *, ours: bool = True) -> HealthStatus:
     """Return the verdict on one open transaction at second 10 000."""
     began = None if seconds_ago is None else 10_000 - seconds_ago
     found = OpenTransaction(partition=Partition("t", 0), offset=7, began=began, ours=ours)
-    return transaction_finding([found], 10_000, 900, "broker:9092").verdict
+    return transaction_health([found], 10_000, 900, "broker:9092").verdict
 
 
 def test_a_transaction_hangs_when_it_is_older_than_kafka_lets_it_become() -> None:
@@ -113,8 +113,8 @@ def test_a_transaction_hangs_when_it_is_older_than_kafka_lets_it_become() -> Non
 
 
 def test_share_groups_that_read_uncommitted_records_are_named_in_a_warning() -> None:
-    assert share_group_finding([]).verdict is HealthStatus.OK
-    assert share_group_finding(None).verdict is HealthStatus.WARNING
-    found = share_group_finding([f"group-{number}" for number in range(7)])
+    assert share_group_health([]).verdict is HealthStatus.OK
+    assert share_group_health(None).verdict is HealthStatus.WARNING
+    found = share_group_health([f"group-{number}" for number in range(7)])
     assert found.verdict is HealthStatus.WARNING
     assert "group-4 and 2 more" in found.detail

@@ -3,17 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
-from outbox.operators.health_check import HealthStatus, finding
+from outbox.operators.health_check import HealthStatus, health_check
 from outbox.operators.installation import ShardState
 from outbox.postgres.operators.postgres_checks import (
-    disk_finding,
-    halt_finding,
-    heartbeat_findings,
-    leaf_finding,
-    leaf_lock_finding,
-    message_findings,
+    disk_health,
+    halt_health,
+    heartbeat_health,
+    leaf_health,
+    leaf_lock_health,
+    message_health,
     postgres_checks,
-    server_findings,
+    server_health,
 )
 from outbox.settings.environment import load_settings
 
@@ -30,7 +30,7 @@ GOOD: dict[str, Any] = {
 
 
 def verdicts(server: dict[str, Any], now: float = 1000.0) -> dict[str, HealthStatus]:
-    return {finding.check: finding.verdict for finding in server_findings(server, now)}
+    return {each.check: each.verdict for each in server_health(server, now)}
 
 
 def test_a_good_server_passes_every_check() -> None:
@@ -67,20 +67,20 @@ def test_a_skewed_clock_is_a_warning() -> None:
 
 def test_an_old_heartbeat_fails_and_so_does_a_missing_checker() -> None:
     tasks = [{"chore": "relay", "seconds_ago": 1.0}, {"chore": "sweep", "seconds_ago": 60.0}]
-    found = {each.check: each.verdict for each in heartbeat_findings(tasks, 15)}
+    found = {each.check: each.verdict for each in heartbeat_health(tasks, 15)}
     assert found == {
         "task relay": HealthStatus.OK,
         "task sweep": HealthStatus.FAILED,
         "task check": HealthStatus.FAILED,
     }
-    assert [each.verdict for each in heartbeat_findings([], 15)] == [HealthStatus.FAILED] * 3
+    assert [each.verdict for each in heartbeat_health([], 15)] == [HealthStatus.FAILED] * 3
 
 
 def test_a_task_that_no_message_waits_for_is_a_warning_when_it_is_silent() -> None:
     tasks = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
     silent = {"chore": "parked", "seconds_ago": 9000.0}
     (found,) = [
-        each for each in heartbeat_findings([*tasks, silent], 15) if each.verdict != HealthStatus.OK
+        each for each in heartbeat_health([*tasks, silent], 15) if each.verdict != HealthStatus.OK
     ]
     assert (found.check, found.verdict) == ("task parked", HealthStatus.WARNING)
 
@@ -88,7 +88,7 @@ def test_a_task_that_no_message_waits_for_is_a_warning_when_it_is_silent() -> No
 def test_a_task_that_was_switched_off_long_ago_is_no_warning_but_retention_is() -> None:
     tasks = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
     silent = [{"chore": name, "seconds_ago": 7 * 86_400.0} for name in ("parked", "retire")]
-    found = {each.check: each.verdict for each in heartbeat_findings([*tasks, *silent], 15)}
+    found = {each.check: each.verdict for each in heartbeat_health([*tasks, *silent], 15)}
     assert "task parked" not in found
     assert found["task retire"] is HealthStatus.WARNING
 
@@ -105,14 +105,14 @@ def test_what_waits_for_a_person_is_counted_with_the_next_command() -> None:
         unfinished("COMMITTED", 5),
         unfinished("PREPARED", 6),
     ]
-    found = {each.check: (each.verdict, each.detail) for each in message_findings(rows)}
+    found = {each.check: (each.verdict, each.detail) for each in message_health(rows)}
     parked = "3 of shop, 2 of billing: outbox message list --state PARKED"
     assert found == {
         "parked messages": (HealthStatus.WARNING, parked),
         "held messages": (HealthStatus.WARNING, "4 of invoices: outbox held list"),
         "messages": (HealthStatus.OK, "6 undecided, 5 committed wait for Kafka"),
     }
-    assert {each.verdict for each in message_findings([])} == {HealthStatus.OK}
+    assert {each.verdict for each in message_health([])} == {HealthStatus.OK}
 
 
 def test_a_database_that_is_away_is_named_without_its_password() -> None:
@@ -125,23 +125,23 @@ def test_a_database_that_is_away_is_named_without_its_password() -> None:
 
 
 def test_rows_without_a_leaf_fail_and_are_named() -> None:
-    assert leaf_finding([]).verdict is HealthStatus.OK
-    found = leaf_finding(["commit_log", "half_message"])
+    assert leaf_health([]).verdict is HealthStatus.OK
+    found = leaf_health(["commit_log", "half_message"])
     assert found.verdict is HealthStatus.FAILED
     assert "commit_log, half_message" in found.detail
 
 
 def test_leaves_that_need_more_locks_than_a_session_has_room_for_are_a_warning() -> None:
-    assert leaf_lock_finding(leaves=32, room=64).verdict is HealthStatus.OK
-    found = leaf_lock_finding(leaves=33, room=64)
+    assert leaf_lock_health(leaves=32, room=64).verdict is HealthStatus.OK
+    found = leaf_lock_health(leaves=33, room=64)
     assert found.verdict is HealthStatus.WARNING
     assert found.detail.startswith("max_locks_per_transaction 64, 33 leaves need 66: ")
     assert "set 128 and restart PostgreSQL" in found.detail
 
 
 def test_a_server_that_cannot_write_fails_and_the_command_names_its_disk() -> None:
-    assert disk_finding(None).verdict is HealthStatus.OK
-    found = disk_finding("No space left on device")
+    assert disk_health(None).verdict is HealthStatus.OK
+    found = disk_health("No space left on device")
     assert found.verdict is HealthStatus.FAILED
     assert found.detail.startswith("No space left on device; ")
     assert (found.command or "").startswith("df -h ")
@@ -149,9 +149,9 @@ def test_a_server_that_cannot_write_fails_and_the_command_names_its_disk() -> No
 
 def test_a_halted_shard_fails_with_its_advice_and_the_command_that_resolves_it() -> None:
     calm = ShardState(shard=2, owner="a", position=7, backlog=0, halt_reason=None, updated_at=None)
-    assert halt_finding([calm]) == finding("halted shards", True, "none")
+    assert halt_health([calm]) == health_check("halted shards", True, "none")
     halted = replace(calm, shard=5, halt_reason="chain_broken")
-    found = halt_finding([calm, halted])
+    found = halt_health([calm, halted])
     assert found.verdict is HealthStatus.FAILED
     assert found.detail == f"5: chain_broken, {halted.advice}"
     assert found.command == "outbox shard resolve 5 --scan --reason TEXT"
