@@ -15,6 +15,7 @@ from typing import Final
 from checker.ports import Heartbeats
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
+from outbox.telemetry.dependency_log import DependencyLog
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
@@ -53,7 +54,7 @@ class PeriodicTaskLoop:
         self._beat_seconds = beat_seconds
         self._next_beat = 0.0
         self._pause = FIRST_PAUSE_SECONDS
-        self._lost = False
+        self._postgres = DependencyLog("postgres", chore=task.name)
         self._well = False
         """The last step was good."""
         self._log = get_logger()
@@ -85,14 +86,15 @@ class PeriodicTaskLoop:
         except Silent:
             return LONGEST_PAUSE_SECONDS
         except DatabaseUnavailable as error:
-            self._note_lost(error)
+            self._postgres.lost(error)
         except Exception as error:
             self._log.exception(
                 Event.STEP_FAILED, chore=self._task.name, error=type(error).__name__
             )
         else:
             self._well = True
-            self._note_back()
+            self._pause = FIRST_PAUSE_SECONDS
+            self._postgres.back()
             return delay
         pause = self._pause
         self._pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
@@ -105,19 +107,3 @@ class PeriodicTaskLoop:
             self._next_beat = now + self._beat_seconds
             gauge = self._metrics["checker_heartbeat_timestamp_seconds"]
             gauge.labels(self._task.name).set(self._clock.now().timestamp())
-
-    def _note_lost(self, error: DatabaseUnavailable) -> None:
-        if not self._lost:
-            self._log.warning(
-                Event.DEPENDENCY_LOST,
-                dependency="postgres",
-                chore=self._task.name,
-                error=str(error),
-            )
-        self._lost = True
-
-    def _note_back(self) -> None:
-        self._pause = FIRST_PAUSE_SECONDS
-        if self._lost:
-            self._log.info(Event.DEPENDENCY_BACK, dependency="postgres", chore=self._task.name)
-        self._lost = False

@@ -60,6 +60,7 @@ async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIt
     """
     chosen = chosen_tasks(settings)
     metrics, clock = Metrics(), SystemClock()
+    metrics.show_version()
     async with AsyncExitStack() as stack:
         if spans is not None:
             stack.push_async_callback(asyncio.to_thread, spans.close)

@@ -16,24 +16,27 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
 PROJECTS = ("pyproject.toml", "outbox_client/pyproject.toml", "chaos/pyproject.toml")
-NAMING = ("docker-compose.yml", "deploy/**/*.yml", "deploy/**/Dockerfile", "docs/*.md")
+NAMING = (
+    "docker-compose.yml",
+    "deploy/**/*.yml",
+    "deploy/**/Dockerfile",
+    "deploy/**/*.md",
+    "docs/*.md",
+)
 UNRELEASED = "## [Unreleased]"
 _NUMBER = r"\d+\.\d+\.\d+"
 _VERSION = re.compile(_NUMBER)
 _IN_PROJECT = re.compile(rf'^(version = "){_NUMBER}(")$', re.MULTILINE)
-_IN_TEXT = re.compile(rf"\b(outbox(?:-spark|-demo|-checker)?[:/]|outbox_client-){_NUMBER}\b")
+_IN_TEXT = re.compile(rf"\b(outbox(?:-spark|-demo|-checker)?[:/]|outbox(?:_client)?-){_NUMBER}\b")
 
 
 def main(arguments: list[str], project: Path = PROJECT, today: str | None = None) -> int:
-    """Write the version; refuse one that is no higher than the present one."""
-    if len(arguments) != 1 or not _VERSION.fullmatch(arguments[0]):
-        sys.stderr.write("usage: python deploy/release.py 0.2.0\n")
+    """Write the version; refuse one that is below the present one, or was released before."""
+    refusal = _refusal(arguments, project)
+    if refusal is not None:
+        sys.stderr.write(f"{refusal}\n")
         return 2
     (version,) = arguments
-    present = version_of(project)
-    if _numbers(version) < _numbers(present):
-        sys.stderr.write(f"{version} is below the present version {present}\n")
-        return 2
     for file in files(project):
         text = file.read_text("utf-8")
         pattern = _IN_PROJECT if file.suffix == ".toml" else _IN_TEXT
@@ -62,6 +65,18 @@ def named(file: Path) -> set[str]:
     pattern = _IN_PROJECT if file.suffix == ".toml" else _IN_TEXT
     found = (match[0] for match in pattern.finditer(file.read_text("utf-8")))
     return {number for text in found for number in _VERSION.findall(text)}
+
+
+def _refusal(arguments: list[str], project: Path) -> str | None:
+    if len(arguments) != 1 or not _VERSION.fullmatch(arguments[0]):
+        return "usage: python deploy/release.py 0.2.0"
+    (version,) = arguments
+    present = version_of(project)
+    if _numbers(version) < _numbers(present):
+        return f"{version} is below the present version {present}"
+    if f"## [{version}]" in (project / "CHANGELOG.md").read_text("utf-8"):
+        return f"{version} was released before"
+    return None
 
 
 def _replaced(found: re.Match[str], version: str) -> str:

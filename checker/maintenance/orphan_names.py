@@ -13,7 +13,7 @@ from typing import Final
 from checker.ports import AdvisoryLocks
 from outbox.errors import KafkaUnavailable
 from outbox.relay.ports import Orphans, RecordNames
-from outbox.telemetry.events import Event, get_logger
+from outbox.telemetry.dependency_log import DependencyLog
 
 BATCH: Final = 500
 POLL_SECONDS: Final = 5.0
@@ -27,7 +27,7 @@ class OrphanNames:
         self._orphans = orphans
         self._records = records
         self._locks = locks
-        self._lost = False
+        self._kafka = DependencyLog("kafka", chore="orphans")
 
     async def step(self) -> float:
         """Name the oldest unnamed ids; return the seconds until the next step."""
@@ -39,15 +39,8 @@ class OrphanNames:
             try:
                 named = await asyncio.to_thread(self._records.read, sought, topics)
             except KafkaUnavailable as error:
-                self._note_lost(error)
+                self._kafka.lost(error)
                 return KAFKA_LOST_SECONDS
-            self._lost = False
+            self._kafka.back()
             await self._orphans.note(sought, named)
         return 0.0 if len(sought) == BATCH else POLL_SECONDS
-
-    def _note_lost(self, error: KafkaUnavailable) -> None:
-        if not self._lost:
-            get_logger().warning(
-                Event.DEPENDENCY_LOST, dependency="kafka", chore="orphans", error=str(error)
-            )
-        self._lost = True

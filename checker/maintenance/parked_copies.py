@@ -16,6 +16,7 @@ from outbox.errors import KafkaUnavailable
 from outbox.messages.message import HalfMessage
 from outbox.messages.record import MESSAGE_ID, PRODUCER_GROUP, TRANSACTION_ID, Record
 from outbox.operators.parked_messages import ParkedMessage, ParkedMessages, ParkedTopic
+from outbox.telemetry.dependency_log import DependencyLog
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
@@ -42,7 +43,7 @@ class ParkedCopies:
         self._name = name
         self._locks = locks
         self._metrics = metrics
-        self._lost = False
+        self._kafka = DependencyLog("kafka", topic=name)
 
     async def step(self) -> float:
         """Copy parked messages without a copy; return the seconds until the next step."""
@@ -56,21 +57,14 @@ class ParkedCopies:
             try:
                 refusals = await asyncio.to_thread(self._topic.copy, records, _time_of(found))
             except KafkaUnavailable as error:
-                self._note_lost(error)
+                self._kafka.lost(error)
                 return KAFKA_LOST_SECONDS
-            self._lost = False
+            self._kafka.back()
             unreadable = [UNREADABLE for each in found if each.half is None]
             for refusal in filter(None, [*refusals, *unreadable]):
                 self._note_refused(refusal)
             await self._messages.mark_copied(found)
         return 0.0 if len(found) == BATCH else POLL_SECONDS
-
-    def _note_lost(self, error: KafkaUnavailable) -> None:
-        if not self._lost:
-            get_logger().warning(
-                Event.DEPENDENCY_LOST, dependency="kafka", topic=self._name, error=str(error)
-            )
-        self._lost = True
 
     def _note_refused(self, refusal: str) -> None:
         self._metrics["publish_errors_total"].labels(self._name, refusal).inc()

@@ -27,6 +27,8 @@ class PartitionMaintenance:
         self._leaves = leaves
         self._metrics = metrics
         self._log = get_logger()
+        self._without_leaf: frozenset[str] = frozenset()
+        """The tables that had rows outside every leaf at the last look."""
         self._seen: tuple[int, float] | None = None
         self._rate = 0.0
 
@@ -39,13 +41,15 @@ class PartitionMaintenance:
         return RETRY_SECONDS if missing else EVERY_SECONDS
 
     async def _show_default_rows(self) -> bool:
-        """Set the alarm; return whether any table has rows outside every leaf."""
+        """Set the alarm, logged once; return whether any table has rows outside every leaf."""
         rows = await self._leaves.default_rows()
         for table, found in rows.items():
             self._metrics["default_leaf_rows"].labels(table).set(int(found))
-            if found:
-                self._log.error(Event.DEFAULT_LEAF_USED, table=table)
-        return any(rows.values())
+        found_now = frozenset(table for table, found in rows.items() if found)
+        for table in sorted(found_now - self._without_leaf):
+            self._log.error(Event.DEFAULT_LEAF_USED, table=table)
+        self._without_leaf = found_now
+        return bool(found_now)
 
     async def _ahead(self) -> int:
         """Return how many leaves are used up in AHEAD_SECONDS at the present rate."""

@@ -10,6 +10,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client import Metric as Family
 from prometheus_client.registry import Collector
 
+from outbox.telemetry.version import installed_version
+
 NAMESPACE: Final = "outbox"
 
 
@@ -260,6 +262,10 @@ class Metrics:
 
     def __getitem__(self, name: str) -> Any:
         return self._by_name[name]
+
+    def show_version(self) -> None:
+        """Set ``build_info``: the version that this process runs."""
+        self["build_info"].labels(installed_version(), "").set(1)
 
     def _make(self, metric: Metric) -> Any:
         where: dict[str, Any] = {"namespace": NAMESPACE, "registry": self.registry}

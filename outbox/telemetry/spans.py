@@ -22,7 +22,7 @@ from opentelemetry.trace import get_current_span as span_in
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.util.types import Attributes, AttributeValue
 
-from outbox.telemetry.events import Event, get_logger
+from outbox.telemetry.dependency_log import DependencyLog
 from outbox.telemetry.version import installed_version
 
 __all__ = ["Span", "Spans", "send_to_collector"]
@@ -173,17 +173,15 @@ class _Collector(SpanExporter):
 
     def __init__(self) -> None:
         self._exporter = OTLPSpanExporter()
-        self._lost = False
+        self._log = DependencyLog("trace collector")
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send spans; those that the collector does not take are dropped."""
         result = self._exporter.export(spans)
-        lost = result is not SpanExportResult.SUCCESS
-        if lost and not self._lost:
-            get_logger().warning(Event.DEPENDENCY_LOST, dependency="trace collector")
-        elif self._lost and not lost:
-            get_logger().info(Event.DEPENDENCY_BACK, dependency="trace collector")
-        self._lost = lost
+        if result is SpanExportResult.SUCCESS:
+            self._log.back()
+        else:
+            self._log.lost()
         return result
 
     def shutdown(self) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import dict_row
 
 from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId
-from outbox.postgres.messages.half_rows import read_half
+from outbox.postgres.messages.half_rows import read_half, read_if_whole
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -22,11 +22,24 @@ async def read_halves(
     connection: AsyncConnection, half_ids: Sequence[HalfId]
 ) -> dict[HalfId, HalfMessage]:
     """Read stored half messages by id; unknown ids are missing from the answer."""
+    return {row["half_id"]: read_half(row) for row in await _rows(connection, half_ids)}
+
+
+async def read_whole_halves(
+    connection: AsyncConnection, half_ids: Sequence[HalfId]
+) -> dict[HalfId, HalfMessage | None]:
+    """Do the same; None is a half whose stored form is broken."""
+    return {row["half_id"]: read_if_whole(row) for row in await _rows(connection, half_ids)}
+
+
+async def _rows(
+    connection: AsyncConnection, half_ids: Sequence[HalfId]
+) -> Sequence[dict[str, Any]]:
     if not half_ids:
-        return {}
+        return []
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(
             SQL["read_halves"],
             {"half_ids": list(half_ids), "low": min(half_ids), "high": max(half_ids)},
         )
-        return {row["half_id"]: read_half(row) for row in await cursor.fetchall()}
+        return await cursor.fetchall()

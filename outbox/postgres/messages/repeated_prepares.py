@@ -15,7 +15,7 @@ from outbox.messages.message import (
     TransactionIdReused,
 )
 from outbox.messages.message_id import HalfId
-from outbox.postgres.messages.half_reads import read_halves
+from outbox.postgres.messages.half_reads import read_whole_halves
 from outbox.postgres.messages.half_rows import same_request
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.sessions.statements import load
@@ -36,7 +36,9 @@ async def read_repeated(
     """
     known = await _known(connection, messages)
     half_ids = sorted({half_id for half_id in known if half_id is not None})
-    halves = await read_halves(connection, half_ids)
+    halves = await read_whole_halves(connection, half_ids)
+    if len(halves) < len(half_ids):  # retired, or moved to a new leaf while the reading waited
+        halves = await read_whole_halves(connection, half_ids)
     statuses = await read_statuses(connection, half_ids, with_publication=False)
     await confirm_what_was_read(connection)
     answers: list[PrepareOutcome | None] = []
@@ -78,9 +80,10 @@ async def _forget(connection: AsyncConnection, message: Message, half_id: HalfId
     )
 
 
-def _repeated(message: Message, half: HalfMessage, status: MessageStatus) -> PrepareOutcome:
-    if not same_request(half.message, message):
-        return TransactionIdReused(existing_message_id=half.message_id)
+def _repeated(message: Message, half: HalfMessage | None, status: MessageStatus) -> PrepareOutcome:
+    """Answer one repeated prepare; nothing equals a half whose stored form is broken (D10)."""
+    if half is None or not same_request(half.message, message):
+        return TransactionIdReused(existing_message_id=status.message_id)
     if status.op is not None:
         return AlreadyDecided(status=status)
     return Prepared(half=half, state=status.state, replayed=True)

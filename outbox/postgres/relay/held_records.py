@@ -107,7 +107,7 @@ def _held(
 
 def _due_head(session: Connection, shard: int, position: Position) -> int | None:
     """Return the first record of a scope that is due."""
-    asked = {"shard": shard, **position._asdict()}
+    asked = {"shard": shard, "longest": RETRY_LAST_SECONDS, **position._asdict()}
     row = session.execute(SQL["due_head"], asked).fetchone()
     return None if row is None else row[0]
 

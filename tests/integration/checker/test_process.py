@@ -14,6 +14,7 @@ from devservers.postgres import EmbeddedPostgres
 from outbox.messages.message import State
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.sessions.connections import make_pool
+from outbox.telemetry.version import installed_version
 from tests.fixtures_databases import make_database, migrate
 from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.checker.fixtures_checker_process import running_checker, start_checker
@@ -81,6 +82,7 @@ async def test_sigterm_ends_it_cleanly_and_metrics_are_served_before(
     assert code == 0
     assert 'outbox_checker_heartbeat_timestamp_seconds{chore="check"}' in metrics
     assert 'outbox_default_leaf_rows{table="half_message"} 0.0' in metrics
+    assert f'outbox_build_info{{commit="",version="{installed_version()}"}} 1.0' in metrics
     assert "Traceback" not in said
     assert '"event": "stopped"' in said
 

@@ -44,7 +44,8 @@ def test_every_file_names_the_one_version() -> None:
     found = {str(each.relative_to(PROJECT)): release.named(each) for each in release.files(PROJECT)}
     wrong = {name: versions for name, versions in found.items() if versions - {VERSION}}
     assert wrong == {}
-    assert all(found[name] for name in (*release.PROJECTS, "docker-compose.yml"))
+    naming = (*release.PROJECTS, "docker-compose.yml", "deploy/spark/README.md")
+    assert all(found.get(name) for name in naming)
 
 
 def test_our_images_have_the_one_version_as_their_tag() -> None:
@@ -114,9 +115,16 @@ def test_a_release_gives_its_version_to_everything(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [["0.0.1"], ["seven"], [], ["1.2.3", "4.5.6"]])
-def test_a_release_refuses_what_is_no_higher_version_and_changes_nothing(
+def test_a_release_refuses_what_is_below_the_present_version_and_changes_nothing(
     given: list[str], copy: Path
 ) -> None:
     before = {file: file.read_text("utf-8") for file in release.files(copy)}
     assert release.main(given, copy) == 2
     assert {file: file.read_text("utf-8") for file in release.files(copy)} == before
+
+
+def test_a_version_is_released_once(copy: Path) -> None:
+    assert release.main(["7.8.9"], copy, "2031-02-03") == 0
+    changelog = (copy / "CHANGELOG.md").read_text("utf-8")
+    assert release.main(["7.8.9"], copy, "2031-02-04") == 2
+    assert (copy / "CHANGELOG.md").read_text("utf-8") == changelog

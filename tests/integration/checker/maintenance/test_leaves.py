@@ -13,7 +13,7 @@ from checker.maintenance.partition_maintenance import (
     RETRY_SECONDS,
     PartitionMaintenance,
 )
-from outbox.messages.message import HalfMessage, State
+from outbox.messages.message import Ended, HalfMessage, State
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.operator_view import OperatorView
@@ -34,6 +34,11 @@ ALONE = """
 SELECT (SELECT count(*) FROM outbox.half_message_default WHERE half_id >> 35 >= %(leaf)s)::int,
     (SELECT count(*) FROM outbox.op_message_default WHERE half_id >> 35 >= %(leaf)s)::int,
     (SELECT count(*) FROM outbox.commit_log_default WHERE xid >> 20 >= %(leaf)s)::int
+"""
+WAITING = """
+SELECT count(DISTINCT pid)::int FROM pg_locks
+WHERE NOT granted AND relation::regclass::text ~ '_default$'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 STILL_BELOW = "SELECT %(xid)s >= outbox.watermark()"
 
@@ -107,6 +112,46 @@ async def test_rows_without_a_leaf_are_moved_to_one_and_nothing_of_them_changes(
     (next_one,) = await world.prepare(await world.group(URL, "next"))
     assert await known(world, [next_one]) == [State.PREPARED]
     assert await world.rows(ALONE, leaf=world.first_leaf) == [(0, 0, 0)], "partitioning goes on"
+
+
+async def test_what_waits_while_its_leaf_is_made_is_stored_there(
+    world: World, database_url: str
+) -> None:
+    halves = await without_leaf(world)
+    group = await world.group(URL, "waiting")
+    with psycopg.connect(database_url) as maker:
+        maker.execute("SELECT outbox.create_leaf(outbox.watermark() >> 20)")
+        preparing = asyncio.create_task(world.prepare(group))
+        ending = asyncio.create_task(world.end(halves[2], "COMMIT"))
+        await sessions_wait(world, 2)
+        maker.commit()
+    (half,), ended = await preparing, await ending
+    assert isinstance(ended, Ended), ended
+    assert ended.status.state is State.COMMITTED, ended
+    assert await known(world, [half, halves[2]]) == [State.PREPARED, State.COMMITTED]
+    assert await world.rows(ALONE, leaf=world.first_leaf) == [(0, 0, 0)]
+
+
+async def test_a_repeated_prepare_that_waits_while_its_leaf_is_made_finds_its_half(
+    world: World, database_url: str
+) -> None:
+    group = await world.group(URL)
+    await world.execute(WITHOUT_LEAF)
+    (half,) = await world.prepare(group, transaction_id="t")
+    with psycopg.connect(database_url) as maker:
+        maker.execute("SELECT outbox.create_leaf(outbox.watermark() >> 20)")
+        repeating = asyncio.create_task(world.prepare(group, transaction_id="t"))
+        await sessions_wait(world, 1)
+        maker.commit()
+    assert await repeating == [half]
+
+
+async def sessions_wait(world: World, count: int) -> None:
+    """Wait until so many sessions wait for the default leaves."""
+    deadline = time.monotonic() + LIVENESS_SECONDS
+    while (found := await world.rows(WAITING)) != [(count,)]:
+        assert time.monotonic() < deadline, found
+        await asyncio.sleep(0.02)
 
 
 async def test_rows_of_a_leaf_that_is_past_are_moved_too(world: World) -> None:

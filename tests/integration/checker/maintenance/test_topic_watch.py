@@ -21,6 +21,7 @@ from outbox.postgres.sessions.connections import Pool
 from outbox.telemetry.metrics import Metrics
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 from tests.fixtures_kafka import make_topic
+from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import running, settings_for
@@ -42,11 +43,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
         "allow.everyone.if.no.acl.found": "true",
         "super.users": "User:nobody",
     }
-    made = EmbeddedKafka(tmp_path_factory.mktemp("watched") / "kafka", settings=settings)
-    made.start()
-    yield made
-    made.kill()
-    made.erase()
+    with separate_broker(tmp_path_factory.mktemp("watched"), settings=settings) as broker:
+        yield broker
 
 
 @dataclass

@@ -9,12 +9,11 @@ from contextlib import closing
 import pytest
 
 from benchmarks.load.committed import commit_directly, register
-from devservers.kafka import EmbeddedKafka
-from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.sessions.connections import connect
 from outbox.relay.protocol.state import SHARDS
 from tests.fixtures_kafka import committed_records, delete_topic, make_topic
 from tests.fixtures_replacing import replace
+from tests.fixtures_separate_broker import separate_broker
 from tests.integration.checker.fixtures_checker_process import start_checker
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
@@ -27,14 +26,8 @@ LIVE = 600
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A separate broker for this file: its progress topic belongs to one installation at a time."""
-    broker = EmbeddedKafka(tmp_path_factory.mktemp("deleted") / "kafka")
-    broker.start()
-    try:
-        ensure_progress_topic(broker.bootstrap_servers, replication=1)
+    with separate_broker(tmp_path_factory.mktemp("deleted"), progress_topic=True) as broker:
         yield broker.bootstrap_servers
-    finally:
-        broker.kill()
-        broker.erase()
 
 
 def commit_everywhere(url: str, topic: str, each: int) -> None:

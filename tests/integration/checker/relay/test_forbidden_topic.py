@@ -18,6 +18,7 @@ from outbox.kafka.topic_view import KafkaTopicView
 from outbox.messages.record import Record
 from outbox.relay.protocol.state import Phase, Refused
 from tests.fixtures_kafka import committed_records, make_topic
+from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.relay.fixtures_lost_record import PAST
 from tests.integration.checker.relay.fixtures_refused_records import drops
@@ -50,13 +51,8 @@ DUE = "UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() WHERE s
 @pytest.fixture(scope="module")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
     """A broker that can refuse a principal; what no rule names is allowed."""
-    broker = EmbeddedKafka(tmp_path_factory.mktemp("rules") / "kafka", settings=AUTHORIZER)
-    broker.start()
-    try:
+    with separate_broker(tmp_path_factory.mktemp("rules"), settings=AUTHORIZER) as broker:
         yield broker
-    finally:
-        broker.kill()
-        broker.erase()
 
 
 def rule(topic: str, operation: AclOperation, permission: AclPermissionType) -> tuple[object, ...]:

@@ -22,6 +22,7 @@ from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
 from outbox.postgres.relay.shard_lock import LOCK_SPACE
 from tests.e2e.fixtures_command import outbox
 from tests.fixtures_databases import migrate
+from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checker_process import CheckerProcess, start_checker
 from tests.integration.checker.fixtures_pooler import pooled
@@ -65,14 +66,8 @@ def postgres_with(
 @contextmanager
 def kafka_with(folder: Path, settings: Mapping[str, str]) -> Iterator[str]:
     """Run a separate broker for this test, with the progress topic."""
-    broker = EmbeddedKafka(folder, settings=settings)
-    broker.start()
-    try:
-        ensure_progress_topic(broker.bootstrap_servers)
+    with separate_broker(folder, progress_topic=True, settings=settings) as broker:
         yield broker.bootstrap_servers
-    finally:
-        broker.kill()
-        broker.erase()
 
 
 def set_cleanup(servers: str, policy: str) -> None:

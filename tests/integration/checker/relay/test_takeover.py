@@ -15,12 +15,11 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.load.committed import commit_directly, register
-from devservers.kafka import EmbeddedKafka
-from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.sessions.connections import connect
 from outbox.relay.protocol.state import SHARDS
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_replacing import replace
+from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checker_process import CheckerProcess, start_checker
 
@@ -37,14 +36,8 @@ HOLDERS = (
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A separate broker for this file: its progress topic belongs to one installation at a time."""
-    broker = EmbeddedKafka(tmp_path_factory.mktemp("takeover") / "kafka")
-    broker.start()
-    try:
-        ensure_progress_topic(broker.bootstrap_servers, replication=1)
+    with separate_broker(tmp_path_factory.mktemp("takeover"), progress_topic=True) as broker:
         yield broker.bootstrap_servers
-    finally:
-        broker.kill()
-        broker.erase()
 
 
 @dataclass

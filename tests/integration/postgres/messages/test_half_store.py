@@ -7,7 +7,13 @@ import pytest
 
 from devservers.postgres import EmbeddedPostgres
 from outbox.errors import DatabaseUnavailable
-from outbox.messages.message import End, Prepared, Resolution, Unstorable
+from outbox.messages.message import (
+    End,
+    Prepared,
+    Resolution,
+    TransactionIdReused,
+    Unstorable,
+)
 from outbox.messages.message_id import shard_in, shard_of
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.sessions.connections import PLAN_EACH_CALL, PLAN_ONCE, Pool, make_pool
@@ -21,6 +27,7 @@ ROUNDS = 3
 """Autovacuum of any database writes WAL too, but not in every round: the cheapest one counts."""
 FLUSHES, FLUSH = 8, 250
 """The flushes of a round, and the messages of a flush."""
+DAMAGE = "UPDATE outbox.half_message SET headers = '{odd}' WHERE half_id = %(half_id)s"
 
 
 @pytest.fixture
@@ -70,6 +77,34 @@ async def test_only_the_row_that_postgresql_refuses_fails(store: PostgresHalfSto
     bad = make_message(content_type="text/\x00plain")
     answers = await store.prepare([make_message(), bad, make_message()])
     assert [type(answer) for answer in answers] == [Prepared, Unstorable, Prepared]
+
+
+@pytest.mark.parametrize("decided", [False, True])
+async def test_only_the_repeated_prepare_of_a_damaged_half_fails(
+    store: PostgresHalfStore, pool: Pool, decided: bool
+) -> None:
+    """D10: one stored form that cannot be read keeps no other caller of the flush waiting."""
+    sound, broken = (make_message(transaction_id=name) for name in ("sound", "broken"))
+    first, damaged = await store.prepare([sound, broken])
+    if decided:
+        await store.end(commits([damaged]))
+    await damage(pool, damaged)
+    new, again, refused = await store.prepare([make_message(), sound, broken])
+    assert isinstance(new, Prepared)
+    assert isinstance(first, Prepared)
+    assert isinstance(again, Prepared)
+    assert (again.half, again.replayed) == (first.half, True)
+    assert isinstance(damaged, Prepared)
+    assert refused == TransactionIdReused(existing_message_id=damaged.half.message_id)
+
+
+async def damage(pool: Pool, prepared: object) -> None:
+    """Leave a half with the name of a header and no value."""
+    assert isinstance(prepared, Prepared)
+    given = {"half_id": prepared.half.half_id}
+    async with pool.connection() as connection:
+        cursor = await connection.execute(DAMAGE, given)
+        assert cursor.rowcount == 1
 
 
 async def test_a_commit_log_row_lists_a_shards_commits_in_order_of_arrival(

@@ -116,6 +116,19 @@ def test_a_record_that_was_just_refused_holds_what_comes_after_it(shard: Shard) 
     assert [each in commits.held for each in commits.message_ids] == [False, True, False, True]
 
 
+@pytest.mark.parametrize("attempts", [0, 1])
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_record_that_was_held_before_the_clock_was_set_back_is_due(
+    shard: Shard, attempts: int, wide: bool
+) -> None:
+    shard.hold("gone", wide=wide, count=1, wait=86_400.0)
+    shard.session.execute("UPDATE outbox.held_record SET attempts = %s", (attempts,))
+    held = shard.log.read_held(AFTER, BATCH)
+    assert held is not None
+    assert [message.half_id for message in held.messages] == [1]
+    assert shard.log.read(AFTER).due
+
+
 def test_scopes_are_due_by_their_first_record(shard: Shard) -> None:
     shard.hold("gone", wide=True, count=10, keys=10)
     shard.hold("slow", count=3, first=100)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from structlog.testing import capture_logs
 
 from checker.maintenance.partition_maintenance import (
     AHEAD,
@@ -71,3 +72,16 @@ async def test_the_alarm_is_set_before_anything_may_fail() -> None:
     with pytest.raises(RuntimeError):
         await PartitionMaintenance(leaves, metrics).step()
     assert metrics["default_leaf_rows"].labels("half_message")._value.get() == 1
+
+
+async def test_rows_without_a_leaf_are_one_line_until_they_have_one() -> None:
+    leaves = FakePartitions()
+    leaves.missing, leaves.alone = 1, True
+    task = PartitionMaintenance(leaves, Metrics())
+    with capture_logs() as lines:
+        for alone in (True, True, False, True):
+            leaves.alone = alone
+            await task.step()
+    assert [(line["event"], line["table"]) for line in lines] == [
+        ("default_leaf_used", "half_message")
+    ] * 2
