@@ -57,10 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Exit codes: 0 clean · 1 error · 2 usage or configuration · 3 no such run · 5 another run is
     under way or finished first · 6 unreachable · 7 findings · 8 inconclusive · 130 interrupted.
     """
-    flags = _parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _terminated)
     redact = redaction()
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # `outbox reconcile` blocks it
+        flags = _parser().parse_args(arguments)
+        signal.signal(signal.SIGTERM, _terminated)
         settings = load_settings(overrides=_overrides(flags))
         redact = redaction(secret_texts(settings))
         configure_logging("warning", "console", secret_texts(settings))
@@ -70,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(redact(f"outbox-reconcile: {error}"), file=sys.stderr)  # noqa: T201
         return exit_code_of(error)
     except KeyboardInterrupt:
+        print("outbox-reconcile: interrupted", file=sys.stderr)  # noqa: T201
         return INTERRUPTED
 
 

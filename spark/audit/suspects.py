@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
 from outbox.messages.message_id import HalfId
 from spark.audit.step_values import Compared, Read
 from spark.checks.retention import ExpiredMessages, has_expired
@@ -18,7 +21,11 @@ from spark.compare.diagnosis import (
     may_be_compacted,
 )
 from spark.compare.evidence import SUSPECTS_PER_CALL, Suspect, look_up
-from spark.compare.last_records import with_superseded
+from spark.compare.last_records import (
+    KEY_COLUMNS,
+    missing_tombstone_topics,
+    with_superseded,
+)
 from spark.compare.oldest_records import OldestRecords
 from spark.compare.tombstones import Tombstones
 from spark.findings.ledger import Ledger
@@ -65,7 +72,7 @@ class _Entry:
     def enter(self, rows: list[Any]) -> None:
         """Judge all but those that only a tombstone of another chunk could explain."""
         suspects = self._looked_up(rows)
-        self.tombstones.note(suspects, self.judgement)
+        self.tombstones.note([s for s in suspects if s.superseded], self.judgement)
         waiting = {each.half_id for each in suspects if self._waits(each)}
         if len(self.unexplained) + len(waiting) > UNEXPLAINED_MOST:
             waiting = set()
@@ -77,9 +84,25 @@ class _Entry:
         self._judge(self._looked_up(rows))
 
     def _looked_up(self, rows: list[Any]) -> tuple[Suspect, ...]:
-        looked_up = look_up(rows, self.read.snapshot, self.read.captured.context.log_reader)
-        records = self.read.frames.records
-        return with_superseded(looked_up, self.judgement, records, self.tombstones)
+        log_reader = self.read.captured.context.log_reader
+        looked_up = look_up(rows, self.read.snapshot, log_reader)
+        records = self._records_of_keys(looked_up)
+        return with_superseded(looked_up, self.judgement, records, self.tombstones, log_reader)
+
+    def _records_of_keys(self, suspects: Sequence[Suspect]) -> DataFrame:
+        """Return the records of the run, with all of each topic that lacks a tombstone.
+
+        Earlier runs have read the older records of its key. Compaction keeps a tombstone for a day
+        by default, so it is rare that one is missing.
+        """
+        new, log = self.read.frames.records, self.read.plan.log
+        topics = missing_tombstone_topics(suspects, self.judgement)
+        if not topics or self.read.planned.previous is None:
+            return new
+        ranges = [each for each in log.records if each.partition.topic in topics]
+        whole = self.read.captured.context.sources.read_records(ranges)
+        columns = whole.withColumn("carried", F.lit(False)).select(*KEY_COLUMNS)
+        return new.select(*KEY_COLUMNS).unionByName(columns)
 
     def _waits(self, suspect: Suspect) -> bool:
         return not suspect.superseded and may_be_compacted(suspect, self.judgement)

@@ -57,7 +57,7 @@ class ExpiredMessages:
             partition = _place_of(suspect)
             if partition.topic in judgement.expired_topics:
                 continue
-            if unverifiable_reason(suspect, judgement) is Unverifiable.EXPIRED:
+            if _is_gap(suspect, judgement):
                 span = self.spans.get(partition, Span())
                 self.spans[partition] = span.with_one(suspect.committed_at)
 
@@ -102,17 +102,28 @@ def retired_findings(
 
 
 def retention_finding(partition: Partition, detail: Mapping[str, Any]) -> Finding:
-    """Return the finding of a partition whose log begins after the first offset to read."""
+    """Return the finding of a partition whose log begins after the first offset to read.
+
+    The topic is empty for messages whose halves were retired before a run judged them.
+    """
     whole = partition.number == WHOLE_TOPIC
     topic = partition.topic
     place = f"topic:{topic}" if whole else f"partition:{topic}/{partition.number}"
     return Finding(
         finding_class=FindingClass.RETENTION_GAP,
         subject=f"{place}:RETENTION_GAP",
-        topic=topic,
+        topic=topic or None,
         partition=None if whole else partition.number,
         detail=detail,
     )
+
+
+def _is_gap(suspect: Suspect, judgement: Judgement) -> bool:
+    """Whether a message has expired before a run judged it; one that was missing was judged."""
+    reason = unverifiable_reason(suspect, judgement)
+    if reason is Unverifiable.RETIRED:
+        return suspect.half_id not in judgement.earlier.missing
+    return reason is Unverifiable.EXPIRED
 
 
 def _place_of(suspect: Suspect) -> Partition:

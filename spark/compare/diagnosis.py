@@ -36,6 +36,8 @@ class Unverifiable(Enum):
     """Compaction may have removed it."""
     ACCEPTED = auto()
     """Its topic was recreated since, and the operator accepted that."""
+    RETIRED = auto()
+    """Its half was retired, so nobody knows its topic any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +124,7 @@ def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
         release_read=_is_release_read(suspect, judgement),
         redriven=_redriven(suspect, matched_before),
         forgotten=any(c.message_id in map(str, suspect.forgotten) for c in suspect.found),
-        retired=suspect.half_id < judgement.retired_below
-        or leaf_in(suspect.half_id) in judgement.retired_leaves,
+        retired=_is_retired(suspect, judgement),
         verifiable=_invisible_reason(suspect, judgement) is None,
     )
 
@@ -212,6 +213,9 @@ def _invisible_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable | 
     shard = shard_in(suspect.half_id)
     unlisted = shard in judgement.unlisted_shards
     published = is_published(suspect, unlisted=unlisted)
+    forgotten = suspect.known is None and suspect.hold is None and _is_retired(suspect, judgement)
+    if forgotten and (published or suspect.half_id in judgement.earlier.missing):
+        return Unverifiable.RETIRED
     baseline = judgement.baselines.get(topic or "", {}).get(shard)
     if published and baseline is not None and _was_published_by(suspect, baseline):
         return Unverifiable.ACCEPTED
@@ -219,6 +223,13 @@ def _invisible_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable | 
         return Unverifiable.COMPACTED
     expired = may_have_expired(suspect, judgement.starts, judgement.earlier, unlisted=unlisted)
     return Unverifiable.EXPIRED if expired else None
+
+
+def _is_retired(suspect: Suspect, judgement: Judgement) -> bool:
+    """Whether the leaf of a message was removed; an unfinished message outlives its leaf."""
+    if suspect.half_id < judgement.retired_below:
+        return True
+    return leaf_in(suspect.half_id) in judgement.retired_leaves
 
 
 def _was_published_by(suspect: Suspect, baseline: Baseline) -> bool:
@@ -235,7 +246,7 @@ def _stranger(suspect: Suspect, copy: Copy) -> Facts:
 
 
 def _message_finding(suspect: Suspect, finding_class: FindingClass) -> Finding:
-    message_id = str(suspect.message_id or suspect.half_id)
+    message_id = suspect.named_id
     known = suspect.known
     return Finding(
         finding_class=finding_class,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final
 from uuid import UUID
 
@@ -68,6 +69,12 @@ class Suspect:
     def message_id(self) -> UUID | None:
         """The id of the half message in the database."""
         return self.known.half.message_id if self.known else None
+
+    @property
+    def named_id(self) -> str:
+        """The message id as text: of the half, else as manifests or records name it."""
+        names = chain((e["message_id"] for e in self.listed), (c.message_id for c in self.found))
+        return str(self.message_id or next(names, self.half_id))
 
     @property
     def own(self) -> tuple[Copy, ...]:

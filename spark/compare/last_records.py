@@ -14,15 +14,25 @@ from pyspark.sql import functions as F
 from xxhash import xxh64_intdigest
 
 from outbox.messages.manifest import Kind, Position
-from outbox.messages.message_id import SHARDS, shard_in
+from outbox.messages.message_id import SHARDS, HalfId, shard_in
 from outbox.reconciliation.log import Partition
+from outbox.reconciliation.ports import LogReader
 from spark.compare.diagnosis import Judgement, may_be_compacted
 from spark.compare.evidence import Suspect
 from spark.compare.expiry import newest_place
+from spark.compare.field_diff import message_id_in
 from spark.compare.tombstones import Tombstones
 from spark.cut.log_state import Anchor
 
 SEED: Final = 42
+
+KEY_COLUMNS: Final = (
+    *("topic", "partition", "offset", "key_hash", "shard", "batch_no", "index", "carried"),
+)
+"""Columns of a record by which records of a key are compared."""
+
+Place = tuple[Partition, int]
+"""A partition and an offset in it."""
 
 
 def anchors(records: DataFrame) -> dict[Partition, Anchor]:
@@ -51,24 +61,83 @@ def retired_ends(manifests: DataFrame, kept_from: int) -> dict[int, Position]:
 
 
 def with_superseded(
-    suspects: Sequence[Suspect], judgement: Judgement, records: DataFrame, tombstones: Tombstones
+    suspects: Sequence[Suspect],
+    judgement: Judgement,
+    records: DataFrame,
+    tombstones: Tombstones,
+    log_reader: LogReader,
 ) -> tuple[Suspect, ...]:
     """Mark the messages whose record compaction may have removed; at most 1 000 at a time."""
     asked = [each for each in suspects if may_be_compacted(each, judgement)]
     if not asked:
         return tuple(suspects)
     newest = _newest(records, {key_hash(each) for each in asked})
-    superseded = {
-        each.half_id for each in asked if is_superseded(each, newest) or tombstones.explain(each)
-    }
-    return tuple(replace(each, superseded=each.half_id in superseded) for each in suspects)
+    superseded = [each for each in asked if is_superseded(each, newest) or tombstones.explain(each)]
+    spared = _spared(superseded, newest, log_reader)
+    compacted = {each.half_id for each in superseded} - spared
+    return tuple(replace(each, superseded=each.half_id in compacted) for each in suspects)
+
+
+def missing_tombstone_topics(suspects: Iterable[Suspect], judgement: Judgement) -> frozenset[str]:
+    """Return the topics of tombstones with a recorded place that compaction may have removed."""
+    return frozenset(
+        each.known.half.message.content.topic
+        for each in suspects
+        if each.known is not None and each.known.half.message.content.value is None
+        if each.place is not None and may_be_compacted(each, judgement)
+    )
+
+
+def older_record(suspect: Suspect, newest: Iterable[Any]) -> int | None:
+    """Return the offset of an older record of the key in the partition of a missing one.
+
+    Compaction removes the older records of a key first, a tombstone last. So if there is one, it
+    has not removed the missing record. None without a recorded place.
+    """
+    assert suspect.known is not None
+    place, topic = suspect.place, suspect.known.half.message.content.topic
+    if place is None:
+        return None
+    wanted = (topic, place.partition, key_hash(suspect))
+    oldest = [
+        row["oldest"]
+        for row in newest
+        if (row["topic"], row["partition"], row["key_hash"]) == wanted
+    ]
+    older = (each for each in oldest if each is not None and each < place.offset)
+    return min(older, default=None)
+
+
+def _spared(
+    suspects: Sequence[Suspect], newest: Sequence[Any], log_reader: LogReader
+) -> frozenset[HalfId]:
+    """Return the messages that compaction has not removed.
+
+    Their older records are read once more, and so are their own places: compaction may have worked
+    while the run was reading.
+    """
+    older: dict[HalfId, tuple[Place, Place]] = {}
+    for each in suspects:
+        offset = older_record(each, newest)
+        if each.place is not None and offset is not None and each.known is not None:
+            partition = Partition(each.known.half.message.content.topic, each.place.partition)
+            older[each.half_id] = (partition, offset), (partition, each.place.offset)
+    wanted = {place for both in older.values() for place in both}
+    found = {(r.partition, r.offset): r for r in log_reader.records(sorted(wanted))}
+    ids = {place: message_id_in(record) for place, record in found.items()}
+    own_ids = {each.half_id: str(each.message_id).encode() for each in suspects}
+    return frozenset(
+        half_id
+        for half_id, (kept, own) in older.items()
+        if kept in found and ids.get(own) != own_ids[half_id]
+    )
 
 
 def is_superseded(suspect: Suspect, newest: Iterable[Any]) -> bool:
     """Whether a later record of the key, or the age of a tombstone, explains a missing record.
 
-    ``newest`` are rows of topic, partition, key_hash and shard, with the last offset and the last
-    place in the batches of the shard.
+    ``newest`` are rows of topic, partition, key_hash and shard, with the last offset, the last
+    place in the batches of the shard, and the oldest offset that this run has read.
     """
     assert suspect.known is not None
     content = suspect.known.half.message.content
@@ -110,7 +179,8 @@ def _newest(records: DataFrame, key_hashes: set[int]) -> list[Any]:
         .agg(
             F.max("offset").alias("offset"),
             F.max(F.struct("batch_no", "index")).alias("last"),
+            F.min(F.when(~F.col("carried"), F.col("offset"))).alias("oldest"),
         )
-        .select("topic", "partition", "key_hash", "shard", "offset", "last.*")
+        .select("topic", "partition", "key_hash", "shard", "offset", "last.*", "oldest")
         .collect()
     )

@@ -68,8 +68,10 @@ def _open_rows(open_ids: DataFrame, frames: Frames) -> DataFrame:
         RECORD: frames.records,
         LISTING: frames.listings,
     }
-    rows = [_as_rows(side, frame, open_ids) for side, frame in sides.items()]
-    return reduce(DataFrame.union, rows)
+    rows = {side: _as_rows(side, frame, open_ids) for side, frame in sides.items()}
+    # Each run reads the last known manifests again, with what it has carried of them.
+    rows[LISTING] = rows[LISTING].distinct()
+    return reduce(DataFrame.union, rows.values())
 
 
 def permanent_rows(lasting: Iterable[Finding]) -> tuple[CarriedRow, ...]:

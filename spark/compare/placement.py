@@ -145,5 +145,5 @@ def _listings_of(suspect: DataFrame, entries: DataFrame) -> DataFrame:
     return (
         entries.join(suspect.select("half_id"), "half_id", "left_semi")
         .groupBy("half_id")
-        .agg(F.sort_array(F.collect_list(F.struct(*LISTING))).alias("listed"))
+        .agg(F.sort_array(F.collect_set(F.struct(*LISTING))).alias("listed"))
     )

@@ -6,8 +6,11 @@ file, so that stderr shows only our lines. A Spark Connect server brings its mas
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from outbox.errors import ConfigurationError
 from spark.jvm.artifacts_folder import remove_at_exit
+from spark.jvm.child_processes import no_child_left
 from spark.jvm.class_archive import archive_options
 from spark.jvm.spark_errors import SparkFailure
 
@@ -123,15 +127,25 @@ def _own_session(settings: SessionSettings) -> SparkSession:
     builder = SparkSession.Builder().master(settings.master)
     for name, text in (_with_jars(jars, settings) | session_settings(settings)).items():
         builder = builder.config(name, text)
+    interrupt = signal.getsignal(signal.SIGINT)
     try:
-        with _stderr_to(settings.log_file):
+        with _stderr_to(settings.log_file), no_child_left():
             session = builder.getOrCreate()
     except PySparkRuntimeError:
         raise ConfigurationError(
             f"Spark did not start; it needs Java 17 or newer (see {settings.log_file})"
         ) from None
+    if threading.current_thread() is threading.main_thread():
+        # PySpark's own handler calls the JVM within a call under way, and both fail.
+        signal.signal(signal.SIGINT, interrupt)
+    logging.getLogger().addFilter(_no_py4j_interrupt)
     _keep_classes(session)
     return session
+
+
+def _no_py4j_interrupt(record: logging.LogRecord) -> bool:
+    """Leave out the stack trace of an interrupt, which Py4J raises as well."""
+    return record.msg != "KeyboardInterrupt while sending command."
 
 
 def _keep_classes(session: SparkSession) -> None:

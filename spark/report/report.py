@@ -195,7 +195,7 @@ class Report:
             f" {totals[Kind.DUPLICATE]} duplicated, {totals[Kind.UNEXPECTED]} unexpected,"
             f" {totals[Kind.MISMATCH]} altered, {totals[Kind.DISORDERED]} out of order;"
             f" {self.coverage}{self._other_kinds_part()}{self._expected_duplicates_part()}"
-            f"{self._remaining_part()}"
+            f"{self._unverifiable_part()}{self._remaining_part()}"
         )
 
     @property
@@ -213,6 +213,11 @@ class Report:
         """Return the part about delivery mode at_least_once, if it published messages again."""
         repeated = self.count(FindingClass.EXPECTED_DUPLICATE)
         return f"; {format_count(repeated)} expected duplicates" if repeated else ""
+
+    def _unverifiable_part(self) -> str:
+        """Return the part about messages without a record that are not called missing."""
+        unverifiable = self.counts.unverifiable
+        return f"; {format_count(unverifiable)} messages cannot be verified" if unverifiable else ""
 
     def _remaining_part(self) -> str:
         """Return the part about findings of earlier runs that this run cannot see."""

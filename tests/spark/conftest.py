@@ -14,6 +14,7 @@ from devservers.postgres import EmbeddedPostgres
 from spark.jvm.session import RUNTIME_JARS, SessionSettings, spark_session
 from spark.run_context import Options, RunContext
 from tests.fixtures_databases import drop_database, make_database
+from tests.fixtures_separate_broker import separate_broker
 from tests.spark.fixtures_former_life import forget_former_findings
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
@@ -55,11 +56,8 @@ def module_writer(
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
     """A broker whose progress topic no other test has written to."""
-    broker = EmbeddedKafka(tmp_path / "kafka")
-    broker.start()
-    yield broker
-    broker.stop()
-    broker.erase()
+    with separate_broker(tmp_path) as broker:
+        yield broker
 
 
 @pytest.fixture

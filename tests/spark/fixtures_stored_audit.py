@@ -44,6 +44,17 @@ def hold(writer: OutboxWriter, held: Iterable[HalfMessage]) -> None:
         )
 
 
+def record_place(writer: OutboxWriter, half: HalfMessage, partition: int, offset: int) -> None:
+    """Record a place for a message, as the relay does when Kafka has answered."""
+    state = writer.shards[half.shard]
+    writer.execute(
+        "INSERT INTO outbox.publication_log (shard, to_xid, to_n, batch_no, from_xid, from_n,"
+        " published_at, half_ids, partitions, offsets)"
+        " VALUES (%s, %s, %s, %s, 0, 0, clock_timestamp(), %s, %s, %s)",
+        *(half.shard, *state.position, state.batch_no, [half.half_id], [partition], [offset]),
+    )
+
+
 def message_id(record: Record) -> str:
     """Return the message id of a record."""
     return dict(record.headers)[MESSAGE_ID].decode()

@@ -8,7 +8,7 @@ WHERE finding_id = ANY (%(seen)s::text[])
 -- Reads the open or accepted findings that a run has not seen again, with their next status: fixed if a repair has
 -- published the message, unverifiable if no store keeps the evidence any more, else resolved. A message that was
 -- missing is carried by each run, so without evidence it is unverifiable. A fault that a run has seen in the log has no
--- next status when its record has expired, as long as its half is stored: it stays as it is. So do a finding about the
+-- next status when one of its records has expired, as long as its half is stored: it stays as it is. So do a finding about the
 -- content of an excluded topic, which nobody has read, and one about a missing message that no manifest lists any more. A
 -- partial run closes only unverifiable ones.
 SELECT finding_id, kind, class, status, next_status, severity, half_id, topic, detail FROM (
@@ -26,7 +26,11 @@ SELECT finding_id, kind, class, status, next_status, severity, half_id, topic, d
         ON log.topic = f.topic AND log."partition" = (f.detail ->> 'partition')::int4
     CROSS JOIN LATERAL (
         SELECT coalesce(f.half_id = ANY (%(half_ids)s::int8[]), false) AS half,
-            coalesce(f.half_id IS NOT NULL AND (f.detail ->> 'offset')::int8 < log.start, false) AS record,
+            f.half_id IS NOT NULL AND (coalesce((f.detail ->> 'offset')::int8 < log.start, false) OR EXISTS (
+                SELECT FROM jsonb_to_recordset(f.detail -> 'places') AS place (topic text, "partition" int4, "offset" int8)
+                JOIN unnest(%(topics)s::text[], %(partitions)s::int4[], %(starts)s::int8[])
+                    AS log_of_place (topic, "partition", start) USING (topic, "partition")
+                WHERE place."offset" < log_of_place.start)) AS record,
             coalesce(f.topic = ANY (%(excluded_topics)s::text[]), false)
                 AND f.kind IN ('missing', 'unexpected', 'duplicate', 'mismatch', 'disordered')
                 OR f.kind = 'missing' AND coalesce(f.half_id = ANY (%(unlisted)s::int8[]), false) AS unread

@@ -22,15 +22,19 @@ LIMIT 1
 
 -- name: save_run
 -- Writes the run and the last event of findings that it counts. The same run saved again replaces the row, but counts
--- nothing twice.
+-- nothing twice. Runs are ordered by the time they finished, so it is after that of every other run, even if the clock
+-- has been set back.
 INSERT INTO outbox.reconciliation_run AS known (
-    run_id, previous_run_id, mode, started_at, cut_at, verdict, sentence, complete, plan, counts, totals, timings)
-VALUES (%(run_id)s, %(previous_run_id)s, %(mode)s, %(started_at)s, %(cut_at)s, %(verdict)s, %(sentence)s, %(complete)s,
+    run_id, previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, plan, counts, totals, timings)
+VALUES (%(run_id)s, %(previous_run_id)s, %(mode)s, %(started_at)s, %(cut_at)s,
+    greatest(clock_timestamp(), (
+        SELECT max(finished_at) + interval '1 microsecond' FROM outbox.reconciliation_run WHERE run_id <> %(run_id)s)),
+    %(verdict)s, %(sentence)s, %(complete)s,
     %(plan)s || jsonb_build_object('last_event', (SELECT coalesce(max(id), 0) FROM outbox.reconciliation_finding_event)),
     %(counts)s, %(totals)s, %(timings)s)
 ON CONFLICT (run_id) DO UPDATE SET (
     previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, plan, counts, totals, timings)
-    = (excluded.previous_run_id, excluded.mode, excluded.started_at, excluded.cut_at, clock_timestamp(), excluded.verdict, excluded.sentence,
+    = (excluded.previous_run_id, excluded.mode, excluded.started_at, excluded.cut_at, excluded.finished_at, excluded.verdict, excluded.sentence,
        excluded.complete, excluded.plan || jsonb_strip_nulls(jsonb_build_object(
            'ever', known.plan -> 'ever', 'last_event', known.plan -> 'last_event')),
        excluded.counts, excluded.totals, excluded.timings)

@@ -96,7 +96,7 @@ def story(
     forget_former_findings(url)
     writer = OutboxWriter(url, broker.bootstrap_servers, "truncated")
     folder, facts = tmp_path_factory.mktemp("truncated"), KafkaLogReader(broker.bootstrap_servers)
-    writer.create_topics(CUT, REGROWN, new=True)
+    writer.create_topics(CUT, REGROWN, new=True, new_shards=True)
     superseded = _compacted_messages(writer)
     _commit_some(writer, CUT, REGROWN)
     first = _run(session, writer, folder)

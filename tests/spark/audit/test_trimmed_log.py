@@ -20,7 +20,7 @@ from spark.report.report import Report
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_stored_audit import commit, run
+from tests.spark.fixtures_stored_audit import commit, record_place, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -55,17 +55,6 @@ def plant(writer: OutboxWriter, halves: Sequence[HalfMessage]) -> set[tuple[str,
             *(half.half_id, half.nonce, half.shard, half.message.topic_id, dropped),
         )
     return {(name, str(half.message_id)) for name, half in faulty}
-
-
-def record_place(writer: OutboxWriter, half: HalfMessage, partition: int, offset: int) -> None:
-    """Record a place for a message, as the relay does when Kafka has answered."""
-    state = writer.shards[half.shard]
-    writer.execute(
-        "INSERT INTO outbox.publication_log (shard, to_xid, to_n, batch_no, from_xid, from_n,"
-        " published_at, half_ids, partitions, offsets)"
-        " VALUES (%s, %s, %s, %s, 0, 0, clock_timestamp(), %s, %s, %s)",
-        *(half.shard, *state.position, state.batch_no, [half.half_id], [partition], [offset]),
-    )
 
 
 def named(report: Report) -> set[tuple[str, str]]:

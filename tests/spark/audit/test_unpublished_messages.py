@@ -13,11 +13,19 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from outbox.messages.message import Resolution
+from outbox.messages.murmur2 import partition_of
 from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_stored_audit import classes, commit, hold, message_id, run
+from tests.spark.fixtures_stored_audit import (
+    classes,
+    commit,
+    hold,
+    message_id,
+    record_place,
+    run,
+)
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -43,6 +51,42 @@ def test_a_held_message_of_a_compacted_topic_is_held_and_not_compacted(
     assert report.counts.unverifiable == 0
 
 
+@pytest.mark.parametrize("incremental", [False, True])
+def test_a_record_that_compaction_cannot_have_removed_is_lost(
+    writer: OutboxWriter, parts: RunContext, options: Options, incremental: bool
+) -> None:
+    """An older record of its key is still there, which compaction would have removed first."""
+    topics = {name: f"{writer.prefix}-{name}" for name in ("tombstone", "value", "first")}
+    writer.create_topics(*topics.values(), new=True)
+    for topic in topics.values():
+        compact(writer, topic)
+
+    def publish(name: str, value: bytes | None, *, lost: bool = False) -> str:
+        (half,) = writer.prepare(topics[name], 1, key=b"k", value=value)
+        writer.end([half], Resolution.COMMIT)
+        writer.publish(lambda record: () if lost else (record,))
+        if lost:
+            offset = 0 if name == "first" else 1
+            record_place(writer, half, partition_of(b"k", 2), offset)
+        return str(half.message_id)
+
+    publish("tombstone", b"1")
+    if incremental:
+        run(parts, options)
+    publish("value", b"1")
+    missing = {
+        ("LOST", publish("tombstone", None, lost=True)),
+        ("LOST", publish("value", b"2", lost=True)),
+        ("COMPACTED", publish("first", b"1", lost=True)),
+    }
+    publish("value", b"3")
+    publish("first", b"2")
+    publish("first", b"3")
+    report = run(parts, options)
+    assert {(f.finding_class.value, f.message_id) for f in report.findings} == missing
+    assert report.plan.origin.mode == ("incremental" if incremental else "full")
+
+
 def test_nothing_of_an_excluded_topic_is_lost_and_all_of_it_is_judged_once_it_is_read(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
@@ -55,6 +99,7 @@ def test_nothing_of_an_excluded_topic_is_lost_and_all_of_it_is_judged_once_it_is
     narrow = replace(options, exclude_topics=frozenset({excluded}))
     without = run(parts, narrow)
     assert (classes(without), without.counts.unverifiable) == ({}, 2)
+    assert without.sentence.endswith("; 2 messages cannot be verified")
     found = run(parts, options).findings
     assert [(each.finding_class, each.message_id) for each in found] == [
         ("LOST", str(lost.message_id))

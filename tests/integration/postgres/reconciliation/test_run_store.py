@@ -72,6 +72,24 @@ def test_the_current_status_of_a_runs_findings_is_known_by_run(database_url: str
     assert store.statuses("three") == []
 
 
+def test_runs_keep_their_order_and_their_findings_when_the_clock_is_set_back(
+    database_url: str,
+) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a", plan={"log": {"of": "one"}}))
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE outbox.reconciliation_run SET finished_at = finished_at + interval '1 hour'"
+            " WHERE run_id = 'one'"
+        )
+    for _ in range(2):
+        store.save(make_run("two", "a", plan={"log": {"of": "two"}}))
+        assert [run.run_id for run in store.past("new", 2)][-2:] == ["one", "two"]
+        assert store.log_state() == {"of": "two"}
+        for run_id in ("one", "two"):
+            assert store.statuses(run_id) == [("a", "LOST", "critical", "open")]
+
+
 def test_the_changes_of_a_run_are_known_by_id_and_class(database_url: str) -> None:
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "a", "b"))
@@ -149,6 +167,27 @@ def test_a_fault_stays_open_when_its_record_has_expired_until_its_half_is_retire
     assert own(store.remaining([], expired)) == []
     store.save(make_run("four", expired_evidence=expired))
     assert statuses(database_url) == {"fault": "unverifiable"}
+
+
+def test_a_duplicate_stays_open_when_any_of_its_records_has_expired(
+    database_url: str, halves: list[HalfMessage]
+) -> None:
+    """Without a key its records may be in two partitions, and each log begins where it wants."""
+    store, half_id = PostgresRunStore(database_url), halves[0].half_id
+    places = [{"topic": "points", "partition": n, "offset": 6} for n in (0, 1)]
+    found = replace(
+        make_finding("twice"),
+        kind="duplicate",
+        half_id=half_id,
+        detail={"partition": 0, "offset": 6, "places": places},
+    )
+    store.save(make_run("one", findings=(found,)))
+    whole = ExpiredEvidence(starts={Partition("points", 0): 0, Partition("points", 1): 6})
+    assert store.changes([], True, whole).resolved == 1
+    expired = ExpiredEvidence(starts={Partition("points", 0): 0, Partition("points", 1): 7})
+    assert own(store.remaining([], expired)) == [found]
+    store.save(make_run("two", expired_evidence=expired))
+    assert statuses(database_url) == {"twice": "open"}
 
 
 def test_a_finding_about_records_of_an_excluded_topic_stays_open_until_its_half_is_retired(

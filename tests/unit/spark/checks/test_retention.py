@@ -9,7 +9,8 @@ import pytest
 
 from outbox.messages.manifest import Position
 from outbox.reconciliation.log import Partition
-from spark.checks.retention import ExpiredMessages, retired_findings
+from spark.checks.retention import ExpiredMessages, has_expired, retired_findings
+from spark.compare.expiry import EarlierRuns
 from spark.cut.log_state import LogState
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict, verdict_of
@@ -87,3 +88,19 @@ def test_neither_a_record_that_is_there_nor_a_topic_that_was_not_read_is_expired
     unread = replace(FROM_SIX, unread_topics=frozenset({"points"}))
     expired.note([make_suspect(place=placed_at(1))], unread)
     assert (expired.findings(FROM_SIX), expired.half_ids) == ((), [])
+
+
+def test_messages_whose_halves_were_retired_before_a_run_judged_them_are_a_gap_of_no_topic() -> (
+    None
+):
+    """A message that an earlier run has missed was judged: it is no gap."""
+    retired = replace(HERE, retired_leaves=frozenset({0}))
+    missed = EarlierRuns(missing=frozenset({make_suspect().half_id}))
+    expired = ExpiredMessages()
+    expired.note([make_suspect(known=None)], retired)
+    expired.note([make_suspect(known=None)], replace(retired, earlier=missed))
+    (finding,) = expired.findings(retired)
+    assert (finding.finding_class, finding.topic) == (FindingClass.RETENTION_GAP, None)
+    assert finding.detail["messages"] == 1
+    assert expired.half_ids == [make_suspect().half_id] * 2
+    assert has_expired(make_suspect(known=None), retired)

@@ -14,7 +14,12 @@ from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
 from spark.columns.segments import BASELINE, IN_FLIGHT
 from spark.compare.decision_table import Content
-from spark.compare.diagnosis import findings_of_suspect, is_unverifiable
+from spark.compare.diagnosis import (
+    Unverifiable,
+    findings_of_suspect,
+    is_unverifiable,
+    unverifiable_reason,
+)
 from spark.compare.expiry import EarlierRuns
 from spark.compare.field_diff import compare
 from spark.findings.finding_class import FindingClass
@@ -253,3 +258,29 @@ def test_two_orders_explain_two_records_but_not_two_of_one_batch_or_of_one_order
         for at, (batch, order) in enumerate(zip(batches, orders, strict=True))
     ]
     assert classes(make_suspect(make_copy(), *repairs, hold=hold)) == [expected]
+
+
+@pytest.mark.parametrize(
+    "retired",
+    [{"retired_below": HalfId(10 << 15)}, {"retired_leaves": frozenset({0})}],
+)
+def test_a_missing_message_whose_half_was_retired_is_unverifiable_and_never_lost_anew(
+    retired: dict[str, Any],
+) -> None:
+    """Nobody knows its topic any more, so neither log nor operator can settle it."""
+    forgotten, here = make_suspect(known=None), replace(HERE, **retired)
+    assert unverifiable_reason(forgotten, here) is Unverifiable.RETIRED
+    assert classes(forgotten, here) == []
+    assert classes(make_suspect(known=None)) == [FindingClass.LOST]
+    skipped = make_suspect(known=None, listed=())
+    assert classes(skipped, here) == [FindingClass.SKIPPED]
+    missing = EarlierRuns(missing=frozenset({HALF.half_id}))
+    assert classes(skipped, replace(here, earlier=missing)) == []
+
+
+def test_a_finding_keeps_its_id_when_its_half_is_retired() -> None:
+    twice = (make_copy(), make_copy(offset=6))
+    (before,) = findings_of_suspect(make_suspect(*twice), HERE)
+    (listed,) = findings_of_suspect(make_suspect(*twice, known=None), HERE)
+    (named,) = findings_of_suspect(make_suspect(*twice, known=None, listed=()), HERE)
+    assert before.finding_id == listed.finding_id == named.finding_id

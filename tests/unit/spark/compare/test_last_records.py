@@ -9,7 +9,7 @@ import pytest
 from outbox.messages.manifest import Position
 from spark.compare.diagnosis import Unverifiable, may_be_compacted, unverifiable_reason
 from spark.compare.evidence import Suspect
-from spark.compare.last_records import is_superseded, key_hash
+from spark.compare.last_records import is_superseded, key_hash, older_record
 from spark.cut.log_state import Baseline
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict, verdict_of
@@ -42,7 +42,7 @@ def newest(
     batch: tuple[int | None, int | None, int | None] = (3, 1, 1),
 ) -> list[dict[str, Any]]:
     """Return the last record of that key; its batch is shard, number and index."""
-    row = {"topic": topic, "partition": partition, "offset": offset}
+    row = {"topic": topic, "partition": partition, "offset": offset, "oldest": offset}
     named = dict(zip(("shard", "batch_no", "index"), batch, strict=True))
     return [{**row, **named, "key_hash": key_hash(keyed())}]
 
@@ -81,6 +81,25 @@ def test_without_a_recorded_place_an_earlier_batch_does_not(
     assert is_superseded(keyed(), newest(1, partition=1, batch=batch)) is expected
     unlisted = keyed(listed=({"status": "K", "batch_no": 1, "index": 0},))
     assert is_superseded(unlisted, newest(1, batch=batch))
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (newest(4), 4),
+        ([*newest(4), *newest(3, batch=(None, None, None))], 3),
+        (newest(5), None),
+        (newest(4, partition=1), None),
+        (newest(4, topic="other"), None),
+        ([{**newest(4)[0], "key_hash": 1}], None),
+        ([{**newest(4)[0], "oldest": None}], None),
+    ],
+)
+def test_only_an_older_record_of_the_key_in_its_place_proves_that_none_was_removed(
+    rows: list[dict[str, Any]], expected: int | None
+) -> None:
+    assert older_record(keyed(place=placed_at(5)), rows) == expected
+    assert older_record(keyed(), rows) is None
 
 
 def test_a_tombstone_goes_without_a_later_record() -> None:

@@ -1,0 +1,61 @@
+"""Open findings of messages whose half is retired: they are unverifiable, and no finding is new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from outbox.messages.message import HalfMessage
+from outbox.messages.message_id import leaf_in
+from spark.findings.verdict import Verdict
+from spark.run_context import Options, RunContext
+from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_stored_audit import classes, commit, message_id, run
+
+pytestmark = [*REAL_STORES, pytest.mark.deep]
+
+LEAVES = (
+    "SELECT i.inhparent::regclass::text, c.relname FROM pg_catalog.pg_inherits i"
+    " JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid"
+    " WHERE c.relnamespace = 'outbox'::regnamespace AND c.relkind = 'r' AND c.relname LIKE %s"
+)
+
+
+def retire(writer: OutboxWriter, half: HalfMessage) -> None:
+    """Remove the leaf of a message from each table."""
+    with psycopg.connect(writer.database_url, autocommit=True) as connection:
+        pattern = rf"%\_{leaf_in(half.half_id)}"
+        for table, leaf in connection.execute(LEAVES, [pattern]).fetchall():
+            statement = f"ALTER TABLE {table} DETACH PARTITION outbox.{leaf}"
+            connection.execute(statement.encode())
+
+
+def forget(writer: OutboxWriter, half: HalfMessage) -> None:
+    """Remove that leaf before a lower one: the run knows it by its number."""
+    for table in ("half_message", "op_message", "commit_log"):
+        writer.execute(f"TRUNCATE outbox.{table}")
+    writer.execute("INSERT INTO outbox.retired_leaf (leaf) VALUES (%s)", leaf_in(half.half_id))
+
+
+@pytest.mark.young_only("the leaves of an aged installation hold more than the test's messages")
+@pytest.mark.parametrize("remove", [retire, forget])
+def test_a_lost_message_whose_half_is_retired_is_unverifiable_and_not_resolved(
+    writer: OutboxWriter,
+    parts: RunContext,
+    options: Options,
+    remove: Callable[[OutboxWriter, HalfMessage], None],
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic, new=True)
+    halves = commit(writer, topic, 4)
+    missing = str(halves[1].message_id)
+    writer.publish(lambda record: () if message_id(record) == missing else (record,))
+    assert classes(run(parts, options)) == {"LOST": 1}
+    remove(writer, halves[1])
+    for unverifiable in (1, 0):
+        report = run(parts, options)
+        assert (classes(report), report.verdict) == ({}, Verdict.CLEAN)
+        assert (report.changes.unverifiable, report.changes.resolved) == (unverifiable, 0)
