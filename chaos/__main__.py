@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -10,9 +10,10 @@ from typing import Annotated
 
 import typer
 
-from cli.__main__ import exit_code_of, line_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.program import call_app, run_process, run_program
 
+NAME = "outbox-chaos"
 DEFAULT_ROOT = Path(".outbox-chaos")
 Say = Callable[[str], None]
 KafkaRelease = Annotated[
@@ -30,12 +31,11 @@ Folder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Fold
 
 def main() -> None:
     """Run the command with this process's arguments and exit."""
-    try:
-        make_app()(prog_name="outbox-chaos")
-    except Exception as error:
-        print(line_of(error), file=sys.stderr)
-        sys.exit(exit_code_of(error))
-    sys.exit(ExitCode.OK)
+    run_process(lambda words: run_program(NAME, _call, words))
+
+
+def _call(words: Sequence[str]) -> int:
+    return call_app(NAME, make_app(), words)
 
 
 def make_app() -> typer.Typer:

@@ -71,7 +71,7 @@ def root(
         str | None, typer.Option(help="URL of the API; default: the running `outbox dev`.")
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Time limit of one request in seconds.")
+        float, typer.Option(min=0.1, max=86_400, help="Time limit of one request in seconds.")
     ] = DEFAULT_TIMEOUT_SECONDS,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress on stderr.")] = False,
     no_color: Annotated[

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from chaos.faults.nemesis import Facts
 from chaos.faults.run_context import ChaosContext
+from chaos.history.recovery import ALL_SHARDS
 from chaos.profiles.schedule import Fault
 from chaos.servers.probes import wait_until_true
 from chaos.workload.plan import TOPICS
@@ -23,7 +24,6 @@ from outbox.kafka.log_reader import KafkaLogReader
 from outbox.reconciliation.log import LogEnd, Partition
 from outbox.settings.catalogue import Settings
 
-ALL_SHARDS: Final = range(16)
 METADATA_SECONDS: Final = 5.0
 TRANSACTIONS: Final = "__transaction_state"
 FAILPOINTS: Final = "OUTBOX_FAILPOINTS"

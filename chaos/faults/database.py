@@ -17,6 +17,7 @@ import psycopg
 
 from chaos.faults.nemesis import Facts
 from chaos.faults.run_context import ChaosContext
+from chaos.history.recovery import ALL_SHARDS
 from chaos.profiles.schedule import Fault
 from chaos.servers.probes import wait_until_true
 from devservers.child import CLEAN_ENVIRONMENT
@@ -25,7 +26,6 @@ LOOK_SECONDS: Final = 0.05
 BACK_SECONDS: Final = 300.0
 """Nothing is measured here: this ends only a run whose PostgreSQL never comes back."""
 CONNECT_SECONDS: Final = 5.0
-ALL_SHARDS: Final = range(16)
 COMMAND: Final = Path(sys.executable).parent / "outbox"
 HALT_LOOK_SECONDS: Final = 3.0
 OWNER_SECONDS: Final = 15.0

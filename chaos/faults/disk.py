@@ -10,6 +10,7 @@ import psycopg
 
 from chaos.faults.nemesis import Facts
 from chaos.faults.run_context import ChaosContext
+from chaos.history.recovery import ALL_SHARDS
 from chaos.profiles.schedule import Fault
 from chaos.servers.nodes import PostgresNode
 from chaos.servers.small_disk import MEGABYTE, fill, free_bytes, make_room
@@ -18,7 +19,6 @@ from devservers.errors import ServerFailed
 LOOK_SECONDS: Final = 0.05
 BACK_SECONDS: Final = 300.0
 """Nothing is measured here: this ends only a run whose PostgreSQL never comes back."""
-ALL_SHARDS: Final = range(16)
 SOME_MEGABYTES: Final = (
     "CREATE TEMP TABLE some ON COMMIT DROP AS"
     " SELECT md5(n::text) FROM generate_series(1, 50000) AS n"

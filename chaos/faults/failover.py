@@ -10,6 +10,7 @@ from typing import Final
 
 from chaos.faults.nemesis import Facts
 from chaos.faults.run_context import ChaosContext
+from chaos.history.recovery import ALL_SHARDS
 from chaos.profiles.schedule import Fault
 from chaos.servers.lost_tails import (
     contents,
@@ -20,7 +21,6 @@ from chaos.servers.lost_tails import (
 )
 from chaos.servers.standby import PrimaryAndStandby
 
-ALL_SHARDS: Final = range(16)
 SYNCHRONOUS: Final = "promote_synchronous"
 ASYNCHRONOUS: Final = "promote_asynchronous"
 

@@ -9,10 +9,10 @@ import shutil
 import threading
 from itertools import count
 from time import monotonic
-from typing import Final
 
 from chaos.faults.nemesis import Facts
 from chaos.faults.run_context import ChaosContext
+from chaos.history.recovery import ALL_SHARDS
 from chaos.profiles.schedule import Fault
 from chaos.servers.lost_tails import (
     Contents,
@@ -23,8 +23,6 @@ from chaos.servers.lost_tails import (
 )
 from chaos.servers.nodes import PostgresNode
 from chaos.servers.postgres_copies import copy_running, copy_stopped, exchange
-
-ALL_SHARDS: Final = range(16)
 
 
 class Restore:

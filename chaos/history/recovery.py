@@ -10,9 +10,13 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from time import monotonic
+from typing import Final
 
 from chaos.history.writer import HistoryWriter
 from outbox.messages.message_id import SHARDS
+
+ALL_SHARDS: Final = frozenset(range(SHARDS))
+"""What a fault of a whole store hits."""
 
 
 @dataclass(slots=True)
@@ -32,7 +36,7 @@ class Recoveries:
         self._lock = threading.Lock()
         self.observations = 0
         """Counts the observations of new records."""
-        self.shards_in_use = frozenset(range(SHARDS))
+        self.shards_in_use = ALL_SHARDS
         """The shards that have messages: no other shard will ever show a new record."""
 
     def record_fault(self, kind: str, target: str, shards: Iterable[int]) -> None:

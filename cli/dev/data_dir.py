@@ -19,6 +19,7 @@ from devservers.ports import free_ports, is_free
 from devservers.unprivileged import unprivileged_user
 
 LOCK = "lock"
+OURS = ("postgres", "kafka", "ports.json", "dev.json", "dev.json.new")
 PORT_NAMES = ("api", "postgres", "kafka", "kafka_controller", "checker_metrics")
 
 
@@ -74,10 +75,15 @@ class DataDir:
         return file.read_text()
 
     def erase(self) -> None:
-        """Delete everything except the lock."""
-        for entry in self.path.iterdir():
-            if entry.name == LOCK:
-                continue
+        """Delete everything except the lock. Raises CommandFailed, and deletes nothing, if the
+        folder has something else in it: then it may be the user's own folder.
+        """
+        entries = [each for each in self.path.iterdir() if each.name != LOCK]
+        foreign = sorted(each.name for each in entries if not _is_ours(each.name))
+        if foreign:
+            line = f"{self.path} has something else in it ({foreign[0]}): --fresh deletes nothing"
+            raise CommandFailed(line, ExitCode.USAGE)
+        for entry in entries:
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry)
             else:
@@ -124,6 +130,11 @@ def open_data_dir(path: Path) -> DataDir:
     return DataDir(path, lock)
 
 
+def _is_ours(name: str) -> bool:
+    """Return whether `outbox dev` makes a file or folder of this name."""
+    return name in OURS or name.endswith((".log", ".secret"))
+
+
 def _refuse_foreign(path: Path) -> None:
     found = path.stat()
     if found.st_uid != os.geteuid():
@@ -142,7 +153,7 @@ def _refuse_unusable(given: list[int]) -> None:
 
 
 def _usable(port: int) -> bool:
-    return port > 0 and is_free(port)
+    return 0 < port < 65_536 and is_free(port)
 
 
 def _random() -> str:

@@ -14,18 +14,18 @@ from time import monotonic
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-import httpx2
-
 from cli.dev.topic_reader import read_topic
 from cli.invocation.dev_state import DevState, running_state
 from cli.service.api_client import ApiClient
 from cli.service.api_problem import ApiProblem
+from cli.service.limited_http import limited_client
 from outbox_client import Check, CheckEndpoint, LocalTransactionState
 from outbox_client.wsgi import check_app
 
 TOPIC = "demo.orders"
 HALF_MESSAGES = "/v1/half-messages"
 PATIENCE_SECONDS = 30.0
+CALL_SECONDS = 40.0
 POLL_SECONDS = 0.1
 PUBLISHED, ROLLED_BACK = "PUBLISHED", "ROLLED_BACK"
 
@@ -47,10 +47,8 @@ def run_demo(state: DevState) -> bool:
     outcomes: dict[str, LocalTransactionState] = {}
     group = f"demo-{token_hex(4)}"
     headers = {"authorization": f"Bearer {state.api_key}"} if state.api_key else {}
-    with httpx2.Client(
-        base_url=state.api_url, headers=headers, timeout=40, trust_env=False
-    ) as http:
-        api = ApiClient(http)
+    with limited_client(state.api_url, headers) as http:
+        api = ApiClient(http, CALL_SECONDS)
         with check_endpoint(api, group, outcomes):
             demo = Demo(api=api, group=group, outcomes=outcomes)
             for step in (

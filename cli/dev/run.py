@@ -2,10 +2,12 @@
 
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
 
-from cli.dev.data_dir import open_data_dir
+from cli.dev.data_dir import DataDir, open_data_dir
 from cli.dev.service import Program
 from cli.dev.signals import StopRequested, Wakeup, signals_as_exceptions
 from cli.dev.stack import DevOptions, Stack
@@ -32,17 +34,24 @@ def run_dev(
     Raises CommandFailed if another run has the data directory, EmbeddedError or OutboxError if
     something cannot start.
     """
-    with signals_as_exceptions() as wakeup:
-        data_dir = open_data_dir(options.data_dir)
-        try:
+    try:
+        with signals_as_exceptions() as wakeup, _held(options.data_dir) as data_dir:
             if fresh:
                 Stack(options, data_dir, inherited).erase()
             stack = Stack(options, data_dir, inherited)
             return _run(stack, wakeup, demo=demo, say=say, announce=announce)
-        except StopRequested as request:
-            return ExitCode.INTERRUPTED if request.signal == signal.SIGINT else ExitCode.OK
-        finally:
-            data_dir.release()
+    except StopRequested as request:
+        return ExitCode.INTERRUPTED if request.signal == signal.SIGINT else ExitCode.OK
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[DataDir]:
+    """Hold the folder for the block."""
+    data_dir = open_data_dir(path)
+    try:
+        yield data_dir
+    finally:
+        data_dir.release()
 
 
 def _run(stack: Stack, wakeup: Wakeup, *, demo: bool, say: Say, announce: Announce) -> ExitCode:

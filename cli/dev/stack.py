@@ -134,8 +134,8 @@ class Stack:
 
     def erase(self) -> None:
         """Delete all data; no service may run."""
-        self.postgres.erase()
         self.data_dir.erase()
+        self.postgres.erase()
 
     def _kafka_preparation(self) -> Program:
         """Return the process that creates the topic of the manifests."""

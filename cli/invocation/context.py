@@ -1,11 +1,14 @@
 """The values of the global flags, for every command."""
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import cast
 
 import typer
+
+from cli.invocation.exit_codes import CommandFailed
 
 
 class Output(StrEnum):
@@ -30,12 +33,16 @@ class Context:
     def say(self, line: str) -> None:
         """Print a line of progress on stderr, unless `--quiet` was given."""
         if not self.quiet:
-            typer.echo(line, err=True)
+            with suppress(OSError):  # nobody reads it any more: the work goes on
+                typer.echo(line, err=True)
 
     def confirm(self, question: str) -> None:
         """Ask a person on a terminal before a change that cannot be undone; `--yes` skips it."""
-        if not self.yes and sys.stdin.isatty():
-            typer.confirm(question, abort=True, err=True)
+        if self.yes or not sys.stdin.isatty():
+            return
+        typer.echo(f"{question} [y/N]: ", err=True, nl=False)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise CommandFailed("not confirmed: nothing was done")
 
 
 def context_of(context: typer.Context) -> Context:

@@ -17,7 +17,7 @@ def hoist_global_flags(arguments: Sequence[str]) -> list[str]:
 
 def _split(arguments: Iterator[str], flags: list[str]) -> Iterator[str]:
     for argument in arguments:
-        if argument in ALONE or (argument.partition("=")[0] in WITH_VALUE[1:] and "=" in argument):
+        if argument in ALONE or _has_value(argument):
             flags.append(argument)
         elif argument in WITH_VALUE:
             flags.append(argument)
@@ -26,8 +26,15 @@ def _split(arguments: Iterator[str], flags: list[str]) -> Iterator[str]:
             yield argument
 
 
+def _has_value(argument: str) -> bool:
+    """Return whether a flag and its value are one word: `--output=json`, `-ojson`."""
+    name, sign, _ = argument.partition("=")
+    is_short = argument.startswith("-o") and argument[2:] in ("table", "json", "jsonl")
+    return is_short or (sign == "=" and name in WITH_VALUE[1:])
+
+
 def wants_json(flags: Sequence[str]) -> bool:
     """Return whether errors are printed as JSON: on request, or without a terminal."""
-    if not sys.stdout.isatty() and not any(flag in ("-o", "--output") for flag in flags):
-        return True
-    return any(flag in ("json", "jsonl", "--output=json", "--output=jsonl") for flag in flags)
+    forms = {"table": False, "json": True, "jsonl": True}
+    asked = (flag.removeprefix("--output=").removeprefix("-o") for flag in flags)
+    return next((forms[each] for each in asked if each in forms), not sys.stdout.isatty())

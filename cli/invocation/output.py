@@ -22,6 +22,11 @@ GAP: Final = 2
 _MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+(Z|[+-]\d\d:\d\d)")
 
 
+def printable(text: str) -> str:
+    """Return a text without what a terminal would obey, and without bytes that are no text."""
+    return "".join(each if each.isprintable() or each == "\n" else "\ufffd" for each in text)
+
+
 def print_object(invocation: Context, body: Row) -> None:
     """Print one object: one line per member, or the body as JSON.
 

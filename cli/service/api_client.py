@@ -1,5 +1,6 @@
 """Client of the API: one request, then its JSON body or an exception."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,13 +14,18 @@ import typer
 from cli.invocation.context import Context, context_of
 from cli.invocation.dev_state import running_state
 from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.invocation.output import printable
 from cli.service.api_problem import ApiProblem
+from cli.service.limited_http import exchange, limited_client
 from outbox.settings.environment import load_settings
 
 Query = Mapping[str, Any]
 
 PAGE_ROWS: Final = 500
 """Rows of a page, where a command shows all of them."""
+REASON: Final = 200
+"""Characters of the reason of a failure."""
+NO_OUTBOX: Final = "is not the API of an outbox: give another --url"
 _KEY: Final = re.compile(r"[!-~]+")
 
 
@@ -34,9 +40,10 @@ class Answer:
 class ApiClient:
     """Calls one API; created by `api_client`."""
 
-    def __init__(self, http: httpx2.Client) -> None:
+    def __init__(self, http: httpx2.Client, timeout_seconds: float) -> None:
         """Use `api_client`."""
         self._http = http
+        self._timeout_seconds = timeout_seconds
 
     def get(self, path: str, query: Query | None = None) -> Any:
         """GET `path`; return the body."""
@@ -71,28 +78,45 @@ class ApiClient:
         Raises ApiProblem for any status but success, CommandFailed without an answer.
         """
         given = {name: value for name, value in (query or {}).items() if value is not None}
+        request = {"url": path, "params": given, "json": body, "headers": headers}
+        with self._named_failures():
+            response, content = exchange(
+                self._http, self._timeout_seconds, method=method, **request
+            )
+        answer = _members(content)
+        if not response.is_success:
+            raise self._refusal(response.status_code, answer)
+        if content and answer is None:
+            raise CommandFailed(f"{self._base} {NO_OUTBOX}", ExitCode.USAGE)
+        return Answer(body=answer, etag=response.headers.get("etag"))
+
+    def _refusal(self, status: int, problem: Any) -> Exception:
+        """Return the problem; a proxy or another server answers without one."""
+        if isinstance(problem, dict) and "code" in problem:
+            return ApiProblem(status, problem)
+        between = ApiProblem(status, {}).exit_code
+        code = between if between in (ExitCode.UNREACHABLE, ExitCode.REFUSED) else ExitCode.USAGE
+        if code is ExitCode.USAGE:
+            return CommandFailed(f"{self._base} answers {status} and {NO_OUTBOX}", code)
+        return CommandFailed(
+            f"{self._base} answers {status}, but not as the API of an outbox", code
+        )
+
+    @contextmanager
+    def _named_failures(self) -> Iterator[None]:
+        """Raise CommandFailed for an exchange without an answer."""
         try:
-            response = self._http.request(method, path, params=given, json=body, headers=headers)
+            yield
         except httpx2.TimeoutException:
             raise CommandFailed(f"no answer from {self._base} in time", _SILENT) from None
         except httpx2.UnsupportedProtocol:
             line = f"{self._base} is no address of an API: it begins with http:// or https://"
             raise CommandFailed(line, ExitCode.USAGE) from None
         except httpx2.TransportError as error:
-            raise CommandFailed(f"cannot reach {self._base}: {error}", _SILENT) from None
-        if not response.is_success:
-            raise ApiProblem(response.status_code, _problem(response))
-        return Answer(body=self._body_of(response), etag=response.headers.get("etag"))
-
-    def _body_of(self, response: httpx2.Response) -> Any:
-        """Return the body. Raises CommandFailed if it is no JSON: another server has answered."""
-        if not response.content:
-            return None
-        try:
-            return response.json()
-        except ValueError:
-            line = f"{self._base} is not the API of an outbox: give another --url"
-            raise CommandFailed(line, ExitCode.USAGE) from None
+            why = printable(" ".join(str(error).split()))[:REASON] or type(error).__name__
+            raise CommandFailed(f"cannot reach {self._base}: {why}", _SILENT) from None
+        except UnicodeEncodeError:
+            raise CommandFailed("a value is no UTF-8 text", ExitCode.USAGE) from None
 
     @property
     def _base(self) -> str:
@@ -106,7 +130,10 @@ def path_of(root: str, name: str) -> str:
     """Return the path of one object below a list. Raises CommandFailed for an empty name."""
     if not name:
         raise CommandFailed("the id or name is empty", ExitCode.USAGE)
-    return f"{root}/{quote(name, safe='')}"
+    try:
+        return f"{root}/{quote(name, safe='')}"
+    except UnicodeEncodeError:
+        raise CommandFailed("the id or name is no UTF-8 text", ExitCode.USAGE) from None
 
 
 @contextmanager
@@ -121,11 +148,11 @@ def api_client(context: typer.Context, *, extra_seconds: float = 0.0) -> Iterato
     headers = {"accept": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
     timeout = invocation.timeout_seconds + extra_seconds
     try:
-        http = httpx2.Client(base_url=url, headers=headers, timeout=timeout, trust_env=False)
-    except httpx2.InvalidURL as error:
-        raise CommandFailed(f"{url}: {error}", ExitCode.USAGE) from None
+        http = limited_client(url, headers)
+    except (httpx2.InvalidURL, UnicodeError) as error:
+        raise CommandFailed(printable(f"{url}: {error}"), ExitCode.USAGE) from None
     with http:
-        yield ApiClient(http)
+        yield ApiClient(http, timeout)
 
 
 def _address(invocation: Context) -> tuple[str, str | None]:
@@ -147,10 +174,18 @@ def _address(invocation: Context) -> tuple[str, str | None]:
     return state.api_url, state.api_key
 
 
-def _problem(response: httpx2.Response) -> dict[str, Any]:
-    """Return the problem document; a proxy may answer without one."""
+class _Members(dict[str, Any]):
+    """The members of an answer."""
+
+    def __missing__(self, name: str) -> Any:
+        line = f"the answer has no {name!r}: is --url the API of an outbox of this version?"
+        raise CommandFailed(line, ExitCode.USAGE)
+
+
+def _members(content: bytes) -> Any:
+    """Return an answer of JSON, else None."""
     try:
-        body = response.json()
-    except ValueError:
-        body = None
-    return body if isinstance(body, dict) else {"title": f"answer {response.status_code}"}
+        found = json.loads(content, object_hook=_Members)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -14,6 +14,7 @@ BY_STATUS = {
     412: ExitCode.CONFLICT,
     428: ExitCode.CONFLICT,
     429: ExitCode.UNREACHABLE,
+    502: ExitCode.UNREACHABLE,
     503: ExitCode.UNREACHABLE,
     504: ExitCode.UNREACHABLE,
 }

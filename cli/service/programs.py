@@ -1,6 +1,7 @@
 """The service's programs: their paths, and commands that run or become one of them."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,8 @@ def become_reconcile(context: typer.Context, *arguments: str) -> NoReturn:
     invocation = context_of(context)
     output = "table" if invocation.output is Output.TABLE else "json"
     path = _reconcile_script()
+    # The audit lets an interrupt through once it can end in order.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.execve(path, [path, *arguments, "--output", output], _environment())
 
 
@@ -61,10 +64,16 @@ def run_reconcile(*arguments: str) -> tuple[int, str]:
     Its progress and errors go to stderr. Raises CommandFailed if Spark is not installed.
     """
     command = [_reconcile_script(), *arguments, "--output", "json"]
-    done = subprocess.run(
-        command, env=_environment(), stdout=subprocess.PIPE, text=True, check=False
-    )
-    return done.returncode, done.stdout
+    with subprocess.Popen(
+        command, env=_environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as audit:
+        try:
+            printed, _ = audit.communicate()
+        except KeyboardInterrupt:
+            audit.send_signal(signal.SIGINT)  # it ends its JVM; a kill would leave that alone
+            audit.wait()
+            raise
+    return audit.returncode, printed
 
 
 def _reconcile_script() -> str:

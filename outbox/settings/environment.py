@@ -116,16 +116,20 @@ def _from_environment(key: str, text: str, environment: Mapping[str, str]) -> tu
     if PREFIX + secret.upper() in environment:
         raise ConfigurationError(f"{key}: {PREFIX}{secret.upper()} is set as well; use one of them")
     try:
-        return secret, Path(text).read_text("utf-8").strip()
+        return secret, Path(text).read_text("utf-8-sig").strip()
     except OSError as error:
         raise ConfigurationError(f"{key}: cannot read {text}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{key}: {text} is not text in UTF-8") from None
 
 
 def _from_file(path: str) -> dict[str, Any]:
     try:
-        values = tomllib.loads(Path(path).read_text("utf-8"))
+        values = tomllib.loads(Path(path).read_text("utf-8-sig"))
     except OSError as error:
         raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path} is not text in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: {error}") from None
     lowered = {name.lower(): value for name, value in values.items()}

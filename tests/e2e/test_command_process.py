@@ -14,6 +14,7 @@ import pytest
 from cli.invocation.exit_codes import ExitCode
 from outbox.settings.environment import process_environment
 from tests.e2e.fixtures_command import outbox
+from tests.fixtures_waiting import wait_for
 
 pytestmark = pytest.mark.e2e
 
@@ -72,7 +73,73 @@ def test_an_interrupt_ends_the_command_without_a_traceback_also_while_it_starts(
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
     said = [each for each in err.splitlines() if not each.startswith("import time:")]
-    assert (process.returncode, said) == (ExitCode.INTERRUPTED, [])
+    assert (process.returncode, said) == (ExitCode.INTERRUPTED, ["outbox: interrupted"])
+
+
+def interruptible(*words: str, **environment: str) -> subprocess.Popen[str]:
+    """Start the command; a shell may ignore interrupts of what it starts in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [OUTBOX, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=process_environment() | environment,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def program_of(process: subprocess.Popen[str]) -> str:
+    """Return the words with which a process was started."""
+    return Path(f"/proc/{process.pid}/cmdline").read_text()
+
+
+def test_an_interrupt_while_an_audit_starts_is_one_line() -> None:
+    """It is sent as soon as the audit replaces the command, before it can handle one."""
+    process = interruptible("reconcile", "run", OUTBOX_DATABASE_URL=NOWHERE)
+    assert wait_for(lambda: "outbox-reconcile" in program_of(process), 60)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (ExitCode.INTERRUPTED, "")
+    assert err == "outbox-reconcile: interrupted\n"
+
+
+def test_an_audit_waits_for_no_interrupt_that_it_does_not_see() -> None:
+    """The database accepts the connection and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        url = f"postgresql://outbox@127.0.0.1:{port}/outbox"
+        process = interruptible("reconcile", "rerun", "run-1", OUTBOX_DATABASE_URL=url)
+        connection, _ = silent.accept()
+        with connection:
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (ExitCode.INTERRUPTED, "outbox-reconcile: interrupted\n")
+
+
+@pytest.mark.parametrize("stream", ["<&-", "2>&-", "2>/dev/full"])
+def test_a_stream_that_cannot_be_used_changes_no_exit_code(stream: str) -> None:
+    end = "--url http://127.0.0.1:1 message force-end x --decision COMMIT --reason r"
+    done = in_shell(f"outbox {end} {stream}")
+    assert (done.returncode, done.stdout) == (ExitCode.UNREACHABLE, "")
+
+
+def test_a_file_of_settings_that_is_no_text_is_one_line(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.write_bytes(b"\xff\xfe")
+    for name in ("OUTBOX_CONFIG_FILE", "OUTBOX_API_KEY_FILE"):
+        done = outbox("config", "show", **{name: str(wrong)})
+        assert (done.code, done.out) == (ExitCode.USAGE, "")
+        assert done.err == f"outbox: {name}: {wrong} is not text in UTF-8\n"
+
+
+def test_a_configuration_file_of_windows_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "outbox.toml"
+    file.write_bytes(b"\xef\xbb\xbfcheck_max = 3\r\n")
+    shown = outbox("config", "show", OUTBOX_CONFIG_FILE=str(file)).json()
+    assert {"setting": "OUTBOX_CHECK_MAX", "value": 3, "source": str(file)} in shown
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from threading import Event
 from time import monotonic
 from typing import Final
 
-from cli.commands.bench.load import HALVES, Load, Measured, prepare, roll_back, sizes
+from cli.commands.bench.load import (
+    HALVES,
+    Load,
+    Measured,
+    prepare,
+    request_threads,
+    roll_back,
+    sizes,
+)
 from cli.invocation.exit_codes import CommandFailed
 from cli.service.api_client import ApiClient
 
@@ -26,7 +33,7 @@ def wait_for_checks(api: ApiClient, load: Load, progress: Callable[[int], None])
     clock. Raises ApiProblem or CommandFailed; what is undecided then is rolled back.
     """
     began = monotonic()
-    with ThreadPoolExecutor(load.concurrency) as threads:
+    with request_threads(load.concurrency) as threads:
         answers = threads.map(lambda size: _due(api, load, size), sizes(load))
         due = {message_id: at for answer in answers for message_id, at in answer.items()}
         durations: list[float] = []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from time import monotonic
@@ -65,7 +66,7 @@ def send(api: ApiClient, load: Load, progress: Callable[[int], None]) -> Measure
     timings: list[float] = []
     undecided: list[str] = []
     began, done = monotonic(), 0
-    with ThreadPoolExecutor(load.concurrency) as threads:
+    with request_threads(load.concurrency) as threads:
         for seconds, ids in threads.map(lambda size: _timed(api, load, size), sizes(load)):
             timings.append(seconds)
             undecided.extend(ids)
@@ -75,6 +76,17 @@ def send(api: ApiClient, load: Load, progress: Callable[[int], None]) -> Measure
     if load.mode is Mode.PREPARE:
         roll_back(api, undecided)
     return measured
+
+
+@contextmanager
+def request_threads(number: int) -> Iterator[ThreadPoolExecutor]:
+    """Yield threads for requests; after an error or Ctrl-C no further request is sent."""
+    with ThreadPoolExecutor(number) as threads:
+        try:
+            yield threads
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def sizes(load: Load) -> list[int]:

@@ -8,7 +8,7 @@ import typer
 from cli.invocation.exit_codes import CommandFailed
 from cli.service.api_client import api_client
 from cli.service.api_problem import ApiProblem
-from outbox.operators.health_check import HealthCheck, HealthStatus, finding
+from outbox.operators.health_check import HealthCheck, HealthStatus, health_check
 
 FAULTS: Final = {
     "reachable": "cannot be reached",
@@ -23,22 +23,22 @@ def endpoint_checks(context: typer.Context) -> Iterator[HealthCheck]:
     try:
         with api_client(context) as api:
             groups = api.whole_list("/v1/producer-groups")["data"]
-            yield finding("api", True, f"{len(groups)} producer groups")
+            yield health_check("api", True, f"{len(groups)} producer groups")
             for group in groups:
                 name, check_url = str(group["producer_group"]), str(group["check_url"])
-                yield endpoint_finding(api.post, name, check_url)
+                yield endpoint_health(api.post, name, check_url)
     except (ApiProblem, CommandFailed) as error:
-        yield finding("api", False, str(error), HealthStatus.WARNING)
+        yield health_check("api", False, str(error), HealthStatus.WARNING)
 
 
-def endpoint_finding(post: Callable[[str], Any], group: str, check_url: str) -> HealthCheck:
+def endpoint_health(post: Callable[[str], Any], group: str, check_url: str) -> HealthCheck:
     """Let the API ask one endpoint; what is wrong comes with its address and the next command."""
     try:
         verdict = post(f"/v1/producer-groups/{group}/test")
     except (ApiProblem, CommandFailed) as error:
-        return finding(f"endpoint of {group}", False, str(error))
+        return health_check(f"endpoint of {group}", False, str(error))
     faults = [text for member, text in FAULTS.items() if not verdict.get(member)]
     detail = str(verdict["outcome"])
     if faults:
         detail = f"{faults[0]} ({detail}): {check_url}; try `outbox group test {group}`"
-    return finding(f"endpoint of {group}", not faults, detail)
+    return health_check(f"endpoint of {group}", not faults, detail)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from dataclasses import replace
@@ -45,6 +46,29 @@ def test_a_folder_keeps_its_ports_while_they_are_free(tmp_path: Path) -> None:
         moved = held.ports({})
     assert moved["kafka"] != first["kafka"]
     assert {**moved, "kafka": first["kafka"]} == first
+    held.release()
+
+
+def test_a_port_that_no_port_can_be_is_replaced(tmp_path: Path) -> None:
+    held = open_data_dir(tmp_path / "data")
+    first = held.ports({})
+    (held.path / "ports.json").write_text(json.dumps({**first, "api": 70_000}))
+    assert 0 < held.ports({})["api"] < 65_536
+    held.release()
+
+
+def test_a_folder_with_files_of_the_user_is_not_erased(tmp_path: Path) -> None:
+    """Such as the home, or the folder in which the command was started."""
+    held = open_data_dir(tmp_path / "data")
+    (held.path / "thesis.txt").touch()
+    (held.path / "kafka").mkdir()
+    with pytest.raises(CommandFailed, match=r"thesis\.txt.*deletes nothing") as refusal:
+        held.erase()
+    assert refusal.value.exit_code is ExitCode.USAGE
+    assert (held.path / "kafka").exists()
+    (held.path / "thesis.txt").unlink()
+    held.erase()
+    assert [each.name for each in held.path.iterdir()] == ["lock"]
     held.release()
 
 

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from cli.__main__ import exit_code_of, run
+from cli.__main__ import run
 from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.program import exit_code_of
 from cli.service.api_problem import ApiProblem
 from devservers.errors import ArtifactsMissing, ServerFailed
 from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable

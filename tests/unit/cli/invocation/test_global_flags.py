@@ -14,6 +14,7 @@ from cli.invocation.global_flags import hoist_global_flags, wants_json
         (["group", "set", "x", "--check-url", "u"], ["group", "set", "x", "--check-url", "u"]),
         (["message", "get", "--", "--quiet"], ["message", "get", "--", "--quiet"]),
         (["message", "list", "-o"], ["-o", "message", "list"]),
+        (["message", "list", "-ojson"], ["-ojson", "message", "list"]),
     ],
 )
 def test_a_global_flag_may_stand_anywhere(typed: list[str], understood: list[str]) -> None:
@@ -22,4 +23,7 @@ def test_a_global_flag_may_stand_anywhere(typed: list[str], understood: list[str
 
 def test_an_explicit_table_is_not_json() -> None:
     assert not wants_json(["-o", "table", "status"])
+    assert not wants_json(["--output=table", "status"])
+    assert not wants_json(["-otable", "status"])
     assert wants_json(["-o", "json", "status"])
+    assert wants_json(["-ojsonl", "status"])

@@ -6,8 +6,8 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 
-from cli.__main__ import exit_code_of, line_of
 from cli.invocation.exit_codes import ExitCode
+from cli.program import exit_code_of, line_of
 from outbox.errors import DatabaseUnavailable
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.commands.doctor.command import with_command
-from outbox.operators.health_check import finding
+from outbox.operators.health_check import health_check
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ from outbox.operators.health_check import finding
 def test_what_is_wrong_comes_with_the_next_command_once(
     detail: str, command: str | None, shown: str
 ) -> None:
-    assert with_command(finding("it", False, detail, command=command)) == shown
+    assert with_command(health_check("it", False, detail, command=command)) == shown
 
 
 def test_what_is_good_needs_no_command() -> None:
-    assert with_command(finding("it", True, "fine", command="outbox migrate up")) == "fine"
+    assert with_command(health_check("it", True, "fine", command="outbox migrate up")) == "fine"

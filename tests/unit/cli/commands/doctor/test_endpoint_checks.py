@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 from cli.app import make_app
-from cli.commands.doctor.endpoint_checks import endpoint_checks, endpoint_finding
+from cli.commands.doctor.endpoint_checks import endpoint_checks, endpoint_health
 from cli.invocation.context import Context, Output
 from outbox.operators.health_check import HealthStatus
 from tests.fixtures_http_server import QuietHandler, http_server
@@ -29,13 +29,13 @@ URL = "http://billing.example/check"
 def test_an_endpoint_that_accepts_forgeries_or_refuses_checks_fails(
     failed: str, detail: str
 ) -> None:
-    check = endpoint_finding(lambda _: PASSED | {failed: False}, "billing", URL)
+    check = endpoint_health(lambda _: PASSED | {failed: False}, "billing", URL)
     next_step = f"{URL}; try `outbox group test billing`"
     assert (check.verdict, check.detail) == (HealthStatus.FAILED, f"{detail}: {next_step}")
 
 
 def test_an_endpoint_that_passes_its_test_is_healthy() -> None:
-    check = endpoint_finding(lambda _: PASSED, "billing", URL)
+    check = endpoint_health(lambda _: PASSED, "billing", URL)
     assert (check.verdict, check.detail) == (HealthStatus.OK, "unknown")
 
 
