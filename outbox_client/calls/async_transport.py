@@ -2,14 +2,14 @@
 
 import asyncio
 
-import httpx2
+import httpcore2
 
 from outbox_client.calls.protocol import Answer, Request
 from outbox_client.calls.transport import (
     AnswerBody,
-    client_options,
+    Service,
     one_kind_of_error,
-    request_options,
+    pool_options,
 )
 from outbox_client.errors import ServiceUnreachable
 
@@ -18,25 +18,28 @@ class AsyncTransport:
     """Sends requests to one service; may be shared by any number of tasks of one event loop."""
 
     def __init__(self, url: str, api_key: str | None) -> None:
-        self._http = httpx2.AsyncClient(**client_options(url, api_key))
+        self._service = Service(url, api_key)
+        self._pool = httpcore2.AsyncConnectionPool(**pool_options())
+        self._is_closed = False
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._http.aclose()
+        self._is_closed = True
+        await self._pool.aclose()
 
     async def exchange(self, request: Request, timeout_seconds: float) -> Answer:
         """Send ``request`` once; raises as ``Transport.exchange``."""
-        if self._http.is_closed:
+        if self._is_closed:
             raise ServiceUnreachable("the producer is closed")
         body = AnswerBody(timeout_seconds)
-        options = request_options(request, timeout_seconds)
+        options = self._service.options(request, timeout_seconds)
         try:
             with one_kind_of_error():
                 async with (
                     asyncio.timeout(timeout_seconds),
-                    self._http.stream("POST", **options) as response,
+                    self._pool.stream("POST", **options) as response,
                 ):
-                    async for chunk in response.aiter_raw():
+                    async for chunk in response.aiter_stream():
                         body.add(chunk)
         except TimeoutError:
             raise ServiceUnreachable("the answer did not end in time") from None

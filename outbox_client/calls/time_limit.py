@@ -7,12 +7,11 @@ ever.
 import ssl
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any
 
 import httpcore2
-import httpx2
 
 WRITE_BYTES = 65_536
 
@@ -40,18 +39,11 @@ class TimeLimit(threading.local):
         return min(waits, default=None)
 
 
-class LimitedTransport(httpx2.HTTPTransport):
-    """The transport of the library over connections with a time limit."""
+class LimitedBackend(httpcore2.NetworkBackend):
+    """Opens connections that end an exchange at its time limit."""
 
-    def __init__(self, limit: TimeLimit, **options: Any) -> None:
-        super().__init__(**options)
-        pool: Any = self._pool
-        pool._network_backend = _Backend(pool._network_backend, limit)
-
-
-class _Backend(httpcore2.NetworkBackend):
-    def __init__(self, backend: httpcore2.NetworkBackend, limit: TimeLimit) -> None:
-        self._backend = backend
+    def __init__(self, limit: TimeLimit, backend: httpcore2.NetworkBackend | None = None) -> None:
+        self._backend = backend or httpcore2.SyncBackend()
         self._limit = limit
 
     def connect_tcp(
@@ -68,17 +60,26 @@ class _Backend(httpcore2.NetworkBackend):
 
 
 class _Stream(httpcore2.NetworkStream):
+    """Sends what was written when the answer is read, so that head and body travel together."""
+
     def __init__(self, stream: httpcore2.NetworkStream, limit: TimeLimit) -> None:
         self._stream = stream
         self._limit = limit
+        self._unsent = b""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        with suppress(httpcore2.WriteError):  # the server may have answered before it closed
+            self._send(timeout)
         return self._stream.read(max_bytes, self._limit.left(timeout, httpcore2.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for place in range(0, len(buffer), WRITE_BYTES):
+        self._unsent += buffer
+
+    def _send(self, timeout: float | None) -> None:
+        unsent, self._unsent = self._unsent, b""
+        for place in range(0, len(unsent), WRITE_BYTES):
             wait = self._limit.left(timeout, httpcore2.WriteTimeout)
-            self._stream.write(buffer[place : place + WRITE_BYTES], wait)
+            self._stream.write(unsent[place : place + WRITE_BYTES], wait)
 
     def close(self) -> None:
         self._stream.close()

@@ -189,6 +189,21 @@ def test_the_api_key_travels_as_a_bearer_token(
     assert headers["content-type"] == "application/json"
 
 
+def test_the_address_may_have_a_path_and_credentials(
+    service: ContractService, service_url: str, open_producer: OpenProducer
+) -> None:
+    service.faults.append(fault(422, "unknown-topic"))
+    address = service_url.replace("//", "//shop:p%40ss@") + "/outbox/"
+    with (
+        open_producer(address, "billing", api_key="obx_key") as producer,
+        pytest.raises(OutboxError),
+    ):
+        producer.prepare(Message("invoices", "v"))
+    path, headers, _ = service.requests[0]
+    assert path == "/outbox/v1/half-messages"
+    assert headers["Authorization"] == "Basic c2hvcDpwQHNz"
+
+
 def test_the_environments_proxies_are_not_used(
     service: ContractService,
     service_url: str,

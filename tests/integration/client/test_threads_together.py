@@ -59,9 +59,10 @@ def requests(service_url: str) -> Iterator[SharedRequests]:
 
 @pytest.fixture
 def endless_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a request wait for an hour for a caller that is expected."""
+    """Let a request wait for an hour for a caller that is expected, however late it comes."""
     monkeypatch.setattr(company, "PAUSE", HOUR * 1e6)
     monkeypatch.setattr(company, "PAUSE_MAX_SECONDS", HOUR)
+    monkeypatch.setattr(company, "FORGOTTEN_SECONDS", HOUR)
 
 
 def prepare(requests: SharedRequests, number: int, seconds: float = LONG) -> Answer:
