@@ -149,7 +149,7 @@ def build(
     resolver = guarded_resolver(settings)
     keys = PostgresApiKeys(pool, pepper(settings))
     authenticator, forget_key = _authenticator(settings, keys, clock)
-    metrics["build_info"].labels(installed_version(), "").set(1)
+    metrics.show_version()
     services = Services(
         browser=PostgresMessageBrowser(pool),
         operations=PostgresOperations(pool),

@@ -23,8 +23,12 @@ class PublishLatency:
 
 
 def publish_latency(published: Sequence[Mapping[str, Any]]) -> PublishLatency | None:
-    """Return the latency of published messages; None if there are none."""
-    took = sorted(_milliseconds(each) for each in published)
+    """Return the latency of published messages; None if there are none.
+
+    Of messages whose place in Kafka is not stored any more the time is not known either.
+    """
+    placed = [each for each in published if each["publication"] is not None]
+    took = sorted(_milliseconds(each) for each in placed)
     if not took:
         return None
     return PublishLatency(
@@ -32,7 +36,7 @@ def publish_latency(published: Sequence[Mapping[str, Any]]) -> PublishLatency | 
         median=took[(len(took) - 1) // 2],
         most=took[(len(took) * 19 + 19) // 20 - 1],
         longest=took[-1],
-        newest=max(each["publication"]["published_at"] for each in published),
+        newest=max(each["publication"]["published_at"] for each in placed),
     )
 
 

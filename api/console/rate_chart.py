@@ -31,11 +31,17 @@ class RateBar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateChart:
-    """One chart; ``words`` say the same, and ``parts`` are the sums of PART_MINUTES each."""
+    """One chart; ``parts`` are the sums of PART_MINUTES each.
+
+    The words say the same: those up to the time of the busiest minute, and those that follow it.
+    """
 
     name: str
     title: str
     words: str
+    busiest_at: str | None
+    further: str
+    searched_back_to: str | None
     bars: tuple[RateBar, ...]
     parts: tuple[int, ...]
 
@@ -62,7 +68,8 @@ def _chart(series: Mapping[str, Any], begins_at: datetime) -> RateChart:
     return RateChart(
         name=series["name"],
         title=TITLES[series["name"]],
-        words=_words(series, begins_at),
+        **_words(series, begins_at),
+        searched_back_to=series["searched_back_to"],
         bars=tuple(
             RateBar(x=minute * BAR_WIDTH, height=round(HEIGHT * count / most, 1))
             for minute, count in enumerate(counts)
@@ -75,20 +82,15 @@ def _chart(series: Mapping[str, Any], begins_at: datetime) -> RateChart:
     )
 
 
-def _words(series: Mapping[str, Any], begins_at: datetime) -> str:
+def _words(series: Mapping[str, Any], begins_at: datetime) -> dict[str, Any]:
     counts = series["counts"]
     total = sum(counts)
     if not total:
-        said = "none in the last hour."
-    else:
-        busiest = counts.index(max(counts))
-        at = (begins_at + timedelta(minutes=busiest)).strftime("%H:%M")
-        about = "about " if series["estimated"] else ""
-        said = (
-            f"{about}{total} in the last hour, {about}{counts[busiest]} in the busiest minute"
-            f" ({at} UTC), {about}{counts[-1]} in the last minute."
-        )
-    if series["searched_back_to"]:
-        back_to = read_moment(series["searched_back_to"]).strftime("%Y-%m-%d %H:%M:%S")
-        said += f" Only checks of messages that were prepared since {back_to} UTC."
-    return said
+        return {"words": "none in the last hour.", "busiest_at": None, "further": ""}
+    busiest = counts.index(max(counts))
+    about = "about " if series["estimated"] else ""
+    return {
+        "words": f"{about}{total} in the last hour, {about}{counts[busiest]} in the busiest minute",
+        "busiest_at": (begins_at + timedelta(minutes=busiest)).isoformat(),
+        "further": f"{about}{counts[-1]} in the last minute.",
+    }

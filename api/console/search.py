@@ -67,21 +67,13 @@ class MessageSearch:
     def command(self, state: State) -> str:
         """Return the command line that lists the same messages."""
         given = self.query(state).items()
-        flags = (f"--{_FLAGS.get(name, name)} {shlex.quote(value)}" for name, value in given)
+        flags = (f"--{flag(name)} {shlex.quote(value)}" for name, value in given)
         return " ".join(["outbox message list", *flags])
 
 
-_FLAGS: Final = {
-    "producer_group": "group",
-    "transaction_id": "transaction-id",
-    "decided_by": "decided-by",
-    "prepared_from": "prepared-from",
-    "prepared_to": "prepared-to",
-    "min_checks": "min-checks",
-    "last_outcome": "last-outcome",
-    "last_http_status": "last-http-status",
-    "trace_id": "trace-id",
-}
+def flag(name: str) -> str:
+    """Return the option of `outbox message list` for a query parameter."""
+    return name.removeprefix("producer_").replace("_", "-")
 
 
 def parse_search(text: str, now: datetime) -> MessageSearch:

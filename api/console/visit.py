@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
@@ -30,6 +30,7 @@ NOTICES: Final = {
     "revoked": "The key is revoked; it stops working within 5 seconds.",
     "cancelled": "Nothing more is done of this action.",
     "action-resumed": "The action goes on where it stopped.",
+    "action-over": "The action had ended before, and nothing was changed.",
     "logged-out": "You are logged out.",
     "session-over": "Your session is over, and nothing was done. Log in, then try again.",
 }
@@ -101,16 +102,16 @@ class Visit:
         response.delete_cookie(COOKIE, path=self.prefix, httponly=True, samesite="strict")
 
     def page(
-        self, template: str, *, status: int = 200, command: str | None = None, **facts: Any
+        self, template: str, *, status: int = 200, commands: Sequence[str] = (), **facts: Any
     ) -> Response:
         """Return a page, or its live part alone when the page refreshes itself.
 
-        ``command`` is the command line that shows the same.
+        ``commands`` are the command lines that show or do the same.
         """
         shared = {
             "visit": self,
             "notice": NOTICES.get(self.query.get("done", "")),
-            "command": command,
+            "commands": commands,
             "calls": list(dict.fromkeys(self.api.calls)),
             "here": asked_address(self.request),
             "Scope": Scope,

@@ -38,7 +38,7 @@ async def show(visit: Visit) -> Response:
     following = page["next_cursor"] and visit.address("/audit", **given, cursor=page["next_cursor"])
     return visit.page(
         "audit.html",
-        command=_command(given),
+        commands=[_command(given)],
         filters=FILTERS,
         given=given,
         page=page,

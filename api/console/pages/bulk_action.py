@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ ENDED: Final = ("finished", "cancelled")
 BOUNDS: Final = ("prepared_from", "prepared_to")
 """The conditions that a form keeps from the dry run."""
 NUMBERS: Final = ("min_checks", "last_http_status")
+CURL: Final = 'curl -H "Authorization: Bearer $OUTBOX_API_KEY"'
+_URL: Final = f'"$OUTBOX_API_URL{BULK}'
 HELD: Final = ("release_held", "drop_held")
 ACTIONS: Final = {
     "recheck": ("Ask the producers again", {"action": "recheck"}),
@@ -38,7 +41,7 @@ async def plan(visit: Visit) -> Response:
     result = await visit.api.post(BULK, {**asked, "dry_run": True})
     return visit.page(
         "bulk_plan.html",
-        command=_command(asked),
+        commands=[_command(asked)],
         q=visit.form.get("q", ""),
         state=asked["filter"]["state"],
         action=visit.form["action"],
@@ -62,24 +65,26 @@ async def show(visit: Visit) -> Response:
     action = await visit.api.get(f"{BULK}/{visit.request.path_params['action_id']}")
     if visit.is_refresh and action["status"] in ENDED:
         return visit.reload()
-    return visit.page("bulk_action.html", action=action)
+    command = f'{CURL} {_URL}/{action["id"]}"'
+    return visit.page("bulk_action.html", commands=[command], action=action)
 
 
 async def cancel(visit: Visit) -> Response:
     """Do nothing more of an action."""
-    return await _turn(visit, "cancel", "cancelled")
+    return await _turn(visit, "cancel", "cancelled", ("cancelled",))
 
 
 async def resume(visit: Visit) -> Response:
     """Go on with a cancelled action."""
-    return await _turn(visit, "resume", "action-resumed")
+    return await _turn(visit, "resume", "action-resumed", ("waiting", "running"))
 
 
-async def _turn(visit: Visit, how: str, done: str) -> Response:
+async def _turn(visit: Visit, how: str, done: str, then: tuple[str, ...]) -> Response:
+    """Turn an action, and say what was done, or that it had ended before."""
     number = visit.request.path_params["action_id"]
     body = {"operator": visit.form.get("operator", ""), "reason": visit.form.get("reason", "")}
-    await visit.api.post(f"{BULK}/{number}/{how}", body)
-    return visit.see(f"/bulk-actions/{number}", done=done)
+    status = (await visit.api.post(f"{BULK}/{number}/{how}", body))["status"]
+    return visit.see(f"/bulk-actions/{number}", done=done if status in then else "action-over")
 
 
 def _asked(visit: Visit, *, operator: str, reason: str) -> dict[str, Any]:
@@ -109,12 +114,14 @@ def _asked(visit: Visit, *, operator: str, reason: str) -> dict[str, Any]:
     }
 
 
-def _command(asked: dict[str, Any]) -> str | None:
-    """Return the command line that does the same."""
+def _command(asked: dict[str, Any]) -> str:
+    """Return the command line that makes the same dry run."""
     words = {"recheck": "outbox message recheck", "force_end": "outbox message force-end"}
     if asked["action"] not in words:
-        return None
+        body = json.dumps({**asked, "dry_run": True})
+        return f"{CURL} -H 'Content-Type: application/json' -d {shlex.quote(body)} {_URL}\""
     decision = f" --decision {asked['decision']}" if "decision" in asked else ""
     pairs = (shlex.quote(f"{name}={value}") for name, value in asked["filter"].items())
     filters = " ".join(f"--filter {pair}" for pair in pairs)
-    return f"{words[asked['action']]} {filters}{decision} --reason ... --dry-run"
+    most = f"--max-items {asked['max_items']}"
+    return f"{words[asked['action']]} {filters}{decision} {most} --reason ... --dry-run"

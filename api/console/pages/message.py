@@ -28,7 +28,10 @@ async def show(visit: Visit) -> Response:
     now = SystemClock().now()
     return visit.page(
         "message.html",
-        command=f"outbox message get {message['message_id']} --history",
+        commands=[
+            f"outbox message get {message['message_id']}{' --payload' if wants_payload else ''}",
+            f"outbox message get {message['message_id']} --history",
+        ],
         message=message,
         timeline=_timeline(message, history["events"], now.isoformat()),
         now=now,
@@ -90,6 +93,8 @@ def _visibility(message: dict[str, Any], now: str) -> dict[str, Any]:
     place = message["publication"]
     if message["decision"] == "ROLLBACK":
         return {"at": message["decided_at"], "name": "never visible to consumers", "facts": {}}
+    if place is None and message["state"] == "PUBLISHED":
+        return {"at": None, "name": "published, and its place in Kafka is not stored", "facts": {}}
     if place is None:
         return {"at": None, "name": "not yet visible to consumers", "facts": {}}
     name = "visible to consumers" if place["visible"] else "not yet visible to consumers"

@@ -30,7 +30,7 @@ async def show(visit: Visit) -> Response:
     beats = values.of("checker_heartbeat_timestamp_seconds")
     return visit.page(
         "overview.html",
-        command="outbox status",
+        commands=["outbox status", "outbox reconcile list"],
         states=_states(values),
         search=SEARCH,
         groups=_groups(values),

@@ -44,7 +44,7 @@ async def show(visit: Visit) -> Response:
         cluster.endpoint = await _endpoint(visit, cluster.group)
     return visit.page(
         "parked.html",
-        command="outbox message list --state PARKED",
+        commands=["outbox message list --state PARKED"],
         clusters=clusters,
         found=found[:SHOWN],
         looked_at=len(found),

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from api.console.visit import Visit
 from outbox.access import Scope
+from outbox.checks.check_round import Outcome
 from outbox.clock import SystemClock
 
 GROUPS: Final = "/v1/producer-groups"
 MESSAGES: Final = "/v1/half-messages"
 LAST_CHECKS: Final = 50
 LOOKED_AT: Final = 500
+ANSWERED: Final = frozenset({Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN})
+"""The outcomes of checks whose answer was valid."""
+DUE_COUNTED: Final = 1000
+"""The route counts no more due checks than so many of a delay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckQuality:
+    """How many checks got a valid answer, and how long they took."""
+
+    answered: int
+    percent: int
+    """Rounded down: it is 100 only if all were answered."""
+    p95_ms: int
+    """19 of 20 took at most so long."""
 
 
 async def show_all(visit: Visit) -> Response:
@@ -24,7 +42,7 @@ async def show_all(visit: Visit) -> Response:
     page = await visit.api.get(GROUPS, query)
     following = page["next_cursor"] and visit.address("/groups", cursor=page["next_cursor"])
     return visit.page(
-        "producer_groups.html", command="outbox group list", page=page, following=following
+        "producer_groups.html", commands=["outbox group list"], page=page, following=following
     )
 
 
@@ -67,11 +85,18 @@ async def _show(
 ) -> Response:
     name = _name(visit)
     group = await visit.api.get(f"{GROUPS}/{name}")
+    health = await visit.api.get(f"{GROUPS}/{name}/health")
     checks, since = await _last_checks(visit, name)
     return visit.page(
         "producer_group.html",
-        command=f"outbox group get {group['producer_group']}",
+        commands=[
+            f"outbox group get {group['producer_group']}",
+            *([f"outbox group test {group['producer_group']}"] if tested else []),
+        ],
         group=group,
+        health=health,
+        due_counted=DUE_COUNTED,
+        quality=check_quality(checks),
         tested=tested,
         simulated=simulated,
         checks=checks,
@@ -109,6 +134,19 @@ async def _last_checks(visit: Visit, name: str) -> tuple[list[dict[str, Any]], s
         )
     checked.sort(key=lambda each: str(each["at"]), reverse=True)
     return checked[:LAST_CHECKS], found["searched_back_to"]
+
+
+def check_quality(checks: Sequence[Mapping[str, Any]]) -> CheckQuality | None:
+    """Return the share of valid answers and the latency of checks; None if there are none."""
+    if not checks:
+        return None
+    took = sorted(each["latency_ms"] for each in checks)
+    answered = sum(each["outcome"] in ANSWERED for each in checks)
+    return CheckQuality(
+        answered=answered,
+        percent=100 * answered // len(checks),
+        p95_ms=took[(len(took) * 19 + 19) // 20 - 1],
+    )
 
 
 def _name(visit: Visit) -> str:

@@ -20,7 +20,6 @@ LATENCY_OF: Final = 50
 """From so many of the newest published messages the latency is read."""
 HELD: Final = "/v1/held-records"
 ACTIONS: Final = ("release", "drop")
-NONE_HELD: Final[dict[str, Any]] = {"data": [], "has_more": False}
 
 
 async def show(visit: Visit) -> Response:
@@ -36,7 +35,7 @@ async def show(visit: Visit) -> Response:
     )
     return visit.page(
         "publishing.html",
-        command="outbox held list",
+        commands=["outbox held list", "outbox shard list"],
         backlog=[
             (each.labels["topic"], int(each.value))
             for each in values.of("publish_backlog_messages")
@@ -44,6 +43,7 @@ async def show(visit: Visit) -> Response:
         ],
         latency=publish_latency(published),
         held=held,
+        following=held["next_cursor"] and visit.address("/publishing", cursor=held["next_cursor"]),
         waiting=waiting,
         waiting_shown=WAITING_SHOWN,
         causes=_causes(held["data"]),
@@ -99,10 +99,12 @@ async def _published(visit: Visit) -> list[dict[str, Any]]:
 
 
 async def _held(visit: Visit) -> dict[str, Any]:
-    """Return the oldest held records; a refresh does not show them."""
-    if visit.is_refresh:
-        return NONE_HELD
-    found: dict[str, Any] = await visit.api.get(HELD, {"limit": SHOWN})
+    """Return the oldest held records, or the next page of them."""
+    cursor = visit.query.get("cursor")
+    query: Query = {"limit": SHOWN}
+    found: dict[str, Any] = await visit.api.get(
+        HELD, {**query, "cursor": cursor} if cursor else query
+    )
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.responses import Response
@@ -22,7 +23,7 @@ async def show_all(visit: Visit) -> Response:
     )
     return visit.page(
         "reconciliations.html",
-        command="outbox reconcile list",
+        commands=["outbox reconcile list"],
         page=page,
         following=following,
         bound=visit.caller.groups is not None,
@@ -41,7 +42,7 @@ async def show(visit: Visit) -> Response:
     )
     return visit.page(
         "reconciliation.html",
-        command=f"outbox reconcile show {run['run_id']}",
+        commands=[f"outbox reconcile show {run['run_id']}{_kind(kept)}"],
         run=run,
         page=page,
         given=kept,
@@ -59,3 +60,8 @@ async def download(visit: Visit) -> Response:
     }
     headers["content-disposition"] = f'attachment; filename="reconciliation.{form}"'
     return Response(answer.body, headers=headers | {"cache-control": "no-store"})
+
+
+def _kind(given: Mapping[str, str]) -> str:
+    """Return the option of the command for the kind that is shown."""
+    return f" --kind {given['kind']}" if "kind" in given else ""

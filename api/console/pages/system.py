@@ -23,7 +23,7 @@ async def show(visit: Visit) -> Response:
     is_admin = sees_all and visit.can(Scope.ADMIN)
     return visit.page(
         "system.html",
-        command="outbox doctor",
+        commands=["outbox doctor", "outbox config show"],
         checks=await _readiness(visit),
         running=await visit.api.get("/version"),
         report=sorted(report, key=_rank),

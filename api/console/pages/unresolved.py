@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -11,7 +12,7 @@ from starlette.responses import Response
 
 from api.console.csv_file import EXPORTED, csv_file
 from api.console.in_process_api import Query, Refused
-from api.console.search import MessageSearch, SearchInvalid, parse_search
+from api.console.search import MessageSearch, SearchInvalid, flag, parse_search
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.clock import SystemClock
@@ -77,7 +78,7 @@ async def show(visit: Visit) -> Response:
     return visit.page(
         "unresolved.html",
         status=200 if failed is None else 422,
-        command=search.command(_states(search)[0]),
+        commands=[] if failed else [search.command(state) for state in _states(search)],
         q=text,
         failed=failed,
         lists=lists,
@@ -145,14 +146,22 @@ async def _by_id(visit: Visit, word: str) -> Response:
         names.append("trace_id")
     elif visit.can(Scope.MESSAGES_PAYLOAD):
         names.append("key")
-    for name in names:
+    commands = [f"outbox message list --{flag(name)} {shlex.quote(word)}" for name in names]
+    for name, command in zip(names, commands, strict=True):
         page = await visit.api.get(MESSAGES, {name: word, "limit": SHOWN})
         if len(page["data"]) == 1:
             return visit.see(f"/messages/{page['data'][0]['message_id']}")
         if page["data"] or page["searched_back_to"]:
             further = f'{QUALIFIER_OF[name]}:"{word}"'
-            return visit.page("found.html", word=word, name=name, page=page, further=further)
-    return visit.page("found.html", status=404, word=word, name=None, page=None)
+            return visit.page(
+                "found.html",
+                commands=[command],
+                word=word,
+                name=name,
+                page=page,
+                further=further,
+            )
+    return visit.page("found.html", status=404, commands=commands, word=word, name=None, page=None)
 
 
 async def _exact(visit: Visit, word: str) -> str | None:

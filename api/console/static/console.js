@@ -31,7 +31,11 @@
     document.querySelectorAll("time[datetime]").forEach(function (each) {
       if (!each.dataset.utc) { each.dataset.utc = each.textContent; }
       var at = new Date(each.dateTime), zone = { timeZoneName: "short" };
-      if (!local) { each.textContent = each.dataset.utc; }
+      if (each.dataset.age !== undefined) {
+        if (!each.dataset.title) { each.dataset.title = each.title; }
+        each.title = local ? at.toLocaleString(undefined, zone) : each.dataset.title;
+      }
+      else if (!local) { each.textContent = each.dataset.utc; }
       else if (each.dataset.clock === undefined) { each.textContent = at.toLocaleString(undefined, zone); }
       else { each.textContent = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", timeZoneName: "short" }); }
     });
@@ -53,19 +57,40 @@
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) { return; }
     if (event.key === "/" && search) { event.preventDefault(); search.focus(); search.select(); }
     if (event.key === "r") { event.preventDefault(); location.reload(); }
-    if (event.key === "?") { event.preventDefault(); byId("help").showModal(); }
+    if (event.key === "?" && !byId("help").open) { event.preventDefault(); byId("help").showModal(); }
   }
 
   // A list must not move while somebody points at it or is choosing something in it.
-  function busy(element) {
-    return element.matches(":hover") || element.contains(document.activeElement);
+  function isChanged(field) {
+    if (field.type === "checkbox") { return field.checked !== field.defaultChecked; }
+    if (field.tagName !== "SELECT") { return field.value !== field.defaultValue; }
+    var first = Array.from(field.options).findIndex(function (each) { return each.defaultSelected; });
+    return field.selectedIndex !== Math.max(first, 0);
+  }
+  function whyPaused(element) {
+    if (!refreshes) { return "Refresh is off."; }
+    if (element.matches(":hover")) { return "Refresh is paused while the pointer is here."; }
+    var filled = Array.from(element.querySelectorAll("input:not([type=hidden]), select")).some(isChanged);
+    return filled || element.contains(document.activeElement)
+      ? "Refresh is paused while a form is filled in." : "";
+  }
+
+  // A person may switch the refresh off, on every page that has one.
+  var refreshes = kept("refresh") !== "off";
+  function showRefresh() {
+    var button = byId("refresh"), hint = byId("paused");
+    if (!button) { return; }
+    button.hidden = !document.querySelector("#live[hx-get]");
+    button.textContent = refreshes ? "Refresh on" : "Refresh off";
+    hint.hidden = refreshes || button.hidden;
+    hint.textContent = "Refresh is off.";
   }
   document.addEventListener("htmx:beforeRequest", function (event) {
     if (event.detail.elt.id !== "live") { return; }
-    var waits = busy(event.detail.elt) || document.hidden;
-    var hint = byId("paused");
-    if (hint) { hint.hidden = !waits; }
-    if (waits) { event.preventDefault(); }
+    var why = whyPaused(event.detail.elt), hint = byId("paused");
+    hint.hidden = !why;
+    hint.textContent = why;
+    if (why || document.hidden) { event.preventDefault(); }
   });
   // A page whose refresh fails shows what was true then: it must say so.
   var fresh = new Date();
@@ -74,7 +99,8 @@
     if (event.detail.requestConfig.elt.id !== "live" || !hint) { return; }
     if (event.detail.successful) { fresh = new Date(); }
     hint.hidden = event.detail.successful;
-    hint.textContent = "Not refreshed since " + fresh.toISOString().slice(11, 19) + " UTC: "
+    hint.textContent = "Not refreshed since "
+      + (local ? fresh.toLocaleTimeString() : fresh.toISOString().slice(11, 19) + " UTC") + ": "
       + (status ? "the API answers " + status : "the API does not answer")
       + ". What is below may have changed.";
   });
@@ -87,6 +113,14 @@
       showTimes();
     });
   }
+  if (byId("refresh")) {
+    byId("refresh").addEventListener("click", function () {
+      refreshes = !refreshes;
+      keep("refresh", refreshes ? "on" : "off");
+      showRefresh();
+    });
+  }
   if (byId("theme")) { byId("theme").addEventListener("click", turnTheme); }
+  showRefresh();
   showTimes();
 })();

@@ -284,6 +284,8 @@ async def test_no_address_breaks_a_page(
                 f"/ui/reconciliations/{part}",
                 f"/ui/reconciliations/{part}/report.{part}",
                 f"/ui/reconciliations?cursor={part}",
+                f"/ui/publishing?cursor={part}",
+                f"/ui/audit?cursor={part}",
                 f"/ui/bulk-actions/{part}",
                 f"/ui/static/{part}",
                 f"/ui/{part}",

@@ -14,7 +14,8 @@ from tests.integration.api.console.fixtures_chromium import LIVENESS_SECONDS, PR
 from tests.integration.api.console.fixtures_desk import Desk
 from tests.integration.api.console.fixtures_hostile_text import HOSTILE
 from tests.integration.api.console.fixtures_pictures import HEIGHT, PICTURES, WIDTH
-from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_held import hold
+from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import HALVES
 from tests.integration.checker.fixtures_producer import Producer, says
 
@@ -97,6 +98,81 @@ async def test_the_list_grows_by_itself_and_rests_under_the_pointer(desk: Desk) 
     await desk.tab.until(f"document.body.innerText.includes('{second}')")
 
 
+async def test_parked_and_refused_records_appear_by_themselves(desk: Desk) -> None:
+    await desk.tab.point_at(1, 1)
+    await desk.open("/publishing")
+    held = await desk.prepare()
+    await desk.listener.client.post(f"{HALVES}/{held}/end", json={"decision": "COMMIT"})
+    await hold(desk.pool, held)
+    await desk.tab.until(f"document.querySelector('form[action$=\"/held/{held}\"]') !== null")
+    await desk.open("/parked")
+    parked = await desk.prepare()
+    await select(desk.pool, PARK)
+    await desk.tab.until(f"document.getElementById('live').innerText.includes('{parked}')")
+    assert "All of them" in await desk.tab.text()
+
+
+async def test_a_reason_that_is_being_written_is_not_refreshed_away(desk: Desk) -> None:
+    held = await desk.prepare()
+    await desk.listener.client.post(f"{HALVES}/{held}/end", json={"decision": "COMMIT"})
+    await hold(desk.pool, held)
+    await desk.tab.point_at(1, 1)
+    await desk.open("/publishing")
+    field = f"form[action$='/held/{held}'] [name=reason]"
+    await desk.tab.fill(field, "it is repaired")
+    await desk.tab.until("document.getElementById('paused').innerText.includes('filled in')")
+    assert await desk.tab.js(f'document.querySelector("{field}").value') == "it is repaired"
+
+
+async def test_a_person_switches_the_refresh_off_and_on_again(desk: Desk) -> None:
+    await desk.tab.point_at(1, 1)
+    await desk.open("/audit")
+    assert await desk.tab.js("document.getElementById('refresh').offsetParent === null")
+    await desk.open("/?q=state:prepared")
+    await desk.tab.click("#refresh", loads=False)
+    await desk.open("/?q=state:prepared")
+    assert "Refresh off" in await desk.tab.text()
+    await desk.tab.js(
+        "window.addEventListener('htmx:beforeRequest',"
+        " event => { window.stopped = event.defaultPrevented; })"
+    )
+    first = await desk.prepare()
+    await desk.tab.until("window.stopped")
+    assert first not in await desk.tab.text()
+    await desk.tab.click("#refresh", loads=False)
+    await desk.tab.until(f"document.body.innerText.includes('{first}')")
+
+
+async def test_no_page_is_wider_than_a_telephone(desk: Desk, subtests: pytest.Subtests) -> None:
+    shown = await desk.prepare(
+        transaction_id="y" * 128,
+        key="k" * 8000,
+        value="v" * 5000,
+        tags=["t" * 64],
+        headers={"h" * 128: "w" * 4000},
+    )
+    metrics = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    await desk.tab.command("Emulation.setDeviceMetricsOverride", **metrics)
+    try:
+        for path in (
+            *PAGES,
+            "",
+            f"messages/{shown}?payload=1",
+            "reconciliations",
+            "nothing",
+            "?q=nothing",
+        ):
+            with subtests.test(path):
+                await desk.open(f"/{path}")
+                assert await desk.tab.js("document.documentElement.scrollWidth") == 390
+                narrow = (
+                    "Array.from(document.querySelectorAll('.facts dd'), each => each.offsetWidth)"
+                )
+                assert min(await desk.tab.js(narrow), default=390) > 100
+    finally:
+        await desk.tab.command("Emulation.clearDeviceMetricsOverride")
+
+
 async def test_a_page_that_cannot_refresh_itself_says_since_when(desk: Desk) -> None:
     await desk.tab.point_at(1, 1)
     await desk.open("/?q=state:committed")
@@ -122,8 +198,9 @@ async def test_keys_reach_the_search_and_the_help(desk: Desk) -> None:
     await desk.tab.press("/")
     await desk.tab.until("document.activeElement.id === 'q'")
     await desk.tab.js("document.activeElement.blur()")
-    await desk.tab.press("?")
-    await desk.tab.until("document.getElementById('help').open")
+    for _ in range(2):
+        await desk.tab.press("?")
+        await desk.tab.until("document.getElementById('help').open")
     await desk.tab.js("document.getElementById('help').close(); window.beforeLoading = true")
     await desk.tab.press("r")
     await desk.tab.until("!window.beforeLoading && document.readyState === 'complete'")
@@ -153,14 +230,20 @@ async def offered(desk: Desk) -> list[str]:
 async def test_the_theme_and_the_clock_are_kept(desk: Desk) -> None:
     await desk.prepare()
     await desk.open("/")
-    before = await desk.tab.js("document.querySelector('time').textContent")
+    before = await desk.tab.js("document.querySelector('time:not([data-age])').textContent")
     assert before.endswith("UTC")
+    await desk.tab.command("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
     await desk.tab.click("#clock", loads=False)
     await desk.tab.click("#theme", loads=False)
     theme = await desk.tab.js("document.documentElement.dataset.theme")
     await desk.open("/")
     assert await desk.tab.js("document.documentElement.dataset.theme") == theme
     assert await desk.tab.js("document.getElementById('clock').textContent") == "Local time"
+    titles = "Array.from(document.querySelectorAll('time[data-age]'), each => each.title)"
+    local = await desk.tab.js(titles)
+    assert local
+    assert all(each.endswith("GMT+9") for each in local), local
+    await desk.tab.command("Emulation.setTimezoneOverride", timezoneId="")
     await desk.tab.js("localStorage.clear()")
 
 

@@ -24,13 +24,13 @@ from chaos.servers.small_disk import NoSmallDisk, fill, make_room, small_disk
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from outbox.access import Scope
-from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.sessions.connections import make_pool
 from outbox_client import Check, CheckEndpoint, LocalTransactionState
 from tests.e2e.fixtures_command import outbox
 from tests.fixtures_databases import make_database, migrate
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_paths import PROJECT
+from tests.fixtures_separate_broker import separate_broker
 from tests.integration.api.console.fixtures_chromium import PROGRAM
 from tests.integration.api.console.fixtures_console import key_text
 from tests.integration.api.console.fixtures_desk import Desk, log_in
@@ -57,13 +57,8 @@ MEGABYTES: Final = 160
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
     """A broker of this module's own, which an incident may stop."""
-    broker = EmbeddedKafka(tmp_path_factory.mktemp("broker") / "kafka")
-    broker.start()
-    try:
-        ensure_progress_topic(broker.bootstrap_servers)
+    with separate_broker(tmp_path_factory.mktemp("broker"), progress_topic=True) as broker:
         yield broker
-    finally:
-        broker.kill()
 
 
 @pytest.fixture(scope="module")

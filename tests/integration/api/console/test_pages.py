@@ -18,6 +18,18 @@ from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_
 
 pytestmark = pytest.mark.postgres
 
+DUE = """
+WITH opened AS (
+    INSERT INTO outbox.check_class (producer_group_id, delay_seconds, position)
+    SELECT id, 7, 0 FROM outbox.producer_group WHERE name = 'billing'
+    RETURNING producer_group_id, delay_seconds
+)
+INSERT INTO outbox.check_queue (
+    producer_group_id, delay_seconds, id,
+    half_id, round, check_count, only_unknown, age_from, due_at)
+SELECT producer_group_id, delay_seconds, half_id, half_id, 1, 0, true, prepared_at, prepared_at
+FROM outbox.half_message JOIN opened USING (producer_group_id)
+"""
 PATHS = (
     *("overview", "parked", "groups", "publishing", "reconciliations", "audit", "keys"),
     "system",
@@ -86,7 +98,7 @@ async def test_the_overview_draws_the_last_hour_and_says_it_in_words(
         page = await browser.get("/ui/overview")
         assert "GET /v1/rates" in page.text
         for words in (
-            r"Prepared : 3 in the last hour, 3 in the busiest minute \(\d\d:\d\d UTC\), 3 in the",
+            r"Prepared : 3 in the last hour, 3 in the busiest minute \( \d\d:\d\d UTC \), 3 in",
             r"Committed : 2 in the last hour",
             r"Published to Kafka : none in the last hour",
             r"Checks made : none in the last hour",
@@ -165,6 +177,33 @@ async def test_a_group_is_tested_paused_and_resumed(database_url: str, pool: Poo
         resumed = await browser.send(paused, f"{at}/resume", reason="done")
         assert "Checks running" in resumed.text
         assert (await browser.send(resumed, f"{at}/pause")).status == 422
+
+
+async def test_a_group_shows_how_its_checks_go_and_how_old_its_secret_is(
+    database_url: str, pool: Pool
+) -> None:
+    scopes = (Scope.GROUPS_READ, Scope.GROUPS_WRITE, Scope.MESSAGES_READ)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        at = "/ui/groups/billing"
+        young = await browser.get(at)
+        assert "Success rate no message was checked" in young.text
+        assert re.search(r"Secret \d+ s old: made ", young.text)
+        for outcome, status in (("commit", 200), ("unknown", 200), ("http_error", 500)):
+            await service.prepared_id()
+            await select(pool, CHECKED, outcome, status)
+        await service.client.post(
+            "/v1/producer-groups/billing/rotate-secret", json={"overlap_seconds": 3600}
+        )
+        page = await browser.get(at)
+        assert "66 % : 2 of the last 3 checks got a valid answer" in page.text
+        assert "p95 of checks 5 ms" in page.text
+        assert "In flight none: no check is due" in page.text
+        assert "the one before it signs too until" in page.text
+        assert "GET /v1/producer-groups/billing/health" in page.text
+        await select(pool, DUE)
+        assert "In flight 3 due, at most 8 in flight at once" in (await browser.get(at)).text
+        paused = await browser.send(page, f"{at}/pause", reason="r")
+        assert "In flight 3 due, which wait for the resume" in paused.text
 
 
 async def test_a_group_that_may_not_be_changed_says_why(database_url: str, pool: Pool) -> None:
@@ -270,6 +309,24 @@ async def test_an_action_is_cancelled_before_it_begins(database_url: str, pool: 
         await begin_now(pool)
         await until_finished(browser, other)
         assert await states(service, [message_id]) == {"PREPARED"}
+
+
+async def test_an_action_that_has_ended_is_not_said_to_be_cancelled_or_to_go_on(
+    database_url: str, pool: Pool
+) -> None:
+    scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        await service.prepared_id()
+        dry = await plan(browser, "state:prepared group:billing", "rollback")
+        waiting = await browser.send(dry, "/ui/bulk-actions", reason="r")
+        cancelled = await browser.send(waiting, f"{waiting.path}/cancel")
+        await browser.send(cancelled, f"{waiting.path}/resume")
+        await begin_now(pool)
+        await until_finished(browser, await browser.get(waiting.path))
+        for page, turn in ((waiting, "cancel"), (cancelled, "resume")):
+            late = await browser.send(page, f"{waiting.path}/{turn}")
+            assert "The action had ended before, and nothing was changed." in late.text
+            assert "finished: 1 of 1 done" in late.text
 
 
 async def test_an_action_needs_a_search_and_the_scope(database_url: str, pool: Pool) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import re
+from html import unescape
 from typing import LiteralString
 
 import pytest
 
+from api.console.pages import publishing
 from api.console.pages.publishing import WAITING_SHOWN
 from devservers.kafka import EmbeddedKafka
 from outbox.access import Scope
 from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.console.fixtures_console import Browser, logged_in
+from tests.integration.api.console.fixtures_console import Browser, Page, logged_in
 from tests.integration.api.console.fixtures_hostile_text import HOSTILE
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_kafka_log import KafkaLog
@@ -112,6 +114,27 @@ async def test_the_newest_that_wait_are_shown_with_a_way_to_all_and_a_refresh_le
         part = await browser.get("/ui/publishing", **{"hx-request": "true", "hx-target": "live"})
         assert "Committed and not yet in Kafka" in part.text
         assert [each for each in ids if each in part.html] == []
+
+
+async def test_refused_records_have_pages_and_a_refresh_shows_them_too(
+    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "SHOWN", 2)
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        ids = [await held_id(service, pool, f"k-{n}") for n in range(3)]
+        page = await browser.get("/ui/publishing")
+        seen = shown(page, ids)
+        while following := re.findall(r'href="([^"]+)">Next page', page.html):
+            page = await browser.get(unescape(following[0]))
+            seen += shown(page, ids)
+        assert seen == ids
+        last = {"hx-request": "true", "hx-target": "live"}
+        assert shown(await browser.get(page.path, **last), ids) == shown(page, ids)
+
+
+def shown(page: Page, ids: list[str]) -> list[str]:
+    """Return the messages whose forms are on a page."""
+    return [each for each in ids if f"/ui/held/{each}" in page.forms()]
 
 
 async def test_without_kafka_the_pages_say_so_and_name_the_command(

@@ -41,3 +41,10 @@ def test_a_clock_that_runs_behind_makes_no_negative_latency() -> None:
     latency = publish_latency([published(-5)])
     assert latency is not None
     assert latency.longest == 0
+
+
+def test_a_message_whose_place_is_not_stored_is_left_out() -> None:
+    assert publish_latency([{**published(5), "publication": None}]) is None
+    assert publish_latency([{**published(5), "publication": None}, published(7)]) == (
+        publish_latency([published(7)])
+    )

@@ -29,24 +29,23 @@ def test_the_busiest_minute_has_the_whole_height_and_a_quiet_one_no_bar() -> Non
 def test_the_words_say_what_the_chart_draws() -> None:
     [chart] = rate_charts(answer({10: 200, 59: 50}))
     assert chart.title == "Prepared"
-    assert chart.words == (
-        "250 in the last hour, 200 in the busiest minute (13:15 UTC), 50 in the last minute."
-    )
+    assert chart.words == "250 in the last hour, 200 in the busiest minute"
+    assert chart.busiest_at == "2026-09-21T13:15:30+00:00"
+    assert chart.further == "50 in the last minute."
 
 
 def test_the_words_say_what_is_estimated_and_what_was_not_looked_at() -> None:
     [chart] = rate_charts(
         answer({0: 7}, estimated=True, searched_back_to="2026-09-21T14:00:00+02:00")
     )
-    assert chart.words == (
-        "about 7 in the last hour, about 7 in the busiest minute (13:05 UTC), about 0 in the last"
-        " minute. Only checks of messages that were prepared since 2026-09-21 12:00:00 UTC."
-    )
+    assert chart.words == "about 7 in the last hour, about 7 in the busiest minute"
+    assert chart.further == "about 0 in the last minute."
+    assert chart.searched_back_to == "2026-09-21T14:00:00+02:00"
 
 
 def test_an_hour_without_messages_has_no_bars() -> None:
     [chart] = rate_charts(answer({}))
-    assert (chart.bars, chart.words) == ((), "none in the last hour.")
+    assert (chart.bars, chart.words, chart.busiest_at) == ((), "none in the last hour.", None)
 
 
 def test_the_parts_of_the_table_begin_every_ten_minutes() -> None:
