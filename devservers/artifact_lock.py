@@ -69,7 +69,7 @@ def update_lock(folders: list[str], lock: Path = LOCK) -> None:
 
 
 def _locked(folder: str, path: Path) -> LockedArtifact:
-    """Return a jar's lock; the local Maven repository tells its coordinates."""
+    """Return a jar's lock; its coordinates are those of the local Maven repository."""
     (source,) = MAVEN_REPOSITORY.rglob(path.name)
     *group, artifact, version = source.relative_to(MAVEN_REPOSITORY).parts[:-1]
     return LockedArtifact(folder, path.name, ".".join(group), artifact, version, _sha256(path))

@@ -168,5 +168,5 @@ class EmbeddedPostgres(Server):
 
 def _release(programs: Path) -> int:
     """Return the major release of a server, whose answer is like ``postgres (PostgreSQL) 18.4``."""
-    told = subprocess.run([programs / "postgres", "--version"], capture_output=True, check=True)
-    return int(told.stdout.split()[2].partition(b".")[0])
+    answer = subprocess.run([programs / "postgres", "--version"], capture_output=True, check=True)
+    return int(answer.stdout.split()[2].partition(b".")[0])

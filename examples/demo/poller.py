@@ -12,7 +12,7 @@ class DeadlineExceeded(Exception):
 
 
 def wait_until(what: str, happened: Callable[[], bool], seconds: float) -> None:
-    """Poll until ``happened()``; raise ``DidNotHappen`` after ``seconds``."""
+    """Poll until ``happened()``; raise ``DeadlineExceeded`` after ``seconds``."""
     deadline, pause = monotonic() + seconds, Event()
     while not happened():
         if monotonic() > deadline:

@@ -28,7 +28,7 @@ class HealthCheck:
     """What to run next, if the result is not good and one command helps."""
 
 
-def finding(
+def health_check(
     check: str,
     good: bool,
     detail: str,
@@ -45,4 +45,4 @@ def finding(
 def judged(judgements: Iterable[Judgement]) -> Iterator[HealthCheck]:
     """Yield a check for each setting that was judged."""
     for each in judgements:
-        yield finding(each.setting, each.safe, each.detail)
+        yield health_check(each.setting, each.safe, each.detail)

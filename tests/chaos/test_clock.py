@@ -26,11 +26,11 @@ from chaos.programs.false_clock import (
 )
 from devservers.kafka import EmbeddedKafka
 from outbox.clock import SystemClock
-from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.settings.environment import process_environment
 from tests.chaos.fixtures_live_service import LiveService, live_service
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.fixtures_kafka import committed_records, make_topic
+from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 from tests.integration.failpoints.fixtures_producer import CheckEndpoint, serving
 
@@ -97,20 +97,14 @@ def offset(service: LiveService) -> timedelta:
 @pytest.fixture
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
     """A separate broker: its progress topic belongs to one installation at a time."""
-    broker = EmbeddedKafka(tmp_path_factory.mktemp("clock") / "kafka")
-    broker.start()
-    try:
+    with separate_broker(tmp_path_factory.mktemp("clock"), progress_topic=True) as broker:
         yield broker
-    finally:
-        broker.kill()
-        broker.erase()
 
 
 @pytest.fixture
 def service(
     database_url: str, kafka_broker: EmbeddedKafka, tmp_path: Path
 ) -> Iterator[LiveService]:
-    ensure_progress_topic(kafka_broker.bootstrap_servers, replication=1)
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE outbox.installation SET installation_id = gen_random_uuid()")
     with live_service(database_url, kafka_broker.bootstrap_servers, tmp_path) as running:

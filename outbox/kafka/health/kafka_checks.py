@@ -24,7 +24,7 @@ from outbox.kafka.progress_topic import (
     progress_topic_facts,
     safety_of,
 )
-from outbox.operators.health_check import HealthCheck, HealthStatus, finding, judged
+from outbox.operators.health_check import HealthCheck, HealthStatus, health_check, judged
 from outbox.settings.catalogue import Settings
 
 FOR_EVER = -1
@@ -39,18 +39,18 @@ def kafka_checks(settings: Settings, data_topics: Collection[str]) -> Iterator[H
     servers, config = settings.required_bootstrap_servers(), settings.kafka_config
     topics = {PROGRESS_TOPIC, *data_topics}
     try:
-        yield rights_finding(missing_rights_to_judge(servers, config, topics))
+        yield rights_health(missing_rights_to_judge(servers, config, topics))
         facts = progress_topic_facts(servers, config)
-        yield finding("kafka", True, f"{facts.brokers} broker(s), {facts.topics} topics")
-        yield from progress_topic_findings(facts)
+        yield health_check("kafka", True, f"{facts.brokers} broker(s), {facts.topics} topics")
+        yield from progress_topic_health(facts)
         durability = topic_durability(servers, config, {*topics, TRANSACTIONS})
-        yield from durability_findings(durability, facts.newer_than_4_2)
+        yield from durability_health(durability, facts.newer_than_4_2)
         now = SystemClock().now().timestamp()
         longest = facts.longest_transaction_seconds
-        yield transaction_finding(open_transactions(servers, config, topics), now, longest, servers)
-        yield share_group_finding(dirty_share_groups(servers, config))
+        yield transaction_health(open_transactions(servers, config, topics), now, longest, servers)
+        yield share_group_health(dirty_share_groups(servers, config))
     except KafkaForbidden as error:
-        yield finding("kafka", False, f"{servers}: {error}")
+        yield health_check("kafka", False, f"{servers}: {error}")
     except KafkaUnavailable as error:
         yield unreachable(servers, str(error))
 
@@ -58,60 +58,60 @@ def kafka_checks(settings: Settings, data_topics: Collection[str]) -> Iterator[H
 def unreachable(servers: str, error: str) -> HealthCheck:
     """Return the check of a cluster that does not answer."""
     asked = "is it running, and is it what OUTBOX_KAFKA_BOOTSTRAP_SERVERS means?"
-    return finding("kafka", False, f"{servers}: {error}; {asked}", command=START_KAFKA)
+    return health_check("kafka", False, f"{servers}: {error}; {asked}", command=START_KAFKA)
 
 
-def rights_finding(missing: Sequence[str]) -> HealthCheck:
+def rights_health(missing: Sequence[str]) -> HealthCheck:
     """Check for rights without which the checks below see less than there is."""
     detail = "; ".join(missing) or "none is missing for these checks"
-    return finding("kafka rights", not missing, detail, HealthStatus.WARNING)
+    return health_check("kafka rights", not missing, detail, HealthStatus.WARNING)
 
 
-def progress_topic_findings(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:
+def progress_topic_health(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:
     """Check the topic `outbox.progress` and the broker settings that its transactions need."""
     detail = f"{facts.partitions} partitions, required: 16"
-    yield finding("outbox.progress", facts.partitions == 16, detail)
+    yield health_check("outbox.progress", facts.partitions == 16, detail)
     yield from judged(safety_of(facts))
     kept = int(facts.settings.get("retention.ms", "0"))
     long_enough = kept == FOR_EVER or kept >= RETENTION_MS
-    yield finding("retention.ms", long_enough, f"{kept}, required: {RETENTION_MS} or more")
+    yield health_check("retention.ms", long_enough, f"{kept}, required: {RETENTION_MS} or more")
     unclean = facts.settings.get("unclean.leader.election.enable", "-")
-    yield finding("unclean.leader.election.enable", unclean == "false", unclean)
+    yield health_check("unclean.leader.election.enable", unclean == "false", unclean)
     in_sync = int(facts.settings.get("min.insync.replicas", "1"))
     detail = f"{in_sync}; 2 with three brokers survives the loss of one"
-    yield finding("min.insync.replicas", in_sync >= SAFE_IN_SYNC, detail, HealthStatus.WARNING)
+    yield health_check("min.insync.replicas", in_sync >= SAFE_IN_SYNC, detail, HealthStatus.WARNING)
 
 
-def durability_findings(
+def durability_health(
     topics: Sequence[TopicDurability], newer_than_4_2: bool
 ) -> Iterator[HealthCheck]:
     """Check the release together with replication, and who may lead a partition."""
-    yield release_finding(topics, newer_than_4_2)
+    yield release_health(topics, newer_than_4_2)
     unclean = [each.topic for each in topics if each.unclean]
     detail = "off for every topic"
     if unclean:
         detail = f"on for {_named(unclean)}: acknowledged records may be lost"
-    yield finding("unclean leader election", not unclean, detail)
+    yield health_check("unclean leader election", not unclean, detail)
 
 
-def release_finding(topics: Sequence[TopicDurability], newer_than_4_2: bool) -> HealthCheck:
+def release_health(topics: Sequence[TopicDurability], newer_than_4_2: bool) -> HealthCheck:
     """Check for releases that skip the markers of a partition without a leader (ADR 0017).
 
     Kafka reports its exact version to no client, so a later fixed release gets the warning too.
     """
     if not newer_than_4_2:
-        return finding("kafka release", True, "not one to avoid")
+        return health_check("kafka release", True, "not one to avoid")
     known = "4.3 or newer: 4.3.0, 4.3.1 and 4.4.0 can leave a committed transaction open"
     weak = [_replication(each) for each in topics if not each.survives_one_broker]
     if not weak:
         detail = f"{known} (KAFKA-20734); 4.2 cannot"
-        return finding("kafka release", False, detail, HealthStatus.WARNING)
+        return health_check("kafka release", False, detail, HealthStatus.WARNING)
     wanted = f"replication {SAFE_REPLICAS} with min.insync.replicas={SAFE_IN_SYNC}"
     detail = f"{known} when one broker dies (KAFKA-20734): {_named(weak)}; use 4.2, or {wanted}"
-    return finding("kafka release", False, detail)
+    return health_check("kafka release", False, detail)
 
 
-def transaction_finding(
+def transaction_health(
     found: Sequence[OpenTransaction], now: float, longest_seconds: float, servers: str
 ) -> HealthCheck:
     """Check for transactions that never end; `now` is local epoch seconds."""
@@ -121,26 +121,26 @@ def transaction_finding(
         detail = f"{places}: read_committed consumers stop there; do not abort it"
         ours = any(each.ours for each in hanging)
         command = SETTLE_OURS if ours else find_producer(servers, hanging[0].partition)
-        return finding("hanging transactions", False, detail, command=command)
+        return health_check("hanging transactions", False, detail, command=command)
     unread = [_place(each) for each in found if each.began is None]
     if unread:
         detail = f"age unknown: {_named(unread)}"
-        return finding("hanging transactions", False, detail, HealthStatus.WARNING)
-    return finding("hanging transactions", True, f"none; {len(found)} open")
+        return health_check("hanging transactions", False, detail, HealthStatus.WARNING)
+    return health_check("hanging transactions", True, f"none; {len(found)} open")
 
 
-def share_group_finding(groups: Sequence[str] | None) -> HealthCheck:
+def share_group_health(groups: Sequence[str] | None) -> HealthCheck:
     """Check for share groups that read what was never committed; None: not allowed to look."""
     if groups is None:
         detail = "unknown: this principal may not see all groups or their settings"
-        return finding("share groups", False, detail, HealthStatus.WARNING)
+        return health_check("share groups", False, detail, HealthStatus.WARNING)
     if groups:
         detail = (
             f"{_named(groups)} read uncommitted records, which is the default:"
             " set share.isolation.level=read_committed"
         )
-        return finding("share groups", False, detail, HealthStatus.WARNING)
-    return finding("share groups", True, "none reads uncommitted records")
+        return health_check("share groups", False, detail, HealthStatus.WARNING)
+    return health_check("share groups", True, "none reads uncommitted records")
 
 
 def _replication(each: TopicDurability) -> str:

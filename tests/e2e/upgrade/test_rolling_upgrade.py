@@ -10,7 +10,6 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.e2e.fixtures_topic_reader import Seen, read_topic
@@ -19,6 +18,7 @@ from tests.e2e.upgrade.fixtures_releases import Release, previous_tree
 from tests.fixtures_databases import as_role, drop_database, let_roles_log_in, make_database
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_paths import PROJECT
+from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
@@ -58,13 +58,8 @@ class Programs:
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[str]:
     """Yield the address of a broker of its own: the topic of the manifests has one name."""
-    broker = EmbeddedKafka(tmp_path / "kafka")
-    broker.start()
-    try:
+    with separate_broker(tmp_path) as broker:
         yield broker.bootstrap_servers
-    finally:
-        broker.stop()
-        broker.erase()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from outbox.kafka.client_config import consumer_config, producer_config
 from outbox.kafka.progress_log import KafkaProgressLog, admin_client
 from outbox.messages.manifest import START, Kind, Manifest, Position, encode
 from tests.fixtures_kafka import first_offset, make_topic
+from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 
 pytestmark = pytest.mark.kafka
@@ -104,17 +105,12 @@ def test_the_end_counts_what_is_not_yet_decided_and_is_not_reached_before_it_is(
 @pytest.mark.deep
 def test_a_broker_that_is_away_is_no_transaction_in_the_way(tmp_path: Path) -> None:
     """Silence of Kafka is an outage, which ends by itself; only a broker that answers may halt."""
-    broker = EmbeddedKafka(tmp_path / "kafka")
-    broker.start()
-    try:
+    with separate_broker(tmp_path) as broker:
         shard = Shard(broker.bootstrap_servers)
         shard.commit(1)
         broker.kill()
         with pytest.raises(KafkaUnavailable):
             shard.read(2, wait_seconds=2.0)
-    finally:
-        broker.kill()
-        broker.erase()
 
 
 def manifest(batch_no: int) -> Manifest:

@@ -8,6 +8,7 @@ from devservers.kafka import EmbeddedKafka
 from devservers.ports import free_ports
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.progress_topic import ensure_progress_topic, progress_topic_facts, topic_settings
+from tests.fixtures_separate_broker import separate_broker
 
 pytestmark = pytest.mark.kafka
 
@@ -27,13 +28,8 @@ def test_it_is_created_once_with_sixteen_partitions_and_kept_thirty_days(
 def test_a_setting_left_over_from_an_older_broker_does_not_make_this_one_old(
     tmp_path: Path,
 ) -> None:
-    broker = EmbeddedKafka(tmp_path / "kafka", settings={"zookeeper.connect": "left.over:2181"})
-    broker.start()
-    try:
+    with separate_broker(tmp_path, settings={"zookeeper.connect": "left.over:2181"}) as broker:
         facts = progress_topic_facts(broker.bootstrap_servers)
-    finally:
-        broker.kill()
-        broker.erase()
     assert (facts.brokers, facts.older_than_4) == (1, False)
 
 

@@ -180,8 +180,8 @@ CLIENT_MUTANTS: Final = (
     ProductMutant(
         promise="A compressed answer is not unpacked",
         file="outbox_client/calls/transport.py",
-        rule="            for chunk in response.iter_raw():\n",
-        broken="            for chunk in response.iter_bytes():\n",
+        rule="            for chunk in response.iter_stream():\n",
+        broken='            for chunk in [__import__("gzip").decompress(response.read())]:\n',
         killer=(
             "tests/integration/client/test_endless_answers.py"
             "::test_a_compressed_answer_is_not_unpacked[threads]"

@@ -71,8 +71,8 @@ PREPARE_MUTANTS: Final = (
     ProductMutant(
         promise="A transaction id with other content is refused",
         file="outbox/postgres/messages/repeated_prepares.py",
-        rule="if not same_request(half.message, message):",
-        broken="if False:",
+        rule="if half is None or not same_request(half.message, message):",
+        broken="if half is None:",
         killer=f"{STORE}::test_a_transaction_id_with_other_content_is_refused[postgres]",
     ),
     ProductMutant(

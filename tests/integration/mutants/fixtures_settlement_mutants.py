@@ -221,6 +221,22 @@ SETTLEMENT_MUTANTS: Final = (
         "::test_a_fault_stays_open_when_its_record_has_expired_until_its_half_is_retired_too",
     ),
     ProductMutant(
+        promise="A duplicate stays open when any of its records has expired",
+        file="outbox/postgres/reconciliation/findings.sql",
+        rule='WHERE place."offset" < log_of_place.start',
+        broken="WHERE false",
+        killer="tests/integration/postgres/reconciliation/test_run_store.py"
+        "::test_a_duplicate_stays_open_when_any_of_its_records_has_expired",
+    ),
+    ProductMutant(
+        promise="Audits keep their order when the clock is set back",
+        file="outbox/postgres/reconciliation/run_store.sql",
+        rule="max(finished_at) + interval '1 microsecond'",
+        broken="min(started_at)",
+        killer="tests/integration/postgres/reconciliation/test_run_store.py"
+        "::test_runs_keep_their_order_and_their_findings_when_the_clock_is_set_back",
+    ),
+    ProductMutant(
         promise="A finding of a topic that no run reads stays open",
         file="outbox/postgres/reconciliation/findings.sql",
         rule="WHEN expired.unread AND NOT expired.half THEN NULL",

@@ -260,6 +260,16 @@ OPERATOR_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="A repair that no run has judged yet is not made again",
+        file="outbox/postgres/operators/repairs.sql",
+        rule="r.released_at IS NULL OR r.repair IS NOT NULL AND",
+        broken="r.released_at IS NULL OR false AND",
+        killer=(
+            f"{API}/admin/test_republish.py"
+            "::test_a_repair_that_no_run_has_judged_yet_is_not_made_again"
+        ),
+    ),
+    ProductMutant(
         promise="A finding that closed after its order is not repaired",
         file="outbox/postgres/operators/repairs.sql",
         rule="WHERE f.half_id = h.half_id AND f.status = 'open' AND f.class",

@@ -12,8 +12,6 @@ from tests.unit.layout.fixtures_source_tree import PACKAGES, Doors, door_imports
 MOST_DOORS = 14
 MOST_FLOORS = 5
 FOLDERS = [folder for package in PACKAGES for folder in folders(package)]
-PUBLIC = {Path("outbox_client")}
-"""Producers import its modules by name, so it stays flat."""
 LAYERED = ["outbox", "api", "checker", "spark", "cli", "chaos"]
 
 
@@ -26,7 +24,7 @@ def floors(imports: Doors) -> int:
     return max(height.values(), default=0)
 
 
-@pytest.mark.parametrize("folder", [each for each in FOLDERS if each not in PUBLIC], ids=str)
+@pytest.mark.parametrize("folder", FOLDERS, ids=str)
 def test_a_folder_has_few_doors(folder: Path) -> None:
     assert len(doors(folder)) <= MOST_DOORS, sorted(doors(folder))
 

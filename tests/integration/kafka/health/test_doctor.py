@@ -23,6 +23,7 @@ from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.messages.record import MESSAGE_ID
 from tests.e2e.fixtures_command import outbox
 from tests.fixtures_kafka import make_topic
+from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 from tests.integration.transaction_markers.fixtures_mortal_brokers import mortal_brokers
 from tests.integration.transaction_markers.fixtures_skipped_marker import ended_leaderless
@@ -81,14 +82,8 @@ def data_topic(database_url: str, servers: str, **config: str) -> str:
 def skipping_broker(tmp_path: Path) -> Iterator[str]:
     """One broker of the release with the defect."""
     needs_skipping_release()
-    broker = EmbeddedKafka(tmp_path / "kafka", release=SKIPPING)
-    broker.start()
-    try:
-        ensure_progress_topic(broker.bootstrap_servers)
+    with separate_broker(tmp_path, progress_topic=True, release=SKIPPING) as broker:
         yield broker.bootstrap_servers
-    finally:
-        broker.kill()
-        broker.erase()
 
 
 def test_one_broker_of_a_release_that_skips_markers_fails_and_its_topics_are_named(

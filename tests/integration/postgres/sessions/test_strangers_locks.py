@@ -17,7 +17,7 @@ from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.operators.operator_view import OperatorView
-from outbox.postgres.operators.postgres_checks import lock_finding
+from outbox.postgres.operators.postgres_checks import lock_health
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.sessions.advisory_locks import STRANGER_SECONDS, PostgresAdvisoryLocks
@@ -218,7 +218,7 @@ def test_doctor_names_the_role_and_the_session(
     stranger.execute("SELECT pg_advisory_lock(1869968482, 3)")
     pid = stranger.info.backend_pid
     with OperatorView(as_role(database_url, "outbox_api")) as view:
-        detail = lock_finding(view.strangers()).detail
+        detail = lock_health(view.strangers()).detail
     for lock in ("sweep", "relay 3", "migrate"):
         assert f"{lock} by role {STRANGER}, pid {pid}" in detail
 
