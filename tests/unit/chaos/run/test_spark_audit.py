@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]
+
 from chaos.run.spark_audit import opinion_of
+from spark.columns.parquet_folder import ParquetFolder
 
 SHOWN = 2
 
 
 def report(folder: Path, *classes: str, listed: int | None = None) -> dict[str, Any]:
     """Return a report of these findings, the first of which its JSON shows."""
-    path = folder / "findings.csv"
-    with path.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["finding_id", "class", "severity"])
-        for number, name in enumerate(classes[:listed]):
-            rows.writerow([number, name, "info" if name == "PARKED" else "high"])
+    path = folder / "findings"
+    rows = [
+        {"class": name, "severity": "info" if name == "PARKED" else "high"}
+        for name in classes[:listed]
+    ]
+    ParquetFolder.emptied(path).add(pa.Table.from_pylist(rows))
     shown = [{"class": name} for name in classes[:SHOWN]]
     return {
         "verdict": "findings",
@@ -28,7 +30,7 @@ def report(folder: Path, *classes: str, listed: int | None = None) -> dict[str, 
         "totals": {},
         "findings": shown,
         "findings_omitted": len(classes) - len(shown),
-        "report": {"csv": str(path)},
+        "report": {"parquet": str(path)},
     }
 
 
