@@ -19,7 +19,7 @@ from outbox.messages.message_id import HalfId, Nonce, message_id_of, message_id_
 from outbox.messages.record import digest_of
 from outbox.operators.message_view import OperatorAction
 from outbox.operators.repairs import Repair
-from outbox.postgres.messages.half_reads import read_halves
+from outbox.postgres.messages.half_reads import read_whole_halves
 from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
@@ -96,12 +96,14 @@ async def _altered(connection: AsyncConnection, repairs: Sequence[Repair]) -> se
     half_ids = [each.half_id for each in repairs if each.half_id is not None]
     altered: set[HalfId] = set()
     for at in range(0, len(half_ids), READ_AT_ONCE):
-        halves = await read_halves(connection, half_ids[at : at + READ_AT_ONCE])
+        halves = await read_whole_halves(connection, half_ids[at : at + READ_AT_ONCE])
         altered |= {half_id for half_id, half in halves.items() if not _is_intact(half)}
     return altered
 
 
-def _is_intact(half: HalfMessage) -> bool:
+def _is_intact(half: HalfMessage | None) -> bool:
+    if half is None:
+        return False
     message = half.message
     group, transaction_id = message.producer_group, message.transaction_id
     digest = digest_of(half.half_id, half.nonce, message.content, group, transaction_id)

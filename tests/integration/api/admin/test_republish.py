@@ -99,12 +99,13 @@ async def test_on_a_topic_without_order_a_newer_message_of_the_key_does_not_prev
     assert (plan["matched"], plan["refused"]) == (1, [])
 
 
+@pytest.mark.parametrize("changed", ["value = 'x'", "headers = '{odd}'"])
 async def test_a_message_whose_stored_content_changed_is_not_republished(
-    service: Service, database_url: str, pool: Pool
+    service: Service, database_url: str, pool: Pool, changed: LiteralString
 ) -> None:
     intact, rotten = [await committed(service) for _ in range(2)]
     find(database_url, "run", intact=("LOST", intact), rotten=("LOST", rotten))
-    rot: LiteralString = "UPDATE outbox.half_message SET value = 'x' WHERE half_id = %s"
+    rot: LiteralString = f"UPDATE outbox.half_message SET {changed} WHERE half_id = %s"
     await select(pool, rot, parse_message_id(rotten)[0])
     names = {"finding_ids": ["intact", "rotten"]}
     plan = (await ask(service, "republish", names, dry_run=True)).json()
