@@ -11,6 +11,7 @@ from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.record import Record
 from outbox.postgres.relay import held_records
 from outbox.relay.ports import Refusal
+from outbox.relay.protocol.record_hold import RETRY_LAST_SECONDS
 from outbox.relay.protocol.state import Refused
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_replacing import replace
@@ -74,7 +75,7 @@ def test_f15_records_that_are_too_large_only_together_are_published_without_halv
 def test_f15_each_record_that_is_too_large_is_named_among_any_number_of_others(
     world: RelayWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_records, "RETRY_FIRST_SECONDS", held_records.RETRY_LAST_SECONDS)
+    monkeypatch.setattr(held_records, "RETRY_FIRST_SECONDS", RETRY_LAST_SECONDS)
     lower(world)
     values = {
         b"%d" % number: b"%d" % number if number % 50 else large(number) for number in range(500)
