@@ -1,10 +1,8 @@
 """A server that never completes an answer, or sends a small one that would become large."""
 
 import gzip
-import socketserver
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from threading import Event, Thread
+import socket
+from threading import Event
 
 import pytest
 
@@ -12,6 +10,7 @@ from outbox_client import BadAnswer, Message, ServiceUnreachable
 from outbox_client.calls.transport import ANSWER_MAX_BYTES
 from tests.integration.client.fixtures_contract_server import ContractService, Fault
 from tests.integration.client.fixtures_producers import OpenProducer
+from tests.integration.fixtures_tcp_server import tcp_server
 
 INTERIM = b"HTTP/1.1 102 Processing\r\n\r\n"
 HEAD = b"HTTP/1.1 201 Created\r\n"
@@ -27,36 +26,14 @@ class Dripping:
         self.first, self.drop = first, drop
         self.most = 0
 
-    def serve(self, handler: socketserver.BaseRequestHandler) -> None:
+    def serve(self, connection: socket.socket) -> None:
         """Read a request; then send drops until the caller has gone."""
-        sent = 0
-        with suppress(OSError):
-            handler.request.recv(65_536)
-            handler.request.sendall(self.first)
-            while sent < SENT_MAX:
-                handler.request.sendall(self.drop)
-                sent += 1
-                self.most = max(self.most, sent)
-                Event().wait(DROP_SECONDS)
-
-
-@contextmanager
-def dripping(drops: Dripping) -> Iterator[str]:
-    """Serve drops for the block; yield the URL."""
-
-    class Handler(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            drops.serve(self)
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
+        connection.recv(65_536)
+        connection.sendall(self.first)
+        for sent in range(1, SENT_MAX + 1):
+            connection.sendall(self.drop)
+            self.most = max(self.most, sent)
+            Event().wait(DROP_SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +46,7 @@ def test_an_answer_that_drips_is_given_up_in_time(
 ) -> None:
     drops = Dripping(first, drop)
     with (
-        dripping(drops) as url,
+        tcp_server(drops.serve) as url,
         open_producer(url, "billing", timeout=0.5) as producer,
         pytest.raises(ServiceUnreachable),
     ):

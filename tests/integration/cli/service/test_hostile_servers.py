@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import socketserver
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from threading import Event, Thread
+from contextlib import contextmanager
+from threading import Event
 
 import pytest
 
 from cli.__main__ import run
 from cli.invocation.exit_codes import ExitCode
 from cli.service.limited_http import ANSWER_MAX_BYTES
+from tests.integration.fixtures_tcp_server import tcp_server
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 INTERIM = b"HTTP/1.1 102 Processing\r\n\r\n"
@@ -26,26 +27,19 @@ def server(first: bytes, drop: bytes = b"", pause: float = DROP_SECONDS) -> Iter
     """Answer each connection with bytes, then with drops; reset it at the end; yield the URL."""
     over = Event()
 
-    class Handler(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            with suppress(OSError):
-                self.request.recv(65_536)
-                self.request.sendall(first)
-                for _ in range(DROPS_MAX if drop else 0):
-                    self.request.sendall(drop)
-                    if over.wait(pause):
-                        return
+    def answer(connection: socket.socket) -> None:
+        connection.recv(65_536)
+        connection.sendall(first)
+        for _ in range(DROPS_MAX if drop else 0):
+            connection.sendall(drop)
+            if over.wait(pause):
+                return
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as listening:
-        listening.daemon_threads = True
-        thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+    with tcp_server(answer) as url:
         try:
-            yield f"http://127.0.0.1:{listening.server_address[1]}"
+            yield url
         finally:
             over.set()
-            listening.shutdown()
-            thread.join()
 
 
 def whole(status: str, body: bytes, *headers: str) -> bytes:
