@@ -22,7 +22,8 @@ OutboxError
 │   ├── SchemaBehind            the database lacks a table or a column: a migration is missing
 │   ├── UnsafeServer            PostgreSQL answers, but a setting makes the guarantees void
 │   │   └── IdsBehind           new ids would be lower than stored ones: a restored database
-│   └── CommittedMessageMissing the row of a committed message is missing
+│   ├── CommittedMessageMissing the row of a committed message is missing
+│   └── CommittedMessageDamaged the row of a committed message cannot be read
 └── KafkaUnavailable            Kafka did not answer in time
     ├── KafkaForbidden          this principal lacks a right in Kafka; the text names it
     └── PublisherFenced         a newer producer of the shard exists, or ours is unusable
@@ -181,6 +182,17 @@ class CommittedMessageMissing(DatabaseUnavailable):
 
     def __init__(self, half_id: int) -> None:
         super().__init__(f"no half message {half_id}")
+        self.half_id = half_id
+
+
+class CommittedMessageDamaged(DatabaseUnavailable):
+    """The headers of a committed message are not names and values in turn."""
+
+    def __init__(self, half_id: int) -> None:
+        super().__init__(
+            f"half message {half_id} is committed, but its headers are damaged: its shard"
+            " publishes nothing more until they are repaired in outbox.half_message"
+        )
         self.half_id = half_id
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-from outbox.errors import CommittedMessageMissing
+from outbox.errors import CommittedMessageDamaged, CommittedMessageMissing
 from outbox.messages.manifest import Position
 from outbox.messages.message_id import HalfId, message_id_bytes
 from outbox.messages.record import Committed
@@ -28,7 +28,7 @@ BATCH_BYTES: Final = 4 << 20
 _DECIDED_BY: Final = {code: word.value for code, word in DECIDED_BY_OF_CODE.items()}
 _ROWS_FIRST: Final = 64
 _ROWS_LEAST: Final = 4
-_GROUP, _TOPIC, _KEY, _KNOWN = 3, 5, 6, 12
+_GROUP, _TOPIC, _KEY, _HEADERS, _KNOWN = 3, 5, 6, 11, 12
 """Places in a row of ``read_contents``."""
 
 Row = Sequence[Any]
@@ -52,7 +52,8 @@ class CommitReader:
         """Read what follows a position and is below the watermark, up to the batch's bounds.
 
         ``most`` bounds the messages further.
-        Raises CommittedMessageMissing when the next message is neither in its partition nor parked.
+        Raises CommittedMessageMissing when the next message is neither in its partition nor parked,
+        CommittedMessageDamaged when it cannot be read; a batch ends before such a message.
         """
         ranges, any_held = self._read_ranges(session, after)
         bound = self._batch_max if most is None else min(most, self._batch_max)
@@ -69,7 +70,10 @@ class CommitReader:
         held = frozenset([each for each, row in pairs if row[0] in holds.held])
         to, newest = _end_of(len(run), ranges)
         ages = (next(age for _, _, half_ids, age, _ in ranges if half_ids), newest)
-        messages = self._committed(session, run)
+        try:
+            messages = self._committed(session, run)
+        except ValueError:
+            return self.read(session, after, _sound(run))
         awaited = any(each[-1] for each in ranges)
         return Commits(to, messages, message_ids, before, held, holds.due, ages, awaited)
 
@@ -157,6 +161,17 @@ class CommitReader:
             self._topics |= read_topic_names(session, topics)
         if not groups <= self._groups.keys():
             self._groups |= read_group_names(session, groups)
+
+
+def _sound(run: Sequence[Row]) -> int:
+    """Return how many messages precede the first one with damaged headers; ValueError for none.
+
+    Raises CommittedMessageDamaged when it is the first of all.
+    """
+    place = [len(row[_HEADERS] or ()) % 2 for row in run].index(1)
+    if place == 0:
+        raise CommittedMessageDamaged(run[0][0])
+    return place
 
 
 def _end_of(count: int, ranges: Iterable[Range]) -> tuple[Position, float]:

@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 from benchmarks.load.committed import append_committed, commit_directly, register
+from outbox.errors import CommittedMessageDamaged
 from outbox.messages.manifest import Position
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import Connection, connect
@@ -60,6 +61,18 @@ def test_a_row_is_read_on_from_its_middle(
     ids = commit_directly(session, [register(session, "points-earned")] * 3, shard=SHARD)
     assert read_ids(commit_log, Position(ids[0] >> 15, 1)) == ids[1:]
     assert commit_log.read(start, 2).to == Position(ids[0] >> 15, 2)
+
+
+def test_a_batch_ends_before_a_damaged_message_which_is_then_named(
+    commit_log: PostgresCommitLog, session: Connection, start: Position
+) -> None:
+    ids = commit_directly(session, [register(session, "points-earned")] * 3, shard=SHARD)
+    damage = "UPDATE outbox.half_message SET headers = '{x}' WHERE half_id = %s"
+    session.execute(damage, [ids[1]])
+    sound = commit_log.read(start)
+    assert [message.half_id for message in sound.messages] == ids[:1]
+    with pytest.raises(CommittedMessageDamaged, match=f"half message {ids[1]} is committed"):
+        commit_log.read(sound.to)
 
 
 def test_a_batch_tells_whether_a_caller_waits_for_it(
