@@ -64,6 +64,14 @@ def commit_flushes(session: Connection, group_id: int, topic_id: int, xids: rang
         session.execute(statement + _OF_XIDS, asked)
 
 
+def report_reads(session: Connection) -> None:
+    """Send the session's statistics now, so that a later ``tuples_read`` does not see them come.
+
+    A session would otherwise send what is left of them when it ends, which nobody waits for.
+    """
+    session.execute("SELECT pg_stat_force_next_flush()")
+
+
 async def tuples_read(pool: Pool) -> int:
     """Return how many rows and index entries were ever read; ``pool`` has one connection."""
     async with pool.connection() as connection:

@@ -8,7 +8,13 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.load.committed import register
-from benchmarks.load.history import check_all, commit_flushes, publish_history, tuples_read
+from benchmarks.load.history import (
+    check_all,
+    commit_flushes,
+    publish_history,
+    report_reads,
+    tuples_read,
+)
 from devservers.postgres import EmbeddedPostgres
 from outbox.errors import GroupInUse
 from outbox.messages.message import State
@@ -44,6 +50,7 @@ def old_database(postgres_server: EmbeddedPostgres, template_database: str) -> I
         publish = range(free, free + UNPUBLISHED)
         commit_flushes(session, busy.producer_group_id, busy.topic_id, publish)
         assert idle.producer_group_id != busy.producer_group_id
+        report_reads(session)
     yield url
     drop_database(postgres_server.database_url, url)
 
@@ -58,6 +65,7 @@ def stuck_database(postgres_server: EmbeddedPostgres, template_database: str) ->
         backlog = range(free, free + BACKLOG)
         commit_flushes(session, busy.producer_group_id, busy.topic_id, backlog)
         check_all(session, busy.producer_group_id, backlog[-1])
+        report_reads(session)
     yield url
     drop_database(postgres_server.database_url, url)
 
@@ -79,6 +87,7 @@ def late_database(postgres_server: EmbeddedPostgres, template_database: str) -> 
         late = range(free, free + LATE)
         commit_flushes(session, busy.producer_group_id, busy.topic_id, late)
         check_all(session, busy.producer_group_id, late[-1])
+        report_reads(session)
     yield url
     drop_database(postgres_server.database_url, url)
 
