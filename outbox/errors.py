@@ -190,8 +190,8 @@ class CommittedMessageDamaged(DatabaseUnavailable):
 
     def __init__(self, half_id: int) -> None:
         super().__init__(
-            f"half message {half_id} is committed, but its headers are damaged: its shard"
-            " publishes nothing more until they are repaired in outbox.half_message"
+            f"half message {half_id} is committed, but the headers in its row are damaged:"
+            " its shard publishes nothing more until the row is repaired"
         )
         self.half_id = half_id
 

@@ -13,7 +13,7 @@ from threading import Thread
 def tcp_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
     """Call ``answer`` for each connection, in a thread of its own; yield the server's URL.
 
-    A caller that has gone ends its call.
+    The call of ``answer`` ends when the other side has closed its connection.
     """
 
     class Handler(socketserver.BaseRequestHandler):

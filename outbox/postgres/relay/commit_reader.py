@@ -73,7 +73,7 @@ class CommitReader:
         try:
             messages = self._committed(session, run)
         except ValueError:
-            return self.read(session, after, _sound(run))
+            return self.read(session, after, _number_before_damaged(run))
         awaited = any(each[-1] for each in ranges)
         return Commits(to, messages, message_ids, before, held, holds.due, ages, awaited)
 
@@ -163,10 +163,11 @@ class CommitReader:
             self._groups |= read_group_names(session, groups)
 
 
-def _sound(run: Sequence[Row]) -> int:
-    """Return how many messages precede the first one with damaged headers; ValueError for none.
+def _number_before_damaged(run: Sequence[Row]) -> int:
+    """Return how many messages come before the first one with damaged headers.
 
-    Raises CommittedMessageDamaged when it is the first of all.
+    Raises CommittedMessageDamaged when the first message of the run is damaged, and ValueError when
+    none is.
     """
     place = [len(row[_HEADERS] or ()) % 2 for row in run].index(1)
     if place == 0:
