@@ -31,10 +31,9 @@ from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.messages.message import Content
-from outbox.messages.message_id import HalfId, Nonce, shard_of
+from outbox.messages.message_id import SHARDS, HalfId, Nonce, shard_of
 from outbox.messages.record import Committed, Record, record_of
 from outbox.postgres.sessions.connections import connect
-from outbox.relay.protocol.state import SHARDS
 from outbox.settings.environment import load_settings
 from outbox.telemetry.events import configure_logging
 from outbox.telemetry.metrics import Metrics

@@ -28,12 +28,12 @@ from outbox.kafka.progress_log import KafkaProgressLog, admin_client
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, progress_topic_facts, safety_of
 from outbox.kafka.publisher import AtLeastOncePublisher, KafkaPublisher
 from outbox.kafka.unseen_records import KafkaUnseenRecords
+from outbox.messages.message_id import SHARDS
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.relay.commit_watch import PostgresCommitWatch
 from outbox.postgres.sessions.verified_sessions import connect_verified
 from outbox.reconciliation.log import LogEnd
-from outbox.relay.protocol.state import SHARDS
 from outbox.relay.server_requirements import Judgement, judge_postgres
 from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics

@@ -20,9 +20,8 @@ from benchmarks.measure.cpu_time import Meter, resident_megabytes
 from benchmarks.measure.pause import pause, resume
 from benchmarks.rivals.hot_paths import SHAPES, cycles
 from benchmarks.service import GROUP, TOPIC, register
-from outbox.messages.message_id import shard_of
+from outbox.messages.message_id import SHARDS, shard_of
 from outbox.postgres.sessions.connections import connect as connect_database
-from outbox.relay.protocol.state import SHARDS
 
 WAIT_SECONDS: Final = 30
 RESUME_SECONDS: Final = 60

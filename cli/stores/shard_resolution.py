@@ -19,20 +19,12 @@ from outbox.kafka.progress_log import KafkaProgressLog, admin_client
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.manifest import START
-from outbox.messages.message_id import split_message_id
+from outbox.messages.message_id import SHARDS, split_message_id
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.shard_admin import ShardAdmin
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.relay.halt_resolution import RESOLUTIONS, HaltResolution
-from outbox.relay.protocol.state import (
-    SHARDS,
-    Cursor,
-    Found,
-    HaltReason,
-    Identity,
-    Progress,
-    require,
-)
+from outbox.relay.protocol.state import Cursor, Found, HaltReason, Identity, Progress, require
 from outbox.settings.catalogue import Settings
 
 IDS_AT_ONCE: Final = 2_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from outbox.messages.message_id import SHARDS
 from outbox.postgres.sessions.connections import connect
-from outbox.relay.protocol.state import SHARDS
 from tests.aged_installation import fixtures_relay_traits as relay
 from tests.aged_installation.fixtures_life import Life
 from tests.aged_installation.fixtures_log_starts import log_starts_above_zero

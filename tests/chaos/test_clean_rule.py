@@ -11,8 +11,8 @@ from itertools import count
 import pytest
 
 from chaos.controls.broken_relays import RelayPlace
+from outbox.messages.message_id import SHARDS
 from outbox.postgres.sessions.connections import connect
-from outbox.relay.protocol.state import SHARDS
 from tests.chaos.conftest import ProxiedBroker
 from tests.chaos.fixtures_stale_frame import (
     PERFORMED,

@@ -14,9 +14,10 @@ from uuid import UUID
 
 from outbox.errors import InvalidManifest, KafkaUnavailable, PublisherFenced
 from outbox.messages.manifest import crc_of, decode
+from outbox.messages.message_id import SHARDS
 from outbox.messages.record import Record
 from outbox.relay.ports import THIS_CLOCK, Cluster, DeliveryReport, Places, Refusal
-from outbox.relay.protocol.state import SHARDS, Found, Refused
+from outbox.relay.protocol.state import Found, Refused
 
 PARTITION: Final = 0
 LARGEST_VALUE: Final = 1_048_588

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from outbox.messages.message_id import SHARDS
 from outbox.relay.protocol.actions import (
     Action,
     Begin,
@@ -22,7 +23,7 @@ from outbox.relay.protocol.actions import (
     TryLock,
 )
 from outbox.relay.protocol.answers import Answer, Failed, LockTaken, Rested, StoresIdentified
-from outbox.relay.protocol.state import SHARDS, Phase, Progress, Relay
+from outbox.relay.protocol.state import Phase, Progress, Relay
 from outbox.relay.protocol.transition import Next
 from tests.model.postgres import IDENTITY
 

@@ -13,9 +13,9 @@ from typing import Final
 import psycopg
 
 from outbox.errors import DatabaseUnavailable
+from outbox.messages.message_id import SHARDS
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
-from outbox.relay.protocol.state import SHARDS
 
 SQL: Final = load(__name__)
 ALL_SHARDS: Final = frozenset(range(SHARDS))

@@ -14,7 +14,6 @@ from uuid import UUID
 from outbox.messages.manifest import Manifest, Position
 from outbox.messages.offset_run import OffsetRuns
 
-SHARDS: Final = 16
 NO_MANIFESTS: Final = -1
 """The manifest offset of a cursor in the mode at_least_once, which writes no manifests."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from outbox.messages.message_id import SHARDS
 from outbox.relay.protocol.actions import Fence, IdentifyStores, Rest, TerminateHolder
 from outbox.relay.protocol.answers import LockBusy, LockTaken, StoresIdentified
-from outbox.relay.protocol.state import SHARDS, HaltReason, Phase, Relay, Watch
+from outbox.relay.protocol.state import HaltReason, Phase, Relay, Watch
 from outbox.relay.protocol.transition import HALT_POLL_SECONDS, Next, halt
 
 LOCK_RETRY_SECONDS: Final = 0.5

@@ -10,8 +10,8 @@ import pytest
 
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
+from outbox.messages.message_id import SHARDS
 from outbox.postgres.sessions.connections import connect
-from outbox.relay.protocol.state import SHARDS
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld
 from tests.integration.runbooks.fixtures_clusters import (

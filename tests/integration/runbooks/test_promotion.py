@@ -26,11 +26,11 @@ from cli.invocation.exit_codes import ExitCode
 from devservers.kafka import EmbeddedKafka
 from devservers.unprivileged import unprivileged_user
 from outbox.kafka.record_names import KafkaRecordNames
-from outbox.messages.message_id import Nonce, message_id_text
+from outbox.messages.message_id import SHARDS, Nonce, message_id_text
 from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.connections import make_pool
 from outbox.postgres.sessions.id_counter import refuse_ids_behind
-from outbox.relay.protocol.state import SHARDS, Phase
+from outbox.relay.protocol.state import Phase
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_replacing import replace
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until

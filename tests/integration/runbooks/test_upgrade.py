@@ -24,7 +24,8 @@ from cli.invocation.exit_codes import ExitCode
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from devservers.unprivileged import unprivileged_user
-from outbox.relay.protocol.state import SHARDS, HaltReason, Phase
+from outbox.messages.message_id import SHARDS
+from outbox.relay.protocol.state import HaltReason, Phase
 from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until

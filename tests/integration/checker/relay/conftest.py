@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from devservers.kafka import EmbeddedKafka
+from outbox.messages.message_id import SHARDS
 from outbox.postgres.sessions.connections import connect
-from outbox.relay.protocol.state import SHARDS
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld
 from tests.integration.checker.relay.fixtures_shop import Shop, open_shop

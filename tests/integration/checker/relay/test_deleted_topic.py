@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 
 from benchmarks.load.committed import commit_directly, register
+from outbox.messages.message_id import SHARDS
 from outbox.postgres.sessions.connections import connect
-from outbox.relay.protocol.state import SHARDS
 from tests.fixtures_kafka import committed_records, delete_topic, make_topic
 from tests.fixtures_replacing import replace
 from tests.fixtures_separate_broker import separate_broker

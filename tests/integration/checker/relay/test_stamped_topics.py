@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from outbox.relay.protocol.state import SHARDS
+from outbox.messages.message_id import SHARDS
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 from tests.integration.checker.relay.fixtures_unseen_batches import (

@@ -15,8 +15,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.load.committed import commit_directly, register
+from outbox.messages.message_id import SHARDS
 from outbox.postgres.sessions.connections import connect
-from outbox.relay.protocol.state import SHARDS
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_replacing import replace
 from tests.fixtures_separate_broker import separate_broker

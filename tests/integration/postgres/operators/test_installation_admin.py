@@ -14,10 +14,11 @@ from cli.__main__ import run
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.stores.shard_resolution import ShardResolution
 from devservers.postgres import EmbeddedPostgres
+from outbox.messages.message_id import SHARDS
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.sessions.connections import connect
 from outbox.relay.halt_resolution import HaltResolution
-from outbox.relay.protocol.state import SHARDS, HaltReason, Phase
+from outbox.relay.protocol.state import HaltReason, Phase
 from outbox.settings.environment import load_settings
 from tests.fixtures_databases import drop_database, make_database
 from tests.fixtures_kafka import make_topic

@@ -6,9 +6,10 @@ import pytest
 
 from cli.invocation.exit_codes import CommandFailed
 from cli.stores.shard_resolution import ShardResolution
+from outbox.messages.message_id import SHARDS
 from outbox.operators.message_view import OperatorAction
 from outbox.relay.halt_resolution import RESOLUTIONS, HaltResolution
-from outbox.relay.protocol.state import SHARDS, HaltReason, Phase
+from outbox.relay.protocol.state import HaltReason, Phase
 from outbox.settings.environment import load_settings
 from tests.fixtures_kafka import first_offset, make_topic
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain

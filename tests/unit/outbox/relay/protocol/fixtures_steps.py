@@ -6,8 +6,9 @@ from dataclasses import replace
 from uuid import UUID
 
 from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, Position
+from outbox.messages.message_id import SHARDS
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.state import SHARDS, Cursor, Found, HaltReason, Identity, Progress, Relay
+from outbox.relay.protocol.state import Cursor, Found, HaltReason, Identity, Progress, Relay
 from outbox.relay.protocol.step import step
 
 INSTALLATION = UUID(int=7)
