@@ -10,6 +10,9 @@ from confluent_kafka import KafkaException, Producer
 from outbox.errors import ConfigurationError
 from outbox.relay.server_requirements import TRANSACTION_SECONDS
 
+REQUEST_SECONDS: Final = 10.0
+"""The time limit of a request for metadata."""
+
 PRODUCER_FIXED: Final[Mapping[str, Any]] = {
     "enable.idempotence": True,
     "acks": "all",

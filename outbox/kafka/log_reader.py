@@ -26,11 +26,11 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from confluent_kafka.admin._acl import AclOperation
 
 from outbox.errors import KafkaForbidden, KafkaUnavailable
+from outbox.kafka.client_config import REQUEST_SECONDS
 from outbox.kafka.permission import missing_rights, next_event
 from outbox.kafka.topic_description import describe
 from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
 
-REQUEST_SECONDS: Final = 10.0
 RETRIES: Final = 10
 RETRY_SECONDS: Final = 0.5
 """A partition without a leader, during an election, is asked again for about five seconds."""

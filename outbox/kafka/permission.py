@@ -18,8 +18,8 @@ from confluent_kafka.admin._acl import AclBindingFilter, AclOperation, AclPermis
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from outbox.errors import KafkaForbidden, KafkaUnavailable
+from outbox.kafka.client_config import REQUEST_SECONDS
 
-REQUEST_SECONDS: Final = 10.0
 TO_READ: Final = (AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
 """What every program needs on each topic: its records, and whether it loses some."""
 TO_RELAY: Final = (AclOperation.WRITE, *TO_READ)

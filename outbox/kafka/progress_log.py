@@ -24,13 +24,13 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from outbox.clock import Clock, SystemClock
 from outbox.errors import InvalidManifest, KafkaUnavailable
+from outbox.kafka.client_config import REQUEST_SECONDS
 from outbox.kafka.permission import next_event, permitted, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.manifest import crc_of, decode
 from outbox.relay.ports import Cluster
 from outbox.relay.protocol.state import Found
 
-REQUEST_SECONDS: Final = 10.0
 WAIT_SECONDS: Final = 10.0
 """The longest wait for manifests in one read; the relay gives a sign of life before each."""
 MANIFESTS_AT_ONCE: Final = 256

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from outbox.errors import InvalidManifest, InvalidMessageId, KafkaUnavailable
 from outbox.kafka.batch_scan import all_of, read_to_ends
-from outbox.kafka.client_config import consumer_config
+from outbox.kafka.client_config import REQUEST_SECONDS, consumer_config
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.permission import next_event
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
@@ -25,7 +25,6 @@ from outbox.messages.record import MESSAGE_ID, PRODUCER_GROUP, TRANSACTION_ID
 from outbox.reconciliation.log import LogEnd, Partition
 from outbox.relay.ports import RecordName, UnnamedRecord
 
-REQUEST_SECONDS: Final = 10.0
 EARLIER_MS: Final = 60_000
 """Longer than the longest transaction of the relay."""
 START_MS: Final = 0

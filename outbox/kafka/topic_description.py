@@ -12,10 +12,10 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.admin._topic import TopicDescription
 
 from outbox.errors import KafkaUnavailable
+from outbox.kafka.client_config import REQUEST_SECONDS
 from outbox.kafka.permission import TO_READ, lacking, needed, the_topic
 from outbox.reconciliation.log import TopicFacts
 
-REQUEST_SECONDS: Final = 10.0
 CLEANUP: Final = "cleanup.policy"
 STAMPED_BY: Final = "message.timestamp.type"
 MISSING: Final = KafkaError.UNKNOWN_TOPIC_OR_PART

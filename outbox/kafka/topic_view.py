@@ -12,13 +12,12 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from outbox.errors import KafkaUnavailable
-from outbox.kafka.client_config import PRODUCER_DEFAULTS
+from outbox.kafka.client_config import PRODUCER_DEFAULTS, REQUEST_SECONDS
 from outbox.kafka.permission import TO_RELAY, missing_rights
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import DECIDED_BY, MESSAGE_ID, PRODUCER_GROUP
 from outbox.messages.seen_topics import SeenTopic
 
-REQUEST_SECONDS: Final = 10.0
 OWN_HEADERS: Final = (MESSAGE_ID + "-" * 36, DECIDED_BY + "check", PRODUCER_GROUP + "g")
 """The names of the headers that each record has, with their shortest values."""
 BATCH_BYTES: Final = 68 + sum(len(header) + 2 for header in OWN_HEADERS)

@@ -12,10 +12,10 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from outbox.errors import KafkaUnavailable
+from outbox.kafka.client_config import REQUEST_SECONDS
 from outbox.kafka.permission import sees_cluster
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 
-REQUEST_SECONDS: Final = 10.0
 ISOLATION: Final = "share.isolation.level"
 READS_COMMITTED: Final = "read_committed"
 

@@ -12,8 +12,8 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from outbox.errors import KafkaUnavailable
+from outbox.kafka.client_config import REQUEST_SECONDS
 
-REQUEST_SECONDS: Final = 10.0
 SAFE_REPLICAS: Final = 3
 SAFE_IN_SYNC: Final = 2
 
