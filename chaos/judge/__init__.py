@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from chaos.judge.checks import judge_checks
 from chaos.judge.consumer_reads import judge_consumer_reads
@@ -20,15 +20,18 @@ from chaos.judge.recorded_calls import RecordedCalls, read_calls
 from chaos.judge.retirement import judge_retirement
 from chaos.judge.verdict import Verdict, verdict_of, void
 
-__all__ = ["judge"]
+__all__ = ["FACTS", "judge"]
+
+FACTS: Final = "run.json"
+"""The file of a run's folder that says what was run, and whether it finished."""
 
 
 def judge(run: Path) -> Verdict:
     """Return the verdict on a run's folder; a run that did not finish is VOID."""
     try:
-        facts = json.loads((run / "run.json").read_text())
+        facts = json.loads((run / FACTS).read_text())
     except FileNotFoundError:
-        return void({}, "there is no run.json")
+        return void({}, f"there is no {FACTS}")
     if "ended" not in facts:
         return void(facts, "the run did not finish")
     try:

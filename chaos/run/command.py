@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from chaos.judge import judge
+from chaos.judge import FACTS, judge
 from chaos.judge.verdict import Verdict, write
 from chaos.profiles.catalogue import PROFILES
 from chaos.profiles.kafka_releases import RELEASE_PROFILES
@@ -79,11 +79,15 @@ def record_evidence(options: RunOptions, pages: Path, say: ShowLine) -> int:
 def check_again(folder: Path) -> int:
     """Judge a run's files, write and print the verdict.
 
-    Raises CommandFailed for a run that kept only its verdict.
+    Raises CommandFailed, and writes nothing, for a folder that is no run and for a run that kept
+    only its verdict.
     """
     if (folder / VERDICT).exists() and not (folder / "leftovers").exists():
         line = f"{folder} passed and kept only its verdict"
         raise CommandFailed(line, ExitCode.CONFLICT)
+    if not (folder / FACTS).exists():
+        line = f"{folder} has no {FACTS}; name the folder of one run, or of one slice of a run"
+        raise CommandFailed(line, ExitCode.NOT_FOUND)
     verdict = judge(folder)
     write(folder, verdict)
     return _report(folder, verdict)

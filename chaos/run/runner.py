@@ -18,6 +18,7 @@ from chaos.faults.run_context import ChaosContext
 from chaos.final_state import collect_final_state
 from chaos.final_state.backlog import readable_backlog, wait_drained
 from chaos.final_state.kafka import records_of
+from chaos.judge import FACTS
 from chaos.profiles.profile import Profile
 from chaos.profiles.schedule import Fault, schedule
 from chaos.run.code_version import code_version, git_commit, versions
@@ -194,4 +195,4 @@ def _load() -> float:
 
 
 def _write(run: Path, facts: Mapping[str, Any]) -> None:
-    (run / "run.json").write_text(json.dumps(facts, indent=1))
+    (run / FACTS).write_text(json.dumps(facts, indent=1))

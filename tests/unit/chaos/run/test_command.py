@@ -1,4 +1,4 @@
-"""Evidence is made by one command, and its table names what was tested."""
+"""The command judges runs only; evidence is made by one command, its table says of what."""
 
 from __future__ import annotations
 
@@ -11,10 +11,22 @@ import pytest
 
 from chaos.profiles.catalogue import PROFILES
 from chaos.run.code_version import code_version
+from chaos.run.command import check_again
+from cli.invocation.exit_codes import CommandFailed, ExitCode
 from devservers.artifacts import PROJECT_ROOT
 
 EVIDENCE = PROJECT_ROOT / "docs" / "evidence"
 JSON_PAGES = [page for page in sorted(EVIDENCE.glob("*.json")) if page.with_suffix(".md").exists()]
+
+
+def test_a_folder_that_is_no_run_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(
+        CommandFailed, match=r"has no run\.json; name the folder of one run"
+    ) as ended:
+        check_again(tmp_path)
+    assert ended.value.exit_code == ExitCode.NOT_FOUND
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_the_profiles_of_make_evidence_exist() -> None:
