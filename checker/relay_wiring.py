@@ -77,7 +77,7 @@ def preflight(settings: Settings) -> Preflight:
             progress_topic_facts(servers, settings.kafka_config, timeout_seconds=KAFKA_SECONDS)
         )
 
-    return Preflight((postgres, kafka))
+    return Preflight({"postgres": postgres, "kafka": kafka})
 
 
 def tune_garbage_collector() -> None:

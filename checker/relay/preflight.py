@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from checker.relay.threads import Admission
 from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable
@@ -16,11 +16,13 @@ JudgeServer = Callable[[], Sequence[Judgement]]
 class Preflight:
     """Admits the relay once both servers have been judged and nothing is unsafe."""
 
-    def __init__(self, judges: Sequence[JudgeServer]) -> None:
+    def __init__(self, judges: Mapping[str, JudgeServer]) -> None:
+        """``judges``: by the name that the log gives the server."""
         self._judges = judges
         self._unsafe: list[Judgement] = []
         self._admitted = False
-        self._logged_errors: set[str] = set()
+        self._errors: dict[str, set[str]] = {}
+        """What the log says of each server that could not be judged since it last could be."""
         self._log = get_logger()
 
     def admit(self) -> Admission:
@@ -29,12 +31,14 @@ class Preflight:
             return Admission.ADMITTED
         unsafe: list[Judgement] = []
         unreachable = False
-        for judge in self._judges:
+        for server, judge in self._judges.items():
             try:
                 unsafe += [each for each in judge() if not each.safe]
             except (DatabaseUnavailable, KafkaUnavailable) as error:
                 unreachable = True
-                self._note_unreachable(error)
+                self._note_unreachable(server, str(error))
+            else:
+                self._note_reachable(server)
         self._note_unsafe(unsafe)
         self._admitted = not (unsafe or unreachable)
         if unsafe:
@@ -47,14 +51,18 @@ class Preflight:
             found = "; ".join(f"{each.setting}: {each.detail}" for each in self._unsafe)
             raise ConfigurationError(f"the relay does not start on unsafe servers: {found}")
 
-    def _note_unreachable(self, error: DatabaseUnavailable | KafkaUnavailable) -> None:
+    def _note_unreachable(self, server: str, error: str) -> None:
         """Log once why a server cannot be judged: it is down, or an ACL hides its settings."""
-        dependency = "kafka" if isinstance(error, KafkaUnavailable) else "postgres"
-        if str(error) not in self._logged_errors:
-            self._logged_errors.add(str(error))
+        logged = self._errors.setdefault(server, set())
+        if error not in logged:
+            logged.add(error)
             self._log.warning(
-                Event.DEPENDENCY_LOST, dependency=dependency, phase="admission", error=str(error)
+                Event.DEPENDENCY_LOST, dependency=server, phase="admission", error=error
             )
+
+    def _note_reachable(self, server: str) -> None:
+        if self._errors.pop(server, None):
+            self._log.info(Event.DEPENDENCY_BACK, dependency=server, phase="admission")
 
     def _note_unsafe(self, unsafe: list[Judgement]) -> None:
         for each in unsafe:

@@ -1,0 +1,73 @@
+"""The preflight check: what it admits, and what the log says of servers that do not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+from structlog.testing import capture_logs
+
+from checker.relay.preflight import JudgeServer, Preflight
+from checker.relay.threads import Admission
+from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable
+from outbox.relay.server_requirements import Judgement
+
+UNSAFE = Judgement(setting="fsync", safe=False, detail="off")
+
+Answer = Sequence[Judgement] | Exception
+
+
+def answering(*answers: Answer) -> JudgeServer:
+    """Return a server's judge that answers or fails in turn."""
+    turns: Iterator[Answer] = iter(answers)
+
+    def judge() -> Sequence[Judgement]:
+        answer = next(turns)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return judge
+
+
+def test_a_server_that_answers_again_is_logged_once_as_back() -> None:
+    away = KafkaUnavailable("no broker")
+    preflight = Preflight(
+        {"postgres": answering([], [], []), "kafka": answering(away, away, [])},
+    )
+    with capture_logs() as lines:
+        admitted = [preflight.admit() for _ in range(3)]
+    assert admitted == [Admission.UNREACHABLE, Admission.UNREACHABLE, Admission.ADMITTED]
+    assert [(each["event"], each["dependency"], each["phase"]) for each in lines] == [
+        ("dependency_lost", "kafka", "admission"),
+        ("dependency_back", "kafka", "admission"),
+    ]
+
+
+def test_a_server_that_is_lost_again_before_the_other_answers_is_logged_again() -> None:
+    away, lost = DatabaseUnavailable("refused"), KafkaUnavailable("no broker")
+    preflight = Preflight(
+        {"postgres": answering(away, [], away), "kafka": answering(lost, lost, lost)}
+    )
+    with capture_logs() as lines:
+        for _ in range(3):
+            preflight.admit()
+    of_postgres = [each["event"] for each in lines if each["dependency"] == "postgres"]
+    assert of_postgres == ["dependency_lost", "dependency_back", "dependency_lost"]
+
+
+def test_another_reason_of_the_same_server_is_logged_too() -> None:
+    down, hidden = KafkaUnavailable("no broker"), KafkaUnavailable("DESCRIBE_CONFIGS is denied")
+    preflight = Preflight({"kafka": answering(down, hidden, hidden)})
+    with capture_logs() as lines:
+        for _ in range(3):
+            preflight.admit()
+    assert [each["error"] for each in lines] == ["no broker", "DESCRIBE_CONFIGS is denied"]
+
+
+def test_an_unsafe_setting_refuses_although_the_other_server_is_away() -> None:
+    preflight = Preflight(
+        {"postgres": answering([UNSAFE]), "kafka": answering(KafkaUnavailable("no broker"))}
+    )
+    with capture_logs(), pytest.raises(ConfigurationError, match="fsync: off"):
+        preflight.refuse_unsafe()
