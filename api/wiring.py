@@ -284,11 +284,6 @@ def _parts(
     spans: Spans | None,
 ) -> Parts:
     store = PostgresHalfStore(pool)
-
-    def pool_use() -> tuple[int, int]:
-        stats = pool.get_stats()
-        return stats.get("pool_size", 0) - stats.get("pool_available", 0), pool.max_size
-
     bulk_actions = PostgresBulkActions(pool)
     return Parts(
         pool=pool,
@@ -302,7 +297,7 @@ def _parts(
         metrics_page=MetricsPage(
             metrics,
             PostgresGauges(pool),
-            pool_use,
+            pool.use,
             PostgresReconciliationRuns(pool),
             clock,
         ),

@@ -68,6 +68,8 @@ async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIt
         await asyncio.to_thread(refuse_to_start_behind, url, "checker")
         pool = make_verified_pool(url, "checker", pool_max=settings.database_pool_max)
         await stack.enter_async_context(pool)
+        metrics["db_pool_in_use"].set_function(lambda: pool.use()[0])
+        metrics["db_pool_max"].set(settings.database_pool_max)
         await stack.enter_async_context(metrics_server(settings.checker_metrics_bind, metrics))
         locks = PostgresAdvisoryLocks(url)
         stack.push_async_callback(locks.close)

@@ -93,6 +93,11 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
             raise
         self.refusal = None
 
+    def use(self) -> tuple[int, int]:
+        """Return how many connections are lent or being made, and how many there may be."""
+        stats = self.get_stats()
+        return stats.get("pool_size", 0) - stats.get("pool_available", 0), self.max_size
+
     @asynccontextmanager
     async def connection(self, timeout: float | None = None) -> AsyncIterator[AsyncConnection]:
         """Lend a connection for the block."""
