@@ -47,6 +47,14 @@ TIMES: Final = (
 )
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """A parser that says on one line what is wrong; the parsers of its commands do so too."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit 2."""
+        self.exit(2, f"outbox-reconcile: {message} (see `{self.prog} --help`)\n")
+
+
 class Terminated(OutboxError):
     """SIGTERM came during the run."""
 
@@ -149,7 +157,7 @@ def _overrides(flags: argparse.Namespace) -> dict[str, Any]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="outbox-reconcile", description=__doc__)
+    parser = OneLineParser(prog="outbox-reconcile", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser(
         "run",

@@ -165,7 +165,8 @@ def test_an_unreadable_time_is_refused_with_the_expected_form(
     with pytest.raises(SystemExit) as ended:
         main(["run", *flags])
     flag, text = flags
-    line = capsys.readouterr().err.splitlines()[-1]
+    (line,) = capsys.readouterr().err.splitlines()
     assert ended.value.code == 2
     assert f"argument {flag}: '{text}': " in line
     assert "expected" in line
+    assert line.endswith("(see `outbox-reconcile run --help`)")
