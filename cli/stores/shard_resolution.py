@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from cli.invocation.exit_codes import CommandFailed, ExitCode
@@ -107,7 +107,8 @@ class ShardResolution:
             return manifests.last._replace(manifest_offset=end), identity, 0
         is_whole = way is HaltResolution.SCAN and halt not in _CURSOR_HOLDS
         newer_than = BEFORE_ALL_BATCHES if is_whole else cursor.batch_no
-        learned, highest = _learn(desk, chain(listed, self._scan(desk)), newer_than, end)
+        learning = _Learning(desk, end, newer_than, was.cursor and was.cursor.batch_no)
+        learned, highest = learning.learn(chain(listed, self._scan(desk)))
         if way is HaltResolution.ACCEPT and manifests.any:
             return later._replace(manifest_offset=start), identity, learned
         last = manifests.last
@@ -201,13 +202,26 @@ class _Manifests:
             yield Seen(manifest.batch_no, *split_message_id(UUID(bytes=message_id)))
 
 
-def _learn(desk: ShardAdmin, seen: Iterable[Seen], newer_than: int, end: int) -> tuple[int, int]:
-    """Store in PostgreSQL which ids Kafka has; return their number and the highest batch number."""
-    learned, highest, known_ids = 0, 0, iter(seen)
-    while some := list(islice(known_ids, IDS_AT_ONCE)):
-        highest = max(highest, *(each.batch_no for each in some), 0)
-        ids = {each[1:] for each in some if each.batch_no > newer_than}
-        if ids:
-            desk.learn(sorted(ids), max(0, end - 1))
-            learned += len(ids)
-    return learned, highest
+class _Learning(NamedTuple):
+    """What PostgreSQL learns of the messages that Kafka has."""
+
+    desk: ShardAdmin
+    end: int
+    """of the progress log"""
+    newer_than: int
+    """Older batches are left out."""
+    known: int | None
+    """The last batch that PostgreSQL knew, if it knew one."""
+
+    def learn(self, seen: Iterable[Seen]) -> tuple[int, int]:
+        """Store which ids Kafka has; return their number and the highest batch number."""
+        learned, highest, messages = 0, 0, iter(seen)
+        while some := list(islice(messages, IDS_AT_ONCE)):
+            highest = max(highest, *(each.batch_no for each in some), 0)
+            ids = {each[1:] for each in some if each.batch_no > self.newer_than}
+            if ids:
+                self.desk.learn(sorted(ids), max(0, self.end - 1))
+                learned += len(ids)
+            if self.known is not None:
+                self.desk.mark_released(some, self.known)
+        return learned, highest

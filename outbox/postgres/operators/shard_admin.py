@@ -51,6 +51,17 @@ class ShardAdmin:
         with unavailable_on(psycopg.Error), self._session.transaction():
             recover_published(self._session, self._shard, offset, published)
 
+    def mark_released(self, published: Sequence[tuple[int, HalfId, Nonce]], known: int) -> None:
+        """Mark the held records that batches above ``known`` published.
+
+        ``known`` is the last batch that PostgreSQL knew. What a repair repeats is in a batch up to
+        it, because a repair is ordered after its batch is known.
+        """
+        batch_nos, half_ids, nonces = ([*column] for column in zip(*published, strict=True))
+        asked = {"batch_nos": batch_nos, "half_ids": half_ids, "nonces": nonces, "known": known}
+        with unavailable_on(psycopg.Error), self._session.transaction():
+            self._session.execute(SQL["mark_released"], asked)
+
     def settle(
         self,
         halt: HaltReason,

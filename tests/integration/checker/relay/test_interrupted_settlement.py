@@ -12,13 +12,14 @@ import pytest
 from cli.stores.shard_resolution import ShardResolution
 from outbox.messages.manifest import PUBLISHED, Entry, Position, crc_of, encode
 from outbox.messages.message import End, Resolution
-from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.message_id import SHARDS, HalfId, Nonce
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.sessions.connections import make_pool
 from outbox.relay.halt_resolution import HaltResolution
 from outbox.relay.protocol.state import Phase
 from outbox.settings.environment import load_settings
+from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_lost_record import NEWEST, PAST, lose_the_record
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 from tests.integration.checker.relay.fixtures_unseen_batches import (
@@ -34,6 +35,7 @@ from tests.integration.checker.relay.fixtures_unseen_batches import (
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 OP: Final = "SELECT decision FROM outbox.op_message WHERE half_id = %s"
+OPEN_REPAIRS: Final = "SELECT count(*) FROM outbox.open_held WHERE repair IS NOT NULL"
 HALT: Final = "SELECT halt_reason FROM outbox.progress WHERE name = 'relay:3'"
 
 
@@ -121,15 +123,65 @@ async def test_a_lost_tail_behind_a_lost_manifest_halts_the_shard_and_a_scan_dou
     assert drain(world.relay()).phase is Phase.HALT
     assert world.one(HALT) == "chain_broken"
     world.opened[-1].close()
-    settings = load_settings(world.environment)
-    resolution = ShardResolution(settings, SHARD, world.progress_topic)
-    action = OperatorAction(operator="test", reason="the manifest was lost", key_id=None)
-    resolution.resolve(HaltResolution.SCAN, action)
+    resolve(world, HaltResolution.SCAN, "the manifest was lost")
     drain(world.relay())
     for half in (first, second):
         await decide_again(world, half)
     drain(world.relay_again())
     assert world.values(PAST + 2) == [*past_values(PAST), b"v", b"w"]
+
+
+def test_a_repair_that_postgres_never_noted_is_not_repeated_when_its_manifest_is_gone(
+    world: RelayWorld,
+) -> None:
+    lose_the_record(world)
+    with world.process("relay.after_commit=kill#1") as process:
+        assert process.wait(timeout=60) == -signal.SIGKILL
+    assert world.values(PAST + 1) == [*past_values(PAST), b"v"]
+    world.progress_topic = make_topic(world.bootstrap_servers, partitions=SHARDS)
+    assert drain(world.relay()).phase is Phase.HALT
+    assert world.one(HALT) == "topic_changed"
+    world.opened[-1].close()
+    resolve(world, HaltResolution.ACCEPT, "the topic was lost")
+    world.commit_values(b"w")
+    drain(world.relay())
+    assert world.values(PAST + 2) == [*past_values(PAST), b"v", b"w"]
+    assert world.one(OPEN_REPAIRS) == 0
+
+
+def test_a_repair_that_kafka_does_not_have_is_published_after_the_loss_of_its_manifests(
+    world: RelayWorld,
+) -> None:
+    lose_the_record(world)
+    with world.process("relay.after_repair_order=kill#1") as process:
+        assert process.wait(timeout=60) == -signal.SIGKILL
+    world.progress_topic = make_topic(world.bootstrap_servers, partitions=SHARDS)
+    assert drain(world.relay()).phase is Phase.HALT
+    world.opened[-1].close()
+    resolve(world, HaltResolution.ACCEPT, "the topic was lost")
+    drain(world.relay())
+    assert world.values(PAST + 1) == [*past_values(PAST), b"v"]
+    assert world.one(OPEN_REPAIRS) == 0
+
+
+def test_a_manifest_of_a_lost_record_does_not_end_its_repair(world: RelayWorld) -> None:
+    lose_the_record(world)
+    with world.process("relay.after_repair_order=kill#1") as process:
+        assert process.wait(timeout=60) == -signal.SIGKILL
+    world.connection.execute(
+        "UPDATE outbox.progress SET halt_reason = 'replay_stuck' WHERE name = 'relay:3'"
+    )
+    resolve(world, HaltResolution.SCAN, "the replay was stuck")
+    drain(world.relay())
+    assert world.values(PAST + 1) == [*past_values(PAST), b"v"]
+    assert world.one(OPEN_REPAIRS) == 0
+
+
+def resolve(world: RelayWorld, way: HaltResolution, reason: str) -> None:
+    """Decide on behalf of the operator."""
+    action = OperatorAction(operator="test", reason=reason, key_id=None)
+    settings = load_settings(world.environment)
+    ShardResolution(settings, SHARD, world.progress_topic).resolve(way, action)
 
 
 def forget(world: RelayWorld, half: HalfId) -> None:
