@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -61,6 +62,8 @@ def dev(
 
         fetching.fetch_kafka(fetch_kafka, invocation.say)
         return
+    if demo:
+        _refuse_without_client()
     if postgres_bin is not None:
         _refuse_incomplete(postgres_bin)
     load_settings()  # an unknown OUTBOX_ name stops this process, not each child
@@ -75,6 +78,12 @@ def dev(
     )
     if code is not ExitCode.OK:
         raise typer.Exit(code)
+
+
+def _refuse_without_client() -> None:
+    if find_spec("outbox_client") is None:
+        line = "the demo plays a producer: install outbox-client too, or omit --demo"
+        raise CommandFailed(line, ExitCode.USAGE)
 
 
 def _refuse_incomplete(postgres_bin: Path) -> None:
