@@ -6,23 +6,18 @@ name has another address after a failover. An address that a name has had stays 
 
 from __future__ import annotations
 
-import os
 import socket
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from ipaddress import ip_address, ip_network
 from itertools import zip_longest
 from typing import Final
 from urllib.parse import urlsplit
 
-from psycopg import ProgrammingError
-from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import Conninfo
-
 from outbox.checks.embedded_addresses import unwrap
 from outbox.checks.ssrf_guard import Network, SsrfPolicy, policy_of
-from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import Settings
+from outbox.settings.libpq import libpq_parts
 
 POSTGRES_PORT: Final = 5432
 KAFKA_PORT: Final = 9092
@@ -109,7 +104,7 @@ def database_places(url: str, setting: str) -> Iterator[Place]:
 
     Raises ConfigurationError that names the setting.
     """
-    parts = _libpq(url, setting)
+    parts = libpq_parts(url, setting)
     hosts, addresses, ports = (parts.get(name, "").split(",") for name in _LISTS)
     for host, address, port in zip_longest(hosts, addresses, ports):
         number = port if port is not None else ports[0]
@@ -118,42 +113,6 @@ def database_places(url: str, setting: str) -> Iterator[Place]:
 
 
 _LISTS: Final = ("host", "hostaddr", "port")
-
-
-_SERVICE: Final = {"service": "PGSERVICE", "servicefile": "PGSERVICEFILE"}
-
-
-def _libpq(url: str, setting: str) -> dict[str, str]:
-    """Return the parts as libpq reads them: the URL, then its service, then the environment."""
-    try:
-        given = {name: str(part) for name, part in conninfo_to_dict(url).items()}
-        parts = _defaults(given) | given
-        [int(port or 0) for port in parts.get("port", "").split(",")]
-    except (ProgrammingError, ValueError):
-        raise ConfigurationError(f"{setting}: not a PostgreSQL address") from None
-    return parts
-
-
-def _defaults(given: Mapping[str, str]) -> dict[str, str]:
-    """Return what libpq takes for the parts that an address leaves out."""
-    named = {variable: given[part] for part, variable in _SERVICE.items() if part in given}
-    with _environment(named):
-        found = Conninfo.get_defaults()
-    return {each.keyword.decode(): each.val.decode() for each in found if each.val}
-
-
-@contextmanager
-def _environment(named: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for the block: libpq reads a service file only for a name from there."""
-    before = {variable: os.environ.get(variable) for variable in named}  # noqa: TID251
-    os.environ.update(named)  # noqa: TID251
-    try:
-        yield
-    finally:
-        for variable, text in before.items():
-            os.environ.pop(variable)  # noqa: TID251
-            if text is not None:
-                os.environ[variable] = text  # noqa: TID251
 
 
 def _places(settings: Settings) -> Iterator[Place]:

@@ -6,11 +6,9 @@ from itertools import zip_longest
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from psycopg import ProgrammingError
-from psycopg.conninfo import conninfo_to_dict
-
 from outbox.errors import ConfigurationError
 from outbox.reconciliation.snapshot import JdbcAddress
+from outbox.settings.libpq import libpq_parts
 
 PARAMETERS: Final = {
     "ApplicationName": "outbox-reconcile",
@@ -24,10 +22,7 @@ KEPT: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 def jdbc_address(database_url: str, setting: str = "OUTBOX_DATABASE_URL") -> JdbcAddress:
     """Translate a setting's libpq URL. Raises ConfigurationError if JDBC cannot connect to it."""
-    try:
-        parts = {name: str(part) for name, part in conninfo_to_dict(database_url).items()}
-    except ProgrammingError:
-        raise ConfigurationError(f"{setting}: not a PostgreSQL address") from None
+    parts = libpq_parts(database_url, setting)
     host = parts.get("host") or parts.get("hostaddr") or "localhost"
     if host.startswith(("/", "@")):
         raise ConfigurationError(f"{setting}: Spark needs a TCP address, not a socket")
