@@ -143,7 +143,7 @@ class PostgresBulkActions:
         return True
 
     async def _claim(self, connection: AsyncConnection) -> Mapping[str, Any] | None:
-        """Lock an action and return its next chunk; callers of other groups take turns."""
+        """Lock an action and return its next chunk; tenants take turns."""
         async with connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(SQL["claim"], {"served": [*self._served]})
             claimed = await cursor.fetchone()

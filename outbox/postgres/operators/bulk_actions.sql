@@ -30,13 +30,20 @@ RETURNING true
 
 -- name: claim
 -- Locks an unfinished action that may begin and that no other process has locked: the oldest one of whoever was served
--- least recently, by the list of the groups that were. Reads no list of messages.
-SELECT id, coalesce(groups::text, '') AS owner
+-- least recently, by the list of the tenants that were. A tenant is all keys of the same groups with those that descend
+-- from them, or a key of all groups. Reads no list of messages.
+SELECT id, coalesce(tenant, groups::text, '') AS owner
 FROM outbox.bulk_action
+LEFT JOIN LATERAL (
+    SELECT CASE WHEN '*' = ANY (root.producer_groups) THEN root.key_id
+        ELSE (SELECT array_agg(name ORDER BY name)::text FROM unnest(root.producer_groups) name) END AS tenant
+    FROM outbox.api_key own JOIN outbox.api_key root ON root.key_id = coalesce(own.root_key_id, own.key_id)
+    WHERE own.key_id = bulk_action.key_id
+) key ON true
 WHERE finished_at IS NULL AND (starts_at IS NULL OR starts_at <= clock_timestamp())
-ORDER BY array_position(%(served)s::text[], coalesce(groups::text, '')) NULLS FIRST, created_at
+ORDER BY array_position(%(served)s::text[], coalesce(tenant, groups::text, '')) NULLS FIRST, created_at
 LIMIT 1
-FOR UPDATE SKIP LOCKED
+FOR UPDATE OF bulk_action SKIP LOCKED
 
 -- name: chunk
 -- Reads the next chunk of a locked action, by key.
