@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Hashable
 from contextlib import AbstractContextManager, asynccontextmanager
 from weakref import WeakValueDictionary
@@ -42,6 +43,30 @@ class _Resting:
 
     def __exit__(self, *_: object) -> None:
         self._counted.__enter__()
+
+
+class TenantShares:
+    """Places of which a tenant holds at most as many as are left free, so each finds some."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._held: Counter[Hashable] = Counter()
+
+    def allow(self, tenant: Hashable, places: int) -> bool:
+        """Return whether a tenant may take so many places now."""
+        return self._held[tenant] + places <= self._free - places
+
+    def take(self, tenant: Hashable, places: int) -> None:
+        """Give a tenant places."""
+        self._free -= places
+        self._held[tenant] += places
+
+    def give_back(self, tenant: Hashable, places: int) -> None:
+        """Make places of a tenant free again."""
+        self._free += places
+        self._held[tenant] -= places
+        if not self._held[tenant]:
+            del self._held[tenant]
 
 
 class TenantTurns:

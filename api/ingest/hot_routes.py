@@ -87,7 +87,10 @@ class HotRoutes:
         message_id = request.path[len(PREFIX) + 1 : -len(_END_SUFFIX)]
         groups = await self._ingest.group_ids(request.caller)
         decided = await self._ingest.end(
-            [end_of(message_id, body, groups)], wait, traceparent=_traceparent(request)
+            [end_of(message_id, body, groups)],
+            request.caller,
+            wait,
+            traceparent=_traceparent(request),
         )
         [outcome] = decided.answers
         if isinstance(outcome, Problem):
@@ -128,7 +131,9 @@ class HotRoutes:
             item if isinstance(item, Problem) else end_of(item.message_id, item, groups)
             for item in items
         ]
-        decided = await self._ingest.end(ends, wait, traceparent=_traceparent(request))
+        decided = await self._ingest.end(
+            ends, request.caller, wait, traceparent=_traceparent(request)
+        )
         results = [
             EndResult(
                 index=index,

@@ -67,7 +67,7 @@ class Names(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Decided(Struct, frozen=True, kw_only=True, gc=False):
-    """The answers to ends, in order; ``waited`` is False if too many callers wait for Kafka."""
+    """The answers to ends, in order; ``waited`` is False if too many wait for Kafka."""
 
     answers: Sequence[EndedHalf | Problem]
     waited: bool = True
@@ -237,6 +237,7 @@ class Ingest:
     async def end(
         self,
         requests: Sequence[End | Problem],
+        caller: Caller,
         wait_seconds: int | None,
         *,
         traceparent: str | None = None,
@@ -247,14 +248,16 @@ class Ingest:
         Raises DatabaseUnavailable; the same ends may be repeated.
         """
         if self._spans is None:
-            return await self._decide(requests, wait_seconds)
+            return await self._decide(requests, caller, wait_seconds)
         with self._spans.ends(requests, traceparent) as spans:
-            decided = await self._decide(requests, wait_seconds)
+            decided = await self._decide(requests, caller, wait_seconds)
             spans.answered(decided.answers)
             spans.name_by_topic(requests, await self._spans.origins(requests, spans))
             return decided
 
-    async def _decide(self, requests: Sequence[End | Problem], wait_seconds: int | None) -> Decided:
+    async def _decide(
+        self, requests: Sequence[End | Problem], caller: Caller, wait_seconds: int | None
+    ) -> Decided:
         ends = [request for request in requests if isinstance(request, End)]
         if not ends:
             return Decided(answers=[each for each in requests if isinstance(each, Problem)])
@@ -262,7 +265,7 @@ class Ingest:
             ends = [replace(end, awaited=True) for end in ends]
         outcomes = await self._ends.submit(ends)
         await self._metrics.ended(outcomes)
-        published = await self._wait(outcomes, wait_seconds) if wait_seconds else {}
+        published = await self._wait(outcomes, caller, wait_seconds) if wait_seconds else {}
         answers = iter([end_answer(outcome, published or {}) for outcome in outcomes])
         return Decided(
             answers=[item if isinstance(item, Problem) else next(answers) for item in requests],
@@ -270,7 +273,7 @@ class Ingest:
         )
 
     async def _wait(
-        self, outcomes: Sequence[EndOutcome], seconds: int
+        self, outcomes: Sequence[EndOutcome], caller: Caller, seconds: int
     ) -> Mapping[HalfId, MessageStatus] | None:
         """Return the statuses of the messages that Kafka acknowledged in time, or None."""
         open_ids = {
@@ -280,7 +283,7 @@ class Ingest:
             and not outcome.conflict
             and awaits_publication(outcome.status)
         }
-        return await self._publications.wait(sorted(open_ids), seconds)
+        return await self._publications.wait(caller.tenant, sorted(open_ids), seconds)
 
 
 def may_write(group: ProducerGroup, topic: str) -> bool:

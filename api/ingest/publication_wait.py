@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
-from api.http.in_flight import InFlight
+from api.http.in_flight import InFlight, TenantShares
 from outbox.errors import DatabaseUnavailable
 from outbox.messages.message import MessageStatus
 from outbox.messages.message_id import HalfId
@@ -18,9 +19,9 @@ from outbox.messages.ports import MessageStatuses
 
 TICK_SECONDS: Final = 0.05
 WAITING_MAX: Final = 10_000
-"""Messages that callers may wait for; whoever comes after that is answered at once."""
+"""Messages that callers may wait for; a tenant has at most as many as are left free for others."""
 REQUESTS_MAX: Final = 1000
-"""Requests that may wait, because each occupies a connection."""
+"""Requests that may wait, because each occupies a connection; shared in the same way."""
 READ_MAX: Final = 2000
 """Messages read by one query; more of them take turns."""
 
@@ -33,29 +34,42 @@ class PublicationWait:
     ) -> None:
         self._statuses = statuses
         self._in_flight = in_flight
-        self._requests_max = requests_max
-        self._requests = 0
-        self._waiters = 0
+        self._requests = TenantShares(requests_max)
+        self._waiters = TenantShares(WAITING_MAX)
         self._waiting: dict[HalfId, set[asyncio.Future[MessageStatus]]] = defaultdict(set)
         self._watching: asyncio.Task[None] | None = None
 
     async def wait(
-        self, half_ids: Sequence[HalfId], seconds: float
+        self, tenant: Hashable, half_ids: Sequence[HalfId], seconds: float
     ) -> Mapping[HalfId, MessageStatus] | None:
         """Return those of the messages that were published within ``seconds``, by id.
 
-        Returns None at once if too many wait already. A waiting request takes no room.
+        Returns None at once if the tenant has no more places. A waiting request takes no room.
         """
         if not half_ids:
             return {}
-        if self._waiters + len(half_ids) > WAITING_MAX or self._requests >= self._requests_max:
+        if not self._waiters.allow(tenant, len(half_ids)) or not self._requests.allow(tenant, 1):
             return None
+        with self._places(tenant, len(half_ids)):
+            return await self._published(half_ids, seconds)
+
+    @contextmanager
+    def _places(self, tenant: Hashable, waiters: int) -> Iterator[None]:
+        self._waiters.take(tenant, waiters)
+        self._requests.take(tenant, 1)
+        try:
+            yield
+        finally:
+            self._requests.give_back(tenant, 1)
+            self._waiters.give_back(tenant, waiters)
+
+    async def _published(
+        self, half_ids: Sequence[HalfId], seconds: float
+    ) -> Mapping[HalfId, MessageStatus]:
         loop = asyncio.get_running_loop()
         futures = {half_id: loop.create_future() for half_id in half_ids}
         for half_id, future in futures.items():
             self._waiting[half_id].add(future)
-        self._waiters += len(futures)
-        self._requests += 1
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch())
         try:
@@ -65,8 +79,6 @@ class PublicationWait:
                 half_id: future.result() for half_id, future in futures.items() if future.done()
             }
         finally:
-            self._requests -= 1
-            self._waiters -= len(futures)
             for half_id, future in futures.items():
                 self._leave(half_id, future)
 

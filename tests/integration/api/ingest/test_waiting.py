@@ -8,8 +8,10 @@ import httpx2
 import pytest
 
 from api.ingest import publication_wait
+from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_COMMITS
+from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_rows import select, stored, until_a_session_waits
 from tests.integration.api.fixtures_service import (
     GROUPS,
@@ -125,9 +127,16 @@ async def test_ends_that_wait_for_kafka_refuse_nobody(database_url: str, pool: P
 
 
 async def test_beyond_the_cap_of_waiters_the_answer_comes_at_once(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publication_wait, "WAITING_MAX", 2)
+    monkeypatch.setattr(publication_wait, "WAITING_MAX", 4)
+    async with running(settings_for(database_url)) as service:
+        await service.put_group()
+        await beyond_the_cap(service)
+
+
+async def beyond_the_cap(service: Service) -> None:
+    """Take the places of two, of four, and then ask for more."""
     ids = [await service.prepared_id() for _ in range(4)]
     long = {"Prefer": "wait=30"}
     item = [{"message_id": each, "decision": "COMMIT"} for each in ids]
@@ -148,3 +157,27 @@ async def test_beyond_the_cap_of_waiters_the_answer_comes_at_once(
     await asyncio.wait(waiting)
     again = await service.end(ids[3], "COMMIT", headers={"Prefer": "wait=1"})
     assert again.headers["preference-applied"] == "wait=1"
+
+
+@pytest.mark.usefixtures("way_in")
+async def test_a_tenant_with_many_waits_leaves_places_to_another_tenant(
+    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publication_wait, "WAITING_MAX", 8)
+    async with guarded(database_url) as service:
+        service.client.headers.update(await token(pool, Scope.ADMIN))
+        await service.put_group("many")
+        await service.put_group("one")
+        ids = [await service.prepared_id(producer_group="many") for _ in range(9)]
+        other_id = await service.prepared_id(producer_group="one")
+        many = await token(pool, Scope.MESSAGES_END, groups=("many",))
+        one = await token(pool, Scope.MESSAGES_END, groups=("one",))
+        long = {**many, "Prefer": "wait=30"}
+        waiting = [asyncio.create_task(service.end(each, "COMMIT", headers=long)) for each in ids]
+        async with asyncio.timeout(20):
+            refused, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        assert all("preference-applied" not in each.result().headers for each in refused)
+        other = await service.end(other_id, "COMMIT", headers={**one, "Prefer": "wait=1"})
+        assert other.headers.get("preference-applied") == "wait=1"
+        for task in waiting:
+            task.cancel()
