@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -45,6 +45,8 @@ REFUSED: Final = frozenset({401, 403})
 TOPIC: Final = "outbox.endpoint-test"
 SECRET_BYTES: Final = 32
 AT_ONCE: Final = 4
+OF_A_TENANT: Final = 2
+"""of them, so that slow endpoints of one tenant leave tests to another"""
 RETRY_SECONDS: Final = 5
 CASE_SECONDS: Final = 5
 """The longest wait for an answer of a simulation, whatever the group allows."""
@@ -67,23 +69,26 @@ class CheckEndpointProbe:
         self._groups = groups
         self._endpoint = endpoint
         self._clock = clock
-        self._running: set[str] = set()
+        self._running: dict[str, Hashable] = {}
+        """The tenant who tests each group."""
 
-    async def run(self, name: str) -> EndpointTestResource:
+    async def run(self, name: str, tenant: Hashable) -> EndpointTestResource:
         """Test a group's endpoint, within twice its timeout.
 
         Raises UnknownGroup, and Problem ``rate-limited`` while the group is tested already, or as
-        many groups as a process tests at once.
+        many groups as a process tests at once, in all or for the tenant.
         """
-        with self._turn(name):
+        with self._turn(name, tenant):
             return await self._test(name)
 
-    async def simulate(self, name: str, asked: SimulationRequest) -> SimulationResource:
+    async def simulate(
+        self, name: str, tenant: Hashable, asked: SimulationRequest
+    ) -> SimulationResource:
         """Send every conformance case to a group's endpoint, within SIMULATION_SECONDS.
 
         What was not sent then has not passed. Raises as ``run`` does.
         """
-        with self._turn(name):
+        with self._turn(name, tenant):
             group, now = await self._groups.with_secrets(name)
             seconds = min(group.check_timeout_seconds, CASE_SECONDS)
             subject = TestedEndpoint(
@@ -116,15 +121,19 @@ class CheckEndpointProbe:
         return SimulationResource(passed=passed, cases=[*done, *unsent])
 
     @contextmanager
-    def _turn(self, name: str) -> Iterator[None]:
-        if name in self._running or len(self._running) >= AT_ONCE:
-            detail = f"one test of a group at a time, and {AT_ONCE} of all groups"
+    def _turn(self, name: str, tenant: Hashable) -> Iterator[None]:
+        tenants = [*self._running.values()]
+        taken = name in self._running or tenants.count(tenant) >= OF_A_TENANT
+        if taken or len(tenants) >= AT_ONCE:
+            detail = (
+                f"one test of a group at a time, {OF_A_TENANT} of a caller, and {AT_ONCE} in all"
+            )
             raise Problem(slug="rate-limited", detail=detail, retry_after_seconds=RETRY_SECONDS)
-        self._running.add(name)
+        self._running[name] = tenant
         try:
             yield
         finally:
-            self._running.remove(name)
+            del self._running[name]
 
     async def _test(self, name: str) -> EndpointTestResource:
         group, now = await self._groups.with_secrets(name)

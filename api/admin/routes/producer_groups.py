@@ -165,7 +165,7 @@ async def test_endpoint(
 ) -> EndpointTestResource:
     """Send the endpoint one signed and one forged check; the answers decide nothing."""
     _require_visible(caller, producer_group)
-    return await services.check_endpoint_probe.run(producer_group)
+    return await services.check_endpoint_probe.run(producer_group, caller.tenant)
 
 
 @router.post(
@@ -176,7 +176,7 @@ async def simulate_checks(
 ) -> SimulationResource:
     """Send the endpoint valid, stale, forged, repeated and batch checks; they decide nothing."""
     _require_visible(caller, producer_group)
-    return await services.check_endpoint_probe.simulate(producer_group, body)
+    return await services.check_endpoint_probe.simulate(producer_group, caller.tenant, body)
 
 
 @router.post(

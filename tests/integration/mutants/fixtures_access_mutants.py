@@ -199,6 +199,46 @@ ACCESS_MUTANTS: Final = (
     *_hot(),
     *_keys_never_grow(),
     ProductMutant(
+        promise="A tenant with many searches for records refuses none of another tenant",
+        file="api/admin/routes/records.py",
+        rule="message_at(caller.tenant, topic",
+        broken="message_at(None, topic",
+        killer=(
+            "tests/integration/api/admin/test_records.py"
+            "::test_the_searches_of_a_tenant_refuse_none_of_another_tenant"
+        ),
+    ),
+    ProductMutant(
+        promise="A tenant who waits for many messages leaves places to others",
+        file="api/http/in_flight.py",
+        rule="self._held[tenant] + places <= self._free - places",
+        broken="places <= self._free",
+        killer=(
+            "tests/integration/api/ingest/test_waiting.py"
+            "::test_a_tenant_with_many_waits_leaves_places_to_another_tenant[socket]"
+        ),
+    ),
+    ProductMutant(
+        promise="A tenant leaves tests of check endpoints to others",
+        file="api/admin/check_endpoint_probe.py",
+        rule=" or tenants.count(tenant) >= OF_A_TENANT",
+        broken="",
+        killer=(
+            "tests/integration/api/admin/test_check_endpoint_probe.py"
+            "::test_a_group_has_one_test_at_a_time_a_tenant_two_and_all_together_four"
+        ),
+    ),
+    ProductMutant(
+        promise="Keys that descend from another one share its turns of bulk actions",
+        file="outbox/postgres/operators/bulk_actions.sql",
+        rule="coalesce(own.root_key_id, own.key_id)",
+        broken="own.key_id",
+        killer=(
+            "tests/integration/postgres/operators/test_bulk_turns.py"
+            "::test_keys_that_a_key_created_for_fewer_groups_share_its_turns"
+        ),
+    ),
+    ProductMutant(
         promise="A key that is revoked elsewhere is remembered for seconds and not for ever",
         file="api/http/authentication/key_authenticator.py",
         rule="if known is not None and known[0] > oldest:",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime, timedelta
 
+import httpx2
 import pytest
 from aiohttp import web
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from api.admin.check_endpoint_probe import CheckEndpointProbe
+from outbox.access import ANYBODY, Scope
 from outbox.checks.ssrf_guard import policy_of
 from outbox.clock import SystemClock
 from outbox.http_checks.endpoint import HttpCheckEndpoint
@@ -17,6 +19,7 @@ from outbox.http_checks.guarded_connector import GuardedResolver
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_rows import stored
 from tests.integration.api.fixtures_service import GROUPS, Service
 from tests.integration.checker.fixtures_producer import (
@@ -91,7 +94,7 @@ async def test_a_host_with_a_wrong_clock_still_signs_with_the_databases_time(
     async with Producer(endpoint.answer) as producer:
         made = await bare_service.put_group(check_url=producer.url)
         endpoint.secret = made.json()["check_secret"]
-        found = await tests.run("billing")
+        found = await tests.run("billing", ANYBODY.tenant)
     assert (found.signature_accepted, found.forgery_refused) == (True, True)
     [accepted] = endpoint.accepted
     reply_by = datetime.fromisoformat(accepted["reply_by"])
@@ -139,27 +142,46 @@ class Slow:
             await self._came.get()
 
 
-async def test_a_group_has_one_test_at_a_time_and_all_together_have_four(
-    bare_service: Service,
+async def test_a_group_has_one_test_at_a_time_a_tenant_two_and_all_together_four(
+    database_url: str, pool: Pool
 ) -> None:
-    client, slow = bare_service.client, Slow()
-    names = [f"g{number}" for number in range(5)]
-    async with Producer(slow.answer) as producer, asyncio.timeout(120):
-        for name in names:
-            await bare_service.put_group(name, check_url=producer.url, check_timeout_seconds=30)
-        tests = [asyncio.create_task(client.post(f"{GROUPS}/{names[0]}/test"))]
+    slow = Slow()
+    names, more = [f"g{number}" for number in range(4)], ("second", "third")
+    async with (
+        guarded(database_url) as service,
+        Producer(slow.answer) as producer,
+        asyncio.timeout(120),
+    ):
+        client = service.client
+        client.headers.update(await token(pool, Scope.ADMIN))
+        for name in (*more, *names):
+            await service.put_group(name, check_url=producer.url, check_timeout_seconds=30)
+        tenants = [(names[0], *more), *((name,) for name in names[1:])]
+        keys = [await token(pool, Scope.GROUPS_WRITE, groups=groups) for groups in tenants]
+
+        async def tested(name: str, key: dict[str, str] | None = None) -> httpx2.Response:
+            return await client.post(f"{GROUPS}/{name}/test", headers=key)
+
+        tests = [asyncio.create_task(tested(names[0], keys[0]))]
         await slow.waiting(1)
-        second = await client.post(f"{GROUPS}/{names[0]}/test")
-        tests += [asyncio.create_task(client.post(f"{GROUPS}/{name}/test")) for name in names[1:4]]
-        await slow.waiting(3)
-        fifth = await client.post(f"{GROUPS}/{names[4]}/test")
-        for refused in (second, fifth):
+        again = await tested(names[0])
+        tests += [asyncio.create_task(tested("second", keys[0]))]
+        await slow.waiting(1)
+        another = asyncio.create_task(tested("third", keys[0]))
+        asked = asyncio.create_task(slow.waiting(1))
+        await asyncio.wait({another, asked}, return_when=asyncio.FIRST_COMPLETED)
+        assert another.done()
+        asked.cancel()
+        tests += [asyncio.create_task(tested(names[each], keys[each])) for each in (1, 2)]
+        await slow.waiting(2)
+        fifth = await tested(names[3], keys[3])
+        for refused in (again, await another, fifth):
             assert (refused.status_code, refused.json()["code"]) == (429, "rate-limited")
             assert int(refused.headers["retry-after"]) > 0
         slow.go_on.set()
         assert {(await each).status_code for each in tests} == {200}
-        for name in (names[0], names[4]):
-            assert (await client.post(f"{GROUPS}/{name}/test")).status_code == 200
+        for name, key in (("third", keys[0]), (names[3], keys[3])):
+            assert (await tested(name, key)).status_code == 200
 
 
 async def test_the_tests_of_a_group_without_a_name_server_take_one_thread(
