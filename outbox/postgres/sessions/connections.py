@@ -154,7 +154,12 @@ def connect(database_url: str, application: str, plans: str = PLAN_EACH_CALL) ->
 
 @asynccontextmanager
 async def one_snapshot(connection: AsyncConnection) -> AsyncIterator[None]:
-    """Give every statement of the block the same snapshot; takes no xid and writes nothing."""
+    """Give every statement of the block the same snapshot; takes no xid and writes nothing.
+
+    A snapshot from before a wait would not see the rows that moved to another leaf meanwhile. So
+    the wait comes first: what moves rows begins with the half messages, and locks them alone.
+    """
     async with connection.transaction():
         await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        await connection.execute("LOCK TABLE outbox.half_message IN ACCESS SHARE MODE")
         yield

@@ -1,0 +1,84 @@
+"""An operator's read that waits while rows move to another leaf finds them afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from outbox.messages.message import HalfMessage, State
+from outbox.operators.message_view import MessageFilter
+from outbox.postgres.operators.message_browser import PostgresMessageBrowser
+from outbox.postgres.sessions.connections import make_pool
+from tests.integration.checker.fixtures_checks import World
+from tests.integration.checker.maintenance.fixtures_old_leaves import NEXT_LEAF, URL, grow_old
+
+pytestmark = pytest.mark.postgres
+
+LIVENESS_SECONDS = 10
+WITHOUT_LEAF = "UPDATE outbox.installation SET base = base + (10 << 20)"
+CREATE_LEAF = "SELECT outbox.create_leaf(%(leaf)s)"
+RETIRE_LEAF = "SELECT outbox.lock_leaves(), outbox.detach_leaf(%(leaf)s, %(kept)s::int8[])"
+WAITING = """
+SELECT count(DISTINCT pid)::int FROM pg_locks
+WHERE NOT granted AND relation IS NOT NULL
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+@pytest.fixture
+async def browser(world: World) -> AsyncIterator[PostgresMessageBrowser]:
+    """Return the browser as the API opens it, with its role."""
+    role = make_conninfo(str(world.pool.conninfo), user="outbox_api", password="outbox_api")
+    async with make_pool(role, "test", pool_max=4) as pool:
+        yield PostgresMessageBrowser(pool)
+
+
+async def reads_while(
+    world: World, browser: PostgresMessageBrowser, moving: psycopg.Connection, half: HalfMessage
+) -> tuple[State | None, list[str], list[int]]:
+    """Start three reads that wait for a move, commit it, and return what they find."""
+    wanted = MessageFilter(groups=None, limit=10)
+    reads = asyncio.gather(
+        browser.get(half.half_id), browser.history(half.half_id), browser.page(wanted)
+    )
+    deadline = time.monotonic() + LIVENESS_SECONDS
+    while (found := await world.rows(WAITING)) != [(3,)]:
+        assert time.monotonic() < deadline, found
+        await asyncio.sleep(0.02)
+    moving.commit()
+    view, history, page = await reads
+    return (
+        view.status.state if view else None,
+        [event.type for event in history],
+        [each.status.half_id for each in page.messages if each.status.half_id == half.half_id],
+    )
+
+
+async def test_a_read_that_waits_while_a_leaf_is_made_finds_the_message_there(
+    world: World, database_url: str, browser: PostgresMessageBrowser
+) -> None:
+    group = await world.group(URL)
+    await world.execute(WITHOUT_LEAF)
+    (half,) = await world.prepare(group)
+    with psycopg.connect(database_url) as maker:
+        maker.execute(CREATE_LEAF, {"leaf": half.half_id >> 35})
+        found = await reads_while(world, browser, maker, half)
+    assert found == (State.PREPARED, ["prepared"], [half.half_id])
+
+
+async def test_a_read_that_waits_while_a_leaf_is_retired_finds_what_is_kept_of_it(
+    world: World, database_url: str, browser: PostgresMessageBrowser
+) -> None:
+    (half,) = await world.prepare(await world.group(URL))
+    await grow_old(world)
+    await world.execute(NEXT_LEAF)
+    with psycopg.connect(database_url) as retiring:
+        given = {"leaf": half.half_id >> 35, "kept": [half.half_id]}
+        retiring.execute(RETIRE_LEAF, given)
+        found = await reads_while(world, browser, retiring, half)
+    assert found == (State.PREPARED, ["prepared"], [half.half_id])
