@@ -172,7 +172,7 @@ async def test_a_tenant_with_many_waits_leaves_places_to_another_tenant(
         other_id = await service.prepared_id(producer_group="one")
         many = await token(pool, Scope.MESSAGES_END, groups=("many",))
         one = await token(pool, Scope.MESSAGES_END, groups=("one",))
-        long = {**many, "Prefer": "wait=30"}
+        long = {**many, "Prefer": "wait=10"}
         waiting = [asyncio.create_task(service.end(each, "COMMIT", headers=long)) for each in ids]
         async with asyncio.timeout(20):
             refused, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
