@@ -133,6 +133,12 @@ class ReconciliationSource(Protocol):
         These are the shards in delivery mode at_least_once. Raises DatabaseUnavailable.
         """
 
+    def listed(self) -> Sequence[RelayCut]:
+        """Return the position and the last manifest of every other shard that has published.
+
+        Raises DatabaseUnavailable.
+        """
+
     def snapshot(self) -> AbstractContextManager[SourceSnapshot]:
         """Export a snapshot and keep it until the block ends. Raises DatabaseUnavailable."""
 

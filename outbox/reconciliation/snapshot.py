@@ -16,6 +16,8 @@ class RelayCut(NamedTuple):
     xid: int
     n: int
     batch_no: int
+    manifest_offset: int | None = None
+    """Where its last manifest is; None if its newest batches are in no manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

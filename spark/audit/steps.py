@@ -36,6 +36,7 @@ from spark.cut.checkpoint import (
     unread_ranges,
 )
 from spark.cut.cut_capture import capture_log_cut
+from spark.cut.cut_plan import expired_shards
 from spark.cut.log_state import state_of
 from spark.cut.reader import PlannedRead, Reader, length, plan_full_read, plan_read, read_frames
 from spark.cut.run_size import RunSize, sized_run
@@ -51,7 +52,7 @@ def capture(context: RunContext, options: Options) -> Captured:
     started_at = context.clock.now()
     with context.progress.stage("cut of the log"):
         stored = context.run_store.checkpoint()
-        unlisted = context.source.unlisted()
+        unlisted, listed = context.source.unlisted(), context.source.listed()
         log = capture_log_cut(
             context.log_reader,
             options.progress_topic,
@@ -68,7 +69,11 @@ def capture(context: RunContext, options: Options) -> Captured:
         started_at=started_at,
         stored=stored,
         unlisted=unlisted,
-        log=replace(log, excluded=options.exclude_topics),
+        log=replace(
+            log,
+            excluded=options.exclude_topics,
+            expired_shards=expired_shards(listed, log.manifests),
+        ),
     )
 
 

@@ -71,6 +71,8 @@ class LogCut:
     """The state of the log after the previous run, without the accepted topics."""
     excluded: frozenset[str] = frozenset()
     """Topics that the operator excludes: they are not part of the plan."""
+    expired_shards: tuple[RelayCut, ...] = ()
+    """The relay's rows of the shards whose last manifest has expired."""
 
     @property
     def unread_topics(self) -> frozenset[str]:
@@ -247,6 +249,30 @@ def shard_cuts(
     by_manifests = {row["shard"]: _listed_cut(row) for row in rows}
     by_row = {row.shard: _unlisted_cut(row, by_manifests.get(row.shard)) for row in unlisted}
     return tuple((by_manifests | by_row).values())
+
+
+def expired_shards(listed: Iterable[RelayCut], manifests: Iterable[Range]) -> tuple[RelayCut, ...]:
+    """Return the rows whose manifest is older than where the log of their shard begins."""
+    starts = {each.partition.number: each.start for each in manifests}
+    return tuple(
+        row
+        for row in listed
+        if row.manifest_offset is not None and row.manifest_offset < starts.get(row.shard, 0)
+    )
+
+
+def with_expired(cuts: Iterable[ShardCut], expired: Iterable[RelayCut]) -> tuple[ShardCut, ...]:
+    """Return the cuts with those of shards that have no manifest left: baseline and position.
+
+    They have published everything up to there, and nothing shows any more what that was.
+    """
+    by_manifests = {each.shard: each for each in cuts}
+    by_row = {
+        row.shard: ShardCut(shard=row.shard, batch_no=row.batch_no, position=at, baseline=at)
+        for row in expired
+        for at in [Position(row.xid, row.n)]
+    }
+    return tuple((by_row | by_manifests).values())
 
 
 def with_baselines(cuts: Iterable[ShardCut], ends: Mapping[int, Position]) -> tuple[ShardCut, ...]:

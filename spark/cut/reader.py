@@ -190,7 +190,7 @@ def plan_full_read(
 ) -> PlannedRead:
     """Freeze a plan that reads everything, for this reason."""
     listed, rows = _manifests(reader, log.manifests, {})
-    shards = cut_plan.shard_cuts(rows, unlisted)
+    shards = cut_plan.with_expired(cut_plan.shard_cuts(rows, unlisted), log.expired_shards)
     if log.first_manifests is not None:
         before = manifests.ends_before(listed, log.first_manifests).collect()
         ends = {row["shard"]: Position(row["to_xid"], row["to_n"]) for row in before}

@@ -62,6 +62,11 @@ class PostgresSource:
         with audit_session(self._database_url) as connection:
             return [RelayCut(*row) for row in connection.execute(SQL["unlisted"])]
 
+    def listed(self) -> Sequence[RelayCut]:
+        """Return the position and the last manifest of every other shard."""
+        with audit_session(self._database_url) as connection:
+            return [RelayCut(*row) for row in connection.execute(SQL["listed"])]
+
     @contextmanager
     def snapshot(self) -> Iterator[PostgresSnapshot]:
         """Export a snapshot that exists until the block ends, and every leaf with it.

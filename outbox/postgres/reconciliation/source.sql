@@ -9,6 +9,12 @@ SELECT substr(name, 7)::int AS shard, position AS xid, position_n AS n, batch_no
 FROM outbox.progress
 WHERE name LIKE 'relay:%' AND position > 0 AND (manifest_offset = -1 OR (manifest_offset >= 0 AND crc = 0))
 
+-- name: listed
+-- Reads the relays' rows that a manifest confirms, with the offset of that manifest.
+SELECT substr(name, 7)::int AS shard, position AS xid, position_n AS n, batch_no, manifest_offset
+FROM outbox.progress
+WHERE name LIKE 'relay:%' AND position > 0 AND manifest_offset >= 0 AND crc <> 0
+
 -- name: export_snapshot
 -- Fixes the snapshot of the transaction, so that other sessions can import it. Takes no xid.
 SELECT pg_export_snapshot(), pg_current_snapshot()::text, clock_timestamp()

@@ -60,6 +60,10 @@ class Distracted:
         """Answer as the database does."""
         return self.real.unlisted()
 
+    def listed(self) -> Sequence[RelayCut]:
+        """Answer as the database does."""
+        return self.real.listed()
+
     @contextmanager
     def snapshot(self) -> Iterator[SourceSnapshot]:
         """Take the snapshot, then commit something else."""

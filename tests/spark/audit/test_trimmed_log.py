@@ -24,6 +24,11 @@ from tests.spark.fixtures_stored_audit import commit, record_place, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
+RELAY_ROW = (
+    "INSERT INTO outbox.progress"
+    " (name, position, position_n, manifest_offset, batch_no, crc, gen)"
+    " VALUES (%s, %s, %s, 0, %s, %s, 1)"
+)
 TO_THE_END = -1
 """The log then begins where it ends."""
 FAULTS = ("SKIPPED", "SKIPPED", "SKIPPED", "HELD", "GIVEN_UP", "LOST")
@@ -138,6 +143,27 @@ def test_what_is_missing_stays_open_when_its_manifest_has_expired_until_it_is_pu
     writer.order_repair(lost)
     repaired = run(parts, options)
     assert (repaired.changes.fixed, repaired.verdict) == (1, Verdict.CLEAN)
+
+
+def test_a_full_run_waits_for_nothing_of_shards_whose_manifests_have_all_expired(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    commit(writer, topic, 20)
+    writer.publish()
+    for shard, state in writer.shards.items():
+        writer.execute(RELAY_ROW, f"relay:{shard}", *state.position, state.batch_no, state.crc)
+        writer.expire_manifests(shard, state.batch_no)
+    full = run(parts, replace(options, full=True, grace_seconds=0))
+    assert (full.counts.in_flight, full.counts.baseline) == (0, 20)
+    assert (named(full), full.verdict) == (set(), Verdict.CLEAN)
+
+    lost, *_ = commit(writer, topic, 5)
+    writer.publish(without(lost))
+    later = run(parts, options)
+    assert (later.plan.origin.run_id, later.counts.judged) == (full.run_id, 5)
+    assert named(later) == {("LOST", str(lost.message_id))}
 
 
 def test_a_fault_that_was_seen_keeps_later_runs_from_being_clean_when_its_record_has_expired(

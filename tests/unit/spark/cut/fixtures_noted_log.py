@@ -34,6 +34,11 @@ class Noting:
         self.asked.append("unlisted")
         return []
 
+    def listed(self) -> Sequence[RelayCut]:
+        """Return the rows of no relay."""
+        self.asked.append("listed")
+        return []
+
     def topics(self) -> Sequence[str]:
         """Return the topic of data."""
         self.asked.append("topics")

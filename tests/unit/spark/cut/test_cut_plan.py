@@ -80,3 +80,17 @@ def test_a_gap_of_retention_leaves_the_topic_to_be_judged_by_place() -> None:
     log = cut_plan.LogCut(progress_topic="progress", manifests=(), records=(), gaps=gaps)
     assert log.unread_topics == {"not_read", "topic_recreated"}
     assert log.expired_topics == {"retention_gap"}
+
+
+def test_a_shard_without_manifests_is_judged_from_where_its_relay_is_if_they_have_expired() -> None:
+    log = [
+        cut_plan.Range(partition=Partition("progress", shard), start=7, end=7) for shard in range(4)
+    ]
+    rows = [RelayCut(0, 9, 2, 5, 7), RelayCut(1, 9, 2, 5, 6), RelayCut(2, 8, 1, 4, 6)]
+    expired = cut_plan.expired_shards([*rows, RelayCut(3, 9, 2, 5)], log)
+    assert expired == tuple(rows[1:])
+    known = cut_plan.ShardCut(shard=2, batch_no=6, position=Position(10, 1))
+    assert {*cut_plan.with_expired([known], expired)} == {
+        known,
+        cut_plan.ShardCut(shard=1, batch_no=5, position=Position(9, 2), baseline=Position(9, 2)),
+    }
