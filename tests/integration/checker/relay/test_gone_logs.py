@@ -14,7 +14,11 @@ import pytest
 from tests.aged_installation.fixtures_log_starts import write_foreign
 from tests.fixtures_kafka import delete_topic, make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
-from tests.integration.checker.relay.fixtures_unseen_batches import REPAIRED, unconfirmed_seconds
+from tests.integration.checker.relay.fixtures_unseen_batches import (
+    REPAIRED,
+    transaction,
+    unconfirmed_seconds,
+)
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -100,9 +104,14 @@ def test_a_topic_that_goes_before_its_batch_was_seen_does_not_stay_unconfirmed(
     relay = builder.open(3)
     world.opened.append(relay)
     kept, other = world.topic, make_topic(world.bootstrap_servers, partitions=1)
+    with transaction(world) as stranger:  # stays open: nobody sees what follows in this log
+        stranger.produce(other, b"stranger")
+        assert stranger.flush(30) == 0
     for world.topic, value in ((other, b"other"), (kept, b"v")):
         world.commit_values(value)
         drain(relay)
+    builder.visibility.look()
+    assert world.one(VISIBLE) != world.one(LAST)
     replace_topic(world, other, created=created)
 
     def settled() -> bool:
