@@ -167,7 +167,13 @@ BROKERS: Final = Profile(
             seconds=(0.0, 8.0),
         ),
         Mix(kind="broker_kill_two", targets=("brokers",), planned=(0.3, 0.75), seconds=(1.0, 8.0)),
-        Mix(kind="broker_kill_leader", targets=("brokers",), per_minute=0.6, seconds=(0.0, 8.0)),
+        Mix(
+            kind="broker_kill_leader",
+            targets=("brokers",),
+            planned=(0.4,),
+            per_minute=0.4,
+            seconds=(0.0, 8.0),
+        ),
         *(
             Mix(kind=kind, targets=("brokers",), planned=at, seconds=(0.0, 8.0))
             for kind, at in (
@@ -177,7 +183,10 @@ BROKERS: Final = Profile(
         ),
         *kills(relay=12, api=12, client=6, endpoint=2),
     ),
-    must_reach=(*ENDED_BOTH_WAYS, *EACH_KILLED, "fault broker_kill", "fault broker_kill_two"),
+    must_reach=(
+        *(*ENDED_BOTH_WAYS, *EACH_KILLED, "fault broker_kill"),
+        *(f"fault broker_kill_{which}" for which in ("two", "leader", "coordinator", "controller")),
+    ),
     slices=2,
 )
 """Three brokers: the loss of one is tolerated, the loss of two pauses publishing."""

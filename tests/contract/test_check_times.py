@@ -18,6 +18,10 @@ OPERATOR = {"operator": "night shift", "reason": "its service is back"}
 BACK_OFF = """
 UPDATE outbox.producer_group SET backoff = 'exponential', max_age_seconds = %(max_age)s
 """
+OPEN_BREAKER = """
+INSERT INTO outbox.check_breaker (producer_group_id, wait_seconds, probe_at)
+VALUES (%(group)s, 300, clock_timestamp() + interval '300 seconds') RETURNING probe_at
+"""
 DUE = "SELECT due_at FROM outbox.check_queue WHERE half_id = %(half)s ORDER BY id DESC LIMIT 1"
 
 
@@ -49,6 +53,17 @@ async def test_the_next_check_is_shown_when_the_queue_has_it_due(place: ServiceP
         await shows_its_row(place, message_id)
     await place.call(f"/{message_id}/recheck", OPERATOR)
     await shows_its_row(place, message_id)
+
+
+async def test_the_next_check_is_not_shown_before_the_probe_of_an_open_breaker(
+    place: ServicePlace,
+) -> None:
+    group = await place.register("account", rolls_back=False)
+    message_id = await prepared(place)
+    await place.pass_time(4 * INTERVAL)
+    await place.sweep()
+    ((probe_at,),) = await place.checker().rows(OPEN_BREAKER, group=group.id)
+    assert await next_check_at(place, message_id) == probe_at
 
 
 async def shows_its_row(place: ServicePlace, message_id: str) -> None:

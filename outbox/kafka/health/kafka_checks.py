@@ -87,11 +87,20 @@ def durability_health(
 ) -> Iterator[HealthCheck]:
     """Check the release together with replication, and who may lead a partition."""
     yield release_health(topics, newer_than_4_2)
+    yield election_health(topics)
+
+
+def election_health(topics: Sequence[TopicDurability]) -> HealthCheck:
+    """Check that no replica may lead that lacks acknowledged records."""
     unclean = [each.topic for each in topics if each.unclean]
-    detail = "off for every topic"
+    hidden = [each.topic for each in topics if each.unclean is None]
     if unclean:
         detail = f"on for {_named(unclean)}: acknowledged records may be lost"
-    yield health_check("unclean leader election", not unclean, detail)
+        return health_check("unclean leader election", False, detail)
+    if hidden:
+        detail = f"unknown for {_named(hidden)}: their settings cannot be read"
+        return health_check("unclean leader election", False, detail, HealthStatus.WARNING)
+    return health_check("unclean leader election", True, "off for every topic")
 
 
 def release_health(topics: Sequence[TopicDurability], newer_than_4_2: bool) -> HealthCheck:

@@ -46,12 +46,17 @@ def test_the_gauges_of_a_group_whose_queue_is_empty_vanish() -> None:
     assert shown(metrics) == set()
 
 
-def test_a_blocked_check_names_the_trace_of_its_message(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_blocked_check_is_counted_by_its_rule_and_names_the_trace_of_its_message(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     half = make_half(traceparent=f"00-{trace}-b7ad6b7169203331-01")
     question = Question(half=half, round=1, attempt=1)
     blocked = Answer(outcome=Outcome.BLOCKED, error="private")
-    CheckObserver(Metrics()).called(make_group(), question, [blocked], 0.1)
+    metrics = Metrics()
+    CheckObserver(metrics).called(make_group(), question, [blocked], 0.1)
+    counted = "outbox_check_ssrf_blocked_total"
+    assert metrics.registry.get_sample_value(counted, {"rule": "private"}) == 1
     logged = "".join(capsys.readouterr())
     assert "check_blocked" in logged
     assert f"trace_id={trace}" in logged

@@ -91,10 +91,13 @@ def test_unclean_leader_election_of_any_topic_fails() -> None:
     assert durability(False, SAFE, risky)["unclean leader election"] is HealthStatus.FAILED
 
 
-def test_a_setting_that_is_not_shown_is_not_judged() -> None:
-    hidden = replace(SAFE, in_sync=None, unclean=None)
+def test_a_setting_that_cannot_be_read_is_a_warning_and_hides_no_failure() -> None:
+    hidden = replace(SAFE, topic="payments", in_sync=None, unclean=None)
     assert durability(True, hidden)["kafka release"] is HealthStatus.WARNING
-    assert durability(True, hidden)["unclean leader election"] is HealthStatus.OK
+    *_, found = durability_health([SAFE, hidden], newer_than_4_2=False)
+    assert (found.verdict, "unknown for payments:" in found.detail) == (HealthStatus.WARNING, True)
+    risky = replace(SAFE, unclean=True)
+    assert durability(False, hidden, risky)["unclean leader election"] is HealthStatus.FAILED
 
 
 def opened(seconds_ago: float | None, *, ours: bool = True) -> HealthStatus:
