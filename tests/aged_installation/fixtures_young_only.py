@@ -1,14 +1,12 @@
 """Tests that can run only on a young installation, and why; the mark ``young_only`` does the same.
 
-They make a whole table, a whole log or a missing row their own. A test leaves this list when it
-asks about its own rows alone.
+They make a whole table, a whole log or a whole chain of runs their own. A test leaves this list
+when it asks about its own rows alone.
 """
 
 from __future__ import annotations
 
-NO_ROW = "begins with a shard that has no progress row"
 WHOLE = "compares a whole table with its own rows"
-FROM_ZERO = "reads the log from position 0, so the commits of a former life as well"
 CHAIN = "compares the whole chain of runs"
 
 UNPROVEN = "nothing shows that the record did not expire: the log begins above 0"
@@ -43,19 +41,14 @@ YOUNG_ONLY: dict[str, dict[str, str]] = {
         "test_the_run_gauges_are_read_from_the_tables": CHAIN,
         "test_a_key_that_is_bound_to_groups_sees_no_run": CHAIN,
     },
-    "tests/integration/postgres/relay/test_progress_row.py": {
-        "test_the_row_is_read_as_it_was_saved": NO_ROW,
-        "test_an_older_cursor_moves_nothing": NO_ROW,
-        "test_a_halted_shard_stores_no_cursor": NO_ROW,
-        "test_a_halt_by_a_foreign_transaction_ends_with_the_next_saved_cursor": NO_ROW,
-        "test_a_missing_row_halts_the_shard": NO_ROW,
-        "test_a_row_that_another_owner_has_just_created_is_not_missing": NO_ROW,
-    },
-    "tests/integration/postgres/relay/test_held_reads.py": {"": FROM_ZERO},
     "tests/integration/postgres/relay/test_commit_reader.py": {
         "test_a_batch_is_read_with_two_statements": "where records were held, a third reads them",
     },
-    "tests/integration/postgres/operators/test_rates.py": {"": LAST_HOUR},
+    "tests/integration/postgres/operators/test_rates.py": {
+        "test_a_quiet_hour_is_counted_exactly": LAST_HOUR,
+        "test_a_large_flush_is_counted_whole": LAST_HOUR,
+        "test_a_long_hour_is_estimated_from_a_bounded_sample": LAST_HOUR,
+    },
     "tests/integration/api/console/test_pages.py": {
         "test_the_overview_draws_the_last_hour_and_says_it_in_words": LAST_HOUR,
     },

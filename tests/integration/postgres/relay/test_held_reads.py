@@ -17,13 +17,11 @@ pytestmark = pytest.mark.postgres
 SHARD = 3
 HELD = 100_000
 BATCH = 10
-AFTER = Position(0, 1 << 30)
-"""A position after every held record and before every commit."""
 HOLD = """
 INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, topic_wide, xid, n,
     publish_error, attempts, next_attempt_at, payload)
 SELECT i, i, %(shard)s, t.id, %(key)s || convert_to((i %% %(keys)s)::text, 'UTF8'),
-    %(wide)s AND i = %(first)s, 0, i, 'e', (i = %(first)s)::int,
+    %(wide)s AND i = %(first)s, 0, i %% 2147483647, 'e', (i = %(first)s)::int,
     clock_timestamp() + make_interval(secs => CASE WHEN i = %(first)s THEN %(wait)s ELSE 0 END),
     '{"value": "", "producer_group": "account", "transaction_id": null, "decided_by": 1,
       "partition": null, "content_type": null, "traceparent": null, "headers": null}'
@@ -42,6 +40,10 @@ class Shard:
 
     def __init__(self, url: str) -> None:
         self.session = connect(url, "relay-3")
+        row = self.session.execute("SELECT outbox.watermark() - 1").fetchone()
+        assert row is not None
+        self.after = Position(row[0], 1 << 30)
+        """A position after every held record, and before every commit of the test."""
         self.log = PostgresCommitLog(
             url, SHARD, batch_max=2000, owner="test", connect=lambda *_: self.session
         )
@@ -83,7 +85,7 @@ def test_a_batch_does_not_read_the_records_that_wait_in_a_scope(
     shard.hold("gone", wide=wide, keys=keys)
     commit(shard.session, "live", *(b"%d" % n for n in range(BATCH)))
     before = shard.tuples()
-    commits = shard.log.read(AFTER)
+    commits = shard.log.read(shard.after)
     assert shard.tuples() - before < 20 * BATCH
     assert (len(commits.message_ids), commits.held, commits.due) == (BATCH, frozenset(), False)
 
@@ -92,7 +94,7 @@ def test_a_release_reads_its_batch_only(shard: Shard) -> None:
     shard.hold("gone", keys=1, wait=-1.0)
     shard.session.execute("UPDATE outbox.held_record SET dropped_at = now() WHERE attempts > 0")
     before = shard.tuples()
-    held = shard.log.read_held(AFTER, BATCH)
+    held = shard.log.read_held(shard.after, BATCH)
     assert shard.tuples() - before < 20 * BATCH
     assert held is not None
     assert [message.half_id for message in held.messages] == list(range(2, 2 + BATCH))
@@ -103,16 +105,16 @@ def test_messages_of_a_held_scope_are_found_by_their_topic_and_key(shard: Shard)
     shard.hold("slow", count=2, first=10)
     commit(shard.session, "gone", b"other")
     commit(shard.session, "slow", b"k0", b"other", b"k0")
-    commits = shard.log.read(AFTER)
+    commits = shard.log.read(shard.after)
     assert [each in commits.held for each in commits.message_ids] == [True, True, False, True]
 
 
 def test_a_record_that_was_just_refused_holds_what_comes_after_it(shard: Shard) -> None:
     commit(shard.session, "slow", b"a", b"a", b"b", b"a")
-    ids = [message.half_id for message in shard.log.read(AFTER).messages]
+    ids = [message.half_id for message in shard.log.read(shard.after).messages]
     shard.hold("slow", count=1, first=ids[1], keys=1)
     shard.session.execute("UPDATE outbox.held_record SET key = 'a', xid = half_id >> 15")
-    commits = shard.log.read(AFTER)
+    commits = shard.log.read(shard.after)
     assert [each in commits.held for each in commits.message_ids] == [False, True, False, True]
 
 
@@ -123,24 +125,24 @@ def test_a_record_that_was_held_before_the_clock_was_set_back_is_due(
 ) -> None:
     shard.hold("gone", wide=wide, count=1, wait=86_400.0)
     shard.session.execute("UPDATE outbox.held_record SET attempts = %s", (attempts,))
-    held = shard.log.read_held(AFTER, BATCH)
+    held = shard.log.read_held(shard.after, BATCH)
     assert held is not None
     assert [message.half_id for message in held.messages] == [1]
-    assert shard.log.read(AFTER).due
+    assert shard.log.read(shard.after).due
 
 
 def test_scopes_are_due_by_their_first_record(shard: Shard) -> None:
     shard.hold("gone", wide=True, count=10, keys=10)
     shard.hold("slow", count=3, first=100)
-    assert shard.log.read_held(AFTER) is None
+    assert shard.log.read_held(shard.after) is None
     shard.session.execute(
         "UPDATE outbox.held_record SET next_attempt_at = now() WHERE half_id = 100"
     )
-    held = shard.log.read_held(AFTER)
+    held = shard.log.read_held(shard.after)
     assert held is not None
     assert [message.half_id for message in held.messages] == [100]
     shard.session.execute("UPDATE outbox.held_record SET released_at = now() WHERE half_id = 100")
-    held = shard.log.read_held(AFTER)
+    held = shard.log.read_held(shard.after)
     assert held is not None
     assert [message.half_id for message in held.messages] == [101, 102]
     assert shard.log.read_held(Position(0, 100)) is None
@@ -151,7 +153,7 @@ def test_the_keys_of_a_topic_are_scopes_again_when_its_refused_record_is_gone(
 ) -> None:
     shard.hold("gone", wide=True, count=10, keys=5)
     shard.session.execute("UPDATE outbox.held_record SET released_at = now() WHERE half_id = 1")
-    held = shard.log.read_held(AFTER)
+    held = shard.log.read_held(shard.after)
     assert held is not None
     numbers = [message.half_id for message in held.messages]
     assert len({number % 5 for number in numbers}) == 1
@@ -161,6 +163,6 @@ def test_the_keys_of_a_topic_are_scopes_again_when_its_refused_record_is_gone(
 def test_a_topic_whose_refused_record_is_not_the_first_is_due_by_the_first(shard: Shard) -> None:
     shard.hold("gone", wide=True, count=2, first=5)
     shard.session.execute("UPDATE outbox.held_record SET n = 1, key = 'another' WHERE half_id = 6")
-    held = shard.log.read_held(AFTER)
+    held = shard.log.read_held(shard.after)
     assert held is not None
     assert [message.half_id for message in held.messages] == [6]

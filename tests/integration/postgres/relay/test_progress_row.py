@@ -9,6 +9,7 @@ import pytest
 from outbox.errors import CursorMoved
 from outbox.messages.manifest import Position
 from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.postgres.sessions.connections import connect
 from outbox.relay.protocol.state import Cursor, HaltReason, Identity
 
 pytestmark = pytest.mark.postgres
@@ -19,6 +20,9 @@ CURSOR = Cursor(Position(90, 2), 5, 3, 0xAA, 4)
 
 @pytest.fixture
 def commit_log(database_url: str) -> Iterator[PostgresCommitLog]:
+    """Yield the commit log of a shard that has no progress row."""
+    with connect(database_url, "test") as session:
+        session.execute("DELETE FROM outbox.progress WHERE name = 'relay:3'")
     log = PostgresCommitLog(database_url, 3, batch_max=100, owner="test")
     yield log
     log.close()
