@@ -23,6 +23,7 @@ CONTRACT = {
     *("OutboxRelayHalted", "OutboxBreakerOpen", "OutboxCheckerSilent", "OutboxReconcileStale"),
     *("OutboxUnconfirmed", "OutboxChecksFailing", "OutboxHeld", "OutboxLost"),
     *("OutboxDiscrepancies", "OutboxCheckBlocked", "OutboxEndConflicts", "OutboxPoolFull"),
+    "OutboxDefaultLeaf",
 }
 """The alerts that every installation may rely on."""
 PROMTOOL = shutil.which("promtool")
