@@ -258,6 +258,25 @@ RELAY_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="A record is shown as visible once consumers see its batch",
+        file="outbox/postgres/messages/message_status.sql",
+        rule="p.visible_batch_no IS NULL OR batch.batch_no <= p.visible_batch_no AS visible",
+        broken="true AS visible",
+        killer=(
+            f"{PUBLICATIONS}::test_a_record_is_visible_once_the_shards_row_says_so_of_its_batch"
+        ),
+    ),
+    ProductMutant(
+        promise="A released record is shown as visible once consumers see its batch",
+        file="outbox/postgres/messages/message_status.sql",
+        rule="p.visible_batch_no IS NULL OR r.release_batch_no <= p.visible_batch_no",
+        broken="true",
+        killer=(
+            f"{PUBLICATIONS}"
+            "::test_a_record_that_was_held_is_visible_once_the_batch_is_that_released_it"
+        ),
+    ),
+    ProductMutant(
         promise="A batch that is read from the middle of a row repeats nothing of it",
         file="outbox/postgres/relay/commit_reader.py",
         rule="done = {after.xid: after.n}",

@@ -23,6 +23,13 @@ SHARD = 3
 IDENTITY = Identity("cluster", "topic", "system")
 PAST = 1_000
 """Batches and generations that the shard may have had before: more than any installation here."""
+RELEASED = """
+INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error,
+    released_at, release_batch_no, released_partition, released_offset)
+SELECT half_id, nonce, %s, topic_id, half_id >> 15, 2, 'MSG_SIZE_TOO_LARGE',
+    clock_timestamp(), %s, 0, 7
+FROM outbox.half_message WHERE half_id = %s
+"""
 
 
 @pytest.fixture
@@ -115,6 +122,19 @@ def test_a_record_is_visible_once_the_shards_row_says_so_of_its_batch(
     assert seen == [[False, False], [True, False], [True, True]]
     session.execute("UPDATE outbox.progress SET visible_batch_no = NULL, visible_offset = NULL")
     assert [is_visible(status) for status in statuses_of(database_url, ids)] == [True, True]
+
+
+def test_a_record_that_was_held_is_visible_once_the_batch_is_that_released_it(
+    commit_log: PostgresCommitLog, session: Connection, database_url: str
+) -> None:
+    ids = commit_directly(session, [register(session, "points-earned")] * 2, shard=SHARD)
+    session.execute(RELEASED, (SHARD, PAST + 2, ids[1]))
+    cursor = cursor_at(batch_of(ids, 0, 2))
+    for number in (1, 2):
+        visible = Visible(PAST + number, 5 + PAST + number)
+        commit_log.save(cursor._replace(visible=visible), IDENTITY, (batch_of(ids[:1], 0, 1),))
+        (released,) = statuses_of(database_url, ids[1:])
+        assert (place_of(released), is_visible(released)) == ((0, 7), number == 2)
 
 
 def is_visible(status: MessageStatus) -> bool | None:
