@@ -28,3 +28,8 @@ class ClosingTransport:
         if not self.is_closing():
             self._closing = True
             self._finish()
+
+    def release(self) -> None:
+        """Refer to the protocol no more, because the connection has ended."""
+        self._closing = True
+        del self._finish

@@ -26,15 +26,20 @@ class Deadline:
         """Expire in so many seconds from now, whatever was set before."""
         at = self._at = self._loop.time() + seconds
         if self._timer is None or self._timer.when() > at:
-            self.cancel_timer()
+            self._cancel()
             self._timer = self._loop.call_at(at, self._fire)
 
     def stop(self) -> None:
         """Never expire, until it is started again."""
         self._at = None
 
-    def cancel_timer(self) -> None:
-        """Release the timer; for a connection that has ended."""
+    def release(self) -> None:
+        """Never expire, and refer to nothing any more; for a connection that has ended."""
+        self.stop()
+        self._cancel()
+        self._expire = _nothing
+
+    def _cancel(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -48,3 +53,7 @@ class Deadline:
             return
         self._at = None
         self._expire()
+
+
+def _nothing() -> None:
+    """Do nothing, instead of a connection that has ended."""

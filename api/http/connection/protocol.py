@@ -9,6 +9,8 @@ and nothing after it has an effect.
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from collections.abc import Hashable
 from enum import Enum, auto
 from typing import Any, Final
@@ -29,6 +31,10 @@ CHUNKS_FREE: Final = 4096
 CHUNK_BYTES: Final = 256
 """Least bytes of a chunk, on average, of those after ``CHUNKS_FREE``: each costs as much to parse
 as thousands of bytes, and others wait meanwhile."""
+SEND_BUFFER_BYTES: Final = 65_536
+"""What the system may keep of unread answers. By itself it takes megabytes of each connection, and
+while it does, no deadline knows that a client does not read."""
+DROP_UNSENT: Final = struct.pack("ii", 1, 0)
 
 
 class _Phase(Enum):
@@ -87,17 +93,25 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the deadline, so that a connection without data ends."""
         self._socket = transport
-        super().connection_made(ClosingTransport(transport, self._finish))  # type: ignore[arg-type]
+        self._set_option(socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        self._closing = ClosingTransport(transport, self._finish)
+        super().connection_made(self._closing)  # type: ignore[arg-type]
         self._reading.start(self._limits.head_seconds)
         self._table.admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release the timers and the place in the table."""
+        """Release the timers, the place in the table, and all that refers to this connection.
+
+        So it is freed at once. The garbage collector looks at what has grown old very rarely.
+        """
         self._ending = True
-        self._reading.cancel_timer()
-        self._writing.cancel_timer()
         self._table.lost(self)
         super().connection_lost(exc)
+        self._reading.release()
+        self._writing.release()
+        self._closing.release()
+        self.pipeline.clear()
+        self.scope = self.cycle = self._running = self._parsed = None  # type: ignore[assignment]
 
     @property
     def idle(self) -> bool:
@@ -121,8 +135,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._fail("request-timeout" if self._in_body else "overloaded")
 
     def abort(self) -> None:
-        """End at once."""
+        """End at once; the system drops what the client has not read."""
+        self._set_option(socket.SO_LINGER, DROP_UNSENT)
         self._socket.abort()
+
+    def _set_option(self, option: int, value: int | bytes) -> None:
+        own = self._socket.get_extra_info("socket")
+        if own is not None and not self._socket.is_closing():
+            own.setsockopt(socket.SOL_SOCKET, option, value)
 
     # -- data ------------------------------------------------------------------------------------
 

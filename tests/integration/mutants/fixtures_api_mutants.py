@@ -10,6 +10,25 @@ API: Final = "tests/integration/api"
 
 API_MUTANTS: Final = (
     ProductMutant(
+        promise="The system keeps little of what a client does not read",
+        file="api/http/connection/protocol.py",
+        rule="        self._set_option(socket.SO_SNDBUF, SEND_BUFFER_BYTES)\n",
+        broken="",
+        killer=(
+            f"{API}/http/test_connections.py"
+            "::test_what_a_client_leaves_unread_is_little_and_is_dropped_in_time"
+        ),
+    ),
+    ProductMutant(
+        promise="A connection that has ended takes no memory",
+        file="api/http/connection/protocol.py",
+        rule="        self._closing.release()\n",
+        broken="",
+        killer=(
+            f"{API}/http/test_connections.py::test_a_connection_that_has_ended_takes_no_memory"
+        ),
+    ),
+    ProductMutant(
         promise="A batch costs a token of the rate for each of its items",
         file="api/ingest/hot_routes.py",
         rule="self._prepares.spend(request.caller, items)",

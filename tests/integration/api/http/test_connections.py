@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from api.http.connection.cycle import Cycle
 from api.http.connection.open_connections import ConnectionLimits
+from api.http.connection.protocol import BoundedHttpProtocol
 from tests.integration.api.fixtures_service import (
     GROUP,
     GROUPS,
@@ -16,7 +22,12 @@ from tests.integration.api.fixtures_service import (
     prepare_body,
     settings_for,
 )
-from tests.integration.api.fixtures_sockets import Listener, listening, request
+from tests.integration.api.fixtures_sockets import (
+    LIVENESS_SECONDS,
+    Listener,
+    listening,
+    request,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -90,6 +101,84 @@ async def test_a_client_that_does_not_read_is_cut_off(database_url: str) -> None
 
             with pytest.raises(ConnectionError):
                 await asyncio.wait_for(ask_on(), 60)
+
+
+def unread_bytes(client: socket.socket, port: int) -> int | None:
+    """Return how many bytes for a client Linux keeps; None if it keeps no such connection."""
+    ends = [f":{port:04X}", f":{client.getsockname()[1]:04X}"]
+    for line in Path("/proc/net/tcp").read_text("utf-8").splitlines():
+        columns = line.split()
+        if [column[-5:] for column in columns[1:3]] == ends:
+            return int(columns[4].partition(":")[0], 16)
+    return None
+
+
+async def test_what_a_client_leaves_unread_is_little_and_is_dropped_in_time(
+    database_url: str,
+) -> None:
+    limits = replace(SHORT, idle_seconds=10 * LIVENESS_SECONDS)
+    async with listening(settings_for(database_url), limits) as listener:
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            await asyncio.to_thread(deaf.connect, ("127.0.0.1", listener.port))
+            kept = 0
+            deaf.sendall(request("GET", "/openapi.json") * 15)
+            async with asyncio.timeout(LIVENESS_SECONDS):
+                while (unread := unread_bytes(deaf, listener.port)) is not None:
+                    kept = max(kept, unread)
+                    await asyncio.sleep(0.02)
+            assert 0 < kept < 262_144
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Switch the garbage collector off, which looks at what has grown old very rarely."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def connections_in_memory() -> int:
+    """Return how many connections and requests exist, ended ones included."""
+    return sum(isinstance(each, (BoundedHttpProtocol, Cycle)) for each in gc.get_objects())
+
+
+@pytest.mark.usefixtures("no_collector")
+async def test_a_connection_that_has_ended_takes_no_memory(
+    database_url: str, subtests: pytest.Subtests
+) -> None:
+    body = request("POST", HALVES, body=b"{}")
+    ends = {
+        "late headers": b"GET /livez HTTP/1.1\r\na: ",
+        "late body": body[:-1],
+        "idle": LIVE * 3,
+        "a body that is left": request("POST", "/livez", "content-length: 5"),
+        "a fault": LIVE + b"?",
+        "a request of the framework": request("GET", GROUPS),
+        "a last request": request("GET", GROUPS, "connection: close"),
+    }
+    async with listening(settings_for(database_url), SHORT) as listener:
+        for name, data in ends.items():
+            with subtests.test(name):
+                before = connections_in_memory()
+                wires = [await listener.wire(data) for _ in range(5)]
+                await asyncio.gather(*(wire.statuses() for wire in wires))
+                assert await no_more_than(before)
+        with subtests.test("the client leaves"):
+            before = connections_in_memory()
+            for data in (body[:-1], body, request("GET", GROUPS) * 3):
+                (await listener.wire(data)).writer.transport.abort()
+            assert await no_more_than(before)
+
+
+async def no_more_than(number: int) -> bool:
+    """Wait until so few connections are in memory."""
+    async with asyncio.timeout(LIVENESS_SECONDS):
+        while True:
+            if connections_in_memory() <= number:
+                return True
+            await asyncio.sleep(0.05)
 
 
 async def test_the_oldest_connection_without_a_key_makes_room(database_url: str) -> None:
