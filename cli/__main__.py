@@ -1,8 +1,9 @@
-"""Entry of `outbox`; what is imported here is small, because Ctrl-C is handled from here on."""
+"""Entry of `outbox` and of `outbox-reconcile`; little is imported before Ctrl-C is handled."""
 
+import sys
 from collections.abc import Sequence
 
-from cli.invocation.interrupts import end_at_interrupts
+from cli.invocation.interrupts import end_at_interrupts, raise_interrupts
 
 NAME = "outbox"
 
@@ -13,6 +14,15 @@ def main() -> None:
     from cli.program import run_process
 
     run_process(run)
+
+
+def reconcile() -> None:
+    """Run the audit with this process's arguments and exit."""
+    end_at_interrupts()
+    from spark.__main__ import main as audit
+
+    raise_interrupts()
+    sys.exit(audit())
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -26,7 +26,7 @@ from spark.columns.digest import Digest
 from spark.cut.time_bounds import parse_time
 from spark.findings.finding_class import Severity
 from spark.findings.verdict import exit_code, parse_tolerance
-from spark.jvm.spark_errors import INTERRUPTED, SparkFailure, exit_code_of, one_line_failures
+from spark.jvm.spark_errors import ERROR, INTERRUPTED, SparkFailure, exit_code_of, one_line_failures
 from spark.report.report import Report
 from spark.report.run_summary import summary
 from spark.report.store_run import store_and_notify
@@ -55,8 +55,8 @@ class OneLineParser(argparse.ArgumentParser):
         self.exit(2, f"outbox-reconcile: {message} (see `{self.prog} --help`)\n")
 
 
-class Terminated(OutboxError):
-    """SIGTERM came during the run."""
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came during the run. Py4J and others take any other exception for a failure."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,7 +67,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     redact = redaction()
     try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # `outbox reconcile` blocks it
         flags = _parser().parse_args(arguments)
         signal.signal(signal.SIGTERM, _terminated)
         settings = load_settings(overrides=_overrides(flags))
@@ -78,6 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OutboxError, SparkFailure) as error:
         print(redact(f"outbox-reconcile: {error}"), file=sys.stderr)  # noqa: T201
         return exit_code_of(error)
+    except Terminated:
+        print("outbox-reconcile: terminated before there was a verdict", file=sys.stderr)  # noqa: T201
+        return ERROR
     except KeyboardInterrupt:
         print("outbox-reconcile: interrupted", file=sys.stderr)  # noqa: T201
         return INTERRUPTED
@@ -147,7 +149,7 @@ def _stopped_within(seconds: float) -> bool:
     """Wait between two runs; a signal during the wait ends the loop normally."""
     try:
         return Event().wait(seconds)
-    except (Terminated, KeyboardInterrupt):
+    except KeyboardInterrupt:
         return True
 
 
@@ -240,7 +242,7 @@ def _add_common_flags(command: argparse.ArgumentParser) -> None:
 
 def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
     """End without a verdict; exit 0 would mean that everything is clean."""
-    raise Terminated("terminated before there was a verdict")
+    raise Terminated
 
 
 if __name__ == "__main__":

@@ -106,6 +106,28 @@ def test_an_interrupt_while_an_audit_starts_is_one_line() -> None:
     assert err == "outbox-reconcile: interrupted\n"
 
 
+def test_an_interrupt_while_an_audit_imports_is_one_line() -> None:
+    """It is sent as soon as the first large module is imported, long before a store is asked."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
+    process = subprocess.Popen(
+        [sys.executable, "-X", "importtime", f"{OUTBOX}-reconcile", "run"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    signal.signal(signal.SIGINT, before)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if " outbox." in line or " argparse" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    said = [each for each in err.splitlines() if not each.startswith("import time:")]
+    assert (process.returncode, said) == (
+        ExitCode.INTERRUPTED,
+        ["outbox-reconcile: interrupted"],
+    )
+
+
 def test_an_audit_waits_for_no_interrupt_that_it_does_not_see() -> None:
     """The database accepts the connection and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

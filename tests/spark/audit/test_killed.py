@@ -188,6 +188,40 @@ def test_a_run_killed_between_its_transaction_and_its_files_has_been(
     assert (report.changes.new, report.count(FindingClass.LOST)) == (0, 1)
 
 
+@pytest.mark.parametrize(
+    ("number", "code", "line"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 1, "terminated before there was a verdict"),
+    ],
+)
+def test_a_run_that_is_told_to_end_while_spark_works_says_so_in_one_line(
+    installation: OutboxWriter, tmp_path: Path, number: signal.Signals, code: int, line: str
+) -> None:
+    """Spark waits for a lock on the commit log, so one of its calls is under way."""
+    with (
+        psycopg.connect(installation.database_url) as gate,
+        subprocess.Popen(
+            [COMMAND, "run", "--full", "--report", str(tmp_path)],
+            env=environment(installation),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
+        assert process.stderr is not None
+        for shown in process.stderr:
+            if shown.startswith("cut of the log"):
+                gate.execute("LOCK TABLE outbox.commit_log IN ACCESS EXCLUSIVE MODE")
+            if shown.startswith("read commits") and "still running" in shown:
+                break
+        process.send_signal(number)
+        said = process.stderr.read().splitlines()
+        gate.rollback()
+    said = [each for each in said if "still running" not in each]
+    assert (process.returncode, said) == (code, [f"outbox-reconcile: {line}"])
+
+
 @IF_ASKED
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_run_killed_at_the_end_of_a_stage_never_was(
