@@ -136,5 +136,5 @@ def _rule(each: dict[str, Any]) -> tuple[str, str]:
         "missing": "is required",
         "string_pattern_mismatch": "has characters or a form that is not allowed",
     }
-    message = messages.get(each["type"], each["msg"])
+    message = messages.get(each["type"], each["msg"]).removeprefix("Value error, ")
     return pointer_to(place), message[:1].lower() + message[1:]

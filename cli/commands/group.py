@@ -126,8 +126,9 @@ def test(context: typer.Context, name: Name) -> None:
     shown = _asked(verdict) if invocation.output is Output.TABLE else verdict
     print_object(invocation, shown)
     faults = [text for member, text in FAULTS.items() if not verdict.get(member)]
+    change = "" if verdict.get("reachable") else ", start it or `group set` another --check-url"
     if faults:
-        raise CommandFailed(f"the endpoint {faults[0]}: see `outbox group get {name}`")
+        raise CommandFailed(f"the endpoint {faults[0]}: see `outbox group get {name}`{change}")
 
 
 def _asked(verdict: dict[str, Any]) -> dict[str, Any]:

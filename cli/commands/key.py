@@ -10,6 +10,7 @@ from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import api_client, path_of
 from cli.service.api_problem import ApiProblem
+from outbox.access import Scope
 from outbox.clock import SystemClock
 
 ROOT = "/v1/api-keys"
@@ -29,7 +30,9 @@ def create(
     context: typer.Context,
     *,
     name: Annotated[str, typer.Option(help="Purpose of the key.")],
-    scope: Annotated[list[str], typer.Option(help="Repeat for several; `admin` is all.")],
+    scope: Annotated[
+        list[str], typer.Option(help=f"Repeat for several. One of {', '.join(Scope)} (all).")
+    ],
     group: Annotated[
         list[str],
         typer.Option("--group", "--producer-group", help="Repeat for several; `*` is all."),

@@ -21,7 +21,8 @@ def status(context: typer.Context) -> None:
     if invocation.output is not Output.TABLE:
         print_object(invocation, body)
         return
-    print_rows(invocation, tasks, ("chore", "seconds_ago"))
+    beats = [{"task": each["chore"], "ago": f"{each['seconds_ago']:.1f} s"} for each in tasks]
+    print_rows(invocation, beats, ("task", "ago"))
     print()
     print_rows(invocation, shards, SHARD_COLUMNS)
 

@@ -1,9 +1,10 @@
-"""One example for the help of each command; a test runs them.
+"""What the help of each command shows: one example, which a test runs, and its summary.
 
 A word in capitals stands for what the command before it has shown.
 """
 
 from collections.abc import Mapping
+from inspect import getdoc
 from typing import Final
 
 import typer
@@ -63,11 +64,13 @@ EXAMPLES: Final[Mapping[str, str]] = {
 
 
 def add_examples(app: typer.Typer, words: tuple[str, ...] = ()) -> None:
-    """Show its example below the help of each command of ``app``."""
+    """Give each command of ``app`` its example, and in lists its whole summary."""
     for command in app.registered_commands:
         name = " ".join((*words, str(command.name)))
         if name in EXAMPLES:
             command.epilog = f"Example: {EXAMPLES[name]}"
+        summary, _, _ = (getdoc(command.callback) or "").partition("\n\n")
+        command.short_help = " ".join(summary.split())
     for group in app.registered_groups:
         if group.typer_instance is not None:
             add_examples(group.typer_instance, (*words, str(group.name)))

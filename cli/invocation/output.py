@@ -14,12 +14,12 @@ Row = Mapping[str, Any]
 
 SHOWN_ONCE: Final = ("api_key", "check_secret")
 """Members that the service shows only in this answer."""
-IDS: Final = ("message_id", "key_id", "run_id", "finding_id", "target")
-"""Columns that are copied into the next command, so they are never wrapped."""
+IDS: Final = ("message_id", "key_id", "run_id", "finding_id", "target", "check")
+"""Columns that are copied into the next command or a search, so they are never wrapped."""
 TEXT: Final = 36
 """A longer cell is a text, which may be folded."""
 GAP: Final = 2
-_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+(Z|[+-]\d\d:\d\d)")
+_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
 def printable(text: str) -> str:
@@ -105,7 +105,12 @@ def _cell(value: Any) -> str:
         case list():
             return ", ".join(_cell(each) for each in value)
         case _:
-            return _MOMENT.sub(r"\1\2", str(value))
+            return _MOMENT.sub(_moment, str(value))
+
+
+def _moment(found: re.Match[str]) -> str:
+    at, zone = found.groups()
+    return f"{at}{'Z' if zone == '+00:00' else zone}"
 
 
 def _console(invocation: Context) -> Console:

@@ -114,7 +114,9 @@ class ApiClient:
             raise CommandFailed(line, ExitCode.USAGE) from None
         except httpx2.TransportError as error:
             why = printable(" ".join(str(error).split()))[:REASON] or type(error).__name__
-            raise CommandFailed(f"cannot reach {self._base}: {why}", _SILENT) from None
+            why = re.sub(r"^\[Errno \d+\] ", "", why)
+            line = f"cannot reach {self._base}: {why}; start the API, or name it with --url"
+            raise CommandFailed(line, _SILENT) from None
         except UnicodeEncodeError:
             raise CommandFailed("a value is no UTF-8 text", ExitCode.USAGE) from None
 
@@ -127,9 +129,11 @@ _SILENT = ExitCode.UNREACHABLE
 
 
 def path_of(root: str, name: str) -> str:
-    """Return the path of one object below a list. Raises CommandFailed for an empty name."""
+    """Return the path of one object below a list. Raises CommandFailed for what is no name."""
     if not name:
         raise CommandFailed("the id or name is empty", ExitCode.USAGE)
+    if "/" in name or name in (".", ".."):
+        raise CommandFailed(f"{printable(name)!r} is no id and no name", ExitCode.USAGE)
     try:
         return f"{root}/{quote(name, safe='')}"
     except UnicodeEncodeError:

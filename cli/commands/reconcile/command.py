@@ -64,7 +64,10 @@ def show(
     context: typer.Context,
     run_id: RunId,
     *,
-    kind: Annotated[Kind | None, typer.Option(help="Show only findings of this kind.")] = None,
+    kind: Annotated[
+        Kind | None,
+        typer.Option(metavar="KIND", help=f"Show only this kind of finding: {', '.join(Kind)}."),
+    ] = None,
     limit: Limit = None,
     cursor: Cursor = None,
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from cli.app import make_app
 
@@ -30,6 +31,22 @@ def option_names(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple
         yield from option_names(inner, (*words, name))
     for each in getattr(command, "params", ()):
         yield " ".join(words), {*each.opts}
+
+
+def command_names(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of each command and of each group."""
+    yield words
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from command_names(inner, (*words, name))
+
+
+def test_every_help_fits_80_columns_and_cuts_no_sentence_off() -> None:
+    app = make_app()
+    for words in command_names(typer.main.get_command(app)):
+        environment = {"COLUMNS": "80"}
+        shown = CliRunner().invoke(app, [*words, "--help"], env=environment).output
+        _usage, *lines = shown.splitlines()
+        assert [line for line in lines if len(line) > 80 or line.endswith("...")] == [], words
 
 
 def test_every_option_has_a_help() -> None:

@@ -32,6 +32,8 @@ async def test_a_time_without_a_year_in_utc_is_refused(service: Service, name: s
     for moment in ("9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"):
         answer = await service.client.get(HALVES, params={name: moment})
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    answer = await service.client.get(HALVES, params={name: "yesterday"})
+    assert answer.json()["detail"] == "is not a time like 2026-09-21T14:13:26Z (RFC 3339)"
     last = {name: "9999-12-31T23:59:59Z"}
     assert (await service.client.get(HALVES, params=last)).status_code == 200
 

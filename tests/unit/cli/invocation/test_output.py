@@ -90,6 +90,7 @@ def test_a_list_that_fits_is_as_wide_as_the_terminal(
         (False, "no"),
         ("2026-09-21T14:13:26.123456Z", "2026-09-21T14:13:26Z"),
         ("2026-09-21T14:13:26.1+02:00", "2026-09-21T14:13:26+02:00"),
+        ("2026-09-21T14:13:26+00:00", "2026-09-21T14:13:26Z"),
         (["a", "b"], "a, b"),
         ({"topic": "t", "partition": 0, "offset": None}, "topic t, partition 0, offset -"),
     ],

@@ -67,6 +67,15 @@ def test_an_empty_id_is_a_usage_error_and_nothing_is_asked(
     assert capsys.readouterr().err == "outbox: the id or name is empty\n"
 
 
+@pytest.mark.parametrize("name", ["a/b", "../api-keys", "..", "."])
+def test_a_name_with_a_slash_is_a_usage_error_and_nothing_is_asked(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The API would find nothing at such a path, and the command blamed its version."""
+    assert run(["--url", "http://127.0.0.1:1", "group", "get", name]) == ExitCode.USAGE
+    assert capsys.readouterr().err == f"outbox: {name!r} is no id and no name\n"
+
+
 PAGES = {None: ("alpha", "more"), "more": ("omega", None)}
 
 
