@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Router
@@ -218,7 +219,7 @@ class Console:
         await response(scope, receive, send)
 
 
-async def _compared_form(request: Request, session: Session | None) -> dict[str, str]:
+async def _compared_form(request: Request, session: Session | None) -> ImmutableMultiDict[str, str]:
     """Return the fields of a form that this session's page sent. Raises Refused."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     foreign = site in OTHER_SITES or (
@@ -230,7 +231,7 @@ async def _compared_form(request: Request, session: Session | None) -> dict[str,
         form = read_form(await request.body())
     except ValueError:
         raise _refused(Problem(slug="invalid-request", detail="this is not a form")) from None
-    given = form.pop("csrf", "")
+    given = form.get("csrf", "")
     if foreign or session is None or not hmac.compare_digest(given.encode(), session.csrf.encode()):
         raise _refused(Problem(slug="csrf-refused"))
     return form

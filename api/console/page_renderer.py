@@ -22,6 +22,8 @@ HEADERS: Final = {
 MINUTE: Final = 60
 HOUR: Final = 3600
 DAY: Final = 86_400
+WORDS_MAX: Final = 500
+"""How many characters of a value a page shows; a filter may name thousands of messages."""
 GAP_SECONDS: Final = (1, MINUTE, 10 * MINUTE)
 """From here on a gap in a timeline is shown as noticeable, long, very long."""
 
@@ -79,11 +81,20 @@ def moment_text(text: str) -> str:
 
 
 def value_words(value: Any) -> str:
-    """Return a member of an answer as people read it: ``yes`` for True, a list with commas."""
+    """Return a member of an answer as people read it, its beginning if it is long."""
+    words = _words(value)
+    return (
+        words if len(words) <= WORDS_MAX else f"{words[:WORDS_MAX]} ... ({len(words)} characters)"
+    )
+
+
+def _words(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(str(each) for each in value) or "-"
+        return ", ".join(_words(each) for each in value) or "-"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_words(each)}" for name, each in value.items()) or "-"
     return str(value)
 
 

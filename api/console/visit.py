@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
+from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -49,7 +50,7 @@ class Visit:
     renderer: PageRenderer
     prefix: str
     log_in: LogIn
-    form: Mapping[str, str] = field(default_factory=dict, repr=False)
+    form: ImmutableMultiDict[str, str] = field(default_factory=ImmutableMultiDict, repr=False)
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -130,7 +131,7 @@ def asked_address(request: Request) -> str:
     return str((raw.partition(b"?")[0] + (b"?" + query if query else b"")).decode("latin-1"))
 
 
-def read_form(body: bytes) -> dict[str, str]:
+def read_form(body: bytes) -> ImmutableMultiDict[str, str]:
     """Return the fields of a form. Raises ValueError if they are too many or not UTF-8."""
     given = parse_qsl(
         body.decode("ascii"),
@@ -138,4 +139,4 @@ def read_form(body: bytes) -> dict[str, str]:
         errors="strict",
         max_num_fields=FORM_FIELDS_MAX,
     )
-    return {name: value for name, value in given if value != ""}
+    return ImmutableMultiDict([(name, value) for name, value in given if value != ""])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
 
-from outbox.messages.message import Resolution
-from outbox.messages.message_id import HalfId
+from outbox.messages.message import MessageStatus, Resolution, State
+from outbox.messages.message_id import HalfId, Nonce
 from outbox.operators.message_view import MessageFilter, OperatorAction
 
 
@@ -27,6 +27,12 @@ class BulkKind(StrEnum):
     def is_held(self) -> bool:
         """Whether the action is for records that Kafka refuses, not for undecided messages."""
         return self in (BulkKind.RELEASE_HELD, BulkKind.DROP_HELD)
+
+    def takes(self, status: MessageStatus) -> bool:
+        """Whether the action is for a message in this state."""
+        if self.is_held:
+            return status.publish_error is not None
+        return status.state in (State.PREPARED, State.PARKED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +79,17 @@ class BulkActions(Protocol):
         self, kind: BulkKind, filters: Sequence[MessageFilter], at_most: int
     ) -> Sequence[HalfId]:
         """Return up to ``at_most`` ids that match one of the filters, oldest first."""
+
+    async def match_named(
+        self,
+        kind: BulkKind,
+        named: Collection[tuple[HalfId, Nonce]],
+        groups: frozenset[int] | None,
+    ) -> Sequence[HalfId]:
+        """Return which of these messages the action takes, oldest first.
+
+        A caller of some groups names no message of another one.
+        """
 
     async def begin(self, order: BulkOrder, half_ids: Sequence[HalfId]) -> UUID:
         """Store an order for these messages; ``advance`` executes it."""

@@ -11,15 +11,18 @@ from api.admin.models.half_messages import MessageConditions
 from api.http.wire_types import Moment
 
 FindingId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+MessageId = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f-]{36}$")]
 
 
 class BulkConditions(MessageConditions):
     """The filter of a bulk action.
 
-    ``finding_ids`` of a reconciliation are for ``republish`` and ``accept_finding``.
+    ``finding_ids`` of a reconciliation are for ``republish`` and ``accept_finding``. All other
+    actions take ``message_ids`` as their only filter; those that they cannot change do not match.
     """
 
     finding_ids: list[FindingId] | None = Field(None, min_length=1, max_length=10_000)
+    message_ids: list[MessageId] | None = Field(None, min_length=1, max_length=1000)
 
 
 class BulkRequest(OperatorRequest):
@@ -54,6 +57,8 @@ class BulkRequest(OperatorRequest):
             raise ValueError(
                 "finding_ids is required for republish and accept_finding, as the only filter"
             )
+        if "message_ids" in given and given != {"message_ids"}:
+            raise ValueError("message_ids is allowed only as the only filter")
         if (self.accept_order or self.rate is not None) and not republish:
             raise ValueError("accept_order and rate are allowed only for republish")
         if accept and self.delay_seconds:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Annotated, Final, Literal
 from uuid import UUID
 
@@ -16,8 +17,9 @@ from api.admin.routes.half_messages import filter_of
 from api.admin.services import Services
 from api.http.problems import Problem, invalid
 from outbox.access import Caller, Scope
+from outbox.errors import InvalidMessageId
 from outbox.messages.message import Resolution, State
-from outbox.messages.message_id import HalfId
+from outbox.messages.message_id import HalfId, Nonce, parse_message_id
 from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkOrder
 from outbox.operators.message_view import MessageFilter, OperatorAction
 from outbox.telemetry.events import Event, get_logger
@@ -126,6 +128,9 @@ async def _matched(
 ) -> tuple[Sequence[HalfId], list[RefusedFinding] | None]:
     """Return the messages to act on, and the findings that ``republish`` refuses."""
     kind, limit = BulkKind(body.action), body.max_items + 1
+    if body.filter.message_ids is not None:
+        named = frozenset(_named(body.filter.message_ids))
+        return (await services.bulk_actions.match_named(kind, named, groups))[:limit], None
     if kind is not BulkKind.REPUBLISH:
         filters = _filters(body, caller, groups)
         return await services.bulk_actions.match(kind, filters, limit), None
@@ -138,6 +143,13 @@ async def _matched(
         if each.refused is not None
     ]
     return sorted(found)[:limit], refused
+
+
+def _named(message_ids: Sequence[str]) -> Iterator[tuple[HalfId, Nonce]]:
+    """Return the messages that these ids may name."""
+    for each in message_ids:
+        with suppress(InvalidMessageId):
+            yield parse_message_id(each)
 
 
 def _filters(

@@ -1,4 +1,4 @@
-"""One action on all messages that match a search: dry run, reason, then a stored action."""
+"""One action on selected messages, or on all that match: dry run, reason, a stored action."""
 
 from __future__ import annotations
 
@@ -29,9 +29,23 @@ ACTIONS: Final = {
     "recheck": ("Ask the producers again", {"action": "recheck"}),
     "commit": ("Decide COMMIT", {"action": "force_end", "decision": "COMMIT"}),
     "rollback": ("Decide ROLLBACK", {"action": "force_end", "decision": "ROLLBACK"}),
-    "release": ("Publish again what Kafka refused", {"action": "release_held"}),
+    "release": ("Publish again what Kafka refuses", {"action": "release_held"}),
     "drop": ("Give up what Kafka refuses", {"action": "drop_held"}),
 }
+DECISIONS: Final = ("recheck", "commit", "rollback")
+OFFERED: Final = {
+    State.PREPARED: DECISIONS,
+    State.PARKED: DECISIONS,
+    State.COMMITTED: ("release", "drop"),
+}
+"""What an operator may do to messages of a state."""
+SELECTED: Final = "selected"
+"""The form acts on the messages that were selected in a list, not on all that match."""
+
+
+def offered_actions(state: State) -> list[tuple[str, str]]:
+    """Return the names and titles of what an operator may do to messages of a state."""
+    return [(name, ACTIONS[name][0]) for name in OFFERED.get(state, ())]
 
 
 async def plan(visit: Visit) -> Response:
@@ -43,7 +57,8 @@ async def plan(visit: Visit) -> Response:
         "bulk_plan.html",
         commands=[_command(asked)],
         q=visit.form.get("q", ""),
-        state=asked["filter"]["state"],
+        state=asked["filter"].get("state"),
+        selected=asked["filter"].get("message_ids"),
         action=visit.form["action"],
         title=ACTIONS[visit.form["action"]][0],
         bounds=bounds,
@@ -89,22 +104,12 @@ async def _turn(visit: Visit, how: str, done: str, then: tuple[str, ...]) -> Res
 
 def _asked(visit: Visit, *, operator: str, reason: str) -> dict[str, Any]:
     """Return the request. Raises Refused for a search or an action that is not understood."""
-    now = SystemClock().now()
     try:
-        search = parse_search(visit.form.get("q", ""), now)
         _, action = ACTIONS[visit.form.get("action", "")]
-    except (SearchInvalid, KeyError) as error:
-        raise Refused(422, {"title": "The action is not valid", "detail": str(error)}) from None
-    if not search.filters and search.state is None:
-        detail = "Search for something first: an action on every message is refused."
-        raise Refused(422, {"title": "The filter is too broad", "detail": detail})
-    # Without a state the start page lists, of those that this action takes, the prepared ones.
-    state = search.state or (State.COMMITTED if action["action"] in HELD else State.PREPARED)
-    conditions: dict[str, Any] = {**search.filters, "state": state.value}
-    conditions |= {name: int(conditions[name]) for name in NUMBERS if name in conditions}
-    # An age counts from the dry run, and what is prepared after it was not seen by the operator.
-    conditions.setdefault("prepared_to", now.isoformat())
-    conditions |= {name: visit.form[name] for name in BOUNDS if name in visit.form}
+    except KeyError:
+        raise Refused(422, {"title": "The action is not valid", "detail": "Choose one."}) from None
+    is_selection = visit.form.get("of") == SELECTED
+    conditions = _selection(visit) if is_selection else _conditions(visit, action["action"])
     return {
         **action,
         "filter": conditions,
@@ -114,6 +119,34 @@ def _asked(visit: Visit, *, operator: str, reason: str) -> dict[str, Any]:
     }
 
 
+def _selection(visit: Visit) -> dict[str, Any]:
+    """Return the filter for the selected messages. Raises Refused if there are none."""
+    selected = visit.form.getlist("message")
+    if not selected:
+        detail = "Select messages of the list first."
+        raise Refused(422, {"title": "No message is selected", "detail": detail})
+    return {"message_ids": list(dict.fromkeys(selected))}
+
+
+def _conditions(visit: Visit, action: str) -> dict[str, Any]:
+    """Return the filter for all that match the search. Raises Refused."""
+    now = SystemClock().now()
+    try:
+        search = parse_search(visit.form.get("q", ""), now)
+    except SearchInvalid as error:
+        raise Refused(422, {"title": "The search is not valid", "detail": str(error)}) from None
+    if not search.filters and search.state is None:
+        detail = "Search for something first: an action on every message is refused."
+        raise Refused(422, {"title": "The filter is too broad", "detail": detail})
+    # Without a state the start page lists, of those that this action takes, the prepared ones.
+    state = search.state or (State.COMMITTED if action in HELD else State.PREPARED)
+    conditions: dict[str, Any] = {**search.filters, "state": state.value}
+    conditions |= {name: int(conditions[name]) for name in NUMBERS if name in conditions}
+    # An age counts from the dry run, and what is prepared after it was not seen by the operator.
+    conditions.setdefault("prepared_to", now.isoformat())
+    return conditions | {name: visit.form[name] for name in BOUNDS if name in visit.form}
+
+
 def _command(asked: dict[str, Any]) -> str:
     """Return the command line that makes the same dry run."""
     words = {"recheck": "outbox message recheck", "force_end": "outbox message force-end"}
@@ -121,6 +154,9 @@ def _command(asked: dict[str, Any]) -> str:
         body = json.dumps({**asked, "dry_run": True})
         return f"{CURL} -H 'Content-Type: application/json' -d {shlex.quote(body)} {_URL}\""
     decision = f" --decision {asked['decision']}" if "decision" in asked else ""
+    if "message_ids" in asked["filter"]:
+        named = shlex.join(asked["filter"]["message_ids"])
+        return f"{words[asked['action']]} {named}{decision} --reason ..."
     pairs = (shlex.quote(f"{name}={value}") for name, value in asked["filter"].items())
     filters = " ".join(f"--filter {pair}" for pair in pairs)
     most = f"--max-items {asked['max_items']}"

@@ -10,10 +10,12 @@ from starlette.responses import Response
 
 from api.console.csv_file import EXPORTED
 from api.console.in_process_api import Query, Refused
+from api.console.pages.bulk_action import offered_actions
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.checks.check_round import Outcome
 from outbox.clock import SystemClock
+from outbox.messages.message import State
 from outbox.operators.message_view import NEVER_CHECKED
 
 PAGE: Final = 500
@@ -50,6 +52,7 @@ async def show(visit: Visit) -> Response:
         looked_at=len(found),
         complete=cursor is None,
         now=SystemClock().now(),
+        actions=offered_actions(State.PARKED),
         not_bulk=visit.why_not(Scope.OPS_FORCE),
         exported=EXPORTED,
     )

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from api.console.csv_file import EXPORTED, csv_file
 from api.console.in_process_api import Query, Refused
+from api.console.pages.bulk_action import offered_actions
 from api.console.search import MessageSearch, SearchInvalid, flag, parse_search
 from api.console.visit import Visit
 from outbox.access import Scope
@@ -24,20 +25,6 @@ SHOWN: Final = 50
 EXPORT_PAGE: Final = 500
 WRONG_SEARCH: Final = frozenset({400, 403, 422})
 """The statuses of an answer that refuses the search, not the visit."""
-DECISIONS: Final = (
-    ("recheck", "Ask the producers again"),
-    ("commit", "Decide COMMIT"),
-    ("rollback", "Decide ROLLBACK"),
-)
-BULK_ACTIONS: Final = {
-    State.PREPARED: DECISIONS,
-    State.PARKED: DECISIONS,
-    State.COMMITTED: (
-        ("release", "Publish again what Kafka refuses"),
-        ("drop", "Give up what Kafka refuses"),
-    ),
-}
-"""What an operator may do to all messages of a state that match."""
 DEFAULT_STATES: Final = (State.PREPARED, State.COMMITTED)
 RECORD: Final = re.compile(r"([A-Za-z0-9._-]{1,249})/(\d{1,10})@(\d{1,19})")
 """`topic/partition@offset`, as the page of a message shows it."""
@@ -84,7 +71,7 @@ async def show(visit: Visit) -> Response:
         lists=lists,
         now=now,
         one_state=search.state,
-        bulk_actions=BULK_ACTIONS.get(search.state or State.PREPARED),
+        bulk_actions=offered_actions(search.state or State.PREPARED),
         exported=EXPORTED,
         groups=await _group_names(visit),
         not_bulk=visit.why_not(Scope.OPS_FORCE),
@@ -116,7 +103,13 @@ async def _list(visit: Visit, search: MessageSearch, state: State) -> dict[str, 
     page = await visit.api.get(MESSAGES, {**query, "cursor": cursor} if cursor else query)
     bound = search.text if search.state else f"state:{state.value.lower()} {search.text}".strip()
     following = page["next_cursor"] and visit.address("/", q=bound, cursor=page["next_cursor"])
-    return {"state": state, "page": page, "next": following, "alone": visit.address("/", q=bound)}
+    return {
+        "state": state,
+        "page": page,
+        "next": following,
+        "alone": visit.address("/", q=bound),
+        "actions": offered_actions(state),
+    }
 
 
 async def _all(visit: Visit, query: dict[str, str], at_most: int) -> list[str]:

@@ -75,6 +75,14 @@
       ? "Refresh is paused while a form is filled in." : "";
   }
 
+  // One box selects the whole list below it.
+  document.addEventListener("change", function (event) {
+    if (event.target.dataset.all === undefined) { return; }
+    event.target.closest("table").querySelectorAll("input[name=message]").forEach(function (each) {
+      each.checked = event.target.checked;
+    });
+  });
+
   // A person may switch the refresh off, on every page that has one.
   var refreshes = kept("refresh") !== "off";
   function showRefresh() {

@@ -7,7 +7,7 @@ nothing is done twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from outbox.errors import MessageNotFound, NotHeld, NotRecheckable
 from outbox.messages.message import DecidedBy, End, MessageStatus, Resolution
-from outbox.messages.message_id import HalfId, message_id_of
+from outbox.messages.message_id import HalfId, Nonce, message_id_of
 from outbox.messages.state_machine import contradicts
 from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkOrder
 from outbox.operators.message_view import MessageFilter, OperatorAction
@@ -29,6 +29,7 @@ from outbox.postgres.operators.message_browser import candidate_ids
 from outbox.postgres.operators.operations import recheck_one
 from outbox.postgres.operators.repairs import RepairOrder, enter_repair
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.connections import one_snapshot
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -61,6 +62,25 @@ class PostgresBulkActions:
                 for half_id in await candidate_ids(connection, wanted, at_most, held=kind.is_held)
             }
         return sorted(found)[:at_most]
+
+    async def match_named(
+        self,
+        kind: BulkKind,
+        named: Collection[tuple[HalfId, Nonce]],
+        groups: frozenset[int] | None,
+    ) -> Sequence[HalfId]:
+        """Return which messages the action takes; see BulkActions.match_named."""
+        half_ids = sorted({half_id for half_id, _ in named})
+        async with available(), self._pool.connection() as connection, one_snapshot(connection):
+            statuses = await read_statuses(connection, half_ids, with_publication=False)
+        return [
+            status.half_id
+            for half_id in half_ids
+            if (status := statuses.get(half_id)) is not None
+            and (half_id, status.nonce) in named
+            and (groups is None or status.producer_group_id in groups)
+            and kind.takes(status)
+        ]
 
     async def begin(self, order: BulkOrder, half_ids: Sequence[HalfId]) -> UUID:
         """Store an order; see BulkActions.begin."""

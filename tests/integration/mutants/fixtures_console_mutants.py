@@ -125,6 +125,30 @@ CONSOLE_MUTANTS: Final = (
         killer=f"{CONSOLE}/test_pages.py::test_an_action_needs_a_search_and_the_scope",
     ),
     ProductMutant(
+        promise="An action on selected messages does nothing without a selection",
+        file="api/console/pages/bulk_action.py",
+        rule='is_selection = visit.form.get("of") == SELECTED',
+        broken='is_selection = "message" in visit.form',
+        killer=f"{CONSOLE}/test_exact_actions.py"
+        "::test_an_action_takes_the_selected_messages_and_no_others",
+    ),
+    ProductMutant(
+        promise="A key names no messages of another group in an action on many",
+        file="outbox/postgres/operators/bulk_actions.py",
+        rule="and (groups is None or status.producer_group_id in groups)",
+        broken="",
+        killer="tests/integration/api/admin/test_bulk_reach.py"
+        "::test_a_key_names_no_messages_of_another_group",
+    ),
+    ProductMutant(
+        promise="An action names a message by its whole id",
+        file="outbox/postgres/operators/bulk_actions.py",
+        rule="and (half_id, status.nonce) in named",
+        broken="",
+        killer="tests/integration/api/admin/test_bulk_reach.py"
+        "::test_an_action_on_named_messages_takes_these_and_no_others",
+    ),
+    ProductMutant(
         promise="An action waits for its delay",
         file="outbox/postgres/operators/bulk_actions.sql",
         rule="AND (starts_at IS NULL OR starts_at <= clock_timestamp())",

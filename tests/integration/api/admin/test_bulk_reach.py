@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from outbox.access import Scope
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.admin.fixtures_bulk_actions import WHO, ask, finished
 from tests.integration.api.fixtures_held import hold
+from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
 
@@ -66,3 +68,69 @@ async def test_the_first_failures_are_named_wherever_they_are_in_an_action(
     assert result["failures"] == [
         {"message_id": each, "code": "already-ended"} for each in ids[-conflicts:][:named]
     ]
+
+
+async def test_an_action_on_named_messages_takes_these_and_no_others(
+    service: Service, pool: Pool
+) -> None:
+    parked = await service.prepared_id()
+    await select(pool, PARK)
+    named, other, decided, held, committed = [await service.prepared_id() for _ in range(5)]
+    await service.end(decided, "ROLLBACK")
+    for message_id in (held, committed):
+        await service.end(message_id, "COMMIT")
+    await hold(pool, held)
+    guessed = named[:-4] + ("0000" if named[-4:] != "0000" else "1111")
+    asked = {"message_ids": [parked, named, named, decided, held, committed, guessed, "0" * 36]}
+    release = await ask(service, "release_held", asked, dry_run=True)
+    assert (release.json()["matched"], release.json()["sample"]) == (1, [held])
+    dry = await ask(service, "force_end", asked, decision="ROLLBACK", dry_run=True)
+    assert (dry.json()["matched"], set(dry.json()["sample"])) == (2, {parked, named})
+    result = await finished(service, await ask(service, "force_end", asked, decision="ROLLBACK"))
+    assert (result["matched"], result["done"], result["failed"]) == (2, 2, 0)
+    left = [
+        (await service.client.get(f"{HALVES}/{each}")).json()["state"] for each in (other, held)
+    ]
+    assert left == ["PREPARED", "COMMITTED"]
+
+
+async def test_named_messages_are_the_only_condition_and_at_most_a_thousand(
+    service: Service,
+) -> None:
+    one = await service.prepared_id()
+    until = {"until": "2999-01-01T00:00:00Z"}
+    for action, filters, more in (
+        ("recheck", {"message_ids": [one], "state": "PREPARED"}, {}),
+        ("recheck", {"message_ids": []}, {}),
+        ("recheck", {"message_ids": [one] * 1001}, {"max_items": 2000}),
+        ("recheck", {"message_ids": ["one"]}, {}),
+        ("republish", {"message_ids": [one]}, {}),
+        ("accept_finding", {"message_ids": [one], "finding_ids": ["f"]}, until),
+    ):
+        answer = await ask(service, action, filters, dry_run=True, **more)
+        assert answer.status_code == 422, (action, filters)
+    full = await ask(service, "recheck", {"message_ids": [one] * 1000}, dry_run=True)
+    assert full.json()["matched"] == 1
+    short = await ask(
+        service, "recheck", {"message_ids": [one, await service.prepared_id()]}, max_items=1
+    )
+    assert (short.status_code, short.json()["code"]) == (422, "filter-too-broad")
+
+
+async def test_a_key_names_no_messages_of_another_group(database_url: str, pool: Pool) -> None:
+    async with guarded(database_url) as service:
+        service.client.headers.update(await token(pool, Scope.ADMIN))
+        for group in ("billing", "shop"):
+            await service.put_group(group)
+        theirs, own = [
+            await service.prepared_id(producer_group=each) for each in ("billing", "shop")
+        ]
+        service.client.headers.update(await token(pool, Scope.OPS_FORCE, groups=("shop",)))
+        asked = {"message_ids": [theirs, own]}
+        dry = await ask(service, "force_end", asked, decision="ROLLBACK", dry_run=True)
+        assert (dry.json()["matched"], dry.json()["sample"]) == (1, [own])
+        begun = await ask(service, "force_end", asked, decision="ROLLBACK")
+        assert (await finished(service, begun))["matched"] == 1
+        service.client.headers.update(await token(pool, Scope.ADMIN))
+        half = (await service.client.get(f"{HALVES}/{theirs}")).json()
+        assert half["state"] == "PREPARED"

@@ -48,7 +48,7 @@ class Page:
         return re.sub(r"\s+", " ", unescape(bare))
 
     def forms(self) -> dict[str, dict[str, str]]:
-        """Return the fields of each form by its action."""
+        """Return the fields of each form by its action, and its id if it has one: ``action#id``."""
         reader = _FormReader()
         reader.feed(self.html)
         return reader.forms
@@ -63,7 +63,10 @@ class _FormReader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         if tag == "form":
-            self._fields = self.forms.setdefault(given.get("action", ""), {})
+            name = "#".join([given.get("action", ""), *([given["id"]] if "id" in given else [])])
+            self._fields = self.forms.setdefault(name, {})
+        elif given.get("type") == "checkbox":
+            return  # it is sent only if somebody has ticked it
         elif tag in ("input", "button", "select") and "name" in given:
             self._fields[given["name"]] = given.get("value", "")
 
@@ -78,9 +81,10 @@ class Browser:
         """Load a page."""
         return Page(await self.client.get(path, headers=headers, follow_redirects=True))
 
-    async def send(self, page: Page, address: str, **fields: str) -> Page:
+    async def send(self, page: Page, name: str, **fields: str | list[str]) -> Page:
         """Send a form of a page, with these fields filled in."""
-        form = page.forms()[address] | fields
+        form = page.forms()[name] | fields
+        address = name.partition("#")[0]
         return Page(await self.client.post(address, data=form, follow_redirects=True))
 
     async def log_in(self, key: str, path: str = "/ui/", operator: str = OPERATOR) -> Page:

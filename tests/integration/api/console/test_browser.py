@@ -13,6 +13,7 @@ import pytest
 from tests.integration.api.console.fixtures_chromium import LIVENESS_SECONDS, PROGRAM
 from tests.integration.api.console.fixtures_desk import Desk
 from tests.integration.api.console.fixtures_hostile_text import HOSTILE
+from tests.integration.api.console.fixtures_overtaken_time import begin_now
 from tests.integration.api.console.fixtures_pictures import HEIGHT, PICTURES, WIDTH
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_rows import PARK, select
@@ -271,6 +272,48 @@ async def test_without_scripts_an_operator_finds_and_decides_a_message(desk: Des
         assert "never visible to consumers" in await desk.tab.text()
     finally:
         await desk.tab.command("Emulation.setScriptExecutionDisabled", value=False)
+
+
+async def test_without_scripts_an_operator_decides_selected_messages(desk: Desk) -> None:
+    first, other = [await desk.prepare(tags=["unscripted"]) for _ in range(2)]
+    await desk.tab.command("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        await desk.open("/?q=state:prepared+tag:unscripted")
+        assert not await desk.tab.js("document.querySelector('[data-all]').offsetParent")
+        await desk.tab.click(f"input[value='{first}']", loads=False)
+        await desk.tab.fill("#pick-prepared-action", "rollback")
+        await desk.tab.click("#pick-prepared button")
+        assert "takes 1 of the 1 selected messages" in await desk.tab.text()
+        await desk.tab.fill("#bulk-reason", "its order does not exist")
+        await desk.tab.click(".danger")
+        assert "0 of 1 done" in await desk.tab.text()
+    finally:
+        await desk.tab.command("Emulation.setScriptExecutionDisabled", value=False)
+    await begin_now(desk.pool)
+    await desk.tab.point_at(1, 1)
+    await desk.open(await desk_path(desk))
+    await desk.tab.until("document.body.innerText.includes('finished: 1 of 1 done')")
+    half = (await desk.listener.client.get(f"{HALVES}/{other}")).json()
+    assert half["state"] == "PREPARED"
+
+
+async def desk_path(desk: Desk) -> str:
+    """Return the path of the page below the prefix."""
+    return (await desk.tab.address()).removeprefix("/ui")
+
+
+async def test_one_box_selects_a_list_which_rests_until_the_action_is_chosen(desk: Desk) -> None:
+    await desk.tab.point_at(1, 1)
+    ids = {await desk.prepare(tags=["boxed"]) for _ in range(3)}
+    await desk.open("/?q=state:prepared+tag:boxed")
+    await desk.tab.click("[data-all]", loads=False)
+    ticked = "Array.from(document.querySelectorAll('input[name=message]:checked'), e => e.value)"
+    assert set(await desk.tab.js(ticked)) == ids
+    await desk.prepare(tags=["boxed"])
+    await desk.tab.until("document.getElementById('paused').innerText.includes('filled in')")
+    assert set(await desk.tab.js(ticked)) == ids
+    await desk.tab.click("#pick-prepared button")
+    assert "takes 3 of the 3 selected messages" in await desk.tab.text()
 
 
 async def test_an_operator_simulates_checks_and_reads_which_cases_did_not_pass(desk: Desk) -> None:

@@ -15,6 +15,7 @@ from outbox.messages.message_id import parse_message_id
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.console.fixtures_console import Browser, Page, logged_in
 from tests.integration.api.console.fixtures_overtaken_time import begin_now
+from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import Service
 
@@ -94,6 +95,59 @@ async def test_an_action_takes_the_prepared_messages_of_the_list_and_no_parked_o
         decided = await browser.get("/ui/?q=state:published+group:billing")
         assert "a decision is final" in decided.text
         assert "/ui/bulk-actions/plan" not in decided.forms()
+
+
+async def test_an_action_takes_the_selected_messages_and_no_others(
+    database_url: str, pool: Pool
+) -> None:
+    plan, lists = "/ui/bulk-actions/plan", {"": "prepared", "?q=state:parked": "parked"}
+    async with logged_in(database_url, pool, *OPERATOR_SCOPES) as (service, browser):
+        for search, state in lists.items():
+            first, second, other = [await service.prepared_id() for _ in range(3)]
+            if state == "parked":
+                await select(pool, PARK)
+            page = await browser.get(f"/ui/{search}")
+            assert {*re.findall(boxes(f"pick-{state}"), page.html)} >= {first, second, other}
+            form = f"{plan}#pick-{state}"
+            dry = await browser.send(page, form, action="rollback", message=[first, second])
+            assert "takes 2 of the 2 selected messages" in dry.text
+            assert {*re.findall(r'href="/ui/messages/([^"]+)"', dry.html)} == {first, second}
+            both = {"message": [first, second]}
+            waiting = await browser.send(dry, "/ui/bulk-actions", reason="they are gone", **both)
+            assert "0 of 2 done" in waiting.text
+            await begin_now(pool)
+            async with asyncio.timeout(60):
+                while "finished: 2 of 2 done" not in waiting.text:
+                    waiting = await browser.get(waiting.path)
+            late = await browser.send(page, form, action="commit", message=[first, other])
+            assert "takes 1 of the 2 selected messages: the others are settled by now" in late.text
+            none = await browser.send(page, form, action="rollback")
+            assert (none.status, "Select messages of the list first." in none.text) == (422, True)
+
+
+def boxes(form: str) -> str:
+    """Return the pattern of the check boxes of a form; it finds their messages."""
+    return rf'<input type="checkbox" name="message" value="([^"]+)" form="{form}"'
+
+
+async def test_only_refused_records_are_selected_among_committed_messages(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, *OPERATOR_SCOPES) as (service, browser):
+        held, committed = [await service.prepared_id() for _ in range(2)]
+        for message_id in (held, committed):
+            await service.end(message_id, "COMMIT")
+        assert "pick-committed" not in (await browser.get("/ui/?q=group:billing")).html
+        await hold(pool, held)
+        page = await browser.get("/ui/?q=group:billing")
+        assert committed in page.html
+        assert re.findall(boxes("pick-committed"), page.html) == [held]
+        form = "/ui/bulk-actions/plan#pick-committed"
+        dry = await browser.send(page, form, action="drop", message=[held])
+        assert "takes 1 of the 1 selected messages. Nothing was done." in dry.text
+        await service.end(await service.prepared_id(), "ROLLBACK")
+        decided = await browser.get("/ui/?q=state:rolled_back")
+        assert 'type="checkbox"' not in decided.html
 
 
 async def test_what_an_action_ends_with_is_shown_with_its_buttons(
