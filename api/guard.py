@@ -186,8 +186,9 @@ class Guard:
                 self._in_flight.refuse_when_full()
                 if scope["method"] in READS:
                     sender.extra_headers.extend(self._reads.spend(caller))
-            if scope["method"] in WITH_BODY:
-                body = await self._body(receive, headers, console.form_max_bytes(visitor), caller)
+            most = console.form_max_bytes(visitor, scope["path"])
+            if scope["method"] in WITH_BODY and most is not None:
+                body = await self._body(receive, headers, most, caller)
             scope.setdefault("state", {}).update(visitor=visitor, request_id=sender.request_id)
             with self._in_flight if visitor.is_known else nullcontext():
                 await console(scope, _replay(body, receive), sender.send)

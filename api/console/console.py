@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
+from api.console.form_page import page_of_form
 from api.console.in_process_api import App, CallCount, InProcessApi, Refused
 from api.console.page_renderer import PageRenderer
 from api.console.pages.site_map import FORMS, NAVIGATION, PAGES, Handler
@@ -114,9 +115,11 @@ class Console:
             return Visitor(NOBODY, session and replace(session, token=None))
         return Visitor(caller, session or self._seal.begin(None, "console"))
 
-    def form_max_bytes(self, visitor: Visitor) -> int:
-        """Return how large a form of this visitor may be."""
-        return FORM_MAX_BYTES if visitor.is_known else LOGIN_MAX_BYTES
+    def form_max_bytes(self, visitor: Visitor, path: str) -> int | None:
+        """Return how large a form of this visitor may be; None if nobody reads it."""
+        if visitor.is_known:
+            return FORM_MAX_BYTES
+        return LOGIN_MAX_BYTES if path == self._prefix + LOGIN else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; its state holds ``visitor`` and ``request_id``."""
@@ -177,7 +180,8 @@ class Console:
         if visit.is_refresh:
             return visit.reload()
         if request.method == "POST":
-            return visit.see(LOGIN, done="session-over")
+            sent_by = request.headers.get("referer", ""), request.headers.get("host", "")
+            return visit.see(LOGIN, done="session-over", next=page_of_form(*sent_by, self._prefix))
         if request.headers.get("sec-fetch-site") in OTHER_SITES:
             # A browser sends the cookie only with what our own pages ask for. This page asks again.
             return visit.page("again.html")

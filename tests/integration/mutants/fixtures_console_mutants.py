@@ -103,6 +103,14 @@ CONSOLE_MUTANTS: Final = (
         killer=f"{CONSOLE}/test_login.py::test_the_login_goes_on_to_no_other_host",
     ),
     ProductMutant(
+        promise="A form whose session is over trusts no referrer of another host",
+        file="api/console/form_page.py",
+        rule="named.netloc != host or ",
+        broken="",
+        killer=f"{CONSOLE}/test_login.py"
+        "::test_a_form_whose_session_is_over_leads_through_the_login_back_to_its_page",
+    ),
+    ProductMutant(
         promise="An export holds no formula",
         file="outbox/operators/csv_line.py",
         rule='return "\'" + text if text.startswith(NOT_IN_A_CELL) else text',

@@ -163,6 +163,20 @@ async def test_no_other_site_logs_a_browser_in(
         assert (await sender.get("/ui/")).headers["location"].startswith("/ui/login")
 
 
+async def test_a_large_form_without_a_session_is_not_read_and_its_client_goes_on(
+    database_url: str,
+) -> None:
+    async with sending(database_url) as sender:
+        for size in (10, 60_000, 3_000_000):
+            form = {"csrf": "x", "reason": "r" * size}
+            answer = await sender.listener.client.post("/ui/keys/x/revoke", data=form)
+            assert (answer.status_code, answer.headers["location"][:9]) == (303, "/ui/login")
+            login = await sender.listener.client.get("/ui/login")
+            assert login.status_code == 200
+        large = await sender.listener.client.post("/ui/login", data=form)
+        assert large.status_code == 413
+
+
 async def test_a_method_is_what_the_request_line_says(database_url: str, pool: Pool) -> None:
     header = await token(pool, Scope.ADMIN)
     async with sending(database_url) as sender:

@@ -8,7 +8,7 @@ import pytest
 
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.console.fixtures_console import browsing, key_text, logged_in
+from tests.integration.api.console.fixtures_console import Page, browsing, key_text, logged_in
 from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_service import Service
 
@@ -25,6 +25,48 @@ async def test_a_stranger_is_sent_to_the_login_and_from_there_to_the_page(
         page = await browser.log_in(key, "/ui/?q=state:parked")
         assert (page.status, page.path) == (200, "/ui/?q=state:parked")
         assert "Parked" in page.text
+
+
+async def test_a_form_whose_session_is_over_leads_through_the_login_back_to_its_page(
+    database_url: str, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    async with guarded(database_url) as service, browsing(service) as browser:
+        key = key_text(await token(pool, Scope.ADMIN))
+        host = "http://localhost"
+        for form, referrer, page in (
+            ("/ui/held/x", f"{host}/ui/publishing?cursor=c", "/ui/publishing?cursor=c"),
+            (
+                "/ui/messages/x/recheck",
+                f"{host}/ui/messages/x?payload=1",
+                "/ui/messages/x?payload=1",
+            ),
+            ("/ui/groups/x/test", f"{host}/ui/groups/x/simulate", "/ui/groups/x"),
+            ("/ui/bulk-actions", f"{host}/ui/bulk-actions/plan", "/ui/"),
+            ("/ui/bulk-actions/plan", f"{host}/ui/?q=tag:a%26b", "/ui/?q=tag:a%26b"),
+            ("/ui/bulk-actions/plan", f"{host}/ui", "/ui/"),
+            ("/ui/keys/x/revoke", None, "/ui/"),
+            ("/ui/keys/x/revoke", f"{host}/ui/nothing/here", "/ui/"),
+            ("/ui/keys/x/revoke", f"{host}/v1/api-keys", "/ui/"),
+            ("/ui/keys/x/revoke", f"{host}/uikeys", "/ui/"),
+            ("/ui/keys/x/revoke", "http://evil.example/ui/keys", "/ui/"),
+            ("/ui/keys/x/revoke", f"{host}:1/ui/keys", "/ui/"),
+            ("/ui/keys/x/revoke", "http://[evil/ui/keys", "/ui/"),
+            ("/ui/keys/x/revoke", f"{host}/ui/../../keys", "/ui/"),
+            ("/ui/keys/x/revoke", f"{host}/ui//evil.example", "/ui/"),
+        ):
+            with subtests.test(f"{form} {referrer}"):
+                browser.client.cookies.clear()
+                headers = {"referer": referrer} if referrer else {}
+                body = {"csrf": "x", "reason": "r" * 20_000}
+                answer = await browser.client.post(
+                    form, data=body, headers=headers, follow_redirects=True
+                )
+                login = Page(answer)
+                assert login.path.startswith("/ui/login"), login.text
+                assert "Your session is over, and nothing was done." in login.text
+                sent = login.forms()["/ui/login"] | {"key": key, "operator": "Ada"}
+                back = await browser.client.post("/ui/login", data=sent)
+                assert (back.status_code, back.headers["location"]) == (303, page)
 
 
 async def test_the_cookie_is_closed_to_scripts_and_other_sites_and_does_not_show_the_key(

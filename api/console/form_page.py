@@ -1,0 +1,35 @@
+"""The page of a form, as the browser names it: the login leads back there."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.routing import compile_path
+
+from api.console.pages.site_map import FORMS, PAGES
+
+_PAGES: Final = [compile_path(path)[0] for path in PAGES]
+
+
+def page_of_form(referrer: str, host: str, prefix: str) -> str | None:
+    """Return the address of the page; None if the browser names none of this console.
+
+    An answer to a form has no page of its own: the page above it is returned, without a query.
+    """
+    try:
+        named = urlsplit(referrer)
+    except ValueError:
+        return None
+    if named.netloc != host or not f"{named.path}/".startswith(f"{prefix}/"):
+        return None
+    path = named.path.removeprefix(prefix)
+    if _is_page(path):
+        return f"{prefix}{path}{'?' if named.query else ''}{named.query}"
+    while not _is_page(path):
+        path = path.rpartition("/")[0]
+    return prefix + path
+
+
+def _is_page(path: str) -> bool:
+    return path not in FORMS and any(each.match(path) for each in _PAGES)
