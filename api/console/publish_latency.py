@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from api.console.in_process_api import Query
 from api.console.page_renderer import read_moment
+from api.console.visit import Visit
+
+LATENCY_OF: Final = 50
+"""From so many of the newest published messages the latency is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +25,12 @@ class PublishLatency:
     longest: int
     newest: str
     """When the last of them came into Kafka, as RFC 3339."""
+
+
+async def newest_latency(visit: Visit) -> PublishLatency | None:
+    """Return the latency of the newest published messages; None if there are none."""
+    query: Query = {"state": "PUBLISHED", "limit": LATENCY_OF}
+    return publish_latency((await visit.api.get("/v1/half-messages", query))["data"])
 
 
 def publish_latency(published: Sequence[Mapping[str, Any]]) -> PublishLatency | None:

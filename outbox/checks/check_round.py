@@ -37,6 +37,8 @@ class Outcome(StrEnum):
     BLOCKED = "blocked"
 
 
+ANSWERED: Final = frozenset({Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN})
+"""The outcomes of checks whose answer was valid."""
 VERDICT_OF: Final = {Outcome.COMMIT: Resolution.COMMIT, Outcome.ROLLBACK: Resolution.ROLLBACK}
 
 

@@ -85,9 +85,12 @@ class ProducerGroups(Protocol):
     """Registered producer groups; every change is audited and raises the version."""
 
     async def page(
-        self, names: Collection[str] | None, after: str, limit: int
+        self, names: Collection[str] | None, after: str, limit: int, *, tripped: bool = False
     ) -> Sequence[ProducerGroup]:
-        """Return the groups after ``after``, by name; ``names`` None means all."""
+        """Return the groups after ``after``, by name; ``names`` None means all.
+
+        ``tripped``: only those whose breaker is not closed.
+        """
 
     async def get(self, name: str) -> ProducerGroup:
         """Return one group. Raises UnknownGroup."""

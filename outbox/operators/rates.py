@@ -13,6 +13,8 @@ from typing import Final
 
 MINUTES: Final = 60
 """How many minutes the series have."""
+LIVE_MINUTES: Final = 5
+"""The last minutes, of which the outcomes of checks are counted too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +49,25 @@ class RateSeries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeCount:
+    """The checks with an outcome: of the last LIVE_MINUTES, and of the last day."""
+
+    outcome: str
+    live: int
+    """Among the checks that the series ``checked`` counts."""
+    day: int
+    """Of messages that were prepared in the last day."""
+    estimated: bool
+    """A sample was read of the day."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """The last hour, which began at ``begins_at``."""
+    """The last hour, which began at ``begins_at``; and the checks of the last day by outcome."""
 
     begins_at: datetime
     series: tuple[RateSeries, ...]
+    outcomes: tuple[OutcomeCount, ...]
 
 
 def series_of(name: str, slices: Iterable[LogSlice]) -> RateSeries:

@@ -71,11 +71,30 @@ class RateSeriesResource(BaseModel):
     searched_back_to: datetime | None
 
 
+class OutcomeCountResource(BaseModel):
+    """The checks with an outcome: ``live`` ones of the last five minutes, and those of a ``day``.
+
+    The live ones are among those of the series of checks; the day has those of messages that were
+    prepared in it. ``estimated``: a sample was read of the day.
+    """
+
+    model_config = ConfigDict(from_attributes=True)
+
+    outcome: str
+    live: int
+    day: int
+    estimated: bool
+
+
 class RateList(BaseModel):
-    """What the last hour did; its first minute began at ``begins_at``."""
+    """What the last hour did; its first minute began at ``begins_at``.
+
+    ``check_outcomes`` counts the checks of the last day by their outcome.
+    """
 
     begins_at: datetime | None
     data: list[RateSeriesResource]
+    check_outcomes: list[OutcomeCountResource] = []
 
 
 class HealthCheckResource(BaseModel):

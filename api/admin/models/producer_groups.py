@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from api.admin.models.base import StrictBody
+from api.admin.models.base import PageQuery, StrictBody
 from api.http.wire_types import NO_NUL, AllowedTopic, OperatorName, ReasonText
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import LONGEST_URL
@@ -110,6 +110,12 @@ class GroupHealthResource(BaseModel):
     secret_changed_at: datetime | None
     secret_changed_before: datetime | None
     previous_secret_expires_at: datetime | None
+
+
+class GroupQuery(PageQuery):
+    """The page of a list of groups; ``not-closed``: only those whose breaker is not closed."""
+
+    breaker: Literal["not-closed"] | None = None
 
 
 class GroupPage(BaseModel):

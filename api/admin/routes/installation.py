@@ -13,6 +13,7 @@ from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, nee
 from api.admin.models.installation import (
     HealthCheckResource,
     HealthReport,
+    OutcomeCountResource,
     PartitionList,
     PartitionResource,
     RateList,
@@ -55,12 +56,13 @@ async def list_partitions(caller: Reader, services: ServicesDependency) -> Parti
 
 @router.get("/rates")
 async def list_rates(caller: Reader, services: ServicesDependency) -> RateList:
-    """List the messages of each minute of the last hour, by what happened to them."""
+    """List the messages of each minute of the last hour, and the outcomes of a day's checks."""
     if caller.groups is not None:
         return RateList(begins_at=None, data=[])
     found = await services.installation.rates()
     series = [RateSeriesResource.model_validate(each) for each in found.series]
-    return RateList(begins_at=found.begins_at, data=series)
+    outcomes = [OutcomeCountResource.model_validate(each) for each in found.outcomes]
+    return RateList(begins_at=found.begins_at, data=series, check_outcomes=outcomes)
 
 
 @router.get("/doctor")

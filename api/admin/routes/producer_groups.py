@@ -8,13 +8,13 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Header, Path, Query, Response
 
 from api.admin.dependencies import NO_STORE, NoQuery, ServicesDependency, StrictRoute, needs
-from api.admin.models.base import PageQuery
 from api.admin.models.producer_groups import (
     EndpointTestResource,
     GroupCheckList,
     GroupCheckResource,
     GroupHealthResource,
     GroupPage,
+    GroupQuery,
     GroupRequest,
     GroupResource,
     ReasonRequest,
@@ -49,11 +49,12 @@ _ETAG: Final = re.compile(r'(?:W/)?"v(\d{1,9})"')
 
 @router.get("", response_model=GroupPage)
 async def list_producer_groups(
-    query: Annotated[PageQuery, Query()], caller: Reader, services: ServicesDependency
+    query: Annotated[GroupQuery, Query()], caller: Reader, services: ServicesDependency
 ) -> Any:
     """List registered groups, ordered by name."""
     after = decode_page_token(query.cursor) if query.cursor is not None else ""
-    groups = await services.groups.page(caller.groups, after, query.limit + 1)
+    tripped = query.breaker is not None
+    groups = await services.groups.page(caller.groups, after, query.limit + 1, tripped=tripped)
     shown, more = groups[: query.limit], len(groups) > query.limit
     return {
         "data": [group_resource(group) for group in shown],

@@ -8,10 +8,13 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from api.console.in_process_api import Query
 from api.console.metric_values import MetricValues
+from api.console.publish_latency import PublishLatency, newest_latency
 from api.console.rate_chart import part_times, rate_charts
 from api.console.visit import Visit
 from outbox.access import Scope
+from outbox.checks.check_round import ANSWERED
 from outbox.clock import SystemClock
 
 STATES: Final = ("PREPARED", "PARKED", "COMMITTED")
@@ -20,20 +23,29 @@ SEARCH: Final = {
     "PARKED": "state:parked",
     "COMMITTED": "state:committed",
 }
+TRIPPED_SHOWN: Final = 20
 RATES_NEED: Final = f"A key of all groups with the scope {Scope.REPORTS_READ} sees the last hour."
 
 
 async def show(visit: Visit) -> Response:
     """Show counts and ages by state and group, and the heartbeats."""
-    values, rates, run = await asyncio.gather(metric_values(visit), _rates(visit), _last_run(visit))
+    values, rates, run, latency, tripped = await asyncio.gather(
+        metric_values(visit), _rates(visit), _last_run(visit), _latency(visit), _tripped(visit)
+    )
     now = SystemClock().now()
     beats = values.of("checker_heartbeat_timestamp_seconds")
     return visit.page(
         "overview.html",
-        commands=["outbox status", "outbox reconcile list"],
+        commands=["outbox status", "outbox group list", "outbox reconcile list"],
         states=_states(values),
         search=SEARCH,
         groups=_groups(values),
+        latency=latency,
+        not_latency=visit.why_not(Scope.MESSAGES_READ),
+        tripped=tripped,
+        not_tripped=visit.why_not(Scope.GROUPS_READ),
+        outcomes=rates["check_outcomes"] if rates else [],
+        answered=ANSWERED,
         failing=values.of("check_failing_seconds"),
         beats=[(beat.labels["chore"], now.timestamp() - beat.value) for beat in beats],
         run=run,
@@ -78,6 +90,19 @@ async def _rates(visit: Visit) -> dict[str, Any] | None:
     if visit.caller.groups is not None or not visit.can(Scope.REPORTS_READ):
         return None
     found: dict[str, Any] = await visit.api.get("/v1/rates")
+    return found
+
+
+async def _latency(visit: Visit) -> PublishLatency | None:
+    return await newest_latency(visit) if visit.can(Scope.MESSAGES_READ) else None
+
+
+async def _tripped(visit: Visit) -> dict[str, Any] | None:
+    """Return the groups whose breaker is not closed; None if the visitor may not see groups."""
+    if not visit.can(Scope.GROUPS_READ):
+        return None
+    query: Query = {"breaker": "not-closed", "limit": TRIPPED_SHOWN}
+    found: dict[str, Any] = await visit.api.get("/v1/producer-groups", query)
     return found
 
 

@@ -11,15 +11,13 @@ from starlette.responses import Response
 
 from api.console.visit import Visit
 from outbox.access import Scope
-from outbox.checks.check_round import Outcome
+from outbox.checks.check_round import ANSWERED
 from outbox.clock import SystemClock
 
 GROUPS: Final = "/v1/producer-groups"
 MESSAGES: Final = "/v1/half-messages"
 LAST_CHECKS: Final = 50
 LOOKED_AT: Final = 500
-ANSWERED: Final = frozenset({Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN})
-"""The outcomes of checks whose answer was valid."""
 DUE_COUNTED: Final = 1000
 """The route counts no more due checks than so many of a delay."""
 

@@ -9,15 +9,13 @@ from starlette.responses import Response
 
 from api.console.in_process_api import Query, Refused
 from api.console.pages.overview import metric_values
-from api.console.publish_latency import publish_latency
+from api.console.publish_latency import newest_latency
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.clock import SystemClock
 
 SHOWN: Final = 100
 WAITING_SHOWN: Final = 20
-LATENCY_OF: Final = 50
-"""From so many of the newest published messages the latency is read."""
 HELD: Final = "/v1/held-records"
 ACTIONS: Final = ("release", "drop")
 
@@ -25,11 +23,11 @@ ACTIONS: Final = ("release", "drop")
 async def show(visit: Visit) -> Response:
     """Show the backlog by topic, halted shards, partitions, and what Kafka refuses."""
     # All at once: each waits for another store, or for another statement.
-    values, shards, partitions, published, held, waiting = await asyncio.gather(
+    values, shards, partitions, latency, held, waiting = await asyncio.gather(
         metric_values(visit),
         _shards(visit),
         _partitions(visit),
-        _published(visit),
+        newest_latency(visit),
         _held(visit),
         _waiting(visit),
     )
@@ -41,7 +39,7 @@ async def show(visit: Visit) -> Response:
             for each in values.of("publish_backlog_messages")
             if each.value
         ],
-        latency=publish_latency(published),
+        latency=latency,
         held=held,
         following=held["next_cursor"] and visit.address("/publishing", cursor=held["next_cursor"]),
         waiting=waiting,
@@ -88,13 +86,6 @@ async def _partitions(visit: Visit) -> list[dict[str, Any]] | None:
         if refused.status != 503:
             raise
         return None
-    return found
-
-
-async def _published(visit: Visit) -> list[dict[str, Any]]:
-    """Return the newest messages that are in Kafka."""
-    query: Query = {"state": "PUBLISHED", "limit": LATENCY_OF}
-    found: list[dict[str, Any]] = (await visit.api.get("/v1/half-messages", query))["data"]
     return found
 
 

@@ -62,13 +62,14 @@ class PostgresProducerGroups:
         self._ring = ring
 
     async def page(
-        self, names: Collection[str] | None, after: str, limit: int
+        self, names: Collection[str] | None, after: str, limit: int, *, tripped: bool = False
     ) -> list[ProducerGroup]:
         """Return groups in the order of their names; see ProducerGroups.page."""
         asked = {
             "names": None if names is None else list(names),
             "after": after,
             "limit": limit,
+            "tripped": tripped,
         }
         async with (
             available(),

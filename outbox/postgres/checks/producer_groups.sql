@@ -4,7 +4,8 @@
 SELECT outbox.take_turn('outbox.producer_group', hashtext(%(name)s), false)
 
 -- name: page
--- Reads registered groups by name, after the last one of the previous page.
+-- Reads registered groups by name, after the last one of the previous page; if asked, only those with a breaker that is
+-- not closed.
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
     max_age_seconds, paused, pause_reason, version, created_at, updated_at,
@@ -14,6 +15,7 @@ SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_sec
 FROM outbox.producer_group
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE deleted_at IS NULL AND name > %(after)s AND (%(names)s::text[] IS NULL OR name = ANY (%(names)s::text[]))
+    AND (NOT %(tripped)s::bool OR b.probe_at IS NOT NULL)
 ORDER BY name
 LIMIT %(limit)s
 

@@ -204,6 +204,22 @@ CONSOLE_MUTANTS: Final = (
         "::test_the_first_failures_are_named_wherever_they_are_in_an_action",
     ),
     ProductMutant(
+        promise="Only breakers that are not closed are named",
+        file="outbox/postgres/checks/producer_groups.sql",
+        rule="    AND (NOT %(tripped)s::bool OR b.probe_at IS NOT NULL)\n",
+        broken="    AND (NOT %(tripped)s::bool OR true)\n",
+        killer="tests/integration/api/admin/test_producer_groups.py"
+        "::test_the_groups_whose_breaker_is_not_closed_are_listed_alone",
+    ),
+    ProductMutant(
+        promise="The outcomes of a long day are estimated from a sample of it",
+        file="outbox/postgres/maintenance/rates.sql",
+        rule="CASE WHEN c.cut_off THEN c.checks * (s.high - s.low) /",
+        broken="CASE WHEN false THEN c.checks * (s.high - s.low) /",
+        killer="tests/integration/postgres/operators/test_rates.py"
+        "::test_the_outcomes_of_a_long_day_are_estimated_from_a_bounded_sample",
+    ),
+    ProductMutant(
         promise="The console works where metrics have an address of their own",
         file="api/admin/routes/probes.py",
         rule=" and request.state.caller is NOBODY",

@@ -1,4 +1,4 @@
-"""What time would do: checks that were made, and delays that are over."""
+"""What time would do: checks that were made, breakers that opened, delays that are over."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ INSERT INTO outbox.check_attempt
 SELECT half_id, half_id, 1, 15, clock_timestamp(), %s, %s, 5, true, false
 FROM outbox.half_message WHERE half_id NOT IN (SELECT half_id FROM outbox.check_attempt)
 """
+TRIPPED = (
+    "INSERT INTO outbox.check_breaker (producer_group_id, wait_seconds, probe_at)"
+    " SELECT id, 60, clock_timestamp() + make_interval(secs => %s)"
+    " FROM outbox.producer_group WHERE name = %s"
+)
+"""Opens the breaker of a group for so many seconds."""
 
 
 async def begin_now(pool: Pool) -> None:

@@ -7,11 +7,12 @@ import re
 
 import pytest
 
+from api.console.pages import parked
 from outbox.access import Scope
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.console.fixtures_console import Browser, Page, logged_in
-from tests.integration.api.console.fixtures_overtaken_time import CHECKED, begin_now
+from tests.integration.api.console.fixtures_overtaken_time import CHECKED, TRIPPED, begin_now
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
@@ -60,9 +61,9 @@ async def test_parked_messages_are_clustered_by_group_error_and_endpoint(
         cells = re.findall(r"<tr>.*?</tr>", page.html, re.DOTALL)
         rows = [" ".join(re.sub(r"<[^>]*>", " ", cell).split()) for cell in cells[1:4]]
         assert [re.sub(r" \d+ s .*", "", row) for row in rows] == [
-            "billing http_error 500 http://127.0.0.1:8999/check check_max 3",
-            "other http_error 500 http://127.0.0.1:8998/other check_max 2",
-            "billing timeout http://127.0.0.1:8999/check check_max 1",
+            "billing http_error 500 http://127.0.0.1:8999/check breaker closed check_max 3",
+            "other http_error 500 http://127.0.0.1:8998/other breaker closed check_max 2",
+            "billing timeout http://127.0.0.1:8999/check breaker closed check_max 1",
         ]
         [_, narrowed] = re.findall(r'href="([^"]+)">http_error 500</a>', page.html)
         narrow = await browser.get(narrowed.replace("&amp;", "&"))
@@ -73,6 +74,37 @@ async def test_parked_messages_are_clustered_by_group_error_and_endpoint(
         await begin_now(pool)
         assert "2 of 2 done" in (await until_finished(browser, started)).text
         assert "Looked at 4 parked messages" in (await browser.get("/ui/parked")).text
+
+
+async def test_a_cluster_of_parked_messages_shows_how_the_checks_of_its_group_go_now(
+    database_url: str, pool: Pool
+) -> None:
+    scopes = (Scope.MESSAGES_READ, Scope.GROUPS_READ)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        await park(service, pool, "billing", 500, 1)
+        await select(pool, PARK)
+        assert "8999/check breaker closed check_max" in (await browser.get("/ui/parked")).text
+        await select(pool, TRIPPED, 60, "billing")
+        assert "8999/check breaker open check_max" in (await browser.get("/ui/parked")).text
+        at = "/v1/producer-groups/billing"
+        await service.client.post(f"{at}/pause", json={"reason": "it is repaired at noon"})
+        paused = (await browser.get("/ui/parked")).text
+        assert "8999/check paused: it is repaired at noon check_max" in paused
+
+
+async def test_of_many_groups_with_parked_messages_only_the_first_are_looked_up(
+    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parked, "GROUPS_LOOKED", 1)
+    scopes = (Scope.MESSAGES_READ, Scope.GROUPS_READ)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        await service.put_group("other")
+        await park(service, pool, "other", 500, 2)
+        await park(service, pool, "billing", 500, 1)
+        await select(pool, PARK)
+        page = (await browser.get("/ui/parked")).text
+        assert "other http_error 500 http://127.0.0.1:8999/check breaker closed" in page
+        assert "billing http_error 500 - - check_max" in page
 
 
 async def test_every_page_is_shown_to_an_administrator_and_names_its_calls(
@@ -86,40 +118,6 @@ async def test_every_page_is_shown_to_an_administrator_and_names_its_calls(
                 assert page.status == 200, page.text
                 assert re.search(r"<code>GET /", page.html)
                 assert re.search(r"<code>(outbox|curl) ", page.html)
-
-
-async def test_the_overview_draws_the_last_hour_and_says_it_in_words(
-    database_url: str, pool: Pool
-) -> None:
-    reader = logged_in(database_url, pool, Scope.REPORTS_READ)
-    async with reader as (service, browser):
-        for decision in ("COMMIT", "COMMIT", "ROLLBACK"):
-            await service.end(await service.prepared_id(), decision)
-        page = await browser.get("/ui/overview")
-        assert "GET /v1/rates" in page.text
-        for words in (
-            r"Prepared : 3 in the last hour, 3 in the busiest minute \( \d\d:\d\d UTC \), 3 in",
-            r"Committed : 2 in the last hour",
-            r"Published to Kafka : none in the last hour",
-            r"Checks made : none in the last hour",
-            r"Prepared 0 0 0 0 0 3 Committed 0 0 0 0 0 2",
-        ):
-            assert re.search(words, page.text), words
-        charts = re.findall(r'<svg class="rate".*?</svg>', page.html, re.DOTALL)
-        assert [each.count('<rect class="bar"') for each in charts] == [1, 1, 0, 0]
-        names = set(re.findall(r'aria-labelledby="([^"]+)"', page.html))
-        assert names == set(re.findall(r'<figcaption id="([^"]+)"', page.html))
-
-
-async def test_the_last_hour_of_all_groups_is_not_shown_to_a_bound_key(
-    database_url: str, pool: Pool
-) -> None:
-    bound = logged_in(database_url, pool, Scope.REPORTS_READ, groups=("billing",))
-    async with bound as (service, browser):
-        await service.prepared_id()
-        page = await browser.get("/ui/overview")
-        assert "A key of all groups with the scope reports:read sees the last hour." in page.text
-        assert "<figure" not in page.html
 
 
 async def test_the_metrics_name_a_page_and_not_its_address(database_url: str, pool: Pool) -> None:

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.load.committed import register
 from benchmarks.load.history import publish_history
 from devservers.postgres import EmbeddedPostgres
+from outbox.messages.message import Message
 from outbox.operators.rates import Rates, RateSeries
 from outbox.postgres.maintenance.rates import read_rates
 from outbox.postgres.sessions.connections import Connection, connect
@@ -39,7 +40,7 @@ WITH half AS (
 )
 INSERT INTO outbox.check_attempt
     (half_id, look_id, round, attempt, asked_at, outcome, latency_ms, counted, applied)
-SELECT half_id, 1, 1, 1, {AGO}, 'unknown', 5, true, false FROM half
+SELECT half_id, 1, 1, 1, {AGO}, %(outcome)s, 5, true, false FROM half
 """
 """Messages that one flush prepared, committed, published and checked some minutes ago."""
 
@@ -70,9 +71,18 @@ def series_in(rates: Rates) -> dict[str, RateSeries]:
     return {each.name: each for each in rates.series}
 
 
+def ids_of(message: Message) -> dict[str, object]:
+    """Return the parameters of EVENT that all events share."""
+    return {
+        "group": message.producer_group_id,
+        "topic": message.topic_id,
+        "outcome": "unknown",
+    }
+
+
 def test_a_quiet_hour_is_counted_exactly(session: Connection) -> None:
     message = register(session, "invoices", "billing")
-    ids = {"group": message.producer_group_id, "topic": message.topic_id}
+    ids = ids_of(message)
     for xid, ago, messages in (
         (1000, 90, 9),
         (1010, 59, 2),
@@ -97,7 +107,7 @@ def test_an_installation_without_messages_did_nothing(session: Connection) -> No
 
 def test_a_large_flush_is_counted_whole(session: Connection) -> None:
     message = register(session, "invoices", "billing")
-    ids = {"group": message.producer_group_id, "topic": message.topic_id}
+    ids = ids_of(message)
     session.execute(EVENT, {**ids, "xid": 1000, "ago": 5, "messages": 2000})
     found = series_in(read_rates(session))
     assert {name: each.counts[54] for name, each in found.items()} == dict.fromkeys(SERIES, 2000)
@@ -116,9 +126,42 @@ def test_a_long_hour_is_estimated_from_a_bounded_sample(session: Connection) -> 
 
 def test_checks_are_counted_as_far_back_as_they_are_looked_at(session: Connection) -> None:
     message = register(session, "invoices", "billing")
-    ids = {"group": message.producer_group_id, "topic": message.topic_id}
+    ids = ids_of(message)
     for xid in range(1000, 1004):
         session.execute(EVENT, {**ids, "xid": xid, "ago": 2, "messages": 2000})
     checked = series_in(read_rates(session))["checked"]
     assert checked.counts[57] == 5000
     assert checked.searched_back_to is not None
+
+
+def test_checks_are_counted_by_outcome_in_the_last_minutes_and_in_the_last_day(
+    session: Connection,
+) -> None:
+    ids = ids_of(register(session, "invoices", "billing"))
+    for xid, ago, messages, outcome in (
+        (1000, 1500, 9, "timeout"),
+        (1010, 1400, 2, "timeout"),
+        (1011, 90, 4, "commit"),
+        (1500, 5, 3, "timeout"),
+        (1501, 4, 1, "commit"),
+        (1502, 0, 7, "http_error"),
+    ):
+        event = {**ids, "xid": xid, "ago": ago, "messages": messages, "outcome": outcome}
+        session.execute(EVENT, event)
+    found = [(each.outcome, each.live, each.day) for each in read_rates(session).outcomes]
+    assert found == [("commit", 1, 5), ("http_error", 7, 7), ("timeout", 0, 5)]
+    assert not any(each.estimated for each in read_rates(session).outcomes)
+
+
+def test_the_outcomes_of_a_long_day_are_estimated_from_a_bounded_sample(
+    session: Connection,
+) -> None:
+    ids = ids_of(register(session, "invoices", "billing"))
+    for xid in range(1000, 1120):
+        outcome = "commit" if xid % 4 else "timeout"
+        session.execute(EVENT, {**ids, "xid": xid, "ago": 90, "messages": 400, "outcome": outcome})
+    before = tuples_read(session)
+    found = {each.outcome: each for each in read_rates(session).outcomes}
+    assert tuples_read(session) - before <= MOST_TUPLES
+    assert all(each.estimated for each in found.values())
+    assert sum(each.day for each in found.values()) == pytest.approx(48_000, rel=0.1)
