@@ -42,7 +42,9 @@ Operator = Annotated[
 Filter = Annotated[
     list[str] | None, typer.Option("--filter", help="NAME=VALUE; acts on all that match.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="With --filter: only count the matches.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only count the messages that would be acted on.")
+]
 MaxItems = Annotated[
     int, typer.Option(min=1, max=100_000, help="With --filter: refuse to act on more.")
 ]
@@ -225,8 +227,9 @@ def _act(
         raise CommandFailed("give either message ids or --filter", ExitCode.USAGE)
     invocation = context_of(context)
     with api_client(context) as api:
-        if filters:
-            answer = api.post(BULK, {**bulk, "filter": _filter(filters)})
+        if filters or bulk["dry_run"]:
+            named = _filter(filters) if filters else {"message_ids": message_ids}
+            answer = api.post(BULK, {**bulk, "filter": named})
             print_object(invocation, answer if bulk["dry_run"] else wait_finished(api, answer))
         else:
             _each(api, invocation, action, message_ids, body)

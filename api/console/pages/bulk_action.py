@@ -154,10 +154,14 @@ def _command(asked: dict[str, Any]) -> str:
         body = json.dumps({**asked, "dry_run": True})
         return f"{CURL} -H 'Content-Type: application/json' -d {shlex.quote(body)} {_URL}\""
     decision = f" --decision {asked['decision']}" if "decision" in asked else ""
-    if "message_ids" in asked["filter"]:
-        named = shlex.join(asked["filter"]["message_ids"])
-        return f"{words[asked['action']]} {named}{decision} --reason ..."
-    pairs = (shlex.quote(f"{name}={value}") for name, value in asked["filter"].items())
-    filters = " ".join(f"--filter {pair}" for pair in pairs)
+    filters = _words(asked["filter"])
     most = f"--max-items {asked['max_items']}"
     return f"{words[asked['action']]} {filters}{decision} {most} --reason ... --dry-run"
+
+
+def _words(conditions: dict[str, Any]) -> str:
+    """Return the words that name the messages on a command line."""
+    if "message_ids" in conditions:
+        return shlex.join(conditions["message_ids"])
+    pairs = (shlex.quote(f"{name}={value}") for name, value in conditions.items())
+    return " ".join(f"--filter {pair}" for pair in pairs)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -75,3 +77,24 @@ def test_what_was_done_is_shown_when_others_are_refused(
     assert "second" not in shown.out
     assert "1 of 3 not done" in shown.err
     assert "second: Already decided" in shown.err
+
+
+@pytest.mark.parametrize("action", [("recheck",), ("force-end", "--decision", "COMMIT")])
+def test_a_dry_run_of_named_messages_does_nothing_to_them(
+    action: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[str, Any]] = []
+
+    class Handler(QuietHandler):
+        def serve(self) -> None:
+            length = int(self.headers["content-length"])
+            asked.append((self.path, json.loads(self.rfile.read(length))))
+            self.answer_json({"matched": 1, "more": False, "sample": [ID]}, 200)
+
+    with http_server(Handler) as url:
+        words = ["--url", url, "-o", "json", "message", *action, ID, "--reason", "r", "--dry-run"]
+        assert run(words) == ExitCode.OK
+    [(path, body)] = asked
+    assert (path, body["dry_run"]) == ("/v1/bulk-actions", True)
+    assert body["filter"] == {"message_ids": [ID]}
+    assert json.loads(capsys.readouterr().out)["matched"] == 1
