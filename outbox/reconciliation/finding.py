@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -80,6 +80,30 @@ class FindingFilter:
     kind: str | None = None
     finding_class: str | None = None
     status: str | None = None
+    topic: str | None = None
+    hour: datetime | None = None
+    """The beginning of the hour in which the message was decided, or else its record written."""
+
+
+class FindingTotal(NamedTuple):
+    """The number of a run's findings per kind, topic and hour, and how many are still open.
+
+    The hour is that of FindingFilter; None where a finding has neither time.
+    """
+
+    kind: str
+    topic: str | None
+    hour: datetime | None
+    findings: int
+    open: int
+
+
+class FindingTotals(NamedTuple):
+    """The totals of a run, the largest first."""
+
+    rows: Sequence[FindingTotal]
+    complete: bool
+    """False if more findings or more totals exist than are counted."""
 
 
 class OpenFindingCount(NamedTuple):

@@ -17,6 +17,7 @@ from outbox.reconciliation.finding import (
     FindingChanges,
     FindingFilter,
     FindingOutcome,
+    FindingTotals,
     OpenFindingCount,
     StoredFinding,
     TrackedFinding,
@@ -220,6 +221,9 @@ class ReconciliationRuns(Protocol):
         self, run_id: str, wanted: FindingFilter, limit: int, after: str
     ) -> Sequence[TrackedFinding]:
         """Return a run's findings above info with their current status, by id, after ``after``."""
+
+    async def totals(self, run_id: str) -> FindingTotals:
+        """Count a run's findings above info by kind, topic and hour."""
 
     async def last(self) -> MeasuredRun | None:
         """Return the newest run with its measurements, or None before the first."""

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.admin.models.base import PageQuery
+from api.http.wire_types import NO_NUL, Moment
 
 FindingKind = Literal[
     "missing",
@@ -81,6 +82,34 @@ class FindingQuery(PageQuery):
     kind: FindingKind | None = None
     finding_class: str | None = Field(None, alias="class", pattern=r"^[A-Z_]{1,40}$")
     status: FindingStatus | None = None
+    topic: str | None = Field(None, min_length=1, max_length=249, pattern=NO_NUL)
+    hour: Moment | None = None
+    """The beginning of an hour, as the totals name it."""
+
+
+class FindingTotalResource(BaseModel):
+    """Findings of one kind, topic and hour; ``open``: how many of them are open now.
+
+    The hour is when the message was decided, or else its record written; null where neither is
+    known.
+    """
+
+    model_config = ConfigDict(from_attributes=True)
+
+    kind: str
+    topic: str | None
+    hour: datetime | None
+    findings: int
+    open: int
+
+
+class FindingTotalList(BaseModel):
+    """The totals of a run, the largest first; ``complete``: every finding is counted in them."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    data: list[FindingTotalResource]
+    complete: bool
 
 
 class FindingEventResource(BaseModel):

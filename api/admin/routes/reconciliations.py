@@ -17,6 +17,8 @@ from api.admin.models.reconciliations import (
     FindingPage,
     FindingQuery,
     FindingResource,
+    FindingTotalList,
+    FindingTotalResource,
     RunDocument,
     RunPage,
     RunResource,
@@ -80,7 +82,13 @@ async def list_findings(
 ) -> Any:
     """List the findings of a run above info, with their current status and their history."""
     await _run(run_id, caller, services)
-    wanted = FindingFilter(kind=query.kind, finding_class=query.finding_class, status=query.status)
+    wanted = FindingFilter(
+        kind=query.kind,
+        finding_class=query.finding_class,
+        status=query.status,
+        topic=query.topic,
+        hour=query.hour,
+    )
     after = decode_page_token(query.cursor) if query.cursor is not None else ""
     found = await services.runs.findings(run_id, wanted, query.limit + 1, after)
     shown, more = found[: query.limit], len(found) > query.limit
@@ -89,6 +97,17 @@ async def list_findings(
         "next_cursor": encode_page_token(shown[-1].finding_id) if more else None,
         "has_more": more,
     }
+
+
+@router.get("/{run_id}/totals", operation_id="listTotals", dependencies=[NoQuery])
+async def list_totals(
+    run_id: str, caller: Reader, services: ServicesDependency
+) -> FindingTotalList:
+    """Count the findings of a run above info by kind, topic and hour."""
+    await _run(run_id, caller, services)
+    found = await services.runs.totals(run_id)
+    data = [FindingTotalResource.model_validate(each) for each in found.rows]
+    return FindingTotalList(data=data, complete=found.complete)
 
 
 @router.get(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -11,7 +13,8 @@ from api.console.visit import Visit
 
 RUNS: Final = "/v1/reconciliations"
 SHOWN: Final = 50
-FILTERS: Final = ("kind", "class", "status")
+FILTERS: Final = ("kind", "class", "status", "topic", "hour")
+CURL: Final = 'curl -H "Authorization: Bearer $OUTBOX_API_KEY"'
 
 
 async def show_all(visit: Visit) -> Response:
@@ -42,8 +45,9 @@ async def show(visit: Visit) -> Response:
     )
     return visit.page(
         "reconciliation.html",
-        commands=[f"outbox reconcile show {run['run_id']}{_kind(kept)}"],
+        commands=_commands(run["run_id"], kept),
         run=run,
+        totals=await visit.api.get(f"{RUNS}/{run_id}/totals"),
         page=page,
         given=kept,
         following=following,
@@ -62,6 +66,11 @@ async def download(visit: Visit) -> Response:
     return Response(answer.body, headers=headers | {"cache-control": "no-store"})
 
 
-def _kind(given: Mapping[str, str]) -> str:
-    """Return the option of the command for the kind that is shown."""
-    return f" --kind {given['kind']}" if "kind" in given else ""
+def _commands(run_id: str, given: Mapping[str, str]) -> list[str]:
+    """Return the commands that show the run and the findings of the page."""
+    kind = f" --kind {given['kind']}" if "kind" in given else ""
+    commands = [f"outbox reconcile show {run_id}{kind}"]
+    if given.keys() - {"kind"}:
+        address = shlex.quote(f"{RUNS}/{run_id}/discrepancies?{urlencode(given)}")
+        commands.append(f'{CURL} "$OUTBOX_API_URL"{address}')
+    return commands

@@ -13,6 +13,8 @@ from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import (
     FindingEvent,
     FindingFilter,
+    FindingTotal,
+    FindingTotals,
     OpenFindingCount,
     TrackedFinding,
 )
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
 SQL: Final = load(__name__)
 EVENTS_SHOWN: Final = 50
 """The maximum number of changes that are shown of a finding: the last ones."""
+
+COUNTED: Final = 10_000
+"""The most findings of a run that are counted by kind, topic and hour."""
+TOTALS: Final = 200
+"""The most of these counts that are returned."""
 
 
 class PostgresReconciliationRuns:
@@ -57,11 +64,20 @@ class PostgresReconciliationRuns:
             "kind": wanted.kind,
             "finding_class": wanted.finding_class,
             "status": wanted.status,
+            "topic": wanted.topic,
+            "hour": wanted.hour,
             "limit": limit,
             "after": after,
             "events": EVENTS_SHOWN,
         }
         return [_tracked_finding(row) for row in await self._rows("findings", asked)]
+
+    async def totals(self, run_id: str) -> FindingTotals:
+        """Count a run's findings; see ReconciliationRuns.totals."""
+        asked = {"run_id": run_id, "most": COUNTED, "limit": TOTALS}
+        rows = await self._rows("totals", asked)
+        cut_off = [row.pop("cut_off") for row in rows]
+        return FindingTotals([FindingTotal(**row) for row in rows], complete=not any(cut_off))
 
     async def last(self) -> MeasuredRun | None:
         """Return the newest run with its measurements; see ReconciliationRuns.last."""

@@ -123,6 +123,7 @@ ROUTES: Final[Mapping[str, GuardedRoute]] = {
     ),
     "getReconciliation": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
     "listDiscrepancies": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
+    "listTotals": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
     "getReport": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
     "listHeldRecords": GuardedRoute(scope=Scope.MESSAGES_READ, shows=lambda its: its.held),
     "releaseHeldRecord": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 
 from outbox.access import Scope
+from outbox.postgres.reconciliation import finished_runs
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
+from outbox.reconciliation.finding import StoredFinding
 from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_rerun_results import make_rerun_result
@@ -183,3 +186,70 @@ async def test_a_key_that_is_bound_to_groups_sees_no_run(database_url: str, pool
             assert (answer.status_code, answer.json()["code"]) == (404, "run-not-found")
         free = await token(pool, Scope.REPORTS_READ)
         assert len((await service.client.get(RUNS, headers=free)).json()["data"]) == 1
+
+
+def found_at(finding_id: str, topic: str, decided_at: str | None, **detail: Any) -> StoredFinding:
+    """Return a finding about a message that was decided at a time."""
+    times = {"decided_at": decided_at, "record_time": None, **detail}
+    return replace(make_finding(finding_id), topic=topic, detail=times)
+
+
+async def test_findings_are_counted_by_kind_topic_and_hour_and_listed_by_them(
+    bare_service: Service, database_url: str
+) -> None:
+    late = {"record_time": "2026-01-01T12:10:00+00:00"}
+    findings = (
+        found_at("a", "points", "2026-01-01T10:59:59+00:00"),
+        found_at("b", "points", "2026-01-01T12:00:00+01:00"),
+        found_at("c", "points", "2026-01-01T11:30:00+00:00"),
+        found_at("d", "orders", None, **late),
+        found_at("e", "orders", None),
+        replace(found_at("f", "points", "2026-01-01T11:30:00+00:00"), severity="info"),
+    )
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", findings=findings))
+    store.save(make_run("two", findings=findings[:2]))
+    totals = await get(bare_service, "/one/totals")
+    assert totals == {
+        "data": [
+            total("points", "2026-01-01T11:00:00Z", 2, 1),
+            total("orders", None, 1, 0),
+            total("orders", "2026-01-01T12:00:00Z", 1, 0),
+            total("points", "2026-01-01T10:00:00Z", 1, 1),
+        ],
+        "complete": True,
+    }
+    for each in totals["data"]:
+        query = {"topic": each["topic"], **({"hour": each["hour"]} if each["hour"] else {})}
+        listed = (await get(bare_service, "/one/discrepancies", **query))["data"]
+        assert len(listed) == (each["findings"] if each["hour"] else 2)
+    assert (await get(bare_service, "/two/totals"))["data"] == [
+        total("points", f"2026-01-01T{hour}:00:00Z", 1, 1) for hour in (11, 10)
+    ]
+    missing = await bare_service.client.get(f"{RUNS}/none/totals")
+    assert (missing.status_code, missing.json()["code"]) == (404, "run-not-found")
+
+
+def total(topic: str, hour: str | None, findings: int, still_open: int) -> dict[str, Any]:
+    """Return one total of missing messages."""
+    known = {"kind": "missing", "topic": topic, "hour": hour}
+    return {**known, "findings": findings, "open": still_open}
+
+
+async def test_totals_say_when_they_are_not_complete(
+    bare_service: Service, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = [f"2026-01-01T{hour:02}:00:00+00:00" for hour in (1, 1, 2)]
+    findings = tuple(found_at(f"f{n}", "points", at) for n, at in enumerate(hours))
+    PostgresRunStore(database_url).save(make_run("one", findings=findings))
+    for name, most, counted, complete in (
+        ("COUNTED", 3, [2, 1], True),
+        ("COUNTED", 2, [2, 1], False),
+        ("TOTALS", 2, [2, 1], True),
+        ("TOTALS", 1, [2], False),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(finished_runs, name, most)
+            found = await get(bare_service, "/one/totals")
+            assert [each["findings"] for each in found["data"]] == counted, (name, most)
+            assert found["complete"] is complete

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
+from html import unescape
 
 import pytest
 
@@ -15,7 +17,7 @@ from tests.integration.api.console.fixtures_console import Browser, Page, logged
 from tests.integration.api.console.fixtures_overtaken_time import CHECKED, TRIPPED, begin_now
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import Service
-from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
+from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_finding, make_run
 
 pytestmark = pytest.mark.postgres
 
@@ -248,6 +250,34 @@ async def plan(browser: Browser, q: str, action: str) -> Page:
     """Ask for a dry run from the start page."""
     page = Page(await browser.client.get("/ui/", params={"q": q}))
     return await browser.send(page, "/ui/bulk-actions/plan", action=action)
+
+
+async def test_the_totals_of_a_run_lead_to_its_findings_and_they_to_their_messages(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ, Scope.REPORTS_READ) as (
+        service,
+        browser,
+    ):
+        lost, other = [await service.prepared_id() for _ in range(2)]
+        findings = tuple(
+            replace(make_finding(name), topic=topic, detail={"message_id": named, "decided_at": at})
+            for name, topic, named, at in (
+                ("f1", "points & co", lost, "2026-01-01T10:20:00+00:00"),
+                ("f2", "orders", other, "2026-01-01T11:20:00+00:00"),
+            )
+        )
+        run = make_run("one", findings=findings, totals={"missing": 2})
+        PostgresRunStore(database_url).save(run)
+        page = await browser.get("/ui/reconciliations/one")
+        assert "GET /v1/reconciliations/one/totals" in page.text
+        words = r"missing (orders|points & co) 2026-01-01 1[01]:00:00 UTC 1 1"
+        assert len(re.findall(words, page.text)) == 2
+        [link] = re.findall(r'href="(\?kind=missing&amp;topic=points[^"]+)"', page.html)
+        narrow = await browser.get(f"/ui/reconciliations/one{unescape(link)}")
+        assert (lost in narrow.html, other in narrow.html) == (True, False)
+        assert "discrepancies?kind=missing&topic=points+%26+co&hour=2026-01-01T10" in narrow.text
+        assert (await browser.get(f"/ui/messages/{lost}")).status == 200
 
 
 async def until_finished(browser: Browser, page: Page) -> Page:

@@ -42,6 +42,7 @@ PAGES = (
     "publishing",
     "reconciliations",
     "reconciliations/one?kind=missing",
+    "reconciliations/one?kind=missing&topic=a+%26+%27b&hour=2026-01-01T10:00:00Z",
     "audit?operator=-x&producer_group=billing&at_from=2026-09-21T14:00:00Z",
     "keys",
     "system",
@@ -131,6 +132,10 @@ async def every_page(listener: Listener, pool: Pool, key: str) -> AsyncIterator[
             listed = Page(await visitor.get("/ui/", params={"q": q}))
             planned = await browser.send(listed, "/ui/bulk-actions/plan", action=action)
             yield planned
+        for state, action, message in (("prepared", "recheck", 1), ("committed", "release", 0)):
+            listed = Page(await visitor.get("/ui/"))
+            form = f"/ui/bulk-actions/plan#pick-{state}"
+            yield await browser.send(listed, form, action=action, message=[made[message]])
         yield await browser.send(planned, "/ui/bulk-actions", reason="it is gone")
 
 
