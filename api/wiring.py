@@ -236,6 +236,7 @@ def _console(
         authenticator,
         SessionSeal(pepper(settings), SystemClock()),
         prefix=settings.ui_prefix,
+        trace_url=settings.ui_trace_url,
         needs_key=settings.auth_mode == "keys",
         version=version,
     )

@@ -74,8 +74,12 @@ class Console:
         prefix: str,
         needs_key: bool,
         version: str,
+        trace_url: str | None = None,
     ) -> None:
-        """Take the application of the REST routes, and whether callers need a key."""
+        """Take the application of the REST routes, and whether callers need a key.
+
+        ``trace_url`` is the address of a trace viewer, with ``{trace_id}`` in it.
+        """
         self._routes = routes
         self._authenticator = authenticator
         self._seal = seal
@@ -84,6 +88,7 @@ class Console:
         self._renderer = PageRenderer(
             prefix=prefix,
             version=version,
+            trace_url=trace_url,
             needs_key=needs_key,
             navigation=NAVIGATION,
             all_qualifiers=QUALIFIERS,

@@ -186,6 +186,10 @@ class Settings(BaseModel):
     """serve the console"""
     ui_prefix: str = Field("/ui", pattern=r"^(/[a-z0-9-]+)+$")
     """path of the console"""
+    ui_trace_url: str | None = Field(
+        None, max_length=2048, pattern=r"^https?://[^\s{}\"'<>]+\{trace_id\}[^\s{}\"'<>]*$"
+    )
+    """address of a trace viewer, with `{trace_id}` in it; the page of a message links there"""
     docs_enabled: bool = True
     """serve /docs"""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any, Final
 
+import msgspec
 from starlette.responses import Response
 
 from api.console.page_renderer import read_moment
@@ -14,6 +16,7 @@ from outbox.clock import SystemClock
 
 MESSAGES: Final = "/v1/half-messages"
 UNDECIDED: Final = ("PREPARED", "PARKED")
+TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-")
 HIDDEN: Final = ("at", "type", "seq")
 
 
@@ -22,10 +25,11 @@ async def show(visit: Visit) -> Response:
     message_id = visit.request.path_params["message_id"]
     wants_payload = visit.query.get("payload") == "1"
     query = {"include": "payload"} if wants_payload else {}
-    message = await visit.api.get(f"{MESSAGES}/{message_id}", query)
+    answer = await visit.api.fetch(f"{MESSAGES}/{message_id}", query)
+    message = answer.json()
     history = await visit.api.get(f"{MESSAGES}/{message_id}/history")
     undecided = message["state"] in UNDECIDED
-    now = SystemClock().now()
+    now, not_forced = SystemClock().now(), visit.why_not(Scope.OPS_FORCE)
     return visit.page(
         "message.html",
         commands=[
@@ -33,13 +37,16 @@ async def show(visit: Visit) -> Response:
             f"outbox message get {message['message_id']} --history",
         ],
         message=message,
+        as_json=msgspec.json.format(answer.body, indent=2).decode(),
+        trace_id=_trace_id(history["events"]),
         timeline=_timeline(message, history["events"], now.isoformat()),
         now=now,
         with_payload=wants_payload,
         undecided=undecided,
         not_payload=visit.why_not(Scope.MESSAGES_PAYLOAD),
-        not_forced=visit.why_not(Scope.OPS_FORCE)
+        not_forced=not_forced
         or (None if undecided else "The message is decided, and a decision is final."),
+        not_settled=not_forced,
     )
 
 
@@ -63,6 +70,13 @@ async def _act(visit: Visit, action: str, more: dict[str, str], done: str) -> Re
     }
     await visit.api.post(f"{MESSAGES}/{message_id}/{action}", body)
     return visit.see(f"/messages/{message_id}", done=done)
+
+
+def _trace_id(events: list[dict[str, Any]]) -> str | None:
+    """Return the trace of the prepare: the second part of its `version-trace-span-flags`."""
+    contexts = [event.get("traceparent") for event in events if event["type"] == "prepared"]
+    found = TRACEPARENT.match(contexts[0] or "") if contexts else None
+    return found[1] if found else None
 
 
 def _timeline(

@@ -83,6 +83,16 @@
     });
   });
 
+  // Copies a text; where the browser gives no clipboard, the text is selected.
+  document.addEventListener("click", function (event) {
+    var from = byId(event.target.dataset.copy || ""), button = event.target;
+    if (!from) { return; }
+    if (!navigator.clipboard) { getSelection().selectAllChildren(from); return; }
+    navigator.clipboard.writeText(from.textContent).then(
+      function () { button.textContent = "Copied"; },
+      function () { getSelection().selectAllChildren(from); });
+  });
+
   // A person may switch the refresh off, on every page that has one.
   var refreshes = kept("refresh") !== "off";
   function showRefresh() {

@@ -72,6 +72,26 @@ def test_a_wrong_setting_is_one_line_that_names_it(environment: dict[str, str], 
     assert str(refusal.value) == line
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "javascript:alert('{trace_id}')",
+        "https://traces.example/",
+        "https://traces.example/{id}",
+        "https://traces.example/{trace_id}/{trace_id}",
+        'https://traces.example/{trace_id}"><script>',
+        "//traces.example/{trace_id}",
+    ],
+)
+def test_the_address_of_a_trace_viewer_is_one_of_the_web_with_one_place_for_the_trace(
+    address: str,
+) -> None:
+    good = "https://traces.example/trace/{trace_id}?x=1#spans"
+    assert load_settings({"OUTBOX_UI_TRACE_URL": good}).ui_trace_url == good
+    with pytest.raises(ConfigurationError, match="OUTBOX_UI_TRACE_URL"):
+        load_settings({"OUTBOX_UI_TRACE_URL": address})
+
+
 def test_a_required_setting_is_named_when_it_is_missing() -> None:
     settings = load_settings({})
     with pytest.raises(ConfigurationError, match="OUTBOX_DATABASE_URL is not set"):

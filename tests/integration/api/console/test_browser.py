@@ -316,6 +316,17 @@ async def test_one_box_selects_a_list_which_rests_until_the_action_is_chosen(des
     assert "takes 3 of the 3 selected messages" in await desk.tab.text()
 
 
+async def test_a_command_is_copied(desk: Desk) -> None:
+    message_id = await desk.prepare()
+    await desk.open(f"/messages/{message_id}")
+    await desk.tab.js("navigator.clipboard.writeText = async text => { window.copied = text; }")
+    await desk.tab.click("[data-copy=curl]", loads=False)
+    await desk.tab.until("document.querySelector('[data-copy=curl]').textContent === 'Copied'")
+    shown = await desk.tab.js("document.getElementById('curl').textContent")
+    assert await desk.tab.js("window.copied") == shown
+    assert shown.endswith(f'/v1/half-messages/{message_id}"')
+
+
 async def test_an_operator_simulates_checks_and_reads_which_cases_did_not_pass(desk: Desk) -> None:
     async with Producer(says("COMMIT")) as producer:
         group = {"check_url": producer.url}

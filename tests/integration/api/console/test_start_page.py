@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
+from html import unescape
 
 import pytest
 
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.console.fixtures_console import logged_in
+from tests.integration.api.console.fixtures_console import Page, logged_in
 from tests.integration.api.console.fixtures_hostile_text import HOSTILE
-from tests.integration.api.fixtures_service import TOPIC
+from tests.integration.api.fixtures_held import hold
+from tests.integration.api.fixtures_service import HALVES, TOPIC, prepare_body
 
 pytestmark = pytest.mark.postgres
 
@@ -173,6 +176,54 @@ async def test_a_message_shows_its_facts_its_timeline_and_what_consumers_see(
         page = await browser.get(f"/ui/messages/{message_id}")
         assert "never visible to consumers" in page.text
         assert "gap gap-" in page.html
+
+
+async def test_a_message_shows_its_json_and_its_trace_and_leads_to_a_viewer_of_traces(
+    database_url: str, pool: Pool
+) -> None:
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    viewer = "https://traces.example/t/{trace_id}?from=outbox&x=1"
+    scopes = (Scope.MESSAGES_READ, Scope.MESSAGES_PAYLOAD)
+    async with logged_in(database_url, pool, *scopes, ui_trace_url=viewer) as (service, browser):
+        headers = {"traceparent": f"00-{trace}-b7ad6b7169203331-01"}
+        stored = await service.client.post(
+            HALVES, json=prepare_body(value="<i>v</i>"), headers=headers
+        )
+        message_id = stored.json()["message_id"]
+        page = await browser.get(f"/ui/messages/{message_id}")
+        answer = await service.client.get(f"{HALVES}/{message_id}")
+        assert json.loads(shown_json(page)) == answer.json()
+        assert (
+            f'"https://traces.example/t/{trace}?from=outbox&amp;x=1" rel="noreferrer"' in page.html
+        )
+        assert (await browser.get(f"/ui/?q={trace}")).path == f"/ui/messages/{message_id}"
+        whole = await browser.get(f"/ui/messages/{message_id}?payload=1")
+        assert json.loads(shown_json(whole))["value"] == "<i>v</i>"
+        assert "include=payload" in whole.html
+        bare = await browser.get(f"/ui/messages/{await service.prepared_id()}")
+        assert "<dt>Trace</dt>" not in bare.html
+
+
+def shown_json(page: Page) -> str:
+    """Return the JSON of a message's page."""
+    [shown] = re.findall(r'<pre id="json"[^>]*>(.*?)</pre>', page.html, re.DOTALL)
+    return unescape(shown)
+
+
+async def test_a_refused_record_is_settled_on_the_page_of_its_message(
+    database_url: str, pool: Pool
+) -> None:
+    scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        message_id = await service.prepared_id()
+        await service.end(message_id, "COMMIT")
+        at, form = f"/ui/messages/{message_id}", f"/ui/held/{message_id}"
+        assert form not in (await browser.get(at)).forms()
+        await hold(pool, message_id)
+        given_up = await browser.send(
+            await browser.get(at), form, action="drop", reason="sent by hand"
+        )
+        assert "The record is given up" in given_up.text
 
 
 async def test_a_control_that_the_key_may_not_use_is_disabled_and_says_why(
