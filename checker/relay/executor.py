@@ -12,6 +12,7 @@ from checker.relay.observer import RelayObserver
 from checker.relay.settlement import BatchSettlement
 from checker.relay.visibility import VisibilityWatch
 from outbox.clock import Clock
+from outbox.errors import CommittedMessageDamaged
 from outbox.failpoints import hit
 from outbox.messages.manifest import PUBLISHED, Kind, Manifest, crc_of, encode
 from outbox.messages.message_id import message_id_bytes
@@ -21,13 +22,17 @@ from outbox.reconciliation.log import Partition
 from outbox.relay.ports import (
     CommitLog,
     DeliveryReport,
+    HeldBatch,
     ProgressLog,
     PublishedBatch,
     Publisher,
     Refusal,
 )
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.state import Identity, Relay, Visible
+from outbox.relay.protocol.state import Identity, Refused, Relay, Visible
+
+ROW_DAMAGED: Final = Refusal(0, "STORED_ROW_DAMAGED", Refused.RECORD, named=True)
+"""Why a held message waits whose row cannot be read; no other message is delayed by it."""
 
 
 class RelayExecutor:
@@ -214,14 +219,23 @@ class RelayExecutor:
         assert self._delivery.refused is not None
         return self._delivery.refused
 
-    def _read_held(self, _: Relay, asked: actions.ReadHeld) -> answers.Answer:
+    def _read_held(self, state: Relay, asked: actions.ReadHeld) -> answers.Answer:
         self._sent, self._delivery = [], None
-        held = self._commit_log.read_held(asked.position, asked.most)
+        held = self._read_due(state, asked)
         if held is None:
             return answers.HeldRead(Kind.RELEASE, (), frozenset())
         self._messages, self._redriven = held.messages, held.redriven
         self._decided = ()
         return answers.HeldRead(held.kind, held.message_ids, held.before)
+
+    def _read_due(self, state: Relay, asked: actions.ReadHeld) -> HeldBatch | None:
+        """Read the held records that are due; a damaged one waits as one that Kafka refuses."""
+        try:
+            return self._commit_log.read_held(asked.position, asked.most)
+        except CommittedMessageDamaged as damaged:
+            self._commit_log.postpone(damaged.message_id, ROW_DAMAGED)
+            self._observer.damaged(state, damaged, ROW_DAMAGED.error)
+            return None
 
     def _postpone(self, _: Relay, asked: actions.Postpone) -> None:
         self._commit_log.postpone(asked.message_id, self._refusal())

@@ -126,8 +126,13 @@ def read_if_whole(row: Mapping[str, Any]) -> HalfMessage | None:
 
 
 def read_headers(names_and_values: list[str] | None) -> Headers:
-    """Pair up the alternating names and values of the ``headers`` column."""
+    """Pair up the alternating names and values of the ``headers`` column.
+
+    Raises ValueError if they are damaged: not texts, or not names and values in turn.
+    """
     flat = names_and_values or []
+    if not {str}.issuperset(map(type, flat)):
+        raise ValueError("a header is not a text")
     return tuple(zip(flat[::2], flat[1::2], strict=True))
 
 

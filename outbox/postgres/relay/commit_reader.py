@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-from outbox.errors import CommittedMessageDamaged, CommittedMessageMissing
+from outbox.errors import CommittedMessageMissing
 from outbox.messages.manifest import Position
 from outbox.messages.message_id import HalfId, message_id_bytes
 from outbox.messages.record import Committed
@@ -52,16 +52,17 @@ class CommitReader:
         """Read what follows a position and is below the watermark, up to the batch's bounds.
 
         ``most`` bounds the messages further.
-        Raises CommittedMessageMissing when the next message is neither in its partition nor parked,
-        CommittedMessageDamaged when it cannot be read; a batch ends before such a message.
+        Raises CommittedMessageMissing when the next message is neither in its partition nor parked.
+        A message with damaged headers is to be held, as one that Kafka refuses.
         """
         ranges, any_held = self._read_ranges(session, after)
         bound = self._batch_max if most is None else min(most, self._batch_max)
         ids = [half_id for _, _, half_ids, *_ in ranges for half_id in half_ids][:bound]
         rows = self._read_contents(session, ids) if ids else {}
         run = [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
+        messages, damaged = self._read_messages(session, run)
         batch = [(row[0], row[_TOPIC], row[_KEY]) for row in run]
-        holds = read_holds(session, self._shard, after, batch, any_held)
+        holds = read_holds(session, self._shard, after, batch, any_held, damaged)
         if not ids:
             return Commits(after, (), (), frozenset(), due=holds.due)
         message_ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
@@ -70,10 +71,6 @@ class CommitReader:
         held = frozenset([each for each, row in pairs if row[0] in holds.held])
         to, newest = _end_of(len(run), ranges)
         ages = (next(age for _, _, half_ids, age, _ in ranges if half_ids), newest)
-        try:
-            messages = self._committed(session, run)
-        except ValueError:
-            return self.read(session, after, _number_before_damaged(run))
         awaited = any(each[-1] for each in ranges)
         return Commits(to, messages, message_ids, before, held, holds.due, ages, awaited)
 
@@ -119,6 +116,21 @@ class CommitReader:
             raise CommittedMessageMissing(half_id)
         return {half_id: row}
 
+    def _read_messages(
+        self, session: Connection, rows: Sequence[Row]
+    ) -> tuple[list[Committed], frozenset[HalfId]]:
+        """Return the messages, and the ids of those that cannot be published.
+
+        Their headers are damaged, and Kafka does not have them; they are returned without headers.
+        """
+        try:
+            return self._committed(session, rows), frozenset()
+        except ValueError:
+            sound = [_without_damage(row) for row in rows]
+            pairs = zip(rows, sound, strict=True)
+            damaged = (row[0] for row, read in pairs if row is not read and not row[_KNOWN])
+            return self._committed(session, sound), frozenset(damaged)
+
     def _committed(self, session: Connection, rows: Sequence[Row]) -> list[Committed]:
         self._read_names(session, rows)
         topics, groups = self._topics, self._groups
@@ -163,16 +175,13 @@ class CommitReader:
             self._groups |= read_group_names(session, groups)
 
 
-def _number_before_damaged(run: Sequence[Row]) -> int:
-    """Return how many messages come before the first one with damaged headers.
-
-    Raises CommittedMessageDamaged when the first message of the run is damaged, and ValueError when
-    none is.
-    """
-    place = [len(row[_HEADERS] or ()) % 2 for row in run].index(1)
-    if place == 0:
-        raise CommittedMessageDamaged(run[0][0])
-    return place
+def _without_damage(row: Row) -> Row:
+    """Return the row, without its headers if they are damaged."""
+    try:
+        read_headers(row[_HEADERS])
+    except ValueError:
+        return (*row[:_HEADERS], None, *row[_HEADERS + 1 :])
+    return row
 
 
 def _end_of(count: int, ranges: Iterable[Range]) -> tuple[Position, float]:

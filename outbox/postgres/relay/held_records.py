@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from outbox.errors import CursorMoved
+from outbox.errors import CommittedMessageDamaged, CursorMoved
 from outbox.messages.manifest import PUBLISHED, Kind, Manifest, Position
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_message_id
 from outbox.messages.record import Committed
@@ -61,10 +61,14 @@ def read_holds(
     position: Position,
     batch: Sequence[BatchRow],
     any_held: AnyHeld,
+    damaged: frozenset[HalfId] = frozenset(),
 ) -> BatchHolds:
-    """Read how held records affect a batch that begins after a position."""
+    """Read how held records affect a batch that begins after a position.
+
+    A damaged message is held as if it had a row already.
+    """
     ever, any_open = any_held
-    if not ever:
+    if not ever and not damaged:
         return NO_HOLDS
     due = any_open and _due_head(session, shard, position) is not None
     if not batch:
@@ -81,7 +85,14 @@ def read_holds(
     assert row is not None
     own, released, topics, key_topics, keys, firsts = ([*(column or ())] for column in row)
     scopes = dict(zip(zip(key_topics, map(bytes, keys), strict=True), firsts, strict=True))
-    return BatchHolds(_held(batch, {*own}, {*topics}, scopes), frozenset(released), due)
+    unheld = damaged.difference(own, released)
+    begun = {
+        (topic, key): half_id
+        for half_id, topic, key in reversed(batch)
+        if half_id in unheld and key is not None
+    }
+    held = _held(batch, {*own, *unheld}, {*topics}, {**begun, **scopes})
+    return BatchHolds(held, frozenset(released), due)
 
 
 def _held(
@@ -92,7 +103,7 @@ def _held(
 ) -> frozenset[HalfId]:
     """Return the messages that are held themselves, or come after the first record of a scope.
 
-    That record is before the batch, or in it if Kafka has just refused it.
+    That record is before the batch, or in it if Kafka has just refused it or it is damaged.
     """
     places = {half_id: place for place, (half_id, _, _) in enumerate(batch)}
     begins: dict[tuple[int, bytes | None], int] = {
@@ -154,6 +165,8 @@ def read_due(
     if not rows:
         return None
     topics = read_topic_names(session, sorted({row[2] for row in rows}))
+    messages = _committed_before_damage(rows, topics)
+    rows = rows[: len(messages)]
     ids = tuple(message_id_bytes(HalfId(row[0]), Nonce(row[1])) for row in rows)
     redriven: str | None = rows[0][5]
     known = frozenset(
@@ -161,7 +174,7 @@ def read_due(
     )
     return HeldBatch(
         kind=Kind.RELEASE if redriven is None else Kind.REPAIR,
-        messages=[_committed(row, topics) for row in rows],
+        messages=messages,
         message_ids=ids,
         before=known,
         redriven=redriven,
@@ -211,6 +224,25 @@ def _placed(message_ids: Sequence[bytes], places: Places | None) -> Mapping[byte
         return {}
     pairs = zip(places.partitions, places.offsets, strict=True)
     return dict(zip(message_ids, pairs, strict=True))
+
+
+def _committed_before_damage(
+    rows: Sequence[Sequence[Any]], topics: Mapping[int, str]
+) -> list[Committed]:
+    """Return the messages before the first whose row is damaged.
+
+    Raises CommittedMessageDamaged if that is the first of all.
+    """
+    messages: list[Committed] = []
+    for row in rows:
+        try:
+            messages.append(_committed(row, topics))
+        except (LookupError, TypeError, ValueError):
+            break
+    if not messages:
+        half_id, nonce, topic_id, *_ = rows[0]
+        raise CommittedMessageDamaged(message_id_bytes(half_id, nonce), topics[topic_id])
+    return messages
 
 
 def _committed(row: Sequence[Any], topics: Mapping[int, str]) -> Committed:

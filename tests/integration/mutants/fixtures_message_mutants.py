@@ -283,6 +283,16 @@ RELAY_MUTANTS: Final = (
         broken="done = dict[int, int]()",
         killer=f"{RELAY}/test_commit_reader.py::test_a_row_is_read_on_from_its_middle",
     ),
+    ProductMutant(
+        promise="A damaged message delays only its topic and key",
+        file="outbox/postgres/relay/held_records.py",
+        rule="{**begun, **scopes}",
+        broken="scopes",
+        killer=(
+            f"{RELAY}/test_commit_reader.py"
+            "::test_a_damaged_message_is_held_and_so_is_what_comes_after_it_in_its_key"
+        ),
+    ),
 )
 
 MESSAGE_MUTANTS: Final = (*PREPARE_MUTANTS, *DECISION_MUTANTS, *RELAY_MUTANTS)

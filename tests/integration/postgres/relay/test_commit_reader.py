@@ -8,10 +8,10 @@ from contextlib import closing
 import pytest
 
 from benchmarks.load.committed import append_committed, commit_directly, register
-from outbox.errors import CommittedMessageDamaged
 from outbox.messages.manifest import Position
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import Connection, connect
+from tests.fixtures_replacing import replace
 
 pytestmark = pytest.mark.postgres
 
@@ -63,16 +63,18 @@ def test_a_row_is_read_on_from_its_middle(
     assert commit_log.read(start, 2).to == Position(ids[0] >> 15, 2)
 
 
-def test_a_batch_ends_before_a_damaged_message_which_is_then_named(
+def test_a_damaged_message_is_held_and_so_is_what_comes_after_it_in_its_key(
     commit_log: PostgresCommitLog, session: Connection, start: Position
 ) -> None:
-    ids = commit_directly(session, [register(session, "points-earned")] * 3, shard=SHARD)
+    template = register(session, "points-earned")
+    keys = [b"k", b"k", b"other", b"k"]
+    made = [replace(template, content=replace(template.content, key=key)) for key in keys]
+    ids = commit_directly(session, made, shard=SHARD)
     damage = "UPDATE outbox.half_message SET headers = '{x}' WHERE half_id = %s"
     session.execute(damage, [ids[1]])
-    sound = commit_log.read(start)
-    assert [message.half_id for message in sound.messages] == ids[:1]
-    with pytest.raises(CommittedMessageDamaged, match=f"half message {ids[1]} is committed"):
-        commit_log.read(sound.to)
+    commits = commit_log.read(start)
+    assert [message.half_id for message in commits.messages] == ids
+    assert [each in commits.held for each in commits.message_ids] == [False, True, False, True]
 
 
 def test_a_batch_tells_whether_a_caller_waits_for_it(
