@@ -71,6 +71,7 @@ class CheckObserver:
             Event.CHECK_DONE,
             producer_group=group.name,
             half_id=row.half_id,
+            message_id=row.message_id,
             outcome=SKIPPED,
             error=error,
         )
@@ -92,7 +93,7 @@ class CheckObserver:
                 self._log.warning(
                     Event.HALF_PARKED,
                     producer_group=group.name,
-                    message_id=str(row.half.message_id if row.half else None),
+                    message_id=row.message_id,
                     **trace_facts(row.half.message.content.traceparent if row.half else None),
                     reason=reason.value,
                     check_count=row.check_count,

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from outbox.messages.message import HalfMessage
-from outbox.messages.message_id import HalfId
+from outbox.messages.message_id import HalfId, Nonce, message_id_text
 
 
 class Drop(StrEnum):
@@ -27,7 +27,7 @@ class QueueRow:
     ``check_count`` counts the spent checks since prepare or the last recheck, and ``only_unknown``
     is True while each of them was a valid UNKNOWN. ``age_from`` is the time of the prepare or of
     the last recheck. ``half`` is None when the row is dropped or when the stored half cannot be
-    read.
+    read; ``nonce`` is None when it is not stored.
     """
 
     look_id: int
@@ -38,9 +38,15 @@ class QueueRow:
     only_unknown: bool
     age_from: datetime
     due_at: datetime
+    nonce: Nonce | None = None
     half: HalfMessage | None = None
     drop: Drop | None = None
     parked: bool = False
+
+    @property
+    def message_id(self) -> str | None:
+        """The id of the message; None when it is not stored."""
+        return None if self.nonce is None else message_id_text(self.half_id, self.nonce)
 
     @property
     def attempt(self) -> int:

@@ -60,6 +60,8 @@ class MessageView:
     status: MessageStatus
     value_bytes: int | None = None
     payload: bool = False
+    headers_damaged: bool = False
+    """The stored headers cannot be read, and the half has none."""
     next_check_at: datetime | None = None
     check_count: int = 0
     last_check: LastCheck | None = None

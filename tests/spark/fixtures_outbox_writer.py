@@ -22,7 +22,7 @@ from outbox.messages.manifest import START, Entry, Kind, Manifest, Position, crc
 from outbox.messages.message import DecidedBy, End, HalfMessage, Message, Prepared, Resolution
 from outbox.messages.message_id import HalfId
 from outbox.messages.record import Record
-from outbox.postgres.messages.half_reads import read_halves
+from outbox.postgres.messages.half_reads import read_whole_halves
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.sessions.connections import make_pool
 from outbox.reconciliation.log import LogEnd, Partition
@@ -281,7 +281,8 @@ class OutboxWriter:
             make_pool(self.database_url, "writer", pool_max=2) as pool,
             pool.connection() as connection,
         ):
-            return await read_halves(connection, half_ids)
+            halves = await read_whole_halves(connection, half_ids)
+        return {half_id: half for half_id, half in halves.items() if half is not None}
 
     def _transaction(
         self, records: Sequence[Record], manifest: tuple[int, bytes] | None = None

@@ -13,7 +13,7 @@ from api.admin.models.base import OperatorRequest
 from api.http.wire_types import NO_NUL, Count, HttpStatus, Moment
 from api.ingest.schemas import GROUP_PATTERN
 from outbox.checks.check_round import Outcome
-from outbox.messages.message import DecidedBy, HalfMessage, Resolution, State
+from outbox.messages.message import DecidedBy, Resolution, State
 from outbox.operators.message_view import HistoryEvent, MessageView
 
 PAYLOAD: Final = frozenset({"headers", "key", "key_base64", "value", "value_base64"})
@@ -176,7 +176,7 @@ def message_resource(view: MessageView) -> MessageResource:
         value_bytes=view.value_bytes,
         publication=status.publication,  # type: ignore[arg-type]
         publish_error=status.publish_error,
-        **(_payload(half) if view.payload else {}),
+        **(_payload(view) if view.payload else {}),
     )
 
 
@@ -196,10 +196,10 @@ def history_resource(message_id: str, events: Sequence[HistoryEvent]) -> History
     return HistoryResource(message_id=message_id, events=numbered)
 
 
-def _payload(half: HalfMessage) -> dict[str, Any]:
-    content = half.message.content
+def _payload(view: MessageView) -> dict[str, Any]:
+    content = view.half.message.content
     return {
-        "headers": dict(content.headers),
+        "headers": None if view.headers_damaged else dict(content.headers),
         **_text_or_base64("key", content.key),
         **_text_or_base64("value", content.value),
     }

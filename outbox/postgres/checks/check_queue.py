@@ -216,6 +216,7 @@ def _queue_row(row: Mapping[str, Any], found: Mapping[str, Any]) -> QueueRow:
         only_unknown=row["only_unknown"],
         age_from=row["age_from"],
         due_at=row["due_at"],
+        nonce=found["nonce"],
         half=None if drop else read_if_whole(found),
         drop=drop,
         parked=found["parked"],

@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 
 from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId
-from outbox.postgres.messages.half_rows import read_half, read_if_whole
+from outbox.postgres.messages.half_rows import read_if_whole, read_without_damage
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 SQL: Final = load(__name__)
 
 
-async def read_halves(
-    connection: AsyncConnection, half_ids: Sequence[HalfId]
-) -> dict[HalfId, HalfMessage]:
-    """Read stored half messages by id; unknown ids are missing from the answer."""
-    return {row["half_id"]: read_half(row) for row in await _rows(connection, half_ids)}
+async def read_shown_half(
+    connection: AsyncConnection, half_id: HalfId
+) -> tuple[HalfMessage, bool] | None:
+    """Read a half, and whether its headers are damaged; then it has none. None: unknown id."""
+    rows = await _rows(connection, [half_id])
+    return read_without_damage(rows[0]) if rows else None
 
 
 async def read_whole_halves(
     connection: AsyncConnection, half_ids: Sequence[HalfId]
 ) -> dict[HalfId, HalfMessage | None]:
-    """Do the same; None is a half whose stored form is broken."""
+    """Read halves by id without unknown ids; None is a half whose stored form is broken."""
     return {row["half_id"]: read_if_whole(row) for row in await _rows(connection, half_ids)}
 
 

@@ -125,6 +125,14 @@ def read_if_whole(row: Mapping[str, Any]) -> HalfMessage | None:
         return None
 
 
+def read_without_damage(row: Mapping[str, Any]) -> tuple[HalfMessage, bool]:
+    """Build the half, and return whether its headers are damaged; then it has none."""
+    try:
+        return read_half(row), False
+    except ValueError:
+        return read_half({**row, "headers": None}), True
+
+
 def read_headers(names_and_values: list[str] | None) -> Headers:
     """Pair up the alternating names and values of the ``headers`` column.
 

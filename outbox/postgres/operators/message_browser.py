@@ -27,7 +27,7 @@ from outbox.operators.message_view import (
     MessagePage,
     MessageView,
 )
-from outbox.postgres.messages.half_reads import read_halves
+from outbox.postgres.messages.half_reads import read_shown_half
 from outbox.postgres.messages.half_rows import read_half
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.candidates import (
@@ -83,9 +83,10 @@ class PostgresMessageBrowser:
         """Return one message; see MessageBrowser.get."""
         async with self._reading() as connection:
             views = await _views(connection, [half_id])
-            if views and payload:
-                halves = await read_halves(connection, [half_id])
-                return replace(views[0], half=halves[half_id], payload=True)
+            shown = await read_shown_half(connection, half_id) if views and payload else None
+        if shown is not None:
+            half, damaged = shown
+            return replace(views[0], half=half, payload=True, headers_damaged=damaged)
         return views[0] if views else None
 
     async def checks(self, group_id: int, limit: int) -> GroupChecks:

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from outbox.messages.message_id import HalfId, message_id_of
-from outbox.postgres.messages.half_rows import read_half
+from outbox.postgres.messages.half_rows import read_without_damage
 from outbox.postgres.reconciliation.audit_session import (
     DEFAULT_LIMITS,
     TimeLimits,
@@ -187,10 +187,11 @@ class PostgresSnapshot:
 
 
 def _known_half(row: Mapping[str, Any]) -> KnownHalf:
+    half, _ = read_without_damage(row)
     if row["decision"] is None:
-        return KnownHalf(half=read_half(row), parked=row["parked"])
+        return KnownHalf(half=half, parked=row["parked"])
     return KnownHalf(
-        half=read_half(row),
+        half=half,
         parked=False,
         decision=DECISION_OF_CODE[row["decision"]],
         decided_by=DECIDED_BY_OF_CODE[row["decided_by"]],

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from api.http.page_token import encode_page_token
+from outbox.messages.message_id import parse_message_id
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.admin.fixtures_bulk_actions import WHO
 from tests.integration.api.fixtures_rows import CHECKED, PARK, select
@@ -14,6 +15,7 @@ from tests.integration.api.fixtures_service import HALVES, Service
 
 pytestmark = pytest.mark.postgres
 
+DAMAGE = "UPDATE outbox.half_message SET headers = '{x}' WHERE half_id = %s RETURNING half_id"
 KEY = {"name": "n", "producer_groups": ["*"], "scopes": ["messages:read"]}
 
 
@@ -98,3 +100,15 @@ async def test_the_last_check_is_found_by_its_status_and_a_missing_one_as_none(
     for wrong in ("99", "600", "abc", "-1"):
         answer = await service.client.get(HALVES, params={"last_http_status": wrong})
         assert answer.status_code == 422
+
+
+async def test_a_message_with_damaged_headers_is_shown_without_them(
+    service: Service, pool: Pool
+) -> None:
+    message_id = await service.prepared_id(headers={"tenant": "a"}, key="k")
+    await select(pool, DAMAGE, parse_message_id(message_id)[0])
+    shown = await service.client.get(f"{HALVES}/{message_id}", params={"include": "payload"})
+    assert shown.status_code == 200
+    assert (shown.json()["headers"], shown.json()["key"]) == (None, "k")
+    usual = await service.client.get(f"{HALVES}/{message_id}")
+    assert usual.json()["state"] == "PREPARED"

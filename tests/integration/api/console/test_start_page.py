@@ -14,6 +14,7 @@ from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.console.fixtures_console import Page, logged_in
 from tests.integration.api.console.fixtures_hostile_text import HOSTILE
 from tests.integration.api.fixtures_held import hold
+from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import HALVES, TOPIC, prepare_body
 
 pytestmark = pytest.mark.postgres
@@ -241,6 +242,18 @@ async def test_a_control_that_the_key_may_not_use_is_disabled_and_says_why(
         fields = page.forms()[f"/ui/messages/{message_id}/recheck"] | {"reason": "r"}
         answer = await browser.client.post(f"/ui/messages/{message_id}/recheck", data=fields)
         assert answer.status_code == 403
+
+
+async def test_a_message_with_damaged_headers_is_shown_with_the_rest_of_its_payload(
+    database_url: str, pool: Pool
+) -> None:
+    scopes = (Scope.MESSAGES_READ, Scope.MESSAGES_PAYLOAD)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        message_id = await service.prepared_id(value="the value", headers={"tenant": "a"})
+        await select(pool, "UPDATE outbox.half_message SET headers = '{x}'")
+        page = await browser.get(f"/ui/messages/{message_id}?payload=1")
+        assert (page.status, "the value" in page.text) == (200, True)
+        assert "Headers damaged in PostgreSQL" in page.text
 
 
 async def test_an_operator_checks_again_and_decides_and_the_audit_log_has_the_name(

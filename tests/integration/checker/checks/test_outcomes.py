@@ -215,7 +215,9 @@ async def test_a38_all_fifteen_checks_are_spent_at_their_times_and_then_the_half
             assert len(producer.asked_about(half.message_id)) == group.check_max
 
 
-async def test_d10_a_half_that_cannot_be_read_delays_no_other(world: World) -> None:
+async def test_d10_a_half_that_cannot_be_read_is_named_and_delays_no_other(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     async with Producer(says("COMMIT")) as producer:
         group = await world.group(producer.url)
         broken, sound = await world.prepare(group, 2)
@@ -229,6 +231,7 @@ async def test_d10_a_half_that_cannot_be_read_delays_no_other(world: World) -> N
     assert (round_.decided, round_.put_back) == (1, 1)
     assert await world.states([sound]) == [State.COMMITTED]
     assert (await world.waiting(broken))[:2] == (30, 0)
+    assert str(broken.message_id) in "".join(capsys.readouterr())
     skipped = {"producer_group": "account", "outcome": "skipped"}
     assert world.metrics.registry.get_sample_value("outbox_checks_total", skipped) == 1
 
